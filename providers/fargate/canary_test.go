@@ -73,18 +73,18 @@ func TestSecretsAreNowhereElse(t *testing.T) {
 	events := record.NewFakeRecorder(1000)
 	in := cli.ProviderInput{NodeName: "node"}
 	in.Recorder = events
-	p, err := newProvider(t.Context(), in, conf, quick)
+	p, err := newDriver(t.Context(), in, conf, quick)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.UsePodObjects(values{})
-	p.UsePodTokens(values{})
-	p.UsePullCredentials(values{})
+	p.kit.UsePodObjects(values{})
+	p.kit.UsePodTokens(values{})
+	p.kit.UsePullCredentials(values{})
 	var said, reports written
 	ctx, cancel := context.WithCancel(log.WithLogger(context.WithoutCancel(t.Context()), vkslog.FromSlog(slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug})))))
-	p.NotifyPods(ctx, func(pod *corev1.Pod) { _, _ = reports.Write([]byte(pod.String())) })
+	p.kit.NotifyPods(ctx, func(pod *corev1.Pod) { _, _ = reports.Write([]byte(pod.String())) })
 	ended := make(chan error, 1)
-	go func() { ended <- p.RunInBackground(ctx) }()
+	go func() { ended <- p.kit.RunInBackground(ctx) }()
 
 	pod := podOf("secret", program.Program{Env: true, Show: []string{"/keys/key", "/token/token"}, Stay: program.Forever})
 	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
@@ -106,17 +106,17 @@ func TestSecretsAreNowhereElse(t *testing.T) {
 			body, _ := io.ReadAll(r.Body) // it is in memory
 			ecs.Refuse(w, fmt.Errorf("the request says %s", body))
 		}})
-		err := p.CreatePod(ctx, pod.DeepCopy())
+		err := p.kit.CreatePod(ctx, pod.DeepCopy())
 		mend()
 		if err == nil || strings.Contains(err.Error(), canary) || strings.Contains(err.Error(), "H4sI") { // as an archive begins
 			t.Errorf("%s is refused with a quotation of the request: %v", op, err)
 		}
 	}
-	if err := p.CreatePod(ctx, pod.DeepCopy()); err != nil {
+	if err := p.kit.CreatePod(ctx, pod.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
 	until(t, p, "secret", "running", isRunning)
-	lines, err := p.GetContainerLogs(ctx, "shop", "secret", "main", api.ContainerLogOpts{Follow: true})
+	lines, err := p.kit.GetContainerLogs(ctx, "shop", "secret", "main", api.ContainerLogOpts{Follow: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,11 +128,11 @@ func TestSecretsAreNowhereElse(t *testing.T) {
 			t.Fatalf("the container shows %q, %v", text, err)
 		}
 	}
-	own := p.mapping.ownName(string(pod.UID))
+	own := ownName(p.mapping.owner, pod.UID)
 	if !slices.Contains(c.Secrets(), own) {
 		t.Errorf("the secret of the token is not there: %v", c.Secrets())
 	}
-	if err := p.DeletePod(ctx, pod); err != nil {
+	if err := p.kit.DeletePod(ctx, pod); err != nil {
 		t.Fatal(err)
 	}
 	tick := everyMoment(t)
@@ -176,10 +176,10 @@ func TestSecretsAreNowhereElse(t *testing.T) {
 	}
 	pod.Name, pod.UID = "refused", "uid-refused"
 	pod.Spec.Containers[0].Command = []string{"$(PASSWORD)"}
-	if err := p.mapping.refuse(pod); err != nil {
+	if err := refusal(p.config, pod); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.mapping.secrets([]byte("k"), testResolved(pod)); err == nil || strings.Contains(err.Error(), canary) {
+	if _, err := vaultOf(p.mapping, "k").secrets(testResolved(pod)); err == nil || strings.Contains(err.Error(), canary) {
 		t.Errorf("a secret in a command: got %v", err)
 	}
 }

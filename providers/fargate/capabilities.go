@@ -11,6 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 // Capabilities returns what pods get from a provider with this configuration.
@@ -41,11 +42,14 @@ func (c Config) Capabilities() capability.Declaration {
 	return d.Note("readinessProbe alone, by this node, which must reach the addresses of pods", capability.NetworkProbes)
 }
 
-// refuse refuses what Fargate cannot do, with the path of the field.
-func (m mapping) refuse(pod *corev1.Pod) error {
-	if lacks := m.config.Capabilities().Check(pod); len(lacks) > 0 {
-		return errdefs.InvalidInput(capability.Message(lacks))
-	}
+// maxContainers is how many containers a task definition has at most, and maxGrace how many seconds a container has to stop.
+const maxContainers, maxGrace = 10, 120
+
+// filesName is the name of the container that writes the files of a pod before the others start.
+const filesName = "vk-files"
+
+// refuse refuses what a task cannot have and a declaration cannot say, with the path of the field.
+func refuse(pod *corev1.Pod) error {
 	spec, at := &pod.Spec, field.NewPath("spec")
 	most := maxContainers
 	if slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return podspec.Written(&v) }) {
@@ -67,7 +71,7 @@ func (m mapping) refuse(pod *corev1.Pod) error {
 		}
 		return errdefs.InvalidInputf("%s: a task definition has no field for it", at.Child("securityContext", name))
 	}
-	for c, path := range containersOf(spec) {
+	return service.Containers(pod, func(c *corev1.Container, _ bool, path *field.Path) error {
 		switch {
 		case c.Name == filesName:
 			return errdefs.InvalidInputf("%s: %s is that of a container which writes files", path.Child("name"), c.Name)
@@ -81,6 +85,6 @@ func (m mapping) refuse(pod *corev1.Pod) error {
 				return errdefs.InvalidInputf("%s: a task has TCP and UDP", path.Child("ports").Index(i).Child("protocol"))
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }

@@ -29,8 +29,8 @@ const batch = 100
 // patience is how long a request may take: one that hangs must not end the rounds that ask for states.
 const patience = 30 * time.Second
 
-// service is what the rest needs of ECS and Secrets Manager.
-type service interface {
+// services is what the rest needs of ECS and Secrets Manager.
+type services interface {
 	// definition returns the ARN of the newest revision of a family; an error of the kind not-found is none.
 	definition(ctx context.Context, family string) (arn string, err error)
 	register(ctx context.Context, in *ecs.RegisterTaskDefinitionInput) (arn string, err error)
@@ -63,7 +63,13 @@ type service interface {
 	close()
 }
 
-// client is the service itself.
+// message is one of a queue.
+type message struct {
+	Body          string
+	ReceiptHandle string
+}
+
+// client has the services themselves.
 type client struct {
 	cluster string
 	ecs     *ecs.Client
@@ -73,7 +79,7 @@ type client struct {
 	signed  signed
 }
 
-var _ service = (*client)(nil)
+var _ services = (*client)(nil)
 
 // newClient returns a client with the credentials that the tools of AWS would use. It never tries again by itself: the node waits as long
 // as the service asks for, and a pod says why.

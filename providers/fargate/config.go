@@ -5,6 +5,7 @@ package fargate
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"regexp"
 	"slices"

@@ -15,26 +15,29 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
 // restartPeriod is how many seconds a container must run before ECS starts it again: the least that it takes.
 const restartPeriod = 60
 
+// streamPrefix begins the names of log streams: prefix/container/task.
+const streamPrefix = "vk"
+
 // builder makes the containers of a task definition.
 type builder struct {
-	mapping
-	resolved
-	arns  map[string]string // of secrets, by container
-	wait  []types.ContainerDependency
-	ports map[string]bool // that a container has declared
+	*service.Inputs
+	config Config
+	arns   map[string]string // of secrets, by container
+	wait   []types.ContainerDependency
+	ports  map[string]bool // that a container has declared
 }
 
 // container returns the definition of a container. They are asked for in the order in which they start: each waits for the init
 // containers before it.
-func (b *builder) container(c *corev1.Container, at *field.Path) (types.ContainerDefinition, error) {
-	full := b.containers[c.Name]
-	init := strings.Contains(at.String(), "initContainers")
+func (b *builder) container(c *corev1.Container, init bool, at *field.Path) (types.ContainerDefinition, error) {
+	full := b.Containers[c.Name]
 	k := types.ContainerDefinition{
 		Name: &c.Name, Image: &c.Image, EntryPoint: full.Command, Command: full.Args, Essential: aws.Bool(!init), DependsOn: b.wait,
 		StopTimeout: aws.Int32(b.grace()),
@@ -63,7 +66,7 @@ func (b *builder) container(c *corev1.Container, at *field.Path) (types.Containe
 	}
 	switch {
 	case !init:
-		k.RestartPolicy = restarts(b.pod.Spec.RestartPolicy)
+		k.RestartPolicy = restarts(b.Pod.Spec.RestartPolicy)
 		share(&k, c)
 	case sidecar(c):
 		k.RestartPolicy = restarts(corev1.RestartPolicyAlways)
@@ -100,7 +103,7 @@ func (b *builder) logs(k *types.ContainerDefinition) {
 
 // fixed reports whether containers do not change a volume: it has files of the API, or says that it is read-only.
 func (b *builder) fixed(volume string) bool {
-	return slices.ContainsFunc(b.pod.Spec.Volumes, func(v corev1.Volume) bool {
+	return slices.ContainsFunc(b.Pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.Name == volume && (podspec.Written(&v) || v.NFS != nil && v.NFS.ReadOnly)
 	})
 }
@@ -111,7 +114,7 @@ func (b *builder) after(c *corev1.Container, until types.ContainerCondition) {
 }
 
 func (b *builder) grace() int32 {
-	if s := b.pod.Spec.TerminationGracePeriodSeconds; s != nil {
+	if s := b.Pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		return int32(max(1, *s))
 	}
 	return corev1.DefaultTerminationGracePeriodSeconds
@@ -145,7 +148,7 @@ func (b *builder) environment(k *types.ContainerDefinition, c, full *corev1.Cont
 
 // security gives a container its user and rights.
 func (b *builder) security(k *types.ContainerDefinition, c *corev1.Container, at *field.Path) error {
-	s, p := c.SecurityContext, b.pod.Spec.SecurityContext
+	s, p := c.SecurityContext, b.Pod.Spec.SecurityContext
 	if s == nil {
 		s = &corev1.SecurityContext{}
 	}
@@ -257,21 +260,12 @@ func share(k *types.ContainerDefinition, c *corev1.Container) {
 	}
 }
 
-// registry is the host that an image is pulled from.
-func registry(image string) string {
-	host, rest, ok := strings.Cut(image, "/")
-	if ok && rest != "" && (strings.ContainsAny(host, ".:") || host == "localhost") {
-		return host
-	}
-	return "docker.io"
-}
-
 // fileSystem is the name of a file system of EFS in a VPC.
 var fileSystem = regexp.MustCompile(`^(fs-[0-9a-f]{8,40})\.efs\.[a-z0-9-]+\.amazonaws\.com(\.cn)?$`)
 
 // volume returns a volume of a task: a directory on its disk, into which files are written perhaps, or a file system of EFS that the configuration
 // allows: who may write pods reads none by that alone.
-func (m mapping) volume(v *corev1.Volume, at *field.Path) (types.Volume, error) {
+func (b *builder) volume(v *corev1.Volume, at *field.Path) (types.Volume, error) {
 	out := types.Volume{Name: aws.String(v.Name)}
 	switch {
 	case v.EmptyDir != nil, podspec.Written(v):
@@ -281,7 +275,7 @@ func (m mapping) volume(v *corev1.Volume, at *field.Path) (types.Volume, error) 
 		if name == nil {
 			return out, errdefs.InvalidInputf("%s: %q: Fargate mounts file systems of EFS, by a name such as fs-0123456789abcdef0.efs.eu-central-1.amazonaws.com", at.Child("nfs", "server"), v.NFS.Server)
 		}
-		if !slices.Contains(m.config.FileSystems, name[1]) {
+		if !slices.Contains(b.config.FileSystems, name[1]) {
 			return out, errdefs.InvalidInputf("%s: %q is none of fileSystems of this node's configuration", at.Child("nfs", "server"), name[1])
 		}
 		if !strings.HasPrefix(v.NFS.Path, "/") {
@@ -293,4 +287,37 @@ func (m mapping) volume(v *corev1.Volume, at *field.Path) (types.Volume, error) 
 		return out, nil
 	}
 	return out, errdefs.InvalidInputf("%s: volume %q: a task has directories that are empty, files of the API, and file systems of EFS", at, v.Name)
+}
+
+// writer is the container that writes the files of a pod; false is none. Its image has sh, base64 and tar.
+func (b *builder) writer() (types.ContainerDefinition, bool) {
+	k := types.ContainerDefinition{Name: aws.String(filesName), Image: &b.config.FilesImage, Essential: aws.Bool(false), EntryPoint: []string{"sh", "-c"}}
+	var script []string
+	for _, kind := range []string{sharedFiles, ownFiles} {
+		variable := "VK_" + strings.ToUpper(strings.TrimSuffix(kind, "/")) + "_"
+		var read []string
+		for i := 0; b.arns[kind+strconv.Itoa(i)] != ""; i++ {
+			name := variable + strconv.Itoa(i)
+			k.Secrets = append(k.Secrets, types.Secret{Name: &name, ValueFrom: aws.String(b.arns[kind+strconv.Itoa(i)])})
+			read = append(read, `printf %s "$`+name+`"`)
+		}
+		if len(read) > 0 {
+			script = append(script, "{ "+strings.Join(read, "; ")+"; } | base64 -d | tar xzpf - -C "+filesDir)
+		}
+	}
+	if len(script) == 0 {
+		return k, false
+	}
+	k.Command = []string{strings.Join(script, " && ")}
+	for i := range b.Pod.Spec.Volumes {
+		if v := &b.Pod.Spec.Volumes[i]; podspec.Written(v) {
+			k.MountPoints = append(k.MountPoints, types.MountPoint{SourceVolume: aws.String(v.Name), ContainerPath: aws.String(filesDir + "/" + v.Name), ReadOnly: aws.Bool(false)})
+		}
+	}
+	b.logs(&k)
+	if arn := b.config.RegistryCredentials[registry(b.config.FilesImage)]; arn != "" {
+		k.RepositoryCredentials = &types.RepositoryCredentials{CredentialsParameter: &arn}
+	}
+	b.wait = append(b.wait, types.ContainerDependency{ContainerName: k.Name, Condition: types.ContainerConditionSuccess})
+	return k, true
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/ecs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
@@ -29,7 +30,7 @@ import (
 const logGroup = "/vk/home"
 
 // quick is a pace for tests.
-var quick = pace{busy: 100 * time.Millisecond, rest: 300 * time.Millisecond, idle: 300 * time.Millisecond, seenWithin: 2 * time.Second}
+var quick = service.Config{Busy: 100 * time.Millisecond, Rest: 300 * time.Millisecond, Idle: 300 * time.Millisecond, SeenWithin: 2 * time.Second}
 
 // TestContract runs the contract of providers on an emulator of ECS whose containers are goroutines.
 func TestContract(t *testing.T) {
@@ -124,7 +125,11 @@ func (c *cloud) backend(env providertest.Env) (*providertest.Backend, error) {
 	}
 	return &providertest.Backend{
 		Open: func(ctx context.Context) (node.PodLifecycleHandler, error) {
-			return newProvider(ctx, cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, conf, quick)
+			d, err := newDriver(ctx, cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, conf, quick)
+			if err != nil {
+				return nil, err
+			}
+			return d.kit, nil
 		},
 		Close: func() error { c.stop(); return nil },
 		Instances: func(pod *corev1.Pod) (int, error) {

@@ -76,8 +76,13 @@ func kind(err error, doing string) error {
 	return said
 }
 
-// saysNo reports whether a service has answered that it did not do what it was asked for. One that says that the token of a request was used
-// for another one has done that.
+// saysAgain reports whether ECS says that the token of a request was used for another one: it has run the task of that.
+func saysAgain(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && api.ErrorCode() == "ConflictException"
+}
+
+// saysNo reports whether a service has answered that it did not do what it was asked for.
 func saysNo(err error) bool {
 	var answer *smithyhttp.ResponseError
 	var api smithy.APIError
@@ -85,7 +90,7 @@ func saysNo(err error) bool {
 		_, failures := errdefs.RetryAfterOf(err)
 		return failures // in an answer
 	}
-	return answer.HTTPStatusCode() < http.StatusInternalServerError && api.ErrorCode() != "ConflictException"
+	return answer.HTTPStatusCode() < http.StatusInternalServerError
 }
 
 // wasRefused reports whether a service has refused what a request says.

@@ -29,24 +29,24 @@ const (
 // vcpuQuotas are the codes of the quotas of virtual CPUs that tasks have together, by capacity provider.
 var vcpuQuotas = map[string]string{OnDemand: "L-3032A538", Spot: "L-36FBB829"}
 
-// Examine implements cli.Examiner. It changes nothing: rights are tried on what is not there.
-func (p *provider) Examine(ctx context.Context) error {
-	if err := p.service.ping(ctx); err != nil {
+// Examine implements service.Examiner. It changes nothing: rights are tried on what is not there.
+func (d *driver) Examine(ctx context.Context) error {
+	if err := d.client.ping(ctx); err != nil {
 		return err // and so would all that follows
 	}
 	var problems []error
-	if _, err := p.service.started(ctx, p.mapping.startedBy()); err != nil {
+	if _, err := d.client.started(ctx, d.mapping.startedBy()); err != nil {
 		problems = append(problems, err)
 	}
-	return errors.Join(append(problems, p.examineLog(ctx), p.service.examine(ctx, p.config, keyOf(p.mapping.owner.Cluster)))...)
+	return errors.Join(append(problems, d.examineLog(ctx), d.client.examine(ctx, d.config, keyOf(d.mapping.owner.Cluster)))...)
 }
 
 // examineLog looks for the group of logs.
-func (p *provider) examineLog(ctx context.Context) error {
-	if p.config.LogGroup == "" {
+func (d *driver) examineLog(ctx context.Context) error {
+	if d.config.LogGroup == "" {
 		return nil
 	}
-	_, _, err := p.service.log(ctx, p.config.LogGroup, streamPrefix+"/doctor", "", time.Time{})
+	_, _, err := d.client.log(ctx, d.config.LogGroup, streamPrefix+"/doctor", "", time.Time{})
 	switch {
 	case errdefs.IsNotFound(err) && strings.Contains(err.Error(), "log group"): // and not the stream, which is nobody's
 		return fmt.Errorf("%w: make the group, or configure logGroup: a task whose group is not there does not start", err)
@@ -224,13 +224,4 @@ func iamOf(region string) (url, signed string) {
 		return "https://iam.us-gov.amazonaws.com", "us-gov-west-1"
 	}
 	return "https://iam.amazonaws.com", "us-east-1"
-}
-
-// rootOf is the address of the service that has a queue.
-func rootOf(queue string) string {
-	u, err := url.Parse(queue)
-	if err != nil {
-		return queue // the configuration was looked at
-	}
-	return u.Scheme + "://" + u.Host + "/"
 }

@@ -90,11 +90,11 @@ func TestDoctor(t *testing.T) {
 			if c.config != nil {
 				c.config(&conf)
 			}
-			p, err := newProvider(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, quick)
+			p, err := newDriver(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, quick)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer p.service.close()
+			defer p.client.close()
 			made := len(cloud.Secrets()) + cloud.Definitions()
 			if err := p.Examine(t.Context()); (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), testSecret)) {
 				t.Errorf("got %v, want %q", err, c.want)
@@ -115,17 +115,17 @@ func TestDoctorTakesNoMessage(t *testing.T) {
 	}
 	withoutQueue := conf
 	withoutQueue.Queue = ""
-	var nodes [2]*provider
+	var nodes [2]*driver
 	for i, conf := range []Config{withoutQueue, conf} {
-		if nodes[i], err = newProvider(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, quick); err != nil {
+		if nodes[i], err = newDriver(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, quick); err != nil {
 			t.Fatal(err)
 		}
-		nodes[i].UsePodObjects(values{})
+		nodes[i].kit.UsePodObjects(values{})
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- nodes[0].RunInBackground(ctx) }()
-	if err := nodes[0].CreatePod(t.Context(), podOf("web", program.Program{Stay: program.Forever})); err != nil {
+	go func() { done <- nodes[0].kit.RunInBackground(ctx) }()
+	if err := nodes[0].kit.CreatePod(t.Context(), podOf("web", program.Program{Stay: program.Forever})); err != nil {
 		t.Error(err)
 	}
 	until(t, nodes[0], "web", "running", isRunning)
@@ -136,7 +136,7 @@ func TestDoctorTakesNoMessage(t *testing.T) {
 	if err := nodes[1].Examine(t.Context()); err != nil {
 		t.Error(err)
 	}
-	nodes[1].service.close()
+	nodes[1].client.close()
 	if c.Queued() == 0 || c.Given() > 0 {
 		t.Errorf("of %d messages %d were given to doctor", c.Queued(), c.Given())
 	}

@@ -13,56 +13,42 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/gorilla/websocket"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
 // dialTimeout bounds the opening of a session.
 const dialTimeout = 30 * time.Second
 
-// RunInContainer runs a command by ECS Exec. A session of it is a terminal with one output that tells no exit code, so a shell of the image
+// Exec implements service.Executor by ECS Exec. A session of it is a terminal with one output that tells no exit code, so a shell of the image
 // runs the command.
-func (p *provider) RunInContainer(ctx context.Context, namespace, name, container string, command []string, attach api.AttachIO) error {
-	if err := p.cache.Wait(ctx); err != nil {
-		return err
-	}
-	pod, task, err := p.cache.Find(namespace, name)
-	if err != nil {
-		return err
-	}
-	fail := func(err error) error {
-		return fmt.Errorf("exec in container %s of pod %s/%s: %w", container, namespace, name, err)
-	}
-	switch {
-	case !has(pod, task, container):
-		return errdefs.NotFoundf("pod %s/%s has no container %s", namespace, name, container)
-	case !task.EnableExecuteCommand:
-		return fail(errdefs.InvalidInput("its task was run without ECS Exec: name a role with the rights for it in execRole of this node's configuration, and make the pod again"))
-	case !runs(pod, container):
-		return fail(errdefs.InvalidInput("it does not run"))
+func (d *driver) Exec(ctx context.Context, in service.Target[types.Task], command []string, attach api.AttachIO) error {
+	if !in.Instance.EnableExecuteCommand {
+		return errdefs.InvalidInput("its task was run without ECS Exec: name a role with the rights for it in execRole of this node's configuration, and make the pod again")
 	}
 	o := shellexec.Options{Command: command, TTY: attach.TTY(), Terminal: true, Input: attach.Stdin() != nil}
 	if w := attach.Stdout(); w != nil {
 		o.Stdout = w
 	}
 	shell := shellexec.New(o)
-	conn, err := p.service.session(ctx, *task.TaskArn, container, quoted(shell.Command()))
+	conn, err := d.client.session(ctx, *in.Instance.TaskArn, in.Container, quoted(shell.Command()))
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	defer conn.Close()
 	s := newChannel(conn, attach, shell)
 	if err := s.run(ctx); err != nil {
-		return fail(err)
+		return err
 	}
 	ended, err := shell.Ended()
 	if !ended {
 		_ = shell.Flush()
-		return fail(fmt.Errorf("the session has ended, and nobody told how the command did: does the image have sh? %s", s.last))
+		return fmt.Errorf("the session has ended, and nobody told how the command did: does the image have sh? %s", s.last)
 	}
 	return err
 }
@@ -74,18 +60,6 @@ func quoted(command []string) string {
 		words[i] = "'" + strings.ReplaceAll(w, "'", `'"'"'`) + "'"
 	}
 	return strings.Join(words, " ")
-}
-
-// runs reports whether a container runs.
-func runs(pod *corev1.Pod, container string) bool {
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range list {
-			if list[i].Name == container {
-				return list[i].State.Running != nil
-			}
-		}
-	}
-	return false
 }
 
 // session opens a session in a container. Its token is a key to the container: it is in no error.

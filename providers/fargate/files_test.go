@@ -16,20 +16,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
 // withFiles adds a volume with files to a pod.
-func withFiles(pod *corev1.Pod, name string, source corev1.VolumeSource, files ...podspec.File) resolved {
+func withFiles(pod *corev1.Pod, name string, source corev1.VolumeSource, files ...podspec.File) *service.Inputs {
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
 	pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: name, MountPath: "/" + name})
 	r := testResolved(pod)
-	r.files = map[string][]podspec.File{name: files}
+	r.Files = map[string][]podspec.File{name: files}
 	return r
 }
 
@@ -54,7 +56,7 @@ func TestFilesAreShared(t *testing.T) {
 		pod := testPod()
 		pod.UID = types.UID("uid-" + uid)
 		r := withFiles(pod, "conf", source, podspec.File{Path: "a", Data: []byte(content), Mode: 0o400})
-		secrets, err := m.secrets([]byte("k"), r)
+		secrets, err := vaultOf(m, "k").secrets(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,12 +106,27 @@ func (t *tokens) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountToken
 	return node.PodToken{Token: t.value}, nil
 }
 
+// inputsOf is a pod with the objects of values, and a token.
+func inputsOf(t *testing.T, pod *corev1.Pod, own *tokens) *service.Inputs {
+	t.Helper()
+	in := testResolved(pod)
+	in.Files = map[string][]podspec.File{}
+	for i := range pod.Spec.Volumes {
+		files, _, err := podspec.Sources{Objects: values{}, Tokens: own}.Files(t.Context(), pod, &pod.Spec.Volumes[i], field.NewPath("volume"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Files[pod.Spec.Volumes[i].Name] = files
+	}
+	return in
+}
+
 // TestTokensAreWrittenOnce: a pod that is created again and again has one version of its secret, and another one when its token was renewed.
 func TestTokensAreWrittenOnce(t *testing.T) {
 	c := cloudOf(t)
 	p := open(t, c)
 	own := &tokens{"first"}
-	p.UsePodTokens(own)
+	p.kit.UsePodTokens(own)
 	pod := podOf("token", program.Program{Stay: program.Forever})
 	pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: token}}
 	mend := c.Break(emulator.Fault{Operations: []string{"RunTask"}, Answer: func(w http.ResponseWriter, _ *http.Request) {
@@ -118,7 +135,7 @@ func TestTokensAreWrittenOnce(t *testing.T) {
 	tries := func() {
 		t.Helper()
 		for range 5 {
-			if err := p.CreatePod(t.Context(), pod); err == nil {
+			if err := p.kit.CreatePod(t.Context(), pod); err == nil {
 				t.Fatal("a task ran, though ECS refuses all")
 			}
 		}
@@ -134,17 +151,17 @@ func TestTokensAreWrittenOnce(t *testing.T) {
 		t.Errorf("a token that was renewed is %d requests, want 3", n)
 	}
 	mend()
-	if err := p.CreatePod(t.Context(), pod); err != nil {
+	if err := p.kit.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	name := p.mapping.ownName(string(pod.UID))
-	p.leftovers.add(name) // what was removed is kept anew
+	name := ownName(p.mapping.owner, pod.UID)
+	p.kit.Leave(name) // what was removed is kept anew
 	tick := everyMoment(t)
 	for slices.Contains(c.Secrets(), name) {
 		tick("the secret is removed")
 	}
 	before := versions()
-	if _, err := p.definition(t.Context(), pod); err != nil || versions() != before+1 || !slices.Contains(c.Secrets(), name) {
+	if _, err := p.prepare(t.Context(), inputsOf(t, pod, own)); err != nil || versions() != before+1 || !slices.Contains(c.Secrets(), name) {
 		t.Errorf("a secret that was removed: %d requests, %v", versions()-before, err)
 	}
 }
@@ -157,22 +174,22 @@ func TestSecretsScheduledForDeletion(t *testing.T) {
 	pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: token}}
 	for _, value := range []string{"first", "second"} {
 		p := open(t, c) // it keeps nothing in mind
-		p.UsePodTokens(&tokens{value})
-		if _, err := p.definition(t.Context(), pod); err != nil {
+		p.kit.UsePodTokens(&tokens{value})
+		if _, err := p.prepare(t.Context(), inputsOf(t, pod, &tokens{value})); err != nil {
 			t.Fatalf("with the %s token: %v", value, err)
 		}
 		if value == "second" {
-			if err := p.CreatePod(t.Context(), pod); err != nil {
+			if err := p.kit.CreatePod(t.Context(), pod); err != nil {
 				t.Fatal(err)
 			}
 			until(t, p, "web", "running", isRunning)
 		}
 		all := c.Secrets()
-		own := p.mapping.ownName(string(pod.UID))
+		own := ownName(p.mapping.owner, pod.UID)
 		if len(all) != 3 || !slices.Contains(all, own) {
 			t.Fatalf("with the %s token there are the secrets %v", value, all)
 		}
-		api := p.service.(*client).secrets
+		api := p.client.(*client).secrets
 		if value == "second" {
 			got, err := api.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &own})
 			if err != nil || !strings.Contains(opened(aws.ToString(got.SecretString)), value) {
@@ -204,7 +221,7 @@ func TestFilesThatAreTooLarge(t *testing.T) {
 		bytes  int
 		pieces int // 0 is refused
 	}{{configMap, 40 << 10, 1}, {configMap, 300 << 10, 7}, {configMap, 1 << 20, 0}, {token, 40 << 10, 1}, {token, 50 << 10, 0}} {
-		secrets, err := m.secrets([]byte("k"), withFiles(testPod(), "conf", c.source, podspec.File{Path: "a", Data: random(c.bytes)}))
+		secrets, err := vaultOf(m, "k").secrets(withFiles(testPod(), "conf", c.source, podspec.File{Path: "a", Data: random(c.bytes)}))
 		if c.pieces == 0 {
 			if !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "spec.volumes") {
 				t.Errorf("%d bytes: got %v", c.bytes, err)
@@ -224,7 +241,7 @@ func TestFilesThatAreTooLarge(t *testing.T) {
 			t.Errorf("%d bytes are %d secrets, want %d, %v", c.bytes, n, c.pieces, err)
 		}
 	}
-	_, err := m.secrets([]byte("k"), withFiles(testPod(), "conf", configMap, podspec.File{Path: "../../etc/passwd"}))
+	_, err := vaultOf(m, "k").secrets(withFiles(testPod(), "conf", configMap, podspec.File{Path: "../../etc/passwd"}))
 	if !errdefs.IsInvalidInput(err) {
 		t.Errorf("a file that leads out of its volume: got %v", err)
 	}
@@ -236,8 +253,8 @@ func TestLogins(t *testing.T) {
 	pod := testPod()
 	pod.Spec.Containers[0].Image = "private.example:5000/web"
 	r := testResolved(pod)
-	r.logins = []node.RegistryCredential{{Registry: "other.example", Username: "x", Password: "y"}, {Registry: "private.example:5000", Username: "user", Password: canary}}
-	secrets, err := m.secrets([]byte("k"), r)
+	r.Logins = []node.RegistryCredential{{Registry: "other.example", Username: "x", Password: "y"}, {Registry: "private.example:5000", Username: "user", Password: canary}}
+	secrets, err := vaultOf(m, "k").secrets(r)
 	if err != nil || secrets["login/main"].text != `{"password":"`+canary+`","username":"user"}` || len(secrets) != 2 {
 		t.Fatalf("got %v, %v", secrets, err)
 	}
@@ -254,8 +271,8 @@ func TestLogins(t *testing.T) {
 	if !slices.Equal(with, []string{"main arn:" + secrets["login/main"].name}) {
 		t.Errorf("got the credentials %v", with)
 	}
-	r.logins[1] = node.RegistryCredential{Registry: "private.example:5000", IdentityToken: canary}
-	if _, err := m.secrets([]byte("k"), r); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "spec.containers[0].image") || strings.Contains(err.Error(), canary) {
+	r.Logins[1] = node.RegistryCredential{Registry: "private.example:5000", IdentityToken: canary}
+	if _, err := vaultOf(m, "k").secrets(r); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "spec.containers[0].image") || strings.Contains(err.Error(), canary) {
 		t.Errorf("a token for a registry: got %v", err)
 	}
 }
@@ -290,7 +307,7 @@ func TestPortsOfPodsOutOfReach(t *testing.T) {
 	for reachable, refused := range map[bool]bool{true: false, false: true} {
 		m := testMapping(t)
 		m.config.Reachable = &reachable
-		if err := m.refuse(pod); errdefs.IsInvalidInput(err) != refused {
+		if err := refusal(m.config, pod); errdefs.IsInvalidInput(err) != refused {
 			t.Errorf("reachable %t: got %v", reachable, err)
 		}
 	}

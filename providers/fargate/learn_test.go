@@ -16,7 +16,7 @@ import (
 
 // oneTask is a service that has one task.
 type oneTask struct {
-	service
+	services
 	task types.Task
 }
 
@@ -35,10 +35,10 @@ func (o oneTask) ping(context.Context) error { return nil }
 // TestLearning: that a task could not start, as somebody has removed a secret, is learned from a round, from a list and from a queue: else each later
 // pod has the secret that is not there. It is news once, or pods that are alike would share nothing for the hour that ECS shows the task.
 func TestLearning(t *testing.T) {
-	for way, learn := range map[string]func(p *provider) ([]types.Task, error){
-		"a round": func(p *provider) ([]types.Task, error) { return p.changed(t.Context(), time.Now()) },
-		"a list":  func(p *provider) ([]types.Task, error) { return p.list(t.Context()) },
-		"a queue": func(p *provider) ([]types.Task, error) { return nil, p.ask(t.Context(), []string{"arn:1"}) },
+	for way, learn := range map[string]func(p *driver) ([]types.Task, error){
+		"a round": func(p *driver) ([]types.Task, error) { return p.Changed(t.Context(), time.Now()) },
+		"a list":  func(p *driver) ([]types.Task, error) { return p.List(t.Context()) },
+		"a queue": func(p *driver) ([]types.Task, error) { return nil, p.ask(t.Context(), []string{"arn:1"}) },
 	} {
 		p, _ := hearing(t)
 		pod := podOf("a", program.Program{})
@@ -46,9 +46,9 @@ func TestLearning(t *testing.T) {
 		for key, value := range p.mapping.owner.Tags(identity.Of(pod)) {
 			task.Tags = append(task.Tags, types.Tag{Key: &key, Value: &value})
 		}
-		p.cache.Accepted(pod, task)
+		p.kit.Cache().Accepted(pod, task)
 		task.LastStatus, task.DesiredStatus, task.StopCode = aws.String("STOPPED"), aws.String("STOPPED"), types.TaskStopCodeTaskFailedToStart
-		p.service = oneTask{task: task}
+		p.client = oneTask{task: task}
 		for _, want := range []string{"", "arn:secret"} {
 			p.made.set("vk-secret", "arn:secret")
 			told, err := learn(p)
@@ -58,7 +58,7 @@ func TestLearning(t *testing.T) {
 			if got := p.made.get("vk-secret"); got != want {
 				t.Errorf("%s: the secret is %q, want %q", way, got, want)
 			}
-			p.cache.Take(t.Context(), time.Now(), told...)
+			p.kit.Cache().Take(t.Context(), time.Now(), told...)
 		}
 	}
 }
@@ -71,9 +71,9 @@ func TestTaskIsFound(t *testing.T) {
 	for key, value := range p.mapping.owner.Tags(identity.Of(pod)) {
 		task.Tags = append(task.Tags, types.Tag{Key: &key, Value: &value})
 	}
-	p.service = oneTask{task: task}
-	p.watch.doubt(pod.UID)
-	if err := p.ask(t.Context(), []string{"arn:1"}); err != nil || p.watch.doubted(pod.UID) {
-		t.Errorf("%v, and it is in doubt: %t", err, p.watch.doubted(pod.UID))
+	p.client = oneTask{task: task}
+	err := p.ask(t.Context(), []string{"arn:1"})
+	if _, _, known := p.kit.Cache().Get(pod.UID); err != nil || !known {
+		t.Errorf("%v, and it is known: %t", err, known)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
@@ -30,21 +31,21 @@ func TestPodsOfTheClusterComeLate(t *testing.T) {
 	var there atomic.Bool
 	in := cli.ProviderInput{NodeName: "node"}
 	in.Listed = func() bool { asked.Add(1); return there.Load() }
-	p, err := newProvider(t.Context(), in, conf, quick)
+	p, err := newDriver(t.Context(), in, conf, quick)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- p.RunInBackground(ctx) }()
+	go func() { done <- p.kit.RunInBackground(ctx) }()
 	for asked.Load() < 3 {
 		runtime.Gosched()
 	}
-	if p.cache.Synced() || p.AnswersForAllPods() {
+	if p.kit.Cache().Synced() || p.kit.AnswersForAllPods() {
 		t.Error("what the service has was listed before that")
 	}
 	there.Store(true)
-	if err := p.cache.Wait(t.Context()); err != nil {
+	if err := p.kit.Cache().Wait(t.Context()); err != nil {
 		t.Error(err)
 	}
 	cancel()
@@ -57,12 +58,12 @@ func TestPodsOfTheClusterComeLate(t *testing.T) {
 func TestTaskThatListsAreLateToShowAfterARestart(t *testing.T) {
 	c := cloudOf(t)
 	before := open(t, c)
-	if err := before.cache.Wait(t.Context()); err != nil {
+	if err := before.kit.Cache().Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c.Stale(true)
 	pod := podOf("late", program.Program{Stay: program.Forever})
-	if err := before.CreatePod(t.Context(), pod); err != nil {
+	if err := before.kit.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	pod.Status.StartTime = new(metav1.Now())
@@ -75,34 +76,34 @@ func TestTaskThatListsAreLateToShowAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	conf.Queue = ""
-	again := func(at pace) *provider {
-		p, err := newProvider(t.Context(), cli.ProviderInput{NodeName: "node", ProviderConfig: nodeutil.ProviderConfig{Pods: corev1listers.NewPodLister(pods)}}, conf, at)
+	again := func(at service.Config) *driver {
+		p, err := newDriver(t.Context(), cli.ProviderInput{NodeName: "node", ProviderConfig: nodeutil.ProviderConfig{Pods: corev1listers.NewPodLister(pods)}}, conf, at)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 		done := make(chan error, 1)
-		go func() { done <- p.RunInBackground(ctx) }()
+		go func() { done <- p.kit.RunInBackground(ctx) }()
 		t.Cleanup(func() {
 			cancel()
 			if err := <-done; err != nil {
 				t.Errorf("the provider's work in the background: %v", err)
 			}
 		})
-		if err := p.cache.Wait(t.Context()); err != nil {
+		if err := p.kit.Cache().Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return p
 	}
-	after := again(pace{busy: quick.busy, rest: quick.rest, idle: time.Hour})
-	if _, err := after.GetPod(t.Context(), "shop", "late"); !errdefs.IsNotFound(err) || after.AnswersForAllPods() {
-		t.Errorf("the first list lacks it: got %v, and it answers for all pods: %t", err, after.AnswersForAllPods())
+	after := again(service.Config{Busy: quick.Busy, Rest: quick.Rest, Idle: time.Hour})
+	if _, err := after.kit.GetPod(t.Context(), "shop", "late"); !errdefs.IsNotFound(err) || after.kit.AnswersForAllPods() {
+		t.Errorf("the first list lacks it: got %v, and it answers for all pods: %t", err, after.kit.AnswersForAllPods())
 	}
 	c.Stale(false)
 	until(t, after, "late", "running", isRunning)
 
 	soon, tick := again(quick), everyMoment(t)
-	for !soon.AnswersForAllPods() {
+	for !soon.kit.AnswersForAllPods() {
 		tick("it answers for all pods")
 	}
 }

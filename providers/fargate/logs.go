@@ -5,7 +5,6 @@ package fargate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -13,40 +12,28 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
-	corev1 "k8s.io/api/core/v1"
+	k8stypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-const (
-	// streamPrefix begins the names of log streams: prefix/container/task.
-	streamPrefix = "vk"
-	// followEvery is how often a log that is followed is asked for.
-	followEvery = time.Second
-)
+// followEvery is how often a log that is followed is asked for.
+const followEvery = time.Second
 
-// GetContainerLogs implements nodeutil.Provider. All runs of a container are in one log: ECS does not tell them apart.
-func (p *provider) GetContainerLogs(ctx context.Context, namespace, name, container string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
-	if err := p.cache.Wait(ctx); err != nil {
-		return nil, fmt.Errorf("log of pod %s/%s: %w", namespace, name, err)
-	}
-	pod, task, err := p.cache.Find(namespace, name)
-	if err != nil {
-		return nil, err
-	}
+// Logs implements service.LogReader. All runs of a container are in one log: ECS does not tell them apart.
+func (d *driver) Logs(ctx context.Context, of service.Target[types.Task], opts api.ContainerLogOpts) (io.ReadCloser, error) {
 	switch {
-	case !has(pod, task, container):
-		return nil, errdefs.NotFoundf("pod %s/%s has no container %s", namespace, name, container)
 	case opts.Previous:
-		return nil, errdefs.NotFoundf("container %s of pod %s/%s: ECS does not tell its runs apart: the log without --previous has all of them", container, namespace, name)
-	case p.config.LogGroup == "":
-		return nil, errdefs.InvalidInputf("pod %s/%s has no log: name a group of CloudWatch Logs in logGroup of this node's configuration", namespace, name)
+		return nil, errdefs.NotFound("ECS does not tell its runs apart: the log without --previous has all of them")
+	case d.config.LogGroup == "":
+		return nil, errdefs.InvalidInput("there is none: name a group of CloudWatch Logs in logGroup of this node's configuration")
 	}
-	arn := aws.ToString(task.TaskArn)
+	arn := aws.ToString(of.Instance.TaskArn)
 	now := time.Now()
-	s := &stream{provider: p, pod: pod, container: container, name: streamPrefix + "/" + container + "/" + arn[strings.LastIndex(arn, "/")+1:]}
+	s := &stream{driver: d, uid: of.Pod.UID, container: of.Container, name: streamPrefix + "/" + of.Container + "/" + arn[strings.LastIndex(arn, "/")+1:]}
 	switch {
 	case !opts.SinceTime.IsZero():
 		s.since = opts.SinceTime
@@ -56,25 +43,10 @@ func (p *provider) GetContainerLogs(ctx context.Context, namespace, name, contai
 	return logs.NewReader(ctx, s, opts, now), nil
 }
 
-// has reports whether a pod has a container: its spec may not be known yet after a restart.
-func has(pod *corev1.Pod, t types.Task, container string) bool {
-	for c := range containersOf(&pod.Spec) {
-		if c.Name == container {
-			return true
-		}
-	}
-	for _, k := range t.Containers {
-		if aws.ToString(k.Name) == container {
-			return true
-		}
-	}
-	return false
-}
-
 // stream is the log of a container.
 type stream struct {
-	provider        *provider
-	pod             *corev1.Pod
+	driver          *driver
+	uid             k8stypes.UID
 	container, name string
 	since           time.Time
 	token           string
@@ -84,7 +56,7 @@ type stream struct {
 func (s *stream) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 	for {
 		over := s.over() // asked before the lines: what is written until then is among them
-		lines, token, err := s.provider.service.log(ctx, s.provider.config.LogGroup, s.name, s.token, s.since)
+		lines, token, err := s.driver.client.log(ctx, s.driver.config.LogGroup, s.name, s.token, s.since)
 		if err != nil && !errdefs.IsNotFound(err) { // a stream is made with the first line
 			return nil, err
 		}
@@ -112,7 +84,7 @@ func (s *stream) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 
 // over reports whether nothing more is written.
 func (s *stream) over() bool {
-	_, t, ok := s.provider.cache.Get(s.pod.UID)
+	_, t, ok := s.driver.kit.Cache().Get(s.uid)
 	if !ok || ended(t) {
 		return true
 	}

@@ -17,9 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
@@ -36,24 +35,8 @@ const (
 // tagOwn marks tasks with a secret that ends with them.
 const tagOwn = "vk-own-secret"
 
-// maxContainers is how many containers a task definition has at most, maxDefinition how many bytes, and maxGrace how many seconds a container
-// has to stop.
-const (
-	maxContainers = 10
-	maxDefinition = 64 << 10
-	maxGrace      = 120
-)
-
-// resolved is what a pod says, with all that comes from other objects.
-type resolved struct {
-	pod *corev1.Pod
-	// containers have their environment, by name.
-	containers map[string]*corev1.Container
-	// files are those of volumes, by the name of the volume.
-	files map[string][]podspec.File
-	// logins are those at registries.
-	logins []node.RegistryCredential
-}
+// maxDefinition is how many bytes a task definition has at most.
+const maxDefinition = 64 << 10
 
 // mapping makes task definitions and tasks of pods. Its methods are pure functions.
 type mapping struct {
@@ -64,43 +47,15 @@ type mapping struct {
 // startedBy is what all tasks of the node were started by.
 func (m mapping) startedBy() string { return "vk-" + identity.Hash(m.owner.Cluster, m.owner.Node) }
 
-// loginOf is what the login for the image of a container is kept as.
-func loginOf(container string) string { return "login/" + container }
-
-// secrets returns what is to be kept in Secrets Manager before the definition of a pod: the variables by container, files and logins.
-// Errors are of the kind invalid-input.
-func (m mapping) secrets(key []byte, r resolved) (map[string]secret, error) {
-	out := map[string]secret{}
-	for c, at := range containersOf(&r.pod.Spec) {
-		s, ok, err := secretOf(key, m.owner.Cluster, c, r.containers[c.Name], at)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			out[c.Name] = s
-		}
-		if s, ok, err = m.login(key, r, c, at); err != nil {
-			return nil, err
-		}
-		if ok {
-			out[loginOf(c.Name)] = s
-		}
-	}
-	return out, m.fileSecrets(key, r, out)
-}
-
 // definition returns the task definition of a pod, with the ARNs of the secrets of its containers. Its family stands for what it says, so
 // a family that is there has it already. Errors are of the kind invalid-input.
-func (m mapping) definition(r resolved, arns map[string]string) (*ecs.RegisterTaskDefinitionInput, error) {
-	spec := &r.pod.Spec
-	if err := m.refuse(r.pod); err != nil {
-		return nil, err
-	}
+func (m mapping) definition(in *service.Inputs, arns map[string]string) (*ecs.RegisterTaskDefinitionInput, error) {
+	spec := &in.Pod.Spec
 	size, storage, err := buy(spec)
 	if err != nil {
 		return nil, err
 	}
-	role, err := m.role(r.pod)
+	role, err := m.role(in.Pod)
 	if err != nil {
 		return nil, err
 	}
@@ -114,27 +69,28 @@ func (m mapping) definition(r resolved, arns map[string]string) (*ecs.RegisterTa
 	if storage > 0 {
 		d.EphemeralStorage = &types.EphemeralStorage{SizeInGiB: storage}
 	}
+	b := builder{config: m.config, Inputs: in, arns: arns, ports: map[string]bool{}}
 	for i := range spec.Volumes {
-		v, err := m.volume(&spec.Volumes[i], field.NewPath("spec", "volumes").Index(i))
+		v, err := b.volume(&spec.Volumes[i], field.NewPath("spec", "volumes").Index(i))
 		if err != nil {
 			return nil, err
 		}
 		d.Volumes = append(d.Volumes, v)
 	}
-	b := builder{mapping: m, resolved: r, arns: arns, ports: map[string]bool{}}
 	if k, ok := b.writer(); ok {
 		d.ContainerDefinitions = append(d.ContainerDefinitions, k)
 	}
-	for c, at := range containersOf(spec) {
-		k, err := b.container(c, at)
-		if err != nil {
-			return nil, err
-		}
+	err = service.Containers(in.Pod, func(c *corev1.Container, init bool, at *field.Path) error {
+		k, err := b.container(c, init, at)
 		d.ContainerDefinitions = append(d.ContainerDefinitions, k)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	said, err := json.Marshal(d)
 	if err != nil {
-		return nil, fmt.Errorf("pod %s/%s: %w", r.pod.Namespace, r.pod.Name, err)
+		return nil, fmt.Errorf("write the task definition: %w", err)
 	}
 	if len(said) > maxDefinition {
 		return nil, errdefs.InvalidInputf("spec.containers: the task definition has %d bytes, and ECS takes %d: read long texts, variables and commands from files", len(said), maxDefinition)
@@ -202,19 +158,3 @@ func (m mapping) fullRole(named string) string {
 }
 
 func annotation(key string) *field.Path { return field.NewPath("metadata", "annotations").Key(key) }
-
-// containersOf yields init containers and containers with their paths, in the order in which they start.
-func containersOf(spec *corev1.PodSpec) func(func(*corev1.Container, *field.Path) bool) {
-	return func(yield func(*corev1.Container, *field.Path) bool) {
-		for _, list := range []struct {
-			name string
-			of   []corev1.Container
-		}{{"initContainers", spec.InitContainers}, {"containers", spec.Containers}} {
-			for i := range list.of {
-				if !yield(&list.of[i], field.NewPath("spec", list.name).Index(i)) {
-					return
-				}
-			}
-		}
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +19,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -70,9 +73,14 @@ func testPod() *corev1.Pod {
 	}
 }
 
-func testResolved(pod *corev1.Pod) resolved {
-	r := resolved{pod: pod, containers: map[string]*corev1.Container{}}
-	for c := range containersOf(&pod.Spec) {
+// vaultOf makes secrets whose names have a key.
+func vaultOf(m mapping, key string) vault {
+	return vault{config: m.config, owner: m.owner, key: []byte(key)}
+}
+
+func testResolved(pod *corev1.Pod) *service.Inputs {
+	r := &service.Inputs{Pod: pod, Containers: map[string]*corev1.Container{}}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		full := c.DeepCopy()
 		for j := range full.Env {
 			if full.Env[j].ValueFrom != nil {
@@ -82,7 +90,7 @@ func testResolved(pod *corev1.Pod) resolved {
 		for j := range full.Args {
 			full.Args[j] = strings.ReplaceAll(full.Args[j], "$(PLAIN)", "x")
 		}
-		r.containers[c.Name] = full
+		r.Containers[c.Name] = full
 	}
 	return r
 }
@@ -90,7 +98,7 @@ func testResolved(pod *corev1.Pod) resolved {
 // TestRequests compares what ECS gets for a pod with a golden file.
 func TestRequests(t *testing.T) {
 	m, r := testMapping(t), testResolved(testPod())
-	secrets, err := m.secrets([]byte("key"), r)
+	secrets, err := vaultOf(m, "key").secrets(r)
 	if err != nil || len(secrets) != 1 || secrets["main"].text != `{"PASSWORD":"`+canary+`","PLAIN":"x"}` {
 		t.Fatalf("got the secrets %v, %v", secrets, err)
 	}
@@ -101,7 +109,7 @@ func TestRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err := m.task(r.pod, "arn:of:"+aws.ToString(definition.Family))
+	task, err := m.task(r.Pod, "arn:of:"+aws.ToString(definition.Family))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,8 +173,8 @@ func TestSecretsHaveNames(t *testing.T) {
 	m := testMapping(t)
 	name := func(key, value string) string {
 		r := testResolved(testPod())
-		r.containers["main"].Env[1].Value = value
-		s, err := m.secrets([]byte(key), r)
+		r.Containers["main"].Env[1].Value = value
+		s, err := vaultOf(m, key).secrets(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,6 +183,14 @@ func TestSecretsHaveNames(t *testing.T) {
 	if a := name("k", "v"); a != name("k", "v") || a == name("k", "w") || a == name("l", "v") {
 		t.Errorf("got %s, %s, %s and %s", a, name("k", "v"), name("k", "w"), name("l", "v"))
 	}
+}
+
+// refusal is what the kit asks about a pod before it reads anything.
+func refusal(c Config, pod *corev1.Pod) error {
+	if lacks := c.Capabilities().Check(pod); len(lacks) > 0 {
+		return errdefs.InvalidInput(capability.Message(lacks))
+	}
+	return refuse(pod)
 }
 
 // TestRefusals: what Fargate cannot do is the pod's fault, and the path says where.
@@ -225,7 +241,10 @@ func TestRefusals(t *testing.T) {
 		pod := testPod()
 		change(pod)
 		m, r := testMapping(t), testResolved(pod)
-		_, err := m.secrets([]byte("k"), r)
+		err := refusal(m.config, pod)
+		if err == nil {
+			_, err = vaultOf(m, "k").secrets(r)
+		}
 		if err == nil {
 			_, err = m.definition(r, map[string]string{"main": "arn:s"})
 		}

@@ -145,8 +145,8 @@ func validated(t *testing.T) (version string, counts map[string]int) {
 	t.Helper()
 	c := cloudOf(t)
 	p := open(t, c)
-	p.UsePodTokens(values{})
-	p.UsePullCredentials(values{})
+	p.kit.UsePodTokens(values{})
+	p.kit.UsePullCredentials(values{})
 	if err := p.Examine(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -156,23 +156,23 @@ func validated(t *testing.T) (version string, counts map[string]int) {
 	main.Image = "private.example/program"
 	main.Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}}}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: token}, {Name: "keys", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "keys"}}}}
-	if err := p.CreatePod(t.Context(), pod); err != nil {
+	if err := p.kit.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	until(t, p, "pod", "running", isRunning)
-	if err := p.RunInContainer(t.Context(), "shop", "pod", "main", append([]string{"program"}, program.Program{}.Args()...), &caller{}); err != nil {
+	if err := p.kit.RunInContainer(t.Context(), "shop", "pod", "main", append([]string{"program"}, program.Program{}.Args()...), &caller{}); err != nil {
 		t.Error(err)
 	}
 	m := p.mapping // and one with all that a definition can have
 	large, err := m.definition(testResolved(testPod()), map[string]string{"main": "arn:s"})
 	if err == nil {
 		large.Family = aws.String("vk-large")
-		_, err = p.service.register(t.Context(), large)
+		_, err = p.client.register(t.Context(), large)
 	}
 	if err != nil && !strings.Contains(err.Error(), testRole) {
 		t.Error(err)
 	}
-	if err := p.DeletePod(t.Context(), pod); err != nil {
+	if err := p.kit.DeletePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	tick := everyMoment(t)

@@ -69,7 +69,7 @@ func TestReadinessOutlivesTheNode(t *testing.T) {
 	}()
 	var mu sync.Mutex
 	var reports []bool // guarded by mu
-	live := func(pods ...*corev1.Pod) (p *provider, stop func()) {
+	live := func(pods ...*corev1.Pod) (p *driver, stop func()) {
 		t.Helper()
 		known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		for _, pod := range pods {
@@ -79,19 +79,19 @@ func TestReadinessOutlivesTheNode(t *testing.T) {
 		}
 		in := cli.ProviderInput{NodeName: "node"}
 		in.Pods = corelisters.NewPodLister(known)
-		p, err := newProvider(t.Context(), in, conf, quick)
+		p, err := newDriver(t.Context(), in, conf, quick)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.UsePodObjects(values{})
+		p.kit.UsePodObjects(values{})
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-		p.NotifyPods(ctx, func(pod *corev1.Pod) {
+		p.kit.NotifyPods(ctx, func(pod *corev1.Pod) {
 			mu.Lock()
 			defer mu.Unlock()
 			reports = append(reports, isReady(pod))
 		})
 		done := make(chan error, 1)
-		go func() { done <- p.RunInBackground(ctx) }()
+		go func() { done <- p.kit.RunInBackground(ctx) }()
 		stop = sync.OnceFunc(func() {
 			cancel()
 			if err := <-done; err != nil {
@@ -105,7 +105,7 @@ func TestReadinessOutlivesTheNode(t *testing.T) {
 	first, stop := live()
 	pod := podOf("ready", program.Program{Stay: program.Forever})
 	pod.Spec.Containers[0].ReadinessProbe = asksPort(port)
-	if err := first.CreatePod(t.Context(), pod); err != nil {
+	if err := first.kit.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	was := until(t, first, "ready", "ready", isReady)
@@ -117,10 +117,10 @@ func TestReadinessOutlivesTheNode(t *testing.T) {
 	was.Spec.Containers[0].ReadinessProbe.InitialDelaySeconds = 3600 // which is over for what was found to be ready
 	probed.Store(0)
 	second, _ := live(was)
-	if err := second.cache.Wait(t.Context()); err != nil {
+	if err := second.kit.Cache().Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if pod, err := second.GetPod(t.Context(), "shop", "ready"); err != nil || !isReady(pod) {
+	if pod, err := second.kit.GetPod(t.Context(), "shop", "ready"); err != nil || !isReady(pod) {
 		t.Errorf("after a restart: got %+v, %v, want a pod that is ready", pod, err)
 	}
 	tick := everyMoment(t)

@@ -89,15 +89,15 @@ func TestContainers(t *testing.T) {
 		t.Fatal(err)
 	}
 	conf.FilesImage = "tools"
-	p, err := newProvider(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, quick)
+	p, err := newDriver(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, quick)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.UsePodObjects(values{})
-	p.UsePodTokens(values{})
+	p.kit.UsePodObjects(values{})
+	p.kit.UsePodTokens(values{})
 	running, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- p.RunInBackground(running) }()
+	go func() { done <- p.kit.RunInBackground(running) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
@@ -120,12 +120,12 @@ func TestContainers(t *testing.T) {
 			}}}},
 		},
 	}}
-	if err := p.CreatePod(t.Context(), pod); err != nil {
+	if err := p.kit.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	until(t, p, "web", "running", isRunning)
 	want := "/keys/key 400\n/token/in/token 640\n" + canary + "-file\n" + canary + "-token\n" + canary + "\n"
-	lines, err := p.GetContainerLogs(t.Context(), "shop", "web", "main", api.ContainerLogOpts{Follow: true})
+	lines, err := p.kit.GetContainerLogs(t.Context(), "shop", "web", "main", api.ContainerLogOpts{Follow: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestContainers(t *testing.T) {
 		"as it is quoted": {[]string{"printf", "%s|", "it's", "$HOME"}, "it's|$HOME|", 0},
 	} {
 		who := &caller{}
-		err := p.RunInContainer(t.Context(), "shop", "web", "main", e.command, who)
+		err := p.kit.RunInContainer(t.Context(), "shop", "web", "main", e.command, who)
 		var exit utilexec.ExitError
 		code := 0
 		if errors.As(err, &exit) {
@@ -162,20 +162,20 @@ func TestContainers(t *testing.T) {
 			t.Errorf("%s: got %d with %q, want %d with %q", name, code, got, e.code, e.out)
 		}
 	}
-	if err := p.DeletePod(t.Context(), pod); err != nil {
+	if err := p.kit.DeletePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	tick := everyMoment(t)
 	for {
-		if _, err := p.GetPod(t.Context(), "shop", "web"); err != nil {
+		if _, err := p.kit.GetPod(t.Context(), "shop", "web"); err != nil {
 			break
 		}
 		tick("the pod is gone")
 	}
-	for slices.Contains(server.Secrets(), p.mapping.ownName("uid-web")) {
+	for slices.Contains(server.Secrets(), ownName(p.mapping.owner, "uid-web")) {
 		tick("the secret of the pod is removed")
 	}
-	out, _, err := p.service.describe(t.Context(), []string{onlyTask(t, c)})
+	out, _, err := p.client.describe(t.Context(), []string{onlyTask(t, c)})
 	if err != nil || len(out) != 1 || out[0].Containers[1].ExitCode == nil || *out[0].Containers[1].ExitCode != 7 {
 		said, _ := json.Marshal(out) // for people
 		t.Errorf("it ended with %s, %v, want 7", said, err)

@@ -27,6 +27,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/ecs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
@@ -51,9 +52,9 @@ func (values) PullCredentials(context.Context, *corev1.Pod) ([]node.RegistryCred
 }
 
 func (values) Container(_ context.Context, pod *corev1.Pod, name string) (*corev1.Container, error) {
-	for c := range containersOf(&pod.Spec) {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		if c.Name == name {
-			c = c.DeepCopy()
+			c := c.DeepCopy()
 			for i := range c.Env {
 				if c.Env[i].ValueFrom != nil {
 					c.Env[i].Value, c.Env[i].ValueFrom = canary, nil
@@ -66,26 +67,26 @@ func (values) Container(_ context.Context, pod *corev1.Pod, name string) (*corev
 }
 
 // open runs a provider on a cloud until the test ends.
-func open(t *testing.T, c *cloud) *provider {
+func open(t *testing.T, c *cloud) *driver {
 	t.Helper()
 	return openAt(t, c, quick)
 }
 
 // openAt is open at another pace.
-func openAt(t *testing.T, c *cloud, at pace) *provider {
+func openAt(t *testing.T, c *cloud, at service.Config) *driver {
 	t.Helper()
 	conf, err := c.config("home")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProvider(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, at)
+	p, err := newDriver(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.UsePodObjects(values{})
+	p.kit.UsePodObjects(values{})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- p.RunInBackground(ctx) }()
+	go func() { done <- p.kit.RunInBackground(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -112,14 +113,14 @@ func podOf(name string, p program.Program) *corev1.Pod {
 }
 
 // until waits for a pod to be as it should.
-func until(t *testing.T, p *provider, name, what string, is func(*corev1.Pod) bool) *corev1.Pod {
+func until(t *testing.T, p *driver, name, what string, is func(*corev1.Pod) bool) *corev1.Pod {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		pod, err := p.GetPod(ctx, "shop", name)
+		pod, err := p.kit.GetPod(ctx, "shop", name)
 		if err == nil && is(pod) {
 			return pod
 		}
@@ -159,7 +160,7 @@ func TestReadinessOnFargate(t *testing.T) {
 		pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
 			Exec: &corev1.ExecAction{Command: append([]string{"program"}, program.Program{Need: need}.Args()...)},
 		}}
-		if err := p.CreatePod(t.Context(), pod); err != nil {
+		if err := p.kit.CreatePod(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -174,7 +175,7 @@ func TestEarlyEnd(t *testing.T) {
 	p := open(t, cloudOf(t, func(c *ecs.Config) { c.Quick = false }))
 	pod := podOf("early", program.Program{})
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
-	if err := p.CreatePod(t.Context(), pod); err != nil {
+	if err := p.kit.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	end := until(t, p, "early", "over", isOver)
@@ -188,7 +189,7 @@ func TestSpotInterruption(t *testing.T) {
 	c := cloudOf(t)
 	p := open(t, c)
 	pod := podOf("spot", program.Program{Stay: program.Forever})
-	if err := p.CreatePod(t.Context(), pod); err != nil {
+	if err := p.kit.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	until(t, p, "spot", "running", isRunning)
@@ -214,7 +215,7 @@ func TestReplicasShare(t *testing.T) {
 		go func() {
 			pod := podOf(fmt.Sprintf("replica-%d", i), program.Program{Stay: program.Forever})
 			pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}}}
-			errs <- p.CreatePod(t.Context(), pod)
+			errs <- p.kit.CreatePod(t.Context(), pod)
 		}()
 	}
 	for range n {
@@ -279,12 +280,12 @@ func live(t *testing.T, allow []string) error {
 		return err
 	}
 	for i := range 2 {
-		p, err := newProvider(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, quick)
+		p, err := newDriver(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, quick)
 		if err != nil {
 			return err
 		}
-		p.UsePodObjects(values{})
-		p.UsePodTokens(values{})
+		p.kit.UsePodObjects(values{})
+		p.kit.UsePodTokens(values{})
 		if i == 0 {
 			if err := p.Examine(t.Context()); err != nil {
 				return err
@@ -292,7 +293,7 @@ func live(t *testing.T, allow []string) error {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		done := make(chan error, 1)
-		go func() { done <- p.RunInBackground(ctx) }()
+		go func() { done <- p.kit.RunInBackground(ctx) }()
 		err = lives(ctx, p, fmt.Sprintf("pod-%d", i))
 		cancel()
 		if err = errors.Join(err, <-done); err != nil {
@@ -302,23 +303,23 @@ func live(t *testing.T, allow []string) error {
 	return nil
 }
 
-func lives(ctx context.Context, p *provider, name string) error {
+func lives(ctx context.Context, p *driver, name string) error {
 	pod := podOf(name, program.Program{Stay: program.Forever})
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}}}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: token}}
-	if err := p.cache.Wait(ctx); err != nil {
+	if err := p.kit.Cache().Wait(ctx); err != nil {
 		return err
 	}
-	if err := p.CreatePod(ctx, pod); err != nil {
+	if err := p.kit.CreatePod(ctx, pod); err != nil {
 		return err
 	}
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		if err, _ := p.cache.LastError(); err != nil {
+		if err, _ := p.kit.Cache().LastError(); err != nil {
 			return err
 		}
-		if got, err := p.GetPod(ctx, "shop", name); err == nil && isRunning(got) {
+		if got, err := p.kit.GetPod(ctx, "shop", name); err == nil && isRunning(got) {
 			break
 		}
 		select {
@@ -327,14 +328,14 @@ func lives(ctx context.Context, p *provider, name string) error {
 			return ctx.Err()
 		}
 	}
-	if _, _, err := p.service.log(ctx, logGroup, "vk/main/none", "", time.Time{}); err != nil && !errdefs.IsNotFound(err) {
+	if _, _, err := p.client.log(ctx, logGroup, "vk/main/none", "", time.Time{}); err != nil && !errdefs.IsNotFound(err) {
 		return err
 	}
 	c := &caller{}
-	if err := p.RunInContainer(ctx, "shop", name, "main", append([]string{"program"}, program.Program{Print: []string{"out"}, Stderr: []string{"err"}}.Args()...), c); err != nil || c.out.String() != "out\nerr\n" {
+	if err := p.kit.RunInContainer(ctx, "shop", name, "main", append([]string{"program"}, program.Program{Print: []string{"out"}, Stderr: []string{"err"}}.Args()...), c); err != nil || c.out.String() != "out\nerr\n" {
 		return fmt.Errorf("exec: %q, %w", c.out.String(), err)
 	}
-	return p.DeletePod(ctx, pod)
+	return p.kit.DeletePod(ctx, pod)
 }
 
 // caller is who asks for a command without input.
@@ -355,7 +356,7 @@ func (c *caller) Resize() <-chan api.TermSize { return nil }
 
 // TestRoundsAreOneRequest: at rest a round asks about 100 of 1000 tasks, and about each within ten rounds; those on their way come first.
 func TestRoundsAreOneRequest(t *testing.T) {
-	w := watch{tasks: map[string]*inquiry{}}
+	w := inquiries{}
 	var all []ecstypes.Task
 	for i := range 1000 {
 		all = append(all, ecstypes.Task{TaskArn: aws.String(fmt.Sprintf("arn-%04d", i)), LastStatus: aws.String(stateRunning), DesiredStatus: aws.String(stateRunning)})
@@ -379,7 +380,7 @@ func TestRoundsAreOneRequest(t *testing.T) {
 	}
 	all[999].LastStatus = aws.String("PENDING")
 	all[500].LastStatus = aws.String(stateStopped)
-	w.stop("arn-0700")
+	all[700].DesiredStatus = aws.String(stateStopped)
 	next := w.next(all)
 	if len(next) != batch || !slices.Contains(next[:2], "arn-0999") || !slices.Contains(next[:2], "arn-0700") || slices.Contains(next, "arn-0500") {
 		t.Errorf("asked about %v", next)
@@ -388,11 +389,11 @@ func TestRoundsAreOneRequest(t *testing.T) {
 
 // TestGoneIsSaidThrice: a task is gone when ECS, which has told of it, says three times in a row that it has none.
 func TestGoneIsSaidThrice(t *testing.T) {
-	w := watch{tasks: map[string]*inquiry{}}
+	w := inquiries{}
 	told := []ecstypes.Task{{TaskArn: aws.String("told")}}
-	w.note(time.Now(), told, []string{"new"})
+	w.note(time.Now(), told, nil)
 	for i, want := range []int{0, 0, 1} {
-		if got := w.note(time.Now(), nil, []string{"told", "new"}); len(got) != want {
+		if got := w.note(time.Now(), nil, []string{"told"}); len(got) != want {
 			t.Errorf("after %d answers %v are gone, want %d", i+1, got, want)
 		}
 	}
@@ -410,14 +411,14 @@ func TestNetworkReadiness(t *testing.T) {
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	pod.Spec.Containers[0].ReadinessProbe = asksPort(heard)
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "closed", Image: "program", Args: program.Program{Stay: program.Forever}.Args(), ReadinessProbe: asksPort(silent(t))})
-	if err := p.CreatePod(t.Context(), pod); err != nil {
+	if err := p.kit.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	got := until(t, p, "network", "ready in its first container", func(pod *corev1.Pod) bool { return isRunning(pod) && pod.Status.ContainerStatuses[0].Ready })
 	if got.Status.ContainerStatuses[1].Ready {
 		t.Error("nobody listens on the port of the other container, and it is ready")
 	}
-	if err := p.DeletePod(t.Context(), pod); err != nil {
+	if err := p.kit.DeletePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	tick := everyMoment(t)
@@ -436,16 +437,16 @@ func TestChangesAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProvider(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, pace{busy: time.Hour, rest: time.Hour, idle: time.Hour})
+	p, err := newDriver(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, service.Config{Busy: time.Hour, Rest: time.Hour, Idle: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.UsePodObjects(values{})
+	p.kit.UsePodObjects(values{})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- p.RunInBackground(ctx) }()
+	go func() { done <- p.kit.RunInBackground(ctx) }()
 	pod := podOf("told", program.Program{Stay: program.Forever})
-	if err := p.CreatePod(t.Context(), pod); err != nil {
+	if err := p.kit.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	until(t, p, "told", "running", isRunning)
@@ -476,21 +477,21 @@ func TestNoTaskIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := cloudOf(t, func(c *ecs.Config) { c.Lag = time.Second })
 			at := quick
-			at.seenWithin = time.Minute // a busy machine may take longer than usual to see it
+			at.SeenWithin = time.Minute // a busy machine may take longer than usual to see it
 			p := openAt(t, c, at)
 			pod := podOf("left", program.Program{Stay: program.Forever})
-			if err := p.cache.Wait(t.Context()); err != nil {
+			if err := p.kit.Cache().Wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if lose {
 				c.Break(emulator.Fault{Operations: []string{"RunTask"}, Times: 1, Lose: true})
 			}
-			if err := p.CreatePod(t.Context(), pod); (err != nil) != lose {
+			if err := p.kit.CreatePod(t.Context(), pod); (err != nil) != lose {
 				t.Fatalf("create: %v", err)
 			}
 			tick := everyMoment(t)
 			for {
-				err := p.DeletePod(t.Context(), pod)
+				err := p.kit.DeletePod(t.Context(), pod)
 				if errdefs.IsNotFound(err) {
 					t.Fatalf("the pod is gone, and its task is %v: %v", c.Running(identity.TagUID, string(pod.UID)), err)
 				}
@@ -514,10 +515,10 @@ func TestRunTaskBlamesNoPod(t *testing.T) {
 	for _, pod := range pods {
 		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	}
-	if err := p.CreatePod(t.Context(), pods[0]); err != nil {
+	if err := p.kit.CreatePod(t.Context(), pods[0]); err != nil {
 		t.Fatal(err)
 	}
-	err := p.CreatePod(t.Context(), pods[1])
+	err := p.kit.CreatePod(t.Context(), pods[1])
 	if after, _ := errdefs.RetryAfterOf(err); err == nil || after == 0 || errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "reached the limit") {
 		t.Errorf("a quota that is used up: got %v, want an error that passes", err)
 	}
@@ -530,7 +531,7 @@ func TestSecretsThatWereRemoved(t *testing.T) {
 	withSecret := func(name string) *corev1.Pod {
 		pod := podOf(name, program.Program{Stay: program.Forever})
 		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}}}
-		if err := p.CreatePod(t.Context(), pod); err != nil {
+		if err := p.kit.CreatePod(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
 		return pod
@@ -539,7 +540,7 @@ func TestSecretsThatWereRemoved(t *testing.T) {
 	until(t, p, "first", "running", isRunning)
 	for _, name := range c.Secrets() {
 		if !strings.HasPrefix(name, "vk-key-") {
-			if err := p.service.drop(t.Context(), name); err != nil {
+			if err := p.client.drop(t.Context(), name); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -25,15 +25,7 @@ const (
 	queuePause = 30 * time.Second
 	// queuePace is how long changes gather after others, so that those of many tasks are one request: ECS limits how often it is asked.
 	queuePace = 500 * time.Millisecond
-	// restWithQueue is the time between two rounds at rest where changes are told: a change that got lost is seen then.
-	restWithQueue = 30 * time.Second
 )
-
-// message is one of a queue.
-type message struct {
-	Body          string
-	ReceiptHandle string
-}
 
 // change is what EventBridge says of a task. That it has changed is all that counts: its state is asked of ECS.
 type change struct {
@@ -71,10 +63,10 @@ func (c *client) done(ctx context.Context, queue string, messages []message) err
 }
 
 // listen asks about tasks as soon as a queue says that they have changed, until ctx ends. A queue that fails costs no pod: rounds go on.
-func (p *provider) listen(ctx context.Context) {
+func (d *driver) listen(ctx context.Context) {
 	var left []message
 	for failed := 0; ctx.Err() == nil; {
-		err := p.hear(ctx, &left)
+		err := d.hear(ctx, &left)
 		if ctx.Err() != nil {
 			return
 		}
@@ -101,13 +93,13 @@ func (p *provider) listen(ctx context.Context) {
 
 // hear takes the messages that there are, for as many tasks as one request asks about. Those of tasks about which ECS was asked
 // in vain are left for the next call, which asks about them alone; should there be none, the queue tells them again.
-func (p *provider) hear(ctx context.Context, left *[]message) error {
+func (d *driver) hear(ctx context.Context, left *[]message) error {
 	messages, err := *left, error(nil)
 	if len(messages) == 0 {
-		messages, err = p.service.receive(ctx, p.config.Queue, queueWait)
+		messages, err = d.client.receive(ctx, d.config.Queue, queueWait)
 		// Where one answer is full there are more, and the next one need not be: an answer of SQS has what some of its servers have.
 		for more := messages; err == nil && len(more) > 0 && len(messages) >= queueBatch && len(messages)+queueBatch <= batch; {
-			more, err = p.service.receive(ctx, p.config.Queue, 0)
+			more, err = d.client.receive(ctx, d.config.Queue, 0)
 			messages = append(messages, more...)
 		}
 	}
@@ -115,32 +107,32 @@ func (p *provider) hear(ctx context.Context, left *[]message) error {
 	var arns []string
 	var ours, done []message
 	for _, m := range messages {
-		if arn := p.changedTask(m); arn != "" {
+		if arn := d.changedTask(m); arn != "" {
 			arns, ours = append(arns, arn), append(ours, m)
 		} else {
 			done = append(done, m)
 		}
 	}
 	slices.Sort(arns)
-	if asked := p.ask(ctx, slices.Compact(arns)); asked == nil {
+	if asked := d.ask(ctx, slices.Compact(arns)); asked == nil {
 		done = messages
 	} else {
 		*left, err = ours, errors.Join(err, asked)
 	}
 	if len(done) > 0 {
-		err = errors.Join(err, p.service.done(ctx, p.config.Queue, done))
+		err = errors.Join(err, d.client.done(ctx, d.config.Queue, done))
 	}
 	return err
 }
 
 // changedTask returns the ARN of the task of this node that a message says to have changed. Others have rules too, and one rule may have several clusters:
 // what is none of this node's, "", is only removed.
-func (p *provider) changedTask(m message) string {
+func (d *driver) changedTask(m message) string {
 	var c change
-	if json.Unmarshal([]byte(m.Body), &c) != nil || c.Source != "aws.ecs" || c.DetailType != "ECS Task State Change" || c.Detail.StartedBy != p.mapping.startedBy() {
+	if json.Unmarshal([]byte(m.Body), &c) != nil || c.Source != "aws.ecs" || c.DetailType != "ECS Task State Change" || c.Detail.StartedBy != d.mapping.startedBy() {
 		return ""
 	}
-	if name := clusterName(c.Detail.ClusterArn); name != "" && name != clusterName(p.config.Cluster) {
+	if name := clusterName(c.Detail.ClusterArn); name != "" && name != clusterName(d.config.Cluster) {
 		return ""
 	}
 	return c.Detail.TaskArn
@@ -150,8 +142,8 @@ func (p *provider) changedTask(m message) string {
 func clusterName(cluster string) string { return cluster[strings.LastIndex(cluster, "/")+1:] }
 
 // ask asks about tasks at once. Where ECS refuses what it is asked, one ARN may be why, which it will refuse for ever: the others are followed.
-func (p *provider) ask(ctx context.Context, arns []string) error {
-	err := p.askTogether(ctx, arns)
+func (d *driver) ask(ctx context.Context, arns []string) error {
+	err := d.askTogether(ctx, arns)
 	switch {
 	case !errdefs.IsInvalidInput(err):
 		return err
@@ -160,25 +152,24 @@ func (p *provider) ask(ctx context.Context, arns []string) error {
 		return nil
 	}
 	half := len(arns) / 2
-	return errors.Join(p.ask(ctx, arns[:half]), p.ask(ctx, arns[half:]))
+	return errors.Join(d.ask(ctx, arns[:half]), d.ask(ctx, arns[half:]))
 }
 
 // askTogether asks about tasks in one request, and again about those of which the cache knows better.
-func (p *provider) askTogether(ctx context.Context, arns []string) error {
+func (d *driver) askTogether(ctx context.Context, arns []string) error {
 	for try := 0; try < 3 && len(arns) > 0; try++ {
 		at := time.Now()
-		tasks, missing, err := p.service.describe(ctx, arns)
+		tasks, missing, err := d.client.describe(ctx, arns)
 		if err != nil {
-			p.cache.Hurry()
+			d.kit.Cache().Hurry()
 			return err
 		}
-		p.watch.note(at, tasks, missing)
-		p.learn(tasks)
-		p.cache.Take(ctx, at, tasks...)
-		p.sure(tasks)
+		d.inquiries.note(at, tasks, missing)
+		d.learn(tasks)
+		d.kit.Cache().Take(ctx, at, tasks...)
 		arns = nil
 		for _, t := range tasks {
-			if p.passedBy(t) {
+			if d.passedBy(t) {
 				arns = append(arns, aws.ToString(t.TaskArn))
 			}
 		}
@@ -187,8 +178,8 @@ func (p *provider) askTogether(ctx context.Context, arns []string) error {
 }
 
 // passedBy reports whether the cache has not taken what ECS says of a task: the answer of RunTask came after the request, and counts as newer.
-func (p *provider) passedBy(t types.Task) bool {
-	id, _ := p.identify(t)
-	_, have, ok := p.cache.Get(id.UID)
+func (d *driver) passedBy(t types.Task) bool {
+	id, _ := d.Identify(t)
+	_, have, ok := d.kit.Cache().Get(id.UID)
 	return ok && aws.ToString(have.TaskArn) == id.ID && aws.ToString(have.LastStatus) != aws.ToString(t.LastStatus)
 }

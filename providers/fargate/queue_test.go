@@ -21,7 +21,7 @@ import (
 
 // letters is a service with messages in its queue.
 type letters struct {
-	service
+	services
 	mu       sync.Mutex
 	messages []message
 	fails    error  // of what is asked about tasks
@@ -145,7 +145,7 @@ func TestMessagesStayUntilTheyAreFollowed(t *testing.T) {
 		l := &letters{fails: test.fails, messages: []message{
 			{Body: of(p.mapping.startedBy()), ReceiptHandle: "ours"}, {Body: of("vk-other"), ReceiptHandle: "strange"}, {Body: "no JSON", ReceiptHandle: "text"},
 		}}
-		p.service = l
+		p.client = l
 		if err := p.hear(t.Context(), new([]message)); !errors.Is(err, test.fails) || !slices.Equal(l.removed, test.want) {
 			t.Errorf("ECS says %v: removed %v, %v, want %v", test.fails, l.removed, err, test.want)
 		}
@@ -157,10 +157,10 @@ func TestMessagesStayUntilTheyAreFollowed(t *testing.T) {
 }
 
 // hearing is a provider with a queue, and the message that a task of it has changed.
-func hearing(t *testing.T) (*provider, func(task int) message) {
+func hearing(t *testing.T) (*driver, func(task int) message) {
 	t.Helper()
 	useKey(t)
-	p, err := newProvider(t.Context(), cli.ProviderInput{NodeName: "node"}, testConfig(t, func(c *Config) { c.Queue = "https://sqs.example/1/tasks" }), quick)
+	p, err := newDriver(t.Context(), cli.ProviderInput{NodeName: "node"}, testConfig(t, func(c *Config) { c.Queue = "https://sqs.example/1/tasks" }), quick)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func hearing(t *testing.T) (*provider, func(task int) message) {
 func TestManyChangesAreOneRequest(t *testing.T) {
 	p, of := hearing(t)
 	l := &letters{}
-	p.service = l
+	p.client = l
 	for i := range 2*batch + 25 {
 		l.messages = append(l.messages, of(i/2))
 	}
@@ -195,7 +195,7 @@ func TestManyChangesAreOneRequest(t *testing.T) {
 func TestAnswersNeedNotBeFull(t *testing.T) {
 	p, of := hearing(t)
 	l := &letters{partly: true}
-	p.service = l
+	p.client = l
 	for i := range 50 {
 		l.messages = append(l.messages, of(i))
 	}
@@ -209,7 +209,7 @@ func TestChangesGather(t *testing.T) {
 	p, of := hearing(t)
 	synctest.Test(t, func(t *testing.T) {
 		l := &letters{}
-		p.service = l
+		p.client = l
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { p.listen(ctx); close(done) }()
@@ -254,7 +254,7 @@ func TestChangesGather(t *testing.T) {
 func TestChangesOfAnotherCluster(t *testing.T) {
 	p, of := hearing(t)
 	l := &letters{refuses: "arn:007"}
-	p.service = l
+	p.client = l
 	for i := range 50 {
 		l.messages = append(l.messages, of(i))
 	}

@@ -21,10 +21,10 @@ func TestPublishedC20PortsAreDeclaredOnce(t *testing.T) {
 	first.Ports = []corev1.ContainerPort{port, {ContainerPort: 3000, Protocol: corev1.ProtocolUDP}}
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "other", Image: "program", Args: first.Args, Ports: []corev1.ContainerPort{port, {ContainerPort: 3001}}})
-	if err := p.CreatePod(t.Context(), pod); err != nil {
+	if err := p.kit.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	d, err := p.definition(t.Context(), pod)
+	d, err := p.mapping.definition(testResolved(pod), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestPublishedC21DefinitionsAreLimited(t *testing.T) {
 	p := open(t, c)
 	pod := podOf("web", program.Program{Stay: program.Forever})
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LONG", Value: strings.Repeat("x", 65<<10)}}
-	err := p.CreatePod(t.Context(), pod)
+	err := p.kit.CreatePod(t.Context(), pod)
 	if !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "spec.containers: the task definition has") {
 		t.Errorf("got %v, want an error of the kind invalid-input that names spec.containers", err)
 	}

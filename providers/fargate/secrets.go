@@ -3,21 +3,32 @@
 package fargate
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
+	"path"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 // maxSecret is how many bytes a secret of Secrets Manager has at most.
@@ -34,10 +45,17 @@ type secret struct {
 // Format implements fmt.Formatter: whatever prints a secret shows its name, and no value.
 func (s secret) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, s.name) }
 
+// vault makes the secrets of pods. Its methods are pure functions.
+type vault struct {
+	config Config
+	owner  identity.Owner
+	key    []byte // of their names
+}
+
 // secretOf returns the secret of a container, and false for one that has nothing secret. All of its variables are in it if one comes from
 // a Secret, as each may contain others. The name is made of the content with a key that only Secrets Manager has, so that pods with the
 // same content share one secret and one definition, and nobody who sees the name can try values.
-func secretOf(key []byte, cluster string, c, resolved *corev1.Container, at *field.Path) (secret, bool, error) {
+func (v vault) secretOf(c, resolved *corev1.Container, at *field.Path) (secret, bool, error) {
 	if !hasSecrets(c) {
 		return secret{}, false, nil
 	}
@@ -58,42 +76,47 @@ func secretOf(key []byte, cluster string, c, resolved *corev1.Container, at *fie
 	if err := plainCommand(c, at); err != nil {
 		return secret{}, false, err
 	}
-	return secret{name: nameOf(key, cluster, string(text)), cluster: cluster, text: string(text)}, true, nil
+	return v.shared(string(text)), true, nil
 }
 
-// nameOf is the name of the secret with a text.
-func nameOf(key []byte, cluster, text string) string {
-	sum := hmac.New(sha256.New, key)
-	sum.Write([]byte(cluster + "\n" + text))
-	return "vk-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:16]))
+// shared is the secret of all pods with a text.
+func (v vault) shared(text string) secret {
+	sum := hmac.New(sha256.New, v.key)
+	sum.Write([]byte(v.owner.Cluster + "\n" + text))
+	name := "vk-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:16]))
+	return secret{name: name, cluster: v.owner.Cluster, text: text}
 }
 
 // ownName is the name of the secret of one pod.
-func (m mapping) ownName(uid string) string {
-	return "vk-pod-" + identity.Hash(m.owner.Cluster, m.owner.Node, uid)
+func ownName(owner identity.Owner, uid types.UID) string {
+	return "vk-pod-" + identity.Hash(owner.Cluster, owner.Node, string(uid))
 }
 
 // login is the secret of user name and password at the registry of an image, and false for one that the pod has none for: the image may be
 // public.
-func (m mapping) login(key []byte, r resolved, c *corev1.Container, at *field.Path) (secret, bool, error) {
+func (v vault) login(in *service.Inputs, c *corev1.Container, at *field.Path) (secret, bool, error) {
 	host := registry(c.Image)
-	if m.config.RegistryCredentials[host] != "" || strings.Contains(host, ".dkr.ecr.") {
+	if v.config.RegistryCredentials[host] != "" || strings.Contains(host, ".dkr.ecr.") {
 		return secret{}, false, nil
 	}
-	for _, credential := range r.logins {
-		if !credential.Matches(c.Image) {
-			continue
-		}
-		if credential.Username == "" || credential.Password == "" {
-			return secret{}, false, errdefs.InvalidInputf("%s: the credentials for %s are a token: Fargate pulls with user name and password", at.Child("image"), host)
-		}
-		text, err := json.Marshal(map[string]string{"username": credential.Username, "password": credential.Password})
-		if err != nil {
-			return secret{}, false, err
-		}
-		return secret{name: nameOf(key, m.owner.Cluster, string(text)), cluster: m.owner.Cluster, text: string(text)}, true, nil
+	credential, ok := in.Login(c.Image)
+	if !ok {
+		return secret{}, false, nil
 	}
-	return secret{}, false, nil
+	if credential.Username == "" || credential.Password == "" {
+		return secret{}, false, errdefs.InvalidInputf("%s: the credentials for %s are a token: Fargate pulls with user name and password", at.Child("image"), host)
+	}
+	text, err := json.Marshal(map[string]string{"username": credential.Username, "password": credential.Password})
+	if err != nil {
+		return secret{}, false, err
+	}
+	return v.shared(string(text)), true, nil
+}
+
+// needsSecrets reports whether something of a pod is to be in Secrets Manager.
+func needsSecrets(in *service.Inputs) bool {
+	return len(in.Files) > 0 || len(in.Logins) > 0 ||
+		slices.ContainsFunc(slices.Concat(in.Pod.Spec.InitContainers, in.Pod.Spec.Containers), func(c corev1.Container) bool { return hasSecrets(&c) })
 }
 
 // hasSecrets reports whether a variable of a container comes from a Secret.
@@ -126,6 +149,162 @@ func plainCommand(c *corev1.Container, at *field.Path) error {
 					return errdefs.InvalidInputf("%s: $(%s) may be a secret, and whoever may read task definitions reads commands: let the program read its environment", at.Child(list).Index(i), m[1])
 				}
 			}
+		}
+	}
+	return nil
+}
+
+// loginOf is what the login for the image of a container is kept as.
+func loginOf(container string) string { return "login/" + container }
+
+// secrets returns what is to be kept in Secrets Manager before the definition of a pod: the variables by container, files and logins.
+// Errors are of the kind invalid-input.
+func (v vault) secrets(in *service.Inputs) (map[string]secret, error) {
+	out := map[string]secret{}
+	err := service.Containers(in.Pod, func(c *corev1.Container, _ bool, at *field.Path) error {
+		s, ok, err := v.secretOf(c, in.Containers[c.Name], at)
+		if ok {
+			out[c.Name] = s
+		}
+		if err != nil {
+			return err
+		}
+		if s, ok, err = v.login(in, c, at); ok {
+			out[loginOf(c.Name)] = s
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, v.addFiles(in, out)
+}
+
+// registry is the host that an image is pulled from.
+func registry(image string) string {
+	host, rest, ok := strings.Cut(image, "/")
+	if ok && rest != "" && (strings.ContainsAny(host, ".:") || host == "localhost") {
+		return host
+	}
+	return "docker.io"
+}
+
+const (
+	// filesDir is where it has the volumes of the pod.
+	filesDir = "/vk-files"
+	// maxPiece is how many bytes of an archive are in a secret, which is a variable of that container, and maxPieces how many there are: a
+	// program is not started with more than 2 MiB of variables, and a definition has 64 KiB.
+	maxPiece, maxPieces = 60 << 10, 16
+)
+
+// Kinds of archives: what many pods share, and what is of one pod alone. They begin the names of what is kept.
+const (
+	sharedFiles = "files/"
+	ownFiles    = "own/"
+)
+
+// own reports whether the files of a volume are of one pod: its tokens, and what is said of it.
+func own(v *corev1.Volume) bool {
+	if v.Projected == nil {
+		return v.DownwardAPI != nil
+	}
+	for _, s := range v.Projected.Sources {
+		if s.ServiceAccountToken != nil || s.DownwardAPI != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// hasOwn reports whether a pod has files of its own, and so a secret that ends with it.
+func hasOwn(pod *corev1.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		if own(&pod.Spec.Volumes[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// archives packs the files of a pod: those that many pods share, and those of its own. Same files are the same bytes.
+func archives(in *service.Inputs) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for _, kind := range []string{sharedFiles, ownFiles} {
+		var packed bytes.Buffer
+		zipped := gzip.NewWriter(&packed)
+		to := tar.NewWriter(zipped)
+		n := 0
+		for i := range in.Pod.Spec.Volumes {
+			v := &in.Pod.Spec.Volumes[i]
+			if !podspec.Written(v) || own(v) != (kind == ownFiles) {
+				continue
+			}
+			n++
+			for _, f := range in.Files[v.Name] {
+				if err := pack(to, v.Name, f, field.NewPath("spec", "volumes").Index(i)); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		if err := to.Close(); err != nil {
+			return nil, err
+		}
+		if err := zipped.Close(); err != nil {
+			return nil, err
+		}
+		most := map[string]int{sharedFiles: maxPiece * maxPieces, ownFiles: maxPiece}[kind]
+		if n := base64.StdEncoding.EncodedLen(packed.Len()); n > most {
+			return nil, errdefs.InvalidInputf("spec.volumes: %d bytes of files, packed: a pod on Fargate has %d at most, and %d in volumes with tokens and the downward API",
+				n, maxPiece*maxPieces, maxPiece)
+		}
+		out[kind] = packed.Bytes()
+	}
+	return out, nil
+}
+
+// pack adds a file of a volume, with its mode and owner.
+func pack(to *tar.Writer, volume string, f podspec.File, at *field.Path) error {
+	name := path.Join(volume, f.Path)
+	if !strings.HasPrefix(name, volume+"/") {
+		return errdefs.InvalidInputf("%s: the file %q leads out of its volume", at, f.Path)
+	}
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(f.Data)), Mode: int64(f.Mode.Perm()), ModTime: time.Unix(0, 0), Format: tar.FormatGNU}
+	if f.User != nil {
+		h.Uid = int(*f.User)
+	}
+	if err := to.WriteHeader(h); err != nil {
+		return fmt.Errorf("%s: %w", at, err)
+	}
+	_, err := to.Write(f.Data)
+	return err
+}
+
+// pieces cuts an archive into texts that fit into secrets.
+func pieces(archive []byte) (out []string) {
+	for text := base64.StdEncoding.EncodeToString(archive); text != ""; {
+		n := min(len(text), maxPiece)
+		out, text = append(out, text[:n]), text[n:]
+	}
+	return out
+}
+
+// addFiles adds the secrets of the files of a pod, by what they are kept as. Those of its own are named by the pod, and have what the
+// last try to create it gave them.
+func (v vault) addFiles(in *service.Inputs, out map[string]secret) error {
+	archives, err := archives(in)
+	if err != nil {
+		return err
+	}
+	for kind, archive := range archives {
+		for i, text := range pieces(archive) {
+			s := v.shared(text)
+			if kind == ownFiles {
+				s.name, s.own = ownName(v.owner, in.Pod.UID), true
+			}
+			out[kind+strconv.Itoa(i)] = s
 		}
 	}
 	return nil

@@ -126,3 +126,12 @@ func refusalOf(answer *http.Response, data []byte) error {
 	}
 	return out
 }
+
+// rootOf is the address of the service that has a queue.
+func rootOf(queue string) string {
+	u, err := url.Parse(queue)
+	if err != nil {
+		return queue // the configuration was looked at
+	}
+	return u.Scheme + "://" + u.Host + "/"
+}

@@ -4,15 +4,16 @@ package fargate
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 // States of tasks and containers. The others of a task are PROVISIONING, PENDING, ACTIVATING, DEACTIVATING, STOPPING and DEPROVISIONING:
@@ -40,15 +41,16 @@ func observe(pod *corev1.Pod, t types.Task, ready func(id string) bool) podstatu
 	for _, k := range t.Containers {
 		said[aws.ToString(k.Name)] = k
 	}
-	for c := range containersOf(&pod.Spec) {
+	_ = service.Containers(pod, func(c *corev1.Container, init bool, _ *field.Path) error { // which does not fail
 		if k, ok := said[c.Name]; ok {
 			seen := container(c, t, k, ready)
-			if slices.ContainsFunc(pod.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name && !sidecar(&i) }) {
+			if init && !sidecar(c) {
 				seen.Run.StartedAt, seen.Run.FinishedAt = time.Time{}, time.Time{} // the times of the task are those of the others
 			}
 			out.Containers = append(out.Containers, seen)
 		}
-	}
+		return nil
+	})
 	why := aws.ToString(t.StoppedReason)
 	if !out.Ended {
 		if aws.ToString(t.DesiredStatus) == stateStopped {
@@ -172,4 +174,10 @@ func waiting(why string) string {
 		}
 	}
 	return ""
+}
+
+// networkProbe reports whether a container has a readiness probe that asks a port.
+func networkProbe(c *corev1.Container) bool {
+	r := c.ReadinessProbe
+	return r != nil && (r.HTTPGet != nil || r.TCPSocket != nil || r.GRPC != nil)
 }

@@ -4,11 +4,7 @@ package fargate
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -41,12 +37,6 @@ func newProber(event func(pod *corev1.Pod, container, eventType, reason, message
 		Changed: p.mark, Event: event,
 	})
 	return p
-}
-
-// networkProbe reports whether a container has a readiness probe that asks a port.
-func networkProbe(c *corev1.Container) bool {
-	r := c.ReadinessProbe
-	return r != nil && (r.HTTPGet != nil || r.TCPSocket != nil || r.GRPC != nil)
 }
 
 // mark notes that what is known of a pod has changed.
@@ -163,38 +153,4 @@ func (p *prober) run(ctx context.Context, tell func(types.UID)) {
 			tell(uid)
 		}
 	}
-}
-
-// PortForward copies between a stream and a port of a pod, where this process reaches its address.
-func (p *provider) PortForward(ctx context.Context, namespace, name string, port int32, stream io.ReadWriteCloser) error {
-	if !p.config.reachable() {
-		return p.lacks(ctx, namespace, name, "port-forward where this node does not reach pods: its configuration says reachable: false")
-	}
-	pod, err := p.GetPod(ctx, namespace, name)
-	if err != nil {
-		return err
-	}
-	if pod.Status.PodIP == "" || pod.Status.Phase != corev1.PodRunning {
-		return errdefs.InvalidInputf("pod %s/%s does not run", namespace, name)
-	}
-	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port))))
-	if err != nil {
-		return fmt.Errorf("port-forward to pod %s/%s: %w", namespace, name, err)
-	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { _, _ = conn.Close(), stream.Close() })
-	defer stop()
-	back := make(chan struct{})
-	go func() {
-		defer close(back)
-		_, _ = io.Copy(conn, stream)         // the other direction tells what went wrong
-		_ = conn.(*net.TCPConn).CloseWrite() // the pod may go on to answer
-	}()
-	_, err = io.Copy(stream, conn)
-	_ = stream.Close() // else nobody ends the other direction
-	<-back
-	if ctx.Err() != nil || err == nil {
-		return nil
-	}
-	return fmt.Errorf("port-forward to pod %s/%s: %w", namespace, name, err)
 }

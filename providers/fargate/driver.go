@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+)
+
+const (
+	// listEvery is how often all tasks are listed while nothing stops: ECS is asked about known tasks by their ARNs.
+	listEvery = 10 * time.Minute
+	// restWithQueue is the time between two rounds at rest where a queue tells changes: a change that got lost is seen then.
+	restWithQueue = 30 * time.Second
+)
+
+// deleted is why the node stops a task. A task that ended for it is not found again.
+const deleted = "the pod was deleted in Kubernetes"
+
+// driver runs pods as tasks.
+type driver struct {
+	config    Config
+	client    services
+	mapping   mapping
+	kit       *service.Provider[ecstypes.Task]
+	inquiries inquiries
+	made      made
+	prober    *prober
+}
+
+var (
+	_ service.Driver[ecstypes.Task]       = (*driver)(nil)
+	_ service.Ender[ecstypes.Task]        = (*driver)(nil)
+	_ service.ChangeLister[ecstypes.Task] = (*driver)(nil)
+	_ service.LogReader[ecstypes.Task]    = (*driver)(nil)
+	_ service.Executor[ecstypes.Task]     = (*driver)(nil)
+	_ service.Forwarder[ecstypes.Task]    = (*driver)(nil)
+	_ service.Remover                     = (*driver)(nil)
+	_ service.Mourner                     = (*driver)(nil)
+	_ service.Worker                      = (*driver)(nil)
+	_ service.Closer                      = (*driver)(nil)
+	_ service.NodeConfigurer              = (*driver)(nil)
+	_ service.Examiner                    = (*driver)(nil)
+)
+
+// newDriver returns a driver with its provider, which has the given times or the usual ones.
+func newDriver(ctx context.Context, in cli.ProviderInput, config Config, conf service.Config) (*driver, error) {
+	c, err := newClient(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	owner := identity.Owner{Cluster: config.ClusterID, Node: in.NodeName}
+	if in.Node != nil {
+		owner.Node = in.Node.Name
+	}
+	d := &driver{config: config, client: c, mapping: mapping{config: config, owner: owner}, made: made{turn: make(chan struct{}, 1)}}
+	d.prober = newProber(func(pod *corev1.Pod, container, kind, reason, message string) {
+		if in.Recorder != nil {
+			in.Recorder.Eventf(pod, kind, reason, "container %s: %s", container, message)
+		}
+	})
+	conf.Service, conf.Owner, conf.Capabilities, conf.Capacity = "ECS", owner, config.Capabilities(), config.Capacity
+	conf.Pods, conf.Listed, conf.Again, conf.LogsUnseen = in.Pods, in.Listed, service.AgainReturnsFirst, true
+	conf.Instead = map[service.Request]string{service.Attach: "follow its log"}
+	conf.ListEvery = cmp.Or(conf.ListEvery, listEvery)
+	if config.Queue != "" {
+		conf.Rest = cmp.Or(conf.Rest, restWithQueue)
+	}
+	d.kit = service.New(conf, d)
+	return d, nil
+}
+
+// Refuse implements service.Refuser.
+func (d *driver) Refuse(pod *corev1.Pod) error { return refuse(pod) }
+
+// Create implements service.Driver. Done again, it is the same task: ECS knows the request by its token.
+func (d *driver) Create(ctx context.Context, in *service.Inputs) (ecstypes.Task, error) {
+	request, err := d.prepare(ctx, in)
+	if err != nil {
+		return ecstypes.Task{}, service.NotMade(err)
+	}
+	task, err := d.client.run(ctx, request)
+	if wasRefused(err) {
+		d.made.forget() // somebody may have removed what is kept in mind
+	}
+	switch {
+	case saysAgain(err):
+		return task, service.AlreadyMade(err)
+	case saysNo(err):
+		return task, service.NotMade(err)
+	}
+	task.Tags = request.Tags
+	return task, err
+}
+
+// prepare keeps the secrets of a pod, registers its definition, and returns the request for its task.
+func (d *driver) prepare(ctx context.Context, in *service.Inputs) (*ecs.RunTaskInput, error) {
+	request, err := d.mapping.task(in.Pod, "")
+	if err != nil {
+		return nil, err
+	}
+	arns, err := d.keep(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	definition, err := d.mapping.definition(in, arns)
+	if err != nil {
+		return nil, err
+	}
+	// It is looked for first, as ECS takes about one registration a second.
+	arn, err := d.made.once(ctx, *definition.Family, func() (string, error) {
+		arn, err := d.client.definition(ctx, *definition.Family)
+		if errdefs.IsNotFound(err) {
+			return d.client.register(ctx, definition)
+		}
+		return arn, err
+	})
+	request.TaskDefinition = &arn
+	return request, err
+}
+
+// keep keeps the secrets of a pod, and returns their ARNs by what each is for.
+func (d *driver) keep(ctx context.Context, in *service.Inputs) (map[string]string, error) {
+	if !needsSecrets(in) {
+		return nil, nil
+	}
+	key, err := d.key(ctx)
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := vault{config: d.config, owner: d.mapping.owner, key: key}.secrets(in)
+	if err != nil {
+		return nil, err
+	}
+	arns := map[string]string{}
+	for as, s := range secrets {
+		in.Hide(s.text)
+		keep := func() (string, error) { return d.client.keep(ctx, s) }
+		if s.own {
+			arns[as], err = d.made.mine(s, keep)
+		} else {
+			arns[as], err = d.made.once(ctx, s.name, keep)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return arns, nil
+}
+
+// key returns the key of the names of secrets, which is in Secrets Manager and nowhere else.
+func (d *driver) key(ctx context.Context) ([]byte, error) {
+	key, err := d.made.once(ctx, keyOf(d.mapping.owner.Cluster), func() (string, error) {
+		key, err := d.client.key(ctx, d.mapping.owner.Cluster)
+		return string(key), err
+	})
+	return []byte(key), err
+}
+
+// Gone implements service.Mourner: the secret of the pod may have been kept.
+func (d *driver) Gone(pod *corev1.Pod) {
+	if hasOwn(pod) {
+		d.kit.Leave(ownName(d.mapping.owner, pod.UID))
+	}
+}
+
+// Remove implements service.Remover: it removes the secret of a pod that has ended.
+func (d *driver) Remove(ctx context.Context, name string) error {
+	d.made.lose(name)
+	return d.client.drop(ctx, name)
+}
+
+// Identify implements service.Driver by the tags of a task.
+func (d *driver) Identify(t ecstypes.Task) (poll.Identity, bool) {
+	pod, ours := d.mapping.owner.Owned(tagsOf(t))
+	return poll.Identity{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ID: aws.ToString(t.TaskArn), CreatedAt: aws.ToTime(t.CreatedAt),
+	}, ours
+}
+
+func tagsOf(t ecstypes.Task) map[string]string {
+	tags := map[string]string{}
+	for _, tag := range t.Tags {
+		tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
+	}
+	return tags
+}
+
+// Status implements service.Driver.
+func (d *driver) Status(pod *corev1.Pod, t ecstypes.Task) corev1.PodStatus {
+	return d.prober.status(pod, t)
+}
+
+// Ended implements service.Ender.
+func (d *driver) Ended(t ecstypes.Task) bool { return ended(t) }

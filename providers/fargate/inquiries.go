@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+// goneAfter is how often in a row ECS must say that it does not have a task that it has shown, until the pod is gone.
+const goneAfter = 3
+
+// inquiries are what is known about asking for tasks.
+type inquiries struct {
+	mu sync.Mutex
+	of map[string]*inquiry // guarded by mu; by ARN
+}
+
+// inquiry is how a task was asked about, and what followed.
+type inquiry struct {
+	at      time.Time
+	missing int  // answers in a row that ECS has no such task
+	foreign bool // it has ended, and is of no pod of this node
+	left    bool // it has ended, and its secret is to be removed
+}
+
+// set changes what is known of a task, and returns what it was.
+func (q *inquiries) set(arn string, change func(*inquiry)) (before inquiry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.of == nil {
+		q.of = map[string]*inquiry{}
+	}
+	if q.of[arn] == nil {
+		q.of[arn] = &inquiry{}
+	}
+	before = *q.of[arn]
+	change(q.of[arn])
+	return before
+}
+
+// get returns what is known of a task.
+func (q *inquiries) get(arn string) inquiry { return q.set(arn, func(*inquiry) {}) }
+
+// keep forgets all tasks but these.
+func (q *inquiries) keep(there map[string]bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for arn := range q.of {
+		if !there[arn] {
+			delete(q.of, arn)
+		}
+	}
+}
+
+// note takes an answer of ECS down, and returns the tasks that it has said not to have several times in a row.
+func (q *inquiries) note(at time.Time, tasks []ecstypes.Task, missing []string) (gone []string) {
+	for _, t := range tasks {
+		q.set(aws.ToString(t.TaskArn), func(i *inquiry) { i.at, i.missing = at, 0 })
+	}
+	for _, arn := range missing {
+		if q.set(arn, func(i *inquiry) { i.at, i.missing = at, i.missing+1 }).missing+1 >= goneAfter {
+			gone = append(gone, arn)
+		}
+	}
+	return gone
+}
+
+// next returns which tasks a round asks about: those on their way, and as many others as fit into the same request, the one that was
+// asked about longest ago first. So a round at rest is one request, however many pods there are.
+func (q *inquiries) next(all []ecstypes.Task) []string {
+	var moving, others []string
+	asked := map[string]time.Time{}
+	for _, t := range all {
+		arn := aws.ToString(t.TaskArn)
+		i := q.get(arn)
+		switch asked[arn] = i.at; {
+		case ended(t):
+		case i.missing > 0 || !atRest(t):
+			moving = append(moving, arn)
+		default:
+			others = append(others, arn)
+		}
+	}
+	slices.SortStableFunc(others, func(a, b string) int { return cmp.Or(asked[a].Compare(asked[b]), cmp.Compare(a, b)) })
+	room := (batch - len(moving)%batch) % batch
+	if len(moving) == 0 {
+		room = batch
+	}
+	return append(moving, others[:min(room, len(others))]...)
+}
+
+// atRest reports whether a task runs and is to run.
+func atRest(t ecstypes.Task) bool {
+	return aws.ToString(t.LastStatus) == stateRunning && aws.ToString(t.DesiredStatus) == stateRunning
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// known returns what the cache has, with the pods by ARN.
+func (d *driver) known() (tasks []ecstypes.Task, pods map[string]*corev1.Pod) {
+	pods = map[string]*corev1.Pod{}
+	for _, pod := range d.kit.Cache().All() {
+		if _, t, ok := d.kit.Cache().Get(pod.UID); ok {
+			tasks, pods[aws.ToString(t.TaskArn)] = append(tasks, t), pod
+		}
+	}
+	return tasks, pods
+}
+
+// Changed implements service.ChangeLister: it asks about some of the tasks.
+func (d *driver) Changed(ctx context.Context, _ time.Time) ([]ecstypes.Task, error) {
+	all, pods := d.known()
+	arns := d.inquiries.next(all)
+	if len(arns) == 0 {
+		return nil, d.client.ping(ctx) // no pod asks for anything, and the node wants to know
+	}
+	at := time.Now()
+	tasks, missing, err := d.client.describe(ctx, arns)
+	if err != nil {
+		return nil, err
+	}
+	for _, arn := range d.inquiries.note(at, tasks, missing) {
+		if pod := pods[arn]; pod != nil && !d.kit.Cache().Unshown(pod.UID) {
+			d.kit.Cache().Forget(pod.UID)
+		}
+	}
+	d.learn(tasks)
+	return tasks, nil
+}
+
+// List implements service.Driver. Those that are to run are in one list of ECS, all others of the last hour in another one, which has
+// those of everybody. What is known of a task that is in them is not asked for again.
+func (d *driver) List(ctx context.Context) ([]ecstypes.Task, error) {
+	all, pods := d.known()
+	at := time.Now()
+	live, err := d.client.started(ctx, d.mapping.startedBy())
+	if err != nil {
+		return nil, err
+	}
+	halted, err := d.client.stopped(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lives, there := map[string]bool{}, map[string]bool{}
+	for _, arn := range live {
+		lives[arn], there[arn] = true, true
+	}
+	for _, arn := range halted {
+		there[arn] = true
+	}
+	var out []ecstypes.Task
+	var ask []string
+	for _, t := range all {
+		arn := aws.ToString(t.TaskArn)
+		if ended(t) || lives[arn] && atRest(t) {
+			out = append(out, t) // what has ended does not change, and ECS forgets it while its pod may be kept
+		} else {
+			ask = append(ask, arn)
+		}
+	}
+	for arn := range there {
+		if pods[arn] == nil && !d.inquiries.get(arn).foreign {
+			ask = append(ask, arn)
+		}
+	}
+	slices.Sort(ask)
+	tasks, missing, err := d.client.describe(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	d.inquiries.note(at, tasks, missing)
+	for _, t := range tasks {
+		if pods[aws.ToString(t.TaskArn)] != nil || d.wanted(t) {
+			out = append(out, t)
+		}
+	}
+	d.learn(tasks)
+	for arn := range pods {
+		there[arn] = true
+	}
+	d.inquiries.keep(there)
+	d.prober.only(d.kit.Cache().All())
+	return out, nil
+}
+
+// Find implements service.Driver. It costs a list, and a request for each hundred tasks that are not known.
+func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (task ecstypes.Task, found bool, err error) {
+	live, err := d.client.started(ctx, d.mapping.startedBy())
+	if err != nil {
+		return task, false, err
+	}
+	_, known := d.known()
+	var strange []string
+	for _, arn := range live {
+		if known[arn] == nil {
+			strange = append(strange, arn)
+		}
+	}
+	tasks, _, err := d.client.describe(ctx, strange)
+	for _, t := range tasks {
+		if id, ours := d.Identify(t); ours && id.UID == pod.UID {
+			return t, true, nil
+		}
+	}
+	return task, false, err
+}
+
+// Stop implements service.Driver. A task that stops already is not asked to.
+func (d *driver) Stop(ctx context.Context, _ *corev1.Pod, task ecstypes.Task) error {
+	if ended(task) || aws.ToString(task.DesiredStatus) == stateStopped {
+		return nil
+	}
+	asked := time.Now()
+	said, err := d.client.stop(ctx, *task.TaskArn, deleted)
+	if err != nil {
+		return err
+	}
+	said.Tags = task.Tags
+	d.learn([]ecstypes.Task{said})
+	d.kit.Cache().Take(ctx, asked, said)
+	return nil
+}
+
+// wanted reports whether a task that nobody created since the start is one of a pod. What has ended is none unless the cluster has the pod.
+func (d *driver) wanted(t ecstypes.Task) bool {
+	id, ours := d.Identify(t)
+	switch stopped := t.StopCode == ecstypes.TaskStopCodeUserInitiated && aws.ToString(t.StoppedReason) == deleted; {
+	case !ended(t):
+		return ours
+	case ours && !stopped: // the cluster may get to know it yet
+		return d.kit.InCluster(id) != nil
+	}
+	d.inquiries.set(aws.ToString(t.TaskArn), func(i *inquiry) { i.foreign = true })
+	return false
+}
+
+// learn takes down what tasks say besides their states, however they were asked about. The cache is told of them afterwards.
+func (d *driver) learn(tasks []ecstypes.Task) {
+	for _, t := range tasks {
+		id, ours := d.Identify(t)
+		if !ours || !ended(t) {
+			continue
+		}
+		// A secret may have been removed. Lists have the task for an hour, and it is news once.
+		if _, before, ok := d.kit.Cache().Get(id.UID); ok && t.StopCode == ecstypes.TaskStopCodeTaskFailedToStart &&
+			aws.ToString(before.TaskArn) == id.ID && !ended(before) {
+			d.made.forget()
+		}
+		if tagsOf(t)[tagOwn] != "" && !d.inquiries.set(id.ID, func(i *inquiry) { i.left = true }).left {
+			d.kit.Leave(ownName(d.mapping.owner, id.UID))
+		}
+	}
+}
