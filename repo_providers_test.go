@@ -68,10 +68,6 @@ var methodFiles = repocheck.MethodFiles{
 			"AttachToContainer": "provider.go", "PortForward": "provider.go",
 			"GetStatsSummary": "provider.go", "GetMetricsResource": "provider.go",
 		},
-		"fargate": {
-			"AttachToContainer": "streams.go", "PortForward": "prober.go",
-			"GetStatsSummary": "streams.go", "GetMetricsResource": "streams.go",
-		},
 		"interlink": {
 			"RunInContainer": "logs.go", "AttachToContainer": "logs.go", "PortForward": "logs.go",
 			"GetStatsSummary": "logs.go", "GetMetricsResource": "logs.go", "Examine": "node.go",

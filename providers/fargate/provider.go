@@ -6,8 +6,6 @@ import (
 	"context"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
@@ -37,15 +35,6 @@ func Provider() cli.Provider {
 			return config.Capabilities(), err
 		},
 	}
-}
-
-// ConfigureNode implements service.NodeConfigurer.
-func (d *driver) ConfigureNode(_ context.Context, n *corev1.Node) {
-	if n.Labels == nil {
-		n.Labels = map[string]string{}
-	}
-	n.Labels["eks.amazonaws.com/compute-type"] = "fargate" // the agents of EKS keep away from nodes that have it
-	n.Status.NodeInfo.Architecture = map[string]string{"X86_64": "amd64", "ARM64": "arm64"}[d.config.Architecture]
 }
 
 // Work implements service.Worker.
