@@ -324,3 +324,24 @@ func TestErrorsQuoteNoSecret(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatMayAppearIsAskedForLessAndLessOften: a delete after a create without an answer waits for all its time, and costs few requests.
+func TestWhatMayAppearIsAskedForLessAndLessOften(t *testing.T) {
+	for kind, again := range policies {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, again, func(t *testing.T, h *home) {
+				p, _ := h.start(nil)
+				h.cloud.faults = append(h.cloud.faults, before)
+				pod := h.pod("web")
+				if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil {
+					t.Fatal("the answer was not lost")
+				}
+				begun := time.Now()
+				h.delete(p, pod)
+				if took := time.Since(begun); took != time.Minute || h.cloud.finds < 5 || h.cloud.finds > 12 {
+					t.Errorf("the delete ended after %s and %d questions, want a minute and 5 to 12", took, h.cloud.finds)
+				}
+			})
+		})
+	}
+}

@@ -188,7 +188,7 @@ func (p *Provider[T]) accept(pod *corev1.Pod, instance T) {
 // mayAppear is the error of a call about a pod that may have an instance which the service does not show yet.
 func (p *Provider[T]) mayAppear(left time.Duration) error {
 	return errdefs.RetryAfter(fmt.Errorf("whether %s has made the pod is not known for another %s: an answer was lost", p.config.Service, left.Round(time.Second)),
-		min(left, askAgain))
+		min(left, max(askAgain, (p.config.SeenWithin-left)/2))) // an instance that comes mostly comes soon
 }
 
 // mourn tells the driver of a pod that has nothing at the service.
