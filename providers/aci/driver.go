@@ -51,6 +51,7 @@ type driver struct {
 
 var (
 	_ service.Driver[instance]    = (*driver)(nil)
+	_ service.Refuser             = (*driver)(nil)
 	_ service.LogReader[instance] = (*driver)(nil)
 	_ service.Executor[instance]  = (*driver)(nil)
 	_ service.Forwarder[instance] = (*driver)(nil)
@@ -96,6 +97,9 @@ func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 
 // List implements service.Driver.
 func (d *driver) List(ctx context.Context) ([]instance, error) { return d.groups.list(ctx) }
+
+// Refuse implements service.Refuser.
+func (d *driver) Refuse(pod *corev1.Pod) error { return refuse(pod) }
 
 // Create implements service.Driver.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {

@@ -29,17 +29,36 @@ type mapping struct {
 	domain string // of the cluster's DNS
 }
 
+// refuse refuses what a group has no field for, and no feature is about.
+func refuse(pod *corev1.Pod) error {
+	s, spec := &pod.Spec, field.NewPath("spec")
+	security := spec.Child("securityContext")
+	context := value(s.SecurityContext)
+	for _, is := range []struct {
+		asks bool
+		at   *field.Path
+		why  string
+	}{
+		{len(s.InitContainers)+len(s.Containers) > maxContainers, spec.Child("containers"), "a group of ACI has at most 60 containers"},
+		{len(s.Volumes) > maxVolumes, spec.Child("volumes").Index(maxVolumes), "a group of ACI has at most 20 volumes"},
+		{len(context.SupplementalGroups) > 0, security.Child("supplementalGroups"), "a group of ACI has no field for it"},
+		{context.SupplementalGroupsPolicy != nil && *context.SupplementalGroupsPolicy != corev1.SupplementalGroupsPolicyMerge, security.Child("supplementalGroupsPolicy"), "a group of ACI has no field for it"},
+		{len(s.Overhead) > 0, spec.Child("overhead"), "sizes of ACI have no part for it"},
+		{s.OS != nil && s.OS.Name != corev1.Linux, spec.Child("os"), "groups of this node run Linux"},
+		{s.ActiveDeadlineSeconds != nil && *s.ActiveDeadlineSeconds <= 0, spec.Child("activeDeadlineSeconds"), "want more than 0"},
+	} {
+		if is.asks {
+			return errdefs.InvalidInputf("%s: %s", is.at, is.why)
+		}
+	}
+	return storage.Check(pod, resource.MustParse(storageGiven), "ACI")
+}
+
 // group returns the group of a pod. It is the same for the same pod. Errors are of the kind invalid-input, with the field that a group
 // cannot have.
 func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 	pod, spec := r.Pod, field.NewPath("spec")
 	r.defaults = m.config.DefaultResources
-	if err := cannot(pod, spec); err != nil {
-		return nil, err
-	}
-	if err := storage.Check(pod, resource.MustParse(storageGiven), "ACI"); err != nil {
-		return nil, err
-	}
 	if err := r.initFits(spec); err != nil {
 		return nil, err
 	}
@@ -97,34 +116,6 @@ func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 		group.Tags[key] = &value
 	}
 	return group, nil
-}
-
-// cannot refuses what a group has no field for, and no feature is about.
-func cannot(pod *corev1.Pod, spec *field.Path) error {
-	s := &pod.Spec
-	security := spec.Child("securityContext")
-	context := s.SecurityContext
-	if context == nil {
-		context = &corev1.PodSecurityContext{}
-	}
-	for _, is := range []struct {
-		asks bool
-		at   *field.Path
-		why  string
-	}{
-		{len(s.InitContainers)+len(s.Containers) > maxContainers, spec.Child("containers"), "a group of ACI has at most 60 containers"},
-		{len(s.Volumes) > maxVolumes, spec.Child("volumes").Index(maxVolumes), "a group of ACI has at most 20 volumes"},
-		{len(context.SupplementalGroups) > 0, security.Child("supplementalGroups"), "a group of ACI has no field for it"},
-		{context.SupplementalGroupsPolicy != nil && *context.SupplementalGroupsPolicy != corev1.SupplementalGroupsPolicyMerge, security.Child("supplementalGroupsPolicy"), "a group of ACI has no field for it"},
-		{len(s.Overhead) > 0, spec.Child("overhead"), "sizes of ACI have no part for it"},
-		{s.OS != nil && s.OS.Name != corev1.Linux, spec.Child("os"), "groups of this node run Linux"},
-		{s.ActiveDeadlineSeconds != nil && *s.ActiveDeadlineSeconds <= 0, spec.Child("activeDeadlineSeconds"), "want more than 0"},
-	} {
-		if is.asks {
-			return errdefs.InvalidInputf("%s: %s", is.at, is.why)
-		}
-	}
-	return nil
 }
 
 // network sets addresses, ports and the names that a group knows.

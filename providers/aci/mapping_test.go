@@ -169,7 +169,10 @@ func TestWhatAGroupCannotHave(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			r := whole()
 			change(r.Pod, &r.Pod.Spec.Containers[0])
-			_, err := testMapping(t).group(r)
+			err := refuse(r.Pod)
+			if err == nil {
+				_, err = testMapping(t).group(r)
+			}
 			if !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), path+":") {
 				t.Errorf("got %v, want one that begins with %s", err, path)
 			}
