@@ -13,18 +13,6 @@ var carried = []capability.Feature{
 	capability.InitContainers, capability.ContainerLimits, capability.EmptyDir, capability.ObjectVolumes, capability.TokenVolumes,
 }
 
-// never are features that no plugin can have, and why.
-var never = map[capability.Feature]string{
-	capability.InteractiveContainers: "the InterLink protocol has no attach",
-	capability.EphemeralContainers:   "the InterLink protocol has no way to change a pod",
-	capability.InPlaceResize:         "the InterLink protocol has no way to change a pod",
-	capability.ResourceClaims:        "the InterLink protocol has no devices of the cluster",
-	capability.PersistentVolume:      "the InterLink protocol carries the name of a claim, and nothing of its volume",
-	capability.CSIVolumes:            "the InterLink protocol carries no volumes of drivers",
-	capability.HostPath:              "no node of a batch system is a machine of the cluster: name paths of the site in annotations of its plugin",
-	capability.CertificateFiles:      "the InterLink protocol sends files once, and these are renewed",
-}
-
 // Capabilities returns what pods get from a provider with this configuration.
 func (c Config) Capabilities() capability.Declaration {
 	d := capability.Only(append(slices.Clone(carried), c.Features...)...)

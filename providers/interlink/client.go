@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -42,7 +43,6 @@ type client struct {
 	number atomic.Uint64
 	tls    TLS
 	probes atomic.Bool  // the plugin tells whether containers are ready
-	denies atomic.Bool  // the plugin answers 404 for a pod that it does not have, so it does not repeat an earlier answer
 	files  atomic.Value // string; how the files of tls were at the last request
 }
 
@@ -144,15 +144,29 @@ func (c *client) ask(ctx context.Context, timeout time.Duration, method, path st
 func (c *client) statuses(ctx context.Context, pods []*corev1.Pod) ([]wire.PodStatus, error) {
 	var all []wire.PodStatus
 	if err := c.ask(ctx, requestTimeout, http.MethodGet, wire.PathStatus, pods, &all); err != nil {
-		if len(pods) == 1 && lacksPod(err, pods[0].UID) {
-			c.denies.Store(true)
-		}
 		return nil, err
 	}
 	if tellsReady(all) {
 		c.probes.Store(true)
 	}
 	return all, nil
+}
+
+// find asks for the first of some pods, and for this pod alone if there is no answer about it. False is a pod that the server does not have.
+func (c *client) find(ctx context.Context, pods []*corev1.Pod) (wire.PodStatus, bool, error) {
+	uid := pods[0].UID
+	of := func(s wire.PodStatus) bool { return s.UID == string(uid) }
+	said, err := c.statuses(ctx, stubs(pods))
+	if len(pods) > 1 && (ofPlugin(err) || err == nil && !slices.ContainsFunc(said, of)) {
+		said, err = c.statuses(ctx, stubs(pods[:1]))
+	}
+	switch i := slices.IndexFunc(said, of); {
+	case lacksPod(err, uid):
+		return wire.PodStatus{}, false, nil
+	case err == nil && i >= 0 && told(said[i]):
+		return said[i], true, nil
+	}
+	return wire.PodStatus{}, false, err
 }
 
 // forget lets the server forget what it remembers of a pod: it answers from that when the plugin has no answer. One that has no such

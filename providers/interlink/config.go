@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -62,8 +61,9 @@ type Config struct {
 	// DefaultStatusInterval.
 	StatusInterval Duration `json:"statusInterval,omitempty"`
 
-	warnings []string // about what a file of interLink's own says and has no meaning here
-	upstream bool     // the file is of interLink's own
+	earlier  time.Duration // how long after the start a plugin may repeat an answer of before; 0 is keptFor
+	warnings []string      // about what a file of interLink's own says and has no meaning here
+	upstream bool          // the file is of interLink's own
 }
 
 // TLS are the files for https. They are read again for each connection.
@@ -92,18 +92,6 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	*d = Duration(parsed)
 	return err
-}
-
-// format is what a configuration file of this provider looks like.
-var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_INTERLINK", Unversioned: readUpstream}
-
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is the one in CONFIGPATH, as interLink's own
-// virtual kubelet has it, or no file.
-func LoadConfig(path string) (Config, error) {
-	if path == "" {
-		path = os.Getenv("CONFIGPATH")
-	}
-	return format.Load(path)
 }
 
 // complete fills the defaults of c and refuses what cannot be, with every reason.
@@ -159,6 +147,18 @@ func (c Config) complete() (Config, error) {
 	}
 	c.Capacity = storage.Offer(capacity, resource.MustParse("20Gi"))
 	return c, errors.Join(problems...)
+}
+
+// never are features that no plugin can have, and why.
+var never = map[capability.Feature]string{
+	capability.InteractiveContainers: "the InterLink protocol has no attach",
+	capability.EphemeralContainers:   "the InterLink protocol has no way to change a pod",
+	capability.InPlaceResize:         "the InterLink protocol has no way to change a pod",
+	capability.ResourceClaims:        "the InterLink protocol has no devices of the cluster",
+	capability.PersistentVolume:      "the InterLink protocol carries the name of a claim, and nothing of its volume",
+	capability.CSIVolumes:            "the InterLink protocol carries no volumes of drivers",
+	capability.HostPath:              "no node of a batch system is a machine of the cluster: name paths of the site in annotations of its plugin",
+	capability.CertificateFiles:      "the InterLink protocol sends files once, and these are renewed",
 }
 
 func loopback(host string) bool {

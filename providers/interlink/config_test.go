@@ -79,12 +79,18 @@ func TestPublishedA8FilesOfTheChartStart(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "InterLinkConfig.yaml")
 		write(t, path, strings.Replace(text, tt.from, tt.to, 1))
 		t.Setenv("CONFIGPATH", path)
-		started, err := Provider().New(t.Context(), cli.ProviderInput{NodeName: "virtual-node"})
-		if err != nil {
+		if _, err := Provider().New(t.Context(), cli.ProviderInput{NodeName: "virtual-node"}); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		p := started.(*provider)
+		config, err := LoadConfig("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := openProvider(cli.ProviderInput{NodeName: "virtual-node"}, config)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var sent http.Header
 		p.client.http.Transport = direct{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			sent = r.Header
@@ -96,13 +102,13 @@ func TestPublishedA8FilesOfTheChartStart(t *testing.T) {
 		if tt.token != "" {
 			want = "Bearer " + tt.token
 		}
-		if p.config.URL != tt.url || sent == nil || sent.Get("Authorization") != want {
-			t.Errorf("%s: url %q, headers %v, want %q and the authorization %q", name, p.config.URL, sent, tt.url, want)
+		if p.driver.config.URL != tt.url || sent == nil || sent.Get("Authorization") != want {
+			t.Errorf("%s: url %q, headers %v, want %q and the authorization %q", name, p.driver.config.URL, sent, tt.url, want)
 		}
 		if c := n.Status.Capacity; c.Cpu().String() != "8" || c.Memory().String() != "49Gi" || c.Pods().Value() != 100 {
 			t.Errorf("%s: the node offers %v", name, c)
 		}
-		said := strings.Join(p.config.warnings, "\n")
+		said := strings.Join(p.driver.config.warnings, "\n")
 		for _, want := range []string{"ExportPodData", "DisableCSR", "variable VKTOKENFILE", "variable POD_IP"} {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s: no warning names %s:\n%s", name, want, said)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
@@ -16,43 +18,44 @@ import (
 // called gone, until the plugin has had the time to tell of it.
 func TestDoubtOutlivesAnEmptyAnswer(t *testing.T) {
 	for _, code := range []int{http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusAccepted, http.StatusConflict} {
-		s, p, pod := newSite(t)
-		s.set(func(s *site) { s.hide, s.code[wire.PathCreate] = true, code })
-		if err := p.CreatePod(t.Context(), pod); err == nil {
-			t.Fatal("it has succeeded")
-		}
-		s.set(func(s *site) { delete(s.code, wire.PathCreate) })
-		if code == http.StatusConflict { // a refusal is no doubt
-			if err := p.CreatePod(t.Context(), pod); err != nil || s.jobs[pod.UID] != 2 {
-				t.Errorf("after a refusal: %v", err)
-			}
-			continue
-		}
-		for what, do := range map[string]func() error{
-			"create": func() error { return p.CreatePod(t.Context(), pod) },
-			"delete": func() error { return p.DeletePod(t.Context(), pod) },
-		} {
-			err := do()
-			if after, says := errdefs.RetryAfterOf(err); !says || after != afterDoubt || errdefs.IsNotFound(err) || s.jobs[pod.UID] != 1 {
-				t.Errorf("%d, then %s: %v, %d jobs", code, what, err, s.jobs[pod.UID])
-			}
-		}
-		if code == http.StatusBadGateway { // it is seen
-			s.set(func(s *site) { s.hide = false })
-			if err := p.CreatePod(t.Context(), pod); err != nil || s.jobs[pod.UID] != 1 || len(p.doubts.all) != 0 {
-				t.Errorf("seen: %v, %d jobs", err, s.jobs[pod.UID])
-			}
-			continue
-		}
-		k := p.doubts.all[pod.UID]
-		k.at = time.Now().Add(-unseenFor)
-		p.doubts.all[pod.UID] = k
-		if err := p.DeletePod(t.Context(), pod); !errdefs.IsNotFound(err) {
-			t.Errorf("deleted when there is no doubt any more: %v", err)
-		}
+		atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) { doubtOutlives(t, s, p, pod, code) })
+	}
+}
+
+func doubtOutlives(t *testing.T, s *site, p *provider, pod *corev1.Pod, code int) {
+	s.set(func(s *site) { s.hide, s.code[wire.PathCreate] = true, code })
+	if err := p.CreatePod(t.Context(), pod); err == nil {
+		t.Fatal("it has succeeded")
+	}
+	s.set(func(s *site) { delete(s.code, wire.PathCreate) })
+	if code == http.StatusConflict { // a refusal is no doubt
 		if err := p.CreatePod(t.Context(), pod); err != nil || s.jobs[pod.UID] != 2 {
-			t.Errorf("created when there is no doubt any more: %v", err)
+			t.Errorf("after a refusal: %v", err)
 		}
+		return
+	}
+	for what, do := range map[string]func() error{
+		"create": func() error { return p.CreatePod(t.Context(), pod) },
+		"delete": func() error { return p.DeletePod(t.Context(), pod) },
+	} {
+		err := do()
+		if _, says := errdefs.RetryAfterOf(err); !says || errdefs.IsNotFound(err) || s.jobs[pod.UID] != 1 {
+			t.Errorf("%d, then %s: %v, %d jobs", code, what, err, s.jobs[pod.UID])
+		}
+	}
+	if code == http.StatusBadGateway { // it is seen
+		s.set(func(s *site) { s.hide = false })
+		if err := p.CreatePod(t.Context(), pod); err != nil || s.jobs[pod.UID] != 1 {
+			t.Errorf("seen: %v, %d jobs", err, s.jobs[pod.UID])
+		}
+		return
+	}
+	time.Sleep(unseenFor)
+	if err := p.DeletePod(t.Context(), pod); !errdefs.IsNotFound(err) {
+		t.Errorf("deleted when there is no doubt any more: %v", err)
+	}
+	if err := p.CreatePod(t.Context(), pod); err != nil || s.jobs[pod.UID] != 2 {
+		t.Errorf("created when there is no doubt any more: %v", err)
 	}
 }
 
@@ -60,23 +63,24 @@ func TestDoubtOutlivesAnEmptyAnswer(t *testing.T) {
 // is submitted again before a plugin had the time to tell of it.
 func TestAnswerWithoutAJobIsDoubted(t *testing.T) {
 	for _, body := range []string{"{}", "null", "[]", `{"error":"quota"}`, `{"PodUID":"of-another"}`, "<html>"} {
-		s, p, pod := newSite(t)
-		s.answer, s.hide = body, true
-		want := body
-		if body == `{"PodUID":"of-another"}` || body == "<html>" {
-			want = ""
-		}
-		err := p.CreatePod(t.Context(), pod)
-		if after, says := errdefs.RetryAfterOf(err); !says || after != afterDoubt || !strings.Contains(err.Error(), want) || p.tracker.get(pod.UID) != nil {
-			t.Errorf("%s: %v, tracked: %t", body, err, p.tracker.get(pod.UID) != nil)
-		}
-		s.set(func(s *site) { s.answer = "" })
-		if err := p.CreatePod(t.Context(), pod); err == nil || s.jobs[pod.UID] != 1 {
-			t.Errorf("%s, then again: %v, %d jobs", body, err, s.jobs[pod.UID])
-		}
-		s.set(func(s *site) { s.hide = false })
-		if err := p.CreatePod(t.Context(), pod); err != nil || s.jobs[pod.UID] != 1 {
-			t.Errorf("%s, and told of: %v, %d jobs", body, err, s.jobs[pod.UID])
-		}
+		atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {
+			s.set(func(s *site) { s.answer, s.hide = body, true })
+			want := body
+			if body == `{"PodUID":"of-another"}` || body == "<html>" {
+				want = ""
+			}
+			err := p.CreatePod(t.Context(), pod)
+			if _, says := errdefs.RetryAfterOf(err); !says || !strings.Contains(err.Error(), want) || p.get(pod.UID) != nil {
+				t.Errorf("%s: %v, known: %t", body, err, p.get(pod.UID) != nil)
+			}
+			s.set(func(s *site) { s.answer = "" })
+			if err := p.CreatePod(t.Context(), pod); err == nil || s.jobs[pod.UID] != 1 {
+				t.Errorf("%s, then again: %v, %d jobs", body, err, s.jobs[pod.UID])
+			}
+			s.set(func(s *site) { s.hide = false })
+			if err := p.CreatePod(t.Context(), pod); err != nil || s.jobs[pod.UID] != 1 {
+				t.Errorf("%s, and told of: %v, %d jobs", body, err, s.jobs[pod.UID])
+			}
+		})
 	}
 }

@@ -74,6 +74,13 @@ func absent(err error) bool {
 	return errors.As(err, &answer) && answer.code == http.StatusNotFound
 }
 
+// doubtful is whether a create that failed may have made a job: nothing answered, a server that has failed, or one that says that all is
+// well in another way than the protocol.
+func doubtful(err error) bool {
+	var answer *answerError
+	return !errors.As(err, &answer) || answer.code/100 == 2 || answer.code >= http.StatusInternalServerError
+}
+
 // refusal returns an answer other than 200 as an error, with its kind. A 404 has none: it is no proof that a pod is gone.
 func refusal(resp *http.Response, session string) error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came is said, whole or not

@@ -11,9 +11,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
@@ -70,7 +73,7 @@ func (h *home) startServer() {
 // start runs the provider until stop is called, or the test ends.
 func (h *home) start() (p *provider, stop func()) {
 	h.Helper()
-	p, err := newProvider(h.Input(), h.config)
+	p, err := openProvider(h.Input(), h.config)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -92,4 +95,25 @@ func (w withInit) Container(ctx context.Context, pod *corev1.Pod, name string) (
 		}
 	}
 	return w.PodObjects.Container(ctx, pod, name)
+}
+
+// provider is a provider with its driver.
+type provider struct {
+	*service.Provider[instance]
+	driver *driver
+	client *client
+}
+
+func openProvider(in cli.ProviderInput, config Config) (*provider, error) {
+	p, d, err := newProvider(in, config)
+	if err != nil {
+		return nil, err
+	}
+	return &provider{p, d, d.client}, nil
+}
+
+// get returns the pod with a UID, nil if there is none.
+func (p *provider) get(uid types.UID) *corev1.Pod {
+	pod, _, _ := p.Cache().Get(uid)
+	return pod
 }

@@ -49,11 +49,12 @@ func child(what, dir string) error {
 	if err := json.Unmarshal(data, pod); err != nil {
 		return err
 	}
-	p, err := newProvider(remotetest.NewHome(nil, "vk-0").Input(), Config{URL: os.Getenv("VK_TEST_INTERLINK_URL")})
+	p, err := openProvider(remotetest.NewHome(nil, "vk-0").Input(), Config{URL: os.Getenv("VK_TEST_INTERLINK_URL"), earlier: time.Nanosecond})
 	if err != nil {
 		return err
 	}
 	p.UsePodObjects(remotetest.NewHome(nil, "vk-0"))
+	go func() { _ = p.RunInBackground(ctx) }()
 	return p.CreatePod(ctx, pod)
 }
 
@@ -160,10 +161,13 @@ func TestKill9(t *testing.T) {
 	site := startChild(t, h, "plugin")
 	reached(t, "unix", filepath.Join(h.dir, "plugin"))
 	h.startServer()
-	h.config = Config{URL: h.url}
+	h.config = Config{URL: h.url, earlier: time.Nanosecond} // our plugin repeats no answer
 	for i := range rounds {
 		pod := h.Pod("default", fmt.Sprintf("pod-%d", i), stays())
 		pod.Spec.ServiceAccountName = ""
+		if err := h.Pods.Add(pod); err != nil {
+			t.Fatal(err)
+		}
 		what := []string{"before", "after", "soon", "hold"}[i%4]
 		write(t, next, what)
 		if what == "hold" {

@@ -5,6 +5,7 @@ package interlink
 import (
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,101 +16,108 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// TestShortListAtAStart: the first answer after a restart lacks a pod that runs. It is asked for again before anybody says that it is not there.
+// TestShortListAtAStart: the first answers after a restart lack a pod that runs. It is asked for again, and found when the server tells of it.
 func TestShortListAtAStart(t *testing.T) {
-	ask := map[string]func(p *provider, pod *corev1.Pod) (bool, error){
-		"GetPod": func(p *provider, pod *corev1.Pod) (bool, error) {
+	ask := map[string]func(t *testing.T, p *provider, pod *corev1.Pod) (bool, error){
+		"GetPod": func(t *testing.T, p *provider, pod *corev1.Pod) (bool, error) {
 			got, err := p.GetPod(t.Context(), pod.Namespace, pod.Name)
 			return got != nil && got.UID == pod.UID, err
 		},
-		"GetPods": func(p *provider, _ *corev1.Pod) (bool, error) {
+		"GetPods": func(t *testing.T, p *provider, _ *corev1.Pod) (bool, error) {
 			list, err := p.GetPods(t.Context())
 			return len(list) == 1, err
 		},
 	}
 	for what, has := range ask {
-		s, p, pod := newSite(t)
-		pod.Status.Phase = corev1.PodRunning
-		if err := s.home.Pods.Add(pod); err != nil {
-			t.Fatal(err)
-		}
-		s.jobs[pod.UID], s.hide = 1, true
-		for range 2 {
-			if got, err := has(p, pod); got || err != nil && !errdefs.IsNotFound(err) {
-				t.Errorf("%s: while answers lack it: %t, %v", what, got, err)
+		synctest.Test(t, func(t *testing.T) {
+			s := newSite(t)
+			pod := s.home.Pod("default", "web", stays())
+			s.add(pod)
+			s.jobs[pod.UID], s.hide = 1, true
+			p := s.provider(t)
+			if got, err := has(t, p, pod); got || errdefs.IsNotFound(err) {
+				t.Errorf("%s: while a plugin may repeat an answer of before: %t, %v", what, got, err)
 			}
-		}
-		s.set(func(s *site) { s.code[wire.PathStatus] = http.StatusBadGateway })
-		if _, err := has(p, pod); err == nil || errdefs.IsNotFound(err) {
-			t.Errorf("%s: without an answer: %v, want an error that is not of the kind not found", what, err)
-		}
-		s.set(func(s *site) { s.code, s.hide = map[string]int{}, false })
-		if got, err := has(p, pod); !got || err != nil {
-			t.Errorf("%s: when the server tells of it: %t, %v", what, got, err)
-		}
-		s.set(func(s *site) { s.code[wire.PathStatus] = http.StatusBadGateway })
-		if got, err := has(p, pod); !got || err != nil {
-			t.Errorf("%s: it is not known any more: %t, %v", what, got, err)
-		}
+			for i := range 20 {
+				p.answer()
+				if got, err := has(t, p, pod); got || err != nil && i > 10 && !errdefs.IsNotFound(err) {
+					t.Errorf("%s: while answers lack it: %t, %v", what, got, err)
+				}
+			}
+			s.set(func(s *site) { s.code[wire.PathStatus] = http.StatusBadGateway })
+			p.answer()
+			if _, err := has(t, p, pod); err == nil || errdefs.IsNotFound(err) {
+				t.Errorf("%s: without an answer: %v, want an error that is not of the kind not found", what, err)
+			}
+			s.set(func(s *site) { s.code, s.hide = map[string]int{}, false })
+			time.Sleep(10 * DefaultStatusInterval)
+			if got, err := has(t, p, pod); !got || err != nil {
+				t.Errorf("%s: when the server tells of it: %t, %v", what, got, err)
+			}
+			s.set(func(s *site) { s.code[wire.PathStatus] = http.StatusBadGateway })
+			time.Sleep(10 * DefaultStatusInterval)
+			if got, err := p.GetPod(t.Context(), pod.Namespace, pod.Name); got == nil || err != nil {
+				t.Errorf("it is not known any more: %v, %v", got, err)
+			}
+		})
 	}
 }
 
 // TestWhoIsNotLackedIsNotAskedFor: a pod that nobody has made yet, one that has ended and one that is not at home any more cost no request.
 func TestWhoIsNotLackedIsNotAskedFor(t *testing.T) {
-	s, p, pod := newSite(t)
-	ended, forced := pod.DeepCopy(), pod.DeepCopy()
-	ended.Name, ended.UID, ended.Status.Phase = "ended", "u-ended", corev1.PodSucceeded
-	forced.Name, forced.UID, forced.Status.Phase = "forced", "u-forced", corev1.PodRunning
-	for _, k := range []*corev1.Pod{ended, forced} {
-		if err := s.home.Pods.Add(k); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		pod := s.home.Pod("default", "web", stays())
+		ended, forced := pod.DeepCopy(), pod.DeepCopy()
+		ended.Name, ended.UID = "ended", "u-ended"
+		forced.Name, forced.UID = "forced", "u-forced"
+		s.add(ended)
+		s.add(forced)
+		ended.Status.Phase = corev1.PodSucceeded
+		p := s.provider(t)
+		if list, err := p.GetPods(t.Context()); len(list) != 0 || err != nil {
+			t.Fatal(list, err)
+		}
+		if err := errors.Join(s.home.Pods.Add(pod), s.home.Pods.Delete(forced)); err != nil {
 			t.Fatal(err)
 		}
-	}
-	line := through(p)
-	if list, err := p.GetPods(t.Context()); len(list) != 0 || err != nil {
-		t.Fatal(list, err)
-	}
-	if err := errors.Join(s.home.Pods.Add(pod), s.home.Pods.Delete(forced)); err != nil {
-		t.Fatal(err)
-	}
-	before := len(line.all())
-	for _, name := range []string{pod.Name, "ended", "forced"} {
-		if _, err := p.GetPod(t.Context(), pod.Namespace, name); !errdefs.IsNotFound(err) {
-			t.Errorf("%s: %v, want not found", name, err)
+		time.Sleep(keptFor)
+		before := s.requests
+		time.Sleep(time.Minute)
+		for _, name := range []string{pod.Name, "ended", "forced"} {
+			if _, err := p.GetPod(t.Context(), pod.Namespace, name); !errdefs.IsNotFound(err) {
+				t.Errorf("%s: %v, want not found", name, err)
+			}
 		}
-	}
-	if _, err := p.GetPods(t.Context()); err != nil || len(line.all()) != before {
-		t.Errorf("requests %q, %v, want the first %d", line.all(), err, before)
-	}
+		if _, err := p.GetPods(t.Context()); err != nil || s.requests != before {
+			t.Errorf("%d requests, %v, want none", s.requests-before, err)
+		}
+	})
 }
 
 // TestHurriedAnswersLoseNoPod: creates and deletes have the server asked soon. Answers of one moment are one proof: a pod is lost when it was
-// missing for a while, and also then it is asked for before it is said to be lost.
+// missing for a while. It is asked for also then, and found when the server tells of it.
 func TestHurriedAnswersLoseNoPod(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, p, pod := newSite(t)
-		if err := errors.Join(s.home.Pods.Add(pod), p.CreatePod(t.Context(), pod)); err != nil {
+	atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {
+		if err := p.CreatePod(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
-		poll := func() bool {
-			if err := p.tracker.poll(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			return p.tracker.get(pod.UID) != nil
-		}
-		poll()
+		p.answer()
+		s.add(pod)
 		s.set(func(s *site) { s.hide = true })
 		begin := time.Now()
-		for poll() && time.Since(begin) < time.Minute {
+		for p.get(pod.UID) != nil && time.Since(begin) < time.Minute {
+			p.Cache().Hurry()
 			time.Sleep(soon)
 		}
-		if took := time.Since(begin); took < missingFor || took > missingFor+time.Second {
+		if took := time.Since(begin); took < missingFor || took > missingFor+2*time.Second {
 			t.Errorf("lost after %s, want %s", took, missingFor)
 		}
 		if _, err := p.GetPod(t.Context(), pod.Namespace, pod.Name); !errdefs.IsNotFound(err) {
 			t.Errorf("lost: %v, want not found", err)
 		}
 		s.set(func(s *site) { s.hide = false })
+		p.answer()
 		if got, err := p.GetPod(t.Context(), pod.Namespace, pod.Name); err != nil || got.UID != pod.UID {
 			t.Errorf("told of again: %v, %v", got, err)
 		}
@@ -118,17 +126,21 @@ func TestHurriedAnswersLoseNoPod(t *testing.T) {
 
 // TestNothingIsSaidBeforeAllIsListed: while the node does not know its pods, an answer about them proves nothing.
 func TestNothingIsSaidBeforeAllIsListed(t *testing.T) {
-	s, p, pod := newSite(t)
-	listed := false
-	p.in.Listed = func() bool { return listed }
-	if list, err := p.GetPods(t.Context()); err == nil {
-		t.Errorf("before the pods are listed: %v, want an error", list)
-	}
-	s.jobs[pod.UID], listed = 1, true
-	if err := s.home.Pods.Add(pod); err != nil {
-		t.Fatal(err)
-	}
-	if list, err := p.GetPods(t.Context()); len(list) != 1 || err != nil {
-		t.Errorf("when they are listed: %v, %v", list, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		var listed atomic.Bool
+		in := s.home.Input()
+		in.Listed = listed.Load
+		p := s.run(t, in)
+		if list, err := p.GetPods(t.Context()); err == nil {
+			t.Errorf("before the pods are listed: %v, want an error", list)
+		}
+		pod := s.home.Pod("default", "web", stays())
+		s.add(pod)
+		s.set(func(s *site) { s.jobs[pod.UID] = 1 })
+		listed.Store(true)
+		if list, err := p.GetPods(t.Context()); len(list) != 1 || err != nil {
+			t.Errorf("when they are listed: %v, %v", list, err)
+		}
+	})
 }

@@ -5,6 +5,7 @@ package interlink
 import (
 	"encoding/json"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -14,21 +15,17 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
 // kubeRootCA is the ConfigMap with the authority of the API server, which every namespace has.
 const kubeRootCA = "kube-root-ca.crt"
 
-// needs are what the API has for a pod.
-type needs struct {
-	// containers are those of the pod with their environment, by name.
-	containers map[string]*corev1.Container
-	// configMaps and secrets are those of volumes, by name; one that is optional may not be there.
+// objects are those of volumes, by name. One that is optional may not be there.
+type objects struct {
 	configMaps map[string]*corev1.ConfigMap
 	secrets    map[string]*corev1.Secret
-	// files are those of projected volumes and of volumes of the kind downwardAPI, by volume.
-	files map[string][]podspec.File
 }
 
 // offloaded refuses a pod of which a part is to stay in the cluster: there is nothing here that would run it.
@@ -42,11 +39,12 @@ func offloaded(pod *corev1.Pod) error {
 }
 
 // request returns what the API server gets of a pod. Nothing is changed.
-func request(pod *corev1.Pod, n needs, c Config) wire.Create {
+func request(in *service.Inputs, has objects, c Config) wire.Create {
+	pod := in.Pod
 	sent := &corev1.Pod{ObjectMeta: metadata(pod), Spec: *pod.Spec.DeepCopy()}
 	for _, list := range [][]corev1.Container{sent.Spec.InitContainers, sent.Spec.Containers} {
 		for i := range list {
-			if resolved := n.containers[list[i].Name]; resolved != nil {
+			if resolved := in.Containers[list[i].Name]; resolved != nil {
 				resolved.DeepCopyInto(&list[i])
 			}
 			list[i].EnvFrom = nil // resolved, too
@@ -66,21 +64,21 @@ func request(pod *corev1.Pod, n needs, c Config) wire.Create {
 			v.VolumeSource = corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 				DefaultMode: d.DefaultMode, Sources: []corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: d.Items}}},
 			}}
-			out.Projected = append(out.Projected, projected(v.Name, n.files[v.Name]))
+			out.Projected = append(out.Projected, projected(v.Name, in.Files[v.Name]))
 		case v.Projected != nil && !c.NoProjectedVolumes:
-			out.Projected = append(out.Projected, projected(v.Name, n.files[v.Name]))
+			out.Projected = append(out.Projected, projected(v.Name, in.Files[v.Name]))
 		}
 	}
-	for _, name := range sorted(configMaps) {
-		if m := n.configMaps[name]; m != nil {
+	for _, name := range slices.Sorted(maps.Keys(configMaps)) {
+		if m := has.configMaps[name]; m != nil {
 			out.ConfigMaps = append(out.ConfigMaps, corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name},
 				Data:       only(configMaps[name], m.Data), BinaryData: only(configMaps[name], m.BinaryData),
 			})
 		}
 	}
-	for _, name := range sorted(secrets) {
-		if s := n.secrets[name]; s != nil {
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		if s := has.secrets[name]; s != nil {
 			out.Secrets = append(out.Secrets, corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name}, Data: only(secrets[name], s.Data), Type: s.Type,
 			})
@@ -117,15 +115,6 @@ func only[V any](k keys, data map[string]V) map[string]V {
 		return nil
 	}
 	return out
-}
-
-func sorted[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // metadata is what the server and the plugin learn of a pod. The annotation of kubectl has the spec again.
@@ -182,4 +171,35 @@ func (k KubernetesAPI) tell(c *corev1.Container) {
 		corev1.EnvVar{Name: "KUBERNETES_SERVICE_PORT_HTTPS", Value: k.Port},
 		corev1.EnvVar{Name: "KUBERNETES_SERVICE_HOST", Value: k.Address},
 	)
+}
+
+// stub is what a request about a pod that the server has says of it: who it is and what its containers are called. Its environment,
+// which has secrets, is not sent again.
+func stub(pod *corev1.Pod) *corev1.Pod {
+	s := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}}
+	names := func(list []corev1.Container) (out []corev1.Container) {
+		for i := range list {
+			out = append(out, corev1.Container{Name: list[i].Name, Image: list[i].Image})
+		}
+		return out
+	}
+	s.Spec = corev1.PodSpec{Containers: names(pod.Spec.Containers), InitContainers: names(pod.Spec.InitContainers), RestartPolicy: pod.Spec.RestartPolicy}
+	s.Status.Phase = corev1.PodRunning // of a pod in another phase the server says what it remembers, without asking the plugin
+	return s
+}
+
+// deletion is what a request to stop a pod says of it.
+func deletion(pod *corev1.Pod) *corev1.Pod {
+	s := stub(pod)
+	s.ObjectMeta = metadata(pod)
+	s.DeletionTimestamp, s.DeletionGracePeriodSeconds = pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds
+	s.Spec.TerminationGracePeriodSeconds = pod.Spec.TerminationGracePeriodSeconds
+	return s
+}
+
+func stubs(pods []*corev1.Pod) (out []*corev1.Pod) {
+	for _, p := range pods {
+		out = append(out, stub(p))
+	}
+	return out
 }

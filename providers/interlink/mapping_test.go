@@ -17,6 +17,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -46,22 +47,25 @@ func goldenPod() *corev1.Pod {
 	}
 }
 
-func goldenNeeds() needs {
-	return needs{
-		containers: map[string]*corev1.Container{
+func goldenInputs() (*service.Inputs, objects) {
+	in := &service.Inputs{
+		Pod: goldenPod(),
+		Containers: map[string]*corev1.Container{
 			"fetch": {Name: "fetch", Image: "busybox", Env: []corev1.EnvVar{{Name: "A", Value: "resolved"}}},
 			"main": {Name: "main", Image: "busybox", VolumeMounts: []corev1.VolumeMount{{Name: "all", MountPath: "/all"}}, Env: []corev1.EnvVar{
 				{Name: "KUBERNETES_SERVICE_HOST", Value: "10.96.0.1"}, {Name: "KUBERNETES_PORT_443_TCP", Value: "tcp://10.96.0.1:443"},
 			}},
 		},
+		Files: map[string][]podspec.File{
+			"about": {{Path: "name", Data: []byte("fit"), Mode: 0o644}},
+			"token": {{Path: "raw", Data: []byte{0xff}, Mode: 0o444}, {Path: "token", Data: []byte("t"), Mode: 0o400}},
+		},
+	}
+	return in, objects{
 		configMaps: map[string]*corev1.ConfigMap{"whole": {
 			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}}, Data: map[string]string{"a": "1"}, BinaryData: map[string][]byte{"b": {0xff}},
 		}},
 		secrets: map[string]*corev1.Secret{"keys": {Data: map[string][]byte{"one": []byte("1"), "two": []byte("2")}, Type: corev1.SecretTypeOpaque}},
-		files: map[string][]podspec.File{
-			"about": {{Path: "name", Data: []byte("fit"), Mode: 0o644}},
-			"token": {{Path: "raw", Data: []byte{0xff}, Mode: 0o444}, {Path: "token", Data: []byte("t"), Mode: 0o400}},
-		},
 	}
 }
 
@@ -73,9 +77,9 @@ func TestRequest(t *testing.T) {
 			KubernetesAPI: KubernetesAPI{Address: "api.example.com", Port: "6443"}, NoProjectedVolumes: true, JobScriptURL: "https://scripts.example.com",
 		},
 	} {
-		pod, before := goldenPod(), goldenPod()
-		golden(t, name+".json", request(pod, goldenNeeds(), config))
-		if diff := cmp.Diff(before, pod); diff != "" {
+		in, has := goldenInputs()
+		golden(t, name+".json", request(in, has, config))
+		if diff := cmp.Diff(goldenPod(), in.Pod); diff != "" {
 			t.Errorf("the pod was changed: %s", diff)
 		}
 	}
@@ -109,10 +113,11 @@ func golden(t *testing.T, name string, what any) {
 // TestPartsStayNowhere: a pod of which a part is to stay in the cluster is not sent.
 func TestPartsStayNowhere(t *testing.T) {
 	for _, key := range []string{"interlink.eu/disable-offload-containers", "interlink.eu/disable-offload-init-containers"} {
-		s, p, pod := newSite(t)
-		pod.Annotations = map[string]string{key: "main"}
-		if err := p.CreatePod(t.Context(), pod); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), key) || len(s.jobs) != 0 {
-			t.Errorf("%s: %v, %d jobs", key, err, len(s.jobs))
-		}
+		atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {
+			pod.Annotations = map[string]string{key: "main"}
+			if err := p.CreatePod(t.Context(), pod); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), key) || len(s.jobs) != 0 {
+				t.Errorf("%s: %v, %d jobs", key, err, len(s.jobs))
+			}
+		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/nodehealth"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
@@ -30,19 +28,11 @@ const (
 // firstPing is how long the registration of the node waits for what the plugin has.
 const firstPing = 5 * time.Second
 
-// place is what the node offers.
-type place struct {
-	mu     sync.Mutex
-	node   *corev1.Node       // guarded by mu; nil before it was configured
-	report func(*corev1.Node) // guarded by mu
-	taints []corev1.Taint     // guarded by mu; those of the plugin that the node was registered with
-}
-
-// ConfigureNode implements cli.NodeConfigurer: the node offers what the plugin says, else what the configuration does.
-func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
+// ConfigureNode implements service.NodeConfigurer: the node offers what the plugin says, else what the configuration does.
+func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	bounded, cancel := context.WithTimeout(ctx, firstPing)
 	defer cancel()
-	ping, err := p.client.ping(bounded)
+	ping, err := d.client.ping(bounded)
 	if err != nil {
 		log.G(ctx).WithError(err).Warn("The plugin of interLink does not say yet what it has for pods")
 	}
@@ -50,52 +40,51 @@ func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
 		n.Labels = map[string]string{}
 	}
 	n.Labels[labelType] = "virtual-kubelet"
-	maps.Copy(n.Labels, p.config.Labels)
-	if p.config.upstream && slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintOwn }) {
+	maps.Copy(n.Labels, d.config.Labels)
+	if d.config.upstream && slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintOwn }) {
 		// users of interLink's own node tolerate this one
 		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintOwn })
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: taintUpstream, Value: "true", Effect: corev1.TaintEffectNoSchedule})
 	}
 	taints, wrong := taintsOf(ping.Taints)
-	n.Spec.Taints = distinct(slices.Concat(n.Spec.Taints, p.config.Taints, taints))
-	capacity, more := p.config.capacity(ping.Resources)
+	n.Spec.Taints = distinct(slices.Concat(n.Spec.Taints, d.config.Taints, taints))
+	capacity, more := d.config.capacity(ping.Resources)
 	for _, w := range append(wrong, more...) {
 		log.G(ctx).Warn("interLink: the plugin tells " + w)
 	}
 	n.Status.Capacity, n.Status.Allocatable = capacity, capacity.DeepCopy()
-	nodehealth.Well(n, "InterLink") // Ping says when it is not
-	p.place.mu.Lock()
-	defer p.place.mu.Unlock()
-	p.place.node, p.place.taints = n, taints
+	d.place.mu.Lock()
+	defer d.place.mu.Unlock()
+	d.place.node, d.place.taints = n, taints
 }
 
-// NotifyNodeStatus implements node.NodeProvider. The node is complete by now: its port and what it declares come after ConfigureNode.
-func (p *provider) NotifyNodeStatus(_ context.Context, report func(*corev1.Node)) {
-	p.place.mu.Lock()
-	defer p.place.mu.Unlock()
-	p.place.report, p.place.node = report, p.place.node.DeepCopy()
+// NotifyNodeStatus implements service.NodeReporter. The node is complete by now: its port and what it declares come after ConfigureNode.
+func (d *driver) NotifyNodeStatus(_ context.Context, report func(*corev1.Node)) {
+	d.place.mu.Lock()
+	defer d.place.mu.Unlock()
+	d.place.report, d.place.node = report, d.place.node.DeepCopy()
 }
 
-// Ping implements node.NodeProvider: the server asks its plugin.
-func (p *provider) Ping(ctx context.Context) error {
-	ping, err := p.client.ping(ctx)
+// Ping implements service.Pinger: the server asks its plugin.
+func (d *driver) Ping(ctx context.Context) error {
+	ping, err := d.client.ping(ctx)
 	if err != nil {
 		return err
 	}
-	capacity, wrong := p.config.capacity(ping.Resources)
+	capacity, wrong := d.config.capacity(ping.Resources)
 	taints, more := taintsOf(ping.Taints)
-	p.place.mu.Lock()
-	defer p.place.mu.Unlock()
-	n := p.place.node
-	if n == nil || p.place.report == nil {
+	d.place.mu.Lock()
+	defer d.place.mu.Unlock()
+	n := d.place.node
+	if n == nil || d.place.report == nil {
 		return nil
 	}
 	if ping.Resources == nil { // it has what it told last
 		capacity = n.Status.Capacity
 	}
-	if !slices.EqualFunc(taints, p.place.taints, func(a, b corev1.Taint) bool { return a == b }) {
+	if !slices.EqualFunc(taints, d.place.taints, func(a, b corev1.Taint) bool { return a == b }) {
 		log.G(ctx).Warn("The plugin of interLink tells other taints now: the node has them after its next start")
-		p.place.taints = taints
+		d.place.taints = taints
 	}
 	if !equality.Semantic.DeepEqual(n.Status.Capacity, capacity) {
 		for _, w := range append(wrong, more...) {
@@ -103,15 +92,15 @@ func (p *provider) Ping(ctx context.Context) error {
 		}
 		n = n.DeepCopy()
 		n.Status.Capacity, n.Status.Allocatable = capacity, capacity.DeepCopy()
-		p.place.node = n
-		p.place.report(n.DeepCopy())
+		d.place.node = n
+		d.place.report(n.DeepCopy())
 	}
 	return nil
 }
 
-// Examine implements cli.Examiner.
-func (p *provider) Examine(ctx context.Context) error {
-	_, err := p.client.ping(ctx)
+// Examine implements service.Examiner.
+func (d *driver) Examine(ctx context.Context) error {
+	_, err := d.client.ping(ctx)
 	return err
 }
 

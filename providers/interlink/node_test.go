@@ -30,7 +30,7 @@ func TestNodeHasWhatThePluginTells(t *testing.T) {
 		fmt.Fprint(w, answer.Load())
 	}))
 	defer server.Close()
-	p, err := newProvider(cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{}}, Config{URL: server.URL, upstream: true, Labels: map[string]string{"a": "b"}})
+	p, err := openProvider(cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{}}, Config{URL: server.URL, upstream: true, Labels: map[string]string{"a": "b"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestNodeStaysValid(t *testing.T) {
 	}))
 	defer server.Close()
 	own := corev1.Taint{Key: "site", Value: "a", Effect: corev1.TaintEffectNoSchedule}
-	p, err := newProvider(cli.ProviderInput{}, Config{URL: server.URL, Taints: []corev1.Taint{own}})
+	p, err := openProvider(cli.ProviderInput{}, Config{URL: server.URL, Taints: []corev1.Taint{own}})
 	if err != nil {
 		t.Fatal(err)
 	}

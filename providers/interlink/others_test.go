@@ -222,7 +222,7 @@ func newFieldNode(t *testing.T, url string) *fieldNode {
 	f := &fieldNode{T: t, name: api.NodeName(t), namespace: api.Namespace(t)}
 	f.pods = api.Client.CoreV1().Pods(f.namespace)
 	n, _ := remotetest.RunNode(t, api, f.name, func(in cli.ProviderInput) (_ remotetest.NodeProvider, err error) {
-		f.provider, err = newProvider(in, Config{URL: url})
+		f.provider, err = openProvider(in, Config{URL: url})
 		return f.provider, err
 	})
 	if err := n.WaitReady(t.Context(), remotetest.Patience); err != nil {

@@ -8,44 +8,17 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
-
-// TestCreatesDoNotKeepStatesAway: every create hurries the next answer; many in a row must not put it off for ever.
-func TestCreatesDoNotKeepStatesAway(t *testing.T) {
-	var asked atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == wire.PathStatus {
-			asked.Add(1)
-			_ = json.NewEncoder(w).Encode([]wire.PodStatus{{UID: string(goldenPod().UID), JobID: "17"}})
-		}
-	}))
-	defer server.Close()
-	c, err := newClient(Config{URL: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr := newTracker(c, time.Minute)
-	tr.notify = func(*corev1.Pod) {}
-	go tr.run(t.Context())
-	tr.add(goldenPod(), wire.PodStatus{}, false)
-	eventually(t, "three answers while creates go on", func() bool {
-		tr.hurry()
-		return asked.Load() >= 3
-	})
-}
 
 // TestLostPodIsSeen: the server tells from its memory of a pod that its plugin has lost. It is told to forget one pod after the other, and
 // what answers lack for a while is lost; one answer is not enough, and without pods nothing is asked.
@@ -60,6 +33,11 @@ func lostPodIsSeen(t *testing.T) {
 		defer mu.Unlock()
 		requests++
 		switch r.URL.Path {
+		case wire.PathCreate:
+			var in wire.Create
+			_ = json.NewDecoder(r.Body).Decode(&in)
+			plugin[string(in.Pod.UID)] = true
+			_ = json.NewEncoder(w).Encode(wire.Created{JobID: "17"})
 		case wire.PathUpdateCache:
 			uid, _ := io.ReadAll(r.Body)
 			delete(remembered, string(uid))
@@ -72,74 +50,71 @@ func lostPodIsSeen(t *testing.T) {
 			_ = json.NewEncoder(w).Encode(out)
 		}
 	})}
-	c, err := newClient(Config{URL: "http://site.test"})
+	h := remotetest.NewHome(t, "vk-0")
+	p, err := openProvider(h.Input(), Config{URL: "http://site.test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.http.Transport = server
-	tr := newTracker(c, time.Minute)
-	poll := func() {
-		if err := tr.poll(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	poll()
+	p.client.http.Transport = server
+	h.Run(p)
+	time.Sleep(time.Minute)
 	if requests != 0 {
 		t.Errorf("%d requests without a pod", requests)
 	}
 	for i := range pods {
-		pod := goldenPod()
-		pod.UID, pod.Name = types.UID(fmt.Sprintf("u%d", i)), fmt.Sprintf("pod-%d", i)
-		plugin[string(pod.UID)] = true
-		tr.add(pod, wire.PodStatus{}, false)
+		pod := h.Pod("default", fmt.Sprintf("pod-%d", i), stays())
+		pod.UID = types.UID(fmt.Sprintf("u%d", i))
+		if err := p.CreatePod(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
 	}
-	poll()
-	if requests != 2 {
-		t.Errorf("%d requests for the states of %d pods, want 2", requests, pods)
+	time.Sleep(soon + DefaultStatusInterval/2)
+	if requests != pods+2 {
+		t.Errorf("%d requests to make %d pods and for their states, want %d", requests, pods, pods+2)
 	}
 	mu.Lock()
 	delete(plugin, "u3")
 	mu.Unlock()
-	polls, most := 0, pods+int(missingFor/time.Second)+1
-	for tr.get("u3") != nil {
-		if polls++; polls > most {
+	begin := time.Now()
+	for p.get("u3") != nil {
+		if time.Since(begin) > missingFor+(pods+1)*DefaultStatusInterval {
 			t.Fatal("the server remembers the pod for ever")
 		}
-		poll()
-		time.Sleep(time.Second)
+		p.answer()
 	}
-	if polls < missingAfter || len(tr.all()) != pods-1 {
-		t.Errorf("lost after %d answers, and %d pods are left, want %d", polls, len(tr.all()), pods-1)
+	if took := time.Since(begin); took < missingFor || len(p.Cache().All()) != pods-1 {
+		t.Errorf("lost after %s, and %d pods are left, want %d", took, len(p.Cache().All()), pods-1)
 	}
 }
 
-// TestCostOfAPod: two requests to begin, and one to end.
+// TestCostOfAPod: one request to begin, and one to end.
 func TestCostOfAPod(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == wire.PathCreate {
-			_ = json.NewEncoder(w).Encode(wire.Created{JobID: "17"})
-			return
+	synctest.Test(t, func(t *testing.T) {
+		h := remotetest.NewHome(t, "vk-0")
+		p, err := openProvider(h.Input(), Config{URL: "http://site.test"})
+		if err != nil {
+			t.Fatal(err)
 		}
-		_, _ = io.WriteString(w, "[]")
-	}))
-	defer server.Close()
-	h := remotetest.NewHome(t, "vk-0")
-	p, err := newProvider(h.Input(), Config{URL: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.UsePodObjects(h)
-	line := through(p)
-	pod := h.Pod("default", "web", stays())
-	if err := p.CreatePod(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.DeletePod(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := line.all(), []string{"GET /status", "POST /create", "DELETE /delete"}; !slices.Equal(got, want) {
-		t.Errorf("requests %q, want %q", got, want)
-	}
+		p.client.http.Transport = direct{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == wire.PathCreate {
+				_ = json.NewEncoder(w).Encode(wire.Created{JobID: "17"})
+				return
+			}
+			_, _ = io.WriteString(w, "[]")
+		})}
+		line := through(p)
+		h.Run(p)
+		pod := h.Pod("default", "web", stays())
+		if err := p.CreatePod(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.DeletePod(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := line.all(), []string{"POST /create", "DELETE /delete"}; !slices.Equal(got, want) {
+			t.Errorf("requests %q, want %q", got, want)
+		}
+	})
 }
 
 // TestAuthorityFromOutside: pods get the authority of the configuration in the place of the cluster's own, and other objects as they are.

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
@@ -28,6 +29,7 @@ type site struct {
 	hide       bool                     // guarded by mu; what is submitted is not told of yet
 	answer     string                   // guarded by mu; to creates, in the place of a job
 	containers []corev1.ContainerStatus // guarded by mu; of every pod
+	requests   int                      // guarded by mu
 	home       *remotetest.Home         // the cluster of the node
 }
 
@@ -35,6 +37,7 @@ type site struct {
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.requests++
 	if r.URL.Path == wire.PathCreate {
 		var in wire.Create
 		_ = json.NewDecoder(r.Body).Decode(&in)
@@ -70,25 +73,50 @@ func (s *site) set(f func(*site)) {
 	f(s)
 }
 
-// newSite returns a server, a provider at it that asks when the test says, and a pod.
-func newSite(t *testing.T) (*site, *provider, *corev1.Pod) {
+// atSite runs a test in a bubble, with a server, a provider that runs at it, and a pod.
+func atSite(t *testing.T, test func(t *testing.T, s *site, p *provider, pod *corev1.Pod)) {
 	t.Helper()
-	s := &site{code: map[string]int{}, jobs: map[types.UID]int{}}
-	s.home = remotetest.NewHome(t, "vk-0")
-	p := s.provider(t)
-	return s, p, s.home.Pod("default", "web", stays())
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		test(t, s, s.provider(t), s.home.Pod("default", "web", stays()))
+	})
 }
 
-// provider returns a new one at the server.
+func newSite(t *testing.T) *site {
+	return &site{code: map[string]int{}, jobs: map[types.UID]int{}, home: remotetest.NewHome(t, "vk-0")}
+}
+
+// provider runs a new one at the server.
 func (s *site) provider(t *testing.T) *provider {
 	t.Helper()
-	p, err := newProvider(s.home.Input(), Config{URL: "http://site.test"})
+	return s.run(t, s.home.Input())
+}
+
+func (s *site) run(t *testing.T, in cli.ProviderInput) *provider {
+	t.Helper()
+	p, err := openProvider(in, Config{URL: "http://site.test"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.client.http.Transport = direct{s}
-	p.UsePodObjects(s.home)
+	s.home.Run(p)
+	synctest.Wait()
 	return p
+}
+
+// add lets the cluster have a pod that runs.
+func (s *site) add(pod *corev1.Pod) {
+	s.home.Helper()
+	pod.Status.Phase = corev1.PodRunning
+	if err := s.home.Pods.Add(pod); err != nil {
+		s.home.Fatal(err)
+	}
+}
+
+// answer waits until the server was asked for states once more.
+func (p *provider) answer() {
+	time.Sleep(DefaultStatusInterval) // in a bubble
+	synctest.Wait()
 }
 
 // direct answers requests without a network, so that they fit into a bubble.
@@ -108,57 +136,58 @@ func (d direct) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 
 // TestNotFoundOfAProxyIsNoProof: what is before the server says 404 of everything. The pod is there until answers about states lack it.
 func TestNotFoundOfAProxyIsNoProof(t *testing.T) {
-	s, p, pod := newSite(t)
-	if err := p.CreatePod(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	p.tracker.pods[pod.UID].missing = goneAfter // answers of before the stop do not count
-	s.set(func(s *site) { s.code[wire.PathDelete] = http.StatusNotFound })
-	if err := p.DeletePod(t.Context(), pod); err == nil || errdefs.IsNotFound(err) {
-		t.Fatalf("a 404 of a proxy: %v, want an error that is not of the kind not found", err)
-	}
-	poll := func() bool {
-		_ = p.tracker.poll(t.Context())
-		return p.tracker.get(pod.UID) != nil
-	}
-	s.set(func(s *site) { s.hide = true })
-	if !poll() {
-		t.Error("an answer of before the stop counts")
-	}
-	s.set(func(s *site) { s.hide = false })
-	if !poll() {
-		t.Error("a job that runs counts as gone")
-	}
-	s.set(func(s *site) { s.hide = true })
-	if !poll() {
-		t.Error("one answer was enough")
-	}
-	if poll() {
-		t.Error("two answers that lack it were not enough")
-	}
-	s.set(func(s *site) { s.code = map[string]int{wire.PathStatus: http.StatusNotFound} })
-	if err := p.DeletePod(t.Context(), pod); err == nil || errdefs.IsNotFound(err) {
-		t.Errorf("404 of %s: %v, want an error that is not of the kind not found", wire.PathStatus, err)
-	}
-}
-
-// TestServerThatDoesNotForget: the hint to forget a pod fails. States are told all the same, and pods that have no such hint can be deleted.
-func TestServerThatDoesNotForget(t *testing.T) {
-	for _, code := range []int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusInternalServerError} {
-		s, p, pod := newSite(t)
-		s.code[wire.PathUpdateCache] = code
-		if err := p.DeletePod(t.Context(), pod); errdefs.IsNotFound(err) != (code < 500) {
-			t.Errorf("%d: delete of a pod that is not there: %v", code, err)
-		}
+	atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {
 		if err := p.CreatePod(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
-		s.set(func(s *site) {
-			s.containers = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
-		})
-		if err := p.tracker.poll(t.Context()); err != nil || p.tracker.get(pod.UID).Status.Phase != corev1.PodRunning {
-			t.Errorf("%d: %v, phase %s", code, err, p.tracker.get(pod.UID).Status.Phase)
+		p.answer()
+		s.set(func(s *site) { s.hide = true })
+		for range 2 {
+			p.answer() // answers of before the stop do not count
 		}
+		s.set(func(s *site) { s.code[wire.PathDelete] = http.StatusNotFound })
+		if err := p.DeletePod(t.Context(), pod); err == nil || errdefs.IsNotFound(err) {
+			t.Fatalf("a 404 of a proxy: %v, want an error that is not of the kind not found", err)
+		}
+		if p.answer(); p.get(pod.UID) == nil {
+			t.Error("an answer of before the stop counts")
+		}
+		s.set(func(s *site) { s.hide = false })
+		if p.answer(); p.get(pod.UID) == nil {
+			t.Error("a job that runs counts as gone")
+		}
+		s.set(func(s *site) { s.hide = true })
+		if p.answer(); p.get(pod.UID) == nil {
+			t.Error("one answer was enough")
+		}
+		if p.answer(); p.get(pod.UID) != nil {
+			t.Error("two answers that lack it were not enough")
+		}
+		s.set(func(s *site) { s.code = map[string]int{wire.PathStatus: http.StatusNotFound} })
+		if err := p.DeletePod(t.Context(), pod); err == nil || errdefs.IsNotFound(err) {
+			t.Errorf("404 of %s: %v, want an error that is not of the kind not found", wire.PathStatus, err)
+		}
+	})
+}
+
+// TestServerThatDoesNotForget: the hint to forget a pod fails. States are told all the same.
+func TestServerThatDoesNotForget(t *testing.T) {
+	for _, code := range []int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusInternalServerError} {
+		atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {
+			s.code[wire.PathUpdateCache] = code
+			if err := p.DeletePod(t.Context(), pod); !errdefs.IsNotFound(err) {
+				t.Errorf("%d: delete of a pod that is not there: %v", code, err)
+			}
+			if err := p.CreatePod(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			s.set(func(s *site) {
+				s.containers = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+			})
+			if p.answer(); p.get(pod.UID).Status.Phase != corev1.PodRunning {
+				t.Errorf("%d: phase %s", code, p.get(pod.UID).Status.Phase)
+			}
+		})
 	}
 }
 
@@ -166,44 +195,43 @@ func TestServerThatDoesNotForget(t *testing.T) {
 // answers lack the pod: its records and its name would stay there.
 func TestEndedPodIsDeletedAtItsPlugin(t *testing.T) {
 	for _, before := range []bool{true, false} { // whether it has ended when the delete comes
-		s, p, pod := newSite(t)
-		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
-		end := func() {
-			s.set(func(s *site) {
-				s.containers = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
-			})
-			if err := p.tracker.poll(t.Context()); err != nil {
+		atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {
+			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+			end := func() {
+				s.set(func(s *site) {
+					s.containers = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+				})
+				p.answer()
+			}
+			if err := p.CreatePod(t.Context(), pod); err != nil {
 				t.Fatal(err)
 			}
-		}
-		if err := p.CreatePod(t.Context(), pod); err != nil {
-			t.Fatal(err)
-		}
-		if before {
-			end()
-		}
-		s.set(func(s *site) { s.code[wire.PathDelete] = http.StatusNotFound })
-		for range 2 {
-			if err := p.DeletePod(t.Context(), pod); err == nil || errdefs.IsNotFound(err) {
-				t.Errorf("a 404 of a proxy: %v, want an error that is not of the kind not found", err)
+			p.answer()
+			if before {
+				end()
 			}
-		}
-		end()
-		if p.tracker.get(pod.UID) == nil {
-			t.Error("it counts as gone while the server tells of it")
-		}
-		s.set(func(s *site) { delete(s.code, wire.PathDelete) })
-		if err := p.DeletePod(t.Context(), pod); err != nil || p.tracker.get(pod.UID) != nil {
-			t.Errorf("deleted: %v, and still there: %t", err, p.tracker.get(pod.UID) != nil)
-		}
+			s.set(func(s *site) { s.code[wire.PathDelete] = http.StatusNotFound })
+			for range 2 {
+				if err := p.DeletePod(t.Context(), pod); err == nil || errdefs.IsNotFound(err) {
+					t.Errorf("a 404 of a proxy: %v, want an error that is not of the kind not found", err)
+				}
+			}
+			end()
+			if p.get(pod.UID) == nil {
+				t.Error("it counts as gone while the server tells of it")
+			}
+			s.set(func(s *site) { delete(s.code, wire.PathDelete) })
+			if err := p.DeletePod(t.Context(), pod); err != nil || p.get(pod.UID) != nil {
+				t.Errorf("deleted: %v, and still there: %t", err, p.get(pod.UID) != nil)
+			}
+		})
 	}
 }
 
 // TestPodThatIsNotToldOfYetIsNotGone: a delete is answered with 404 before the plugin tells of the job.
 func TestPodThatIsNotToldOfYetIsNotGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, p, pod := newSite(t)
-		s.hide, s.code[wire.PathDelete] = true, http.StatusNotFound
+	atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {
+		s.set(func(s *site) { s.hide, s.code[wire.PathDelete] = true, http.StatusNotFound })
 		begin := time.Now()
 		if err := p.CreatePod(t.Context(), pod); err != nil {
 			t.Fatal(err)
@@ -212,8 +240,7 @@ func TestPodThatIsNotToldOfYetIsNotGone(t *testing.T) {
 			if err == nil || time.Since(begin) > 2*unseenFor {
 				t.Fatalf("after %s: %v", time.Since(begin), err)
 			}
-			_ = p.tracker.poll(t.Context())
-			time.Sleep(time.Second)
+			p.answer()
 		}
 		if took := time.Since(begin); took < unseenFor {
 			t.Errorf("gone after %s, want %s", took, unseenFor)
@@ -224,27 +251,28 @@ func TestPodThatIsNotToldOfYetIsNotGone(t *testing.T) {
 // TestImageIsRefusedEachTime: a job keeps its images, and so does what is told of it.
 func TestImageIsRefusedEachTime(t *testing.T) {
 	for _, init := range []bool{false, true} {
-		s, p, pod := newSite(t)
-		p.UsePodObjects(withInit{s.home})
-		pod.Spec.InitContainers = []corev1.Container{{Name: "first", Image: "program"}}
-		if err := p.CreatePod(t.Context(), pod); err != nil {
-			t.Fatal(err)
-		}
-		other := pod.DeepCopy()
-		other.Labels["new"] = "label"
-		if init {
-			other.Spec.InitContainers[0].Image = "other"
-		} else {
-			other.Spec.Containers[0].Image = "other"
-		}
-		for range 2 {
-			if err := p.UpdatePod(t.Context(), other); !errdefs.IsInvalidInput(err) {
-				t.Errorf("another image: %v, want a refusal", err)
+		atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {
+			p.UsePodObjects(withInit{s.home})
+			pod.Spec.InitContainers = []corev1.Container{{Name: "first", Image: "program"}}
+			if err := p.CreatePod(t.Context(), pod); err != nil {
+				t.Fatal(err)
 			}
-		}
-		got := p.tracker.get(pod.UID)
-		if got.Spec.Containers[0].Image != "program" || got.Spec.InitContainers[0].Image != "program" || got.Labels["new"] != "label" {
-			t.Errorf("the job has %+v, labels %v", got.Spec, got.Labels)
-		}
+			other := pod.DeepCopy()
+			other.Labels["new"] = "label"
+			if init {
+				other.Spec.InitContainers[0].Image = "other"
+			} else {
+				other.Spec.Containers[0].Image = "other"
+			}
+			for range 2 {
+				if err := p.UpdatePod(t.Context(), other); !errdefs.IsInvalidInput(err) {
+					t.Errorf("another image: %v, want a refusal", err)
+				}
+			}
+			got := p.get(pod.UID)
+			if got.Spec.Containers[0].Image != "program" || got.Spec.InitContainers[0].Image != "program" || got.Labels["new"] != "label" {
+				t.Errorf("the job has %+v, labels %v", got.Spec, got.Labels)
+			}
+		})
 	}
 }

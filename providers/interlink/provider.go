@@ -3,21 +3,21 @@
 package interlink
 
 import (
+	"cmp"
 	"context"
-	"fmt"
-	"slices"
-	"sync"
+	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
-	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 // Provider returns the provider interlink.
@@ -29,11 +29,11 @@ func Provider() cli.Provider {
 			if err != nil {
 				return nil, err
 			}
-			p, err := newProvider(in, config)
+			p, d, err := newProvider(in, config)
 			if err != nil {
 				return nil, err
 			}
-			for _, warning := range p.config.warnings {
+			for _, warning := range d.config.warnings {
 				log.G(ctx).Warn("interlink provider: " + warning)
 			}
 			return p, nil
@@ -45,137 +45,55 @@ func Provider() cli.Provider {
 	}
 }
 
-var (
-	_ nodeutil.Provider     = (*provider)(nil)
-	_ node.PodNotifier      = (*provider)(nil)
-	_ node.PodObjectsUser   = (*provider)(nil)
-	_ node.PodTokensUser    = (*provider)(nil)
-	_ node.BackgroundRunner = (*provider)(nil)
-	_ node.NodeProvider     = (*provider)(nil)
-	_ capability.Declarer   = (*provider)(nil)
-	_ cli.NodeConfigurer    = (*provider)(nil)
-	_ cli.Examiner          = (*provider)(nil)
-)
+// format is what a configuration file of this provider looks like.
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_INTERLINK", Unversioned: readUpstream}
 
-// provider runs pods behind an interLink API server.
-type provider struct {
-	config  Config
-	in      cli.ProviderInput
-	client  *client
-	tracker *tracker
-	objects node.PodObjects
-	tokens  node.PodTokens
-	place   place
-	doubts  doubts
-
-	mu     sync.Mutex
-	synced bool // guarded by mu; the server was asked for the pods that the cluster has
-
-	begin sync.Once
-	began time.Time // of the first question about a pod
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is the one in CONFIGPATH, as interLink's own
+// virtual kubelet has it, or no file.
+func LoadConfig(path string) (Config, error) {
+	if path == "" {
+		path = os.Getenv("CONFIGPATH")
+	}
+	return format.Load(path)
 }
 
-func newProvider(in cli.ProviderInput, config Config) (*provider, error) {
+const (
+	// keptFor is how long a published plugin gives the same answer again, whatever it is asked.
+	keptFor = 10 * time.Second
+	// missingFor is how long answers must lack a pod until it is lost: answers that creates and deletes hurry are of one moment, and so are those that
+	// a plugin keeps.
+	missingFor = 3 * keptFor
+	// unseenFor is how long a plugin may take to tell of a pod that it has accepted.
+	unseenFor = 2 * time.Minute
+	// soon is how long after a create or a delete the next answer is asked for.
+	soon = 250 * time.Millisecond
+)
+
+// newProvider returns the provider of a configuration, and its driver.
+func newProvider(in cli.ProviderInput, config Config) (*service.Provider[instance], *driver, error) {
 	config, err := config.complete()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c, err := newClient(config)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	p := &provider{config: config, in: in, client: c, tracker: newTracker(c, time.Duration(config.StatusInterval))}
-	p.tracker.atHome = p.atHome
-	return p, nil
-}
-
-// UsePodObjects implements node.PodObjectsUser: what it reads of Secrets is kept out of events and errors.
-func (p *provider) UsePodObjects(objects node.PodObjects) { p.objects = objects }
-
-// UsePodTokens implements node.PodTokensUser.
-func (p *provider) UsePodTokens(tokens node.PodTokens) { p.tokens = tokens }
-
-// NotifyPods implements node.PodNotifier.
-func (p *provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { p.tracker.notify = notify }
-
-// RunInBackground implements node.BackgroundRunner.
-func (p *provider) RunInBackground(ctx context.Context) error {
-	p.tracker.run(ctx)
-	p.client.http.CloseIdleConnections()
-	return nil
-}
-
-// Capabilities implements capability.Declarer.
-func (p *provider) Capabilities() capability.Declaration { return p.config.Capabilities() }
-
-// CreatePod submits a pod. One that the server has already is taken as it is: the answer to an earlier create may have been lost.
-func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
-	if err := p.create(ctx, pod); err != nil {
-		return fmt.Errorf("create pod %s/%s: %w", pod.Namespace, pod.Name, err)
-	}
-	return nil
-}
-
-// afterDoubt is how long a create waits whose predecessor may still be under way at the server.
-const afterDoubt = 5 * time.Second
-
-func (p *provider) create(ctx context.Context, pod *corev1.Pod) error {
-	if p.tracker.get(pod.UID) != nil {
-		return nil
-	}
-	if said, err := p.look(ctx, pod); err != nil || said != nil {
-		if err == nil {
-			p.doubts.clear(pod.UID)
-			p.tracker.add(pod, *said, true)
-		}
-		return err
-	}
-	if err := p.early(pod); err != nil {
-		return err
-	}
-	if err := p.doubts.check(pod.UID); err != nil {
-		return err
-	}
-	if err := offloaded(pod); err != nil {
-		return err
-	}
-	n, err := p.gather(ctx, pod)
-	if err != nil {
-		return err
-	}
-	made, err := p.client.create(ctx, request(pod, n, p.config))
-	switch {
-	case err != nil && doubtful(err): // it may be there: the next tries look, and submit when it has had the time to be seen
-		p.doubts.add(pod.UID, err)
-		return errdefs.RetryAfter(err, afterDoubt)
-	case err != nil:
-		return err
-	}
-	p.doubts.clear(pod.UID)
-	p.tracker.add(pod, wire.PodStatus{UID: string(pod.UID), JobID: words(made.JobID)}, false)
-	return nil
-}
-
-// UpdatePod takes labels and annotations down. The protocol has no way to change a job.
-func (p *provider) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
-	if err := p.sync(ctx); err != nil {
-		return fmt.Errorf("update pod %s/%s: %w", pod.Namespace, pod.Name, err)
-	}
-	have := p.tracker.get(pod.UID)
-	if have == nil {
-		return errdefs.NotFoundf("update pod %s/%s: the interLink API server has no pod with the UID %s", pod.Namespace, pod.Name, pod.UID)
-	}
-	p.tracker.update(pod)
-	return sameImages(have, pod)
-}
-
-// sameImages refuses another image in a container of any kind.
-func sameImages(have, pod *corev1.Pod) error {
-	runs := slices.Concat(have.Spec.InitContainers, have.Spec.Containers)
-	for i, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		if i < len(runs) && runs[i].Image != c.Image {
-			return errdefs.InvalidInputf("update pod %s/%s: container %s: the InterLink protocol cannot change the image of a job", pod.Namespace, pod.Name, c.Name)
-		}
-	}
-	return nil
+	d := &driver{config: config, client: c, pods: in.Pods, asker: asker{client: c}}
+	every := time.Duration(config.StatusInterval)
+	p := service.New(service.Config{
+		Service: "InterLink", Owner: identity.Owner{Node: in.NodeName}, Capabilities: config.Capabilities(),
+		Pods: in.Pods, Listed: in.Listed, LogsUnseen: true,
+		Instead: map[service.Request]string{
+			service.Exec:        "read what the job writes with kubectl logs",
+			service.Attach:      "follow its output with kubectl logs -f",
+			service.PortForward: "reach the job in the network of its site",
+		},
+		Again: service.AgainMakesAnother, Unlisted: true, SeenWithin: unseenFor, EarlierWithin: cmp.Or(config.earlier, keptFor), LostFor: missingFor,
+		Busy: every, Rest: every, Idle: every, Soon: min(soon, every), // without a pod nothing is asked
+		Objects: func(o node.PodObjects) node.PodObjects { return withCA{o, config.KubernetesAPI.CA} },
+		Skips:   func(v *corev1.Volume) bool { return v.Projected != nil && config.NoProjectedVolumes },
+	}, d)
+	d.known = p.Cache().Known
+	return p, d, nil
 }

@@ -39,7 +39,7 @@ func TestPublishedA9PodOfTheQuickStartRuns(t *testing.T) {
 	h.startServer()
 	h.config = Config{URL: h.url, StatusInterval: Duration(200 * time.Millisecond)}
 	p, _ := h.start()
-	p.objects = withInit{p.objects}
+	p.UsePodObjects(withInit{h})
 	pod := h.Pod("default", "interlink-quickstart", stays())
 	pod.Annotations = map[string]string{
 		"slurm-job.vk.io/flags": "--job-name=test-pod-cfg -t 2800  --ntasks=8 --nodes=1", "slurm-job.vk.io/image-root": "docker://",

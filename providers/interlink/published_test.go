@@ -176,7 +176,7 @@ func newField(t *testing.T, b behaviour) *outside {
 // start runs a provider until stop is called, or the test ends.
 func (f *outside) start() (p *provider, stop func()) {
 	f.Helper()
-	p, err := newProvider(f.Input(), Config{URL: "http://site.test"})
+	p, err := openProvider(f.Input(), Config{URL: "http://site.test"})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestPublishedA1CreatesLoseNoPod(t *testing.T) {
 			f.create(p, pod)
 			pods = append(pods, pod)
 			time.Sleep(900 * time.Millisecond)
-			if n := len(p.tracker.all()); n != len(pods) {
+			if n := len(p.Cache().All()); n != len(pods) {
 				t.Fatalf("after %d creates %d pods are known", len(pods), n)
 			}
 		}
@@ -547,7 +547,7 @@ func TestPublishedA2ManyPodsAreNotManyRequests(t *testing.T) {
 			got, err := p.GetPod(t.Context(), "default", "m2")
 			return err == nil && got.Status.Phase == corev1.PodSucceeded, fmt.Sprint(got, err)
 		})
-		if n := len(p.tracker.all()); n != len(pods)-2 {
+		if n := len(p.Cache().All()); n != len(pods)-2 {
 			t.Errorf("%d pods are known, want %d", n, len(pods)-2)
 		}
 	})

@@ -75,7 +75,7 @@ func TestRealContainers(t *testing.T) {
 		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}},
 	}}
 	// the environment comes from the home, which knows no init containers
-	p.objects = withInit{p.objects}
+	p.UsePodObjects(withInit{h})
 	h.Create(p, service)
 	h.Create(p, pod)
 	h.Until("the job ends", func() (bool, string) {

@@ -78,7 +78,7 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 		r.Spec = corev1.PodSpec{}
 		said.add(fmt.Sprintf("%+v", r))
 	}
-	said.add(fmt.Sprint(err, p.config))
+	said.add(fmt.Sprint(err, p.driver.config))
 	if strings.Contains(said.String(), canary) {
 		t.Error("the secret is in what was said")
 	}

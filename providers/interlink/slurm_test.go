@@ -38,7 +38,7 @@ func TestRunnerSlurm(t *testing.T) {
 	h.startServer()
 	h.config = Config{URL: h.url}
 	p, _ := h.start()
-	p.objects = withInit{p.objects}
+	p.UsePodObjects(withInit{h})
 
 	h.Put("default", "own", "hello from home")
 	container := func(name string, what program.Program) corev1.Container {

@@ -28,6 +28,13 @@ func tellsReady(said []wire.PodStatus) bool {
 	})
 }
 
+// told reports whether an entry tells of a job: it has the ID of the job, or a state of a container. Interlink's Slurm plugin answers for a
+// pod without a job with containers that have no state.
+func told(s wire.PodStatus) bool {
+	has := func(c corev1.ContainerStatus) bool { return c.State != corev1.ContainerState{} }
+	return s.JobID != "" || slices.ContainsFunc(s.Containers, has) || slices.ContainsFunc(s.InitContainers, has)
+}
+
 // observed is what a plugin says, in the words of podstatus. A container that is said to be terminated is not started again: jobs are not,
 // and our plugin says waiting of one that will be.
 func observed(pod *corev1.Pod, said wire.PodStatus, probes bool) podstatus.Pod {

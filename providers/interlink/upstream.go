@@ -4,7 +4,9 @@ package interlink
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -106,14 +108,14 @@ func readUpstream(name string, data []byte) (Config, error) {
 	if err := c.upstreamNode(f); err != nil {
 		return c, fmt.Errorf("%s: %w", name, err)
 	}
-	for _, field := range sorted(given) {
+	for _, field := range slices.Sorted(maps.Keys(given)) {
 		if instead := meaningless[field]; instead != "" {
 			c.warnings = append(c.warnings, fmt.Sprintf("%s: %s has no meaning here: %s", name, field, instead))
 		} else if !known[field] {
 			c.warnings = append(c.warnings, fmt.Sprintf("%s: there is no field %s", name, field))
 		}
 	}
-	for _, variable := range sorted(meaninglessEnv) {
+	for _, variable := range slices.Sorted(maps.Keys(meaninglessEnv)) {
 		if os.Getenv(variable) != "" {
 			c.warnings = append(c.warnings, fmt.Sprintf("the environment variable %s has no meaning here: %s", variable, meaninglessEnv[variable]))
 		}

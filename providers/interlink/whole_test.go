@@ -48,7 +48,7 @@ func TestSubmissionErrorReachesThePod(t *testing.T) {
 	startPlugin(t, h.dir, runner, "")
 	h.startServer()
 	n, _ := remotetest.RunNode(t, api, name, func(in cli.ProviderInput) (remotetest.NodeProvider, error) {
-		return newProvider(in, Config{URL: h.url})
+		return openProvider(in, Config{URL: h.url})
 	})
 	if err := n.WaitReady(t.Context(), remotetest.Patience); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interlink
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
+)
+
+const (
+	// aloneAtOnce is how many pods are asked for alone, one request for each, when the states are asked for: with a second between, 1200 requests
+	// in a minute, however many pods there are.
+	aloneAtOnce = 20
+	// forgetAtOnce is of how many pods the server forgets what it remembers before one answer.
+	forgetAtOnce = 4
+	// afterAbsent is how long a delete waits that was answered with 404, for answers about states.
+	afterAbsent = 2 * time.Second
+)
+
+// instance is a pod as the server tells of it.
+type instance struct {
+	pod    identity.Pod
+	said   wire.PodStatus
+	ended  bool
+	probes bool // the plugin tells whether containers are ready
+	kept   bool // the server has no answer: the pod is as the cluster has it
+}
+
+// driver asks an interLink API server.
+type driver struct {
+	config Config
+	client *client
+	pods   corev1listers.PodLister       // of this node; nil: they are not known
+	known  func() []poll.Known[instance] // what the server told of
+	place  place
+
+	listing sync.Mutex // held while the server is asked for all states
+	began   bool       // guarded by listing; the server was asked for all pods of the cluster
+	asker   asker      // guarded by listing
+	rotated types.UID  // guarded by listing; the last pod that the server was told to forget
+	stuck   bool       // guarded by listing; the server does not forget
+}
+
+// place is what the node offers.
+type place struct {
+	mu     sync.Mutex
+	node   *corev1.Node       // guarded by mu; nil before it was configured
+	report func(*corev1.Node) // guarded by mu
+	taints []corev1.Taint     // guarded by mu; those of the plugin that the node was registered with
+}
+
+// List implements service.Driver: it asks for the pods that can change, and for those that the server lacks. The first time, it asks for all pods
+// of the cluster.
+func (d *driver) List(ctx context.Context) ([]instance, error) {
+	d.listing.Lock()
+	defer d.listing.Unlock()
+	known, unanswered := map[types.UID]poll.Known[instance]{}, poll.Unanswered{}
+	var pods []*corev1.Pod
+	for _, k := range d.known() {
+		known[k.Pod.UID] = k
+		if k.Stopping || !terminal(k.Pod.Status.Phase) {
+			pods = append(pods, k.Pod)
+		} else {
+			unanswered[k.Pod.UID] = true // it does not change any more
+		}
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.UID, b.UID) })
+	forgotten := d.forget(ctx, pods, known)
+	lacked, err := d.lacked(known, !d.began) // a plugin that repeats this answer must have them in it
+	if err != nil {
+		return nil, err
+	}
+	pods = append(pods, lacked...)
+	most := aloneAtOnce
+	if !d.began {
+		most = len(pods)
+	}
+	said, err := d.asker.ask(ctx, pods, known, forgotten, most)
+	if err != nil {
+		return nil, err
+	}
+	var all []instance
+	for _, pod := range pods {
+		s, has := said.has[pod.UID]
+		k, isKnown := known[pod.UID]
+		switch {
+		case has:
+			s.JobID = cmp.Or(s.JobID, k.Instance.said.JobID, pod.Annotations[wire.AnnotationJob]) // not every plugin repeats it
+			all = append(all, d.instance(pod, s))
+		case said.lacks[pod.UID]:
+		case isKnown:
+			unanswered[pod.UID] = true
+		case pod.Status.Phase == corev1.PodRunning: // the plugin fails for it
+			all = append(all, instance{pod: identity.Of(pod), kept: true})
+		}
+	}
+	d.began = true
+	if len(unanswered) > 0 {
+		return all, unanswered
+	}
+	return all, nil
+}
+
+// lacked returns the pods of the cluster of which the server has not told: all of them, or those that ran.
+func (d *driver) lacked(known map[types.UID]poll.Known[instance], all bool) (lacked []*corev1.Pod, err error) {
+	if d.pods == nil {
+		return nil, nil
+	}
+	pods, err := d.pods.List(labels.Everything())
+	for _, pod := range pods {
+		ran := (pod.Status.StartTime != nil || pod.Status.Phase == corev1.PodRunning) && !terminal(pod.Status.Phase) && pod.DeletionTimestamp == nil
+		if _, is := known[pod.UID]; !is && (all || ran) {
+			lacked = append(lacked, pod)
+		}
+	}
+	return lacked, err
+}
+
+// forget lets the server forget what it remembers of some pods, and returns which: it answers from that where its plugin has no answer, so a pod
+// that the plugin lost would be as it was for ever. Pods that stop come first, then one after the other.
+func (d *driver) forget(ctx context.Context, pods []*corev1.Pod, known map[types.UID]poll.Known[instance]) (forgotten []types.UID) {
+	after := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.UID > d.rotated })
+	for i := range pods {
+		p := pods[(max(after, 0)+i)%len(pods)]
+		if i == 0 {
+			d.rotated = p.UID
+		}
+		if len(forgotten) < forgetAtOnce && (i == 0 || known[p.UID].Stopping) {
+			forgotten = append(forgotten, p.UID)
+		}
+	}
+	for _, uid := range forgotten {
+		if err := d.client.forget(ctx, string(uid)); err != nil { // the states of the others are true all the same
+			if !d.stuck {
+				log.G(ctx).WithError(err).Warn("The interLink API server does not forget pods; one that its plugin has lost is told of as it was")
+			}
+			d.stuck = true
+			return forgotten
+		}
+		d.stuck = false
+	}
+	return forgotten
+}
+
+// Find implements service.Driver. The request has the pods, too, that answers lack at the moment: interLink's Slurm plugin gives its last answer for
+// ten seconds, whatever it is asked, and they would be missing for as long.
+func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, error) {
+	pods, known := []*corev1.Pod{pod}, map[types.UID]poll.Known[instance]{}
+	for _, k := range d.known() {
+		known[k.Pod.UID] = k
+		if k.Missing > 0 && k.Pod.UID != pod.UID {
+			pods = append(pods, k.Pod)
+		}
+	}
+	lacked, err := d.lacked(known, false)
+	if err != nil {
+		return instance{}, false, err
+	}
+	pods = append(pods, slices.DeleteFunc(lacked, func(p *corev1.Pod) bool { return p.UID == pod.UID })...)
+	s, has, err := d.client.find(ctx, pods)
+	if !has || err != nil {
+		return instance{}, false, err
+	}
+	s.JobID = cmp.Or(s.JobID, pod.Annotations[wire.AnnotationJob])
+	return d.instance(pod, s), true, nil
+}
+
+// Create implements service.Driver.
+func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {
+	if err := offloaded(in.Pod); err != nil {
+		return instance{}, err
+	}
+	has, err := objectsOf(ctx, in)
+	if err != nil {
+		return instance{}, service.NotMade(err)
+	}
+	made, err := d.client.create(ctx, request(in, has, d.config))
+	if err != nil && !doubtful(err) {
+		err = service.NotMade(err)
+	}
+	return d.instance(in.Pod, wire.PodStatus{UID: string(in.Pod.UID), JobID: words(made.JobID)}), err
+}
+
+// objectsOf reads the ConfigMaps and Secrets of volumes, which the protocol carries whole.
+func objectsOf(ctx context.Context, in *service.Inputs) (objects, error) {
+	has := objects{configMaps: map[string]*corev1.ConfigMap{}, secrets: map[string]*corev1.Secret{}}
+	for i := range in.Pod.Spec.Volumes {
+		var optional *bool
+		var err error
+		switch v := &in.Pod.Spec.Volumes[i]; {
+		case v.ConfigMap != nil:
+			optional = v.ConfigMap.Optional
+			has.configMaps[v.ConfigMap.Name], err = in.Objects.ConfigMap(ctx, in.Pod, v.ConfigMap.Name)
+		case v.Secret != nil:
+			optional = v.Secret.Optional
+			has.secrets[v.Secret.SecretName], err = in.Objects.Secret(ctx, in.Pod, v.Secret.SecretName)
+		}
+		if err != nil && !(ptr.Deref(optional, false) && apierrors.IsNotFound(err)) {
+			return has, err
+		}
+	}
+	return has, nil
+}
+
+// Stop implements service.Driver. A proxy answers 404, too: whether the pod is gone, the states say.
+func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, _ instance) error {
+	err := d.client.remove(ctx, deletion(pod))
+	if absent(err) {
+		return errdefs.RetryAfter(errdefs.AsNotFound(err), afterAbsent)
+	}
+	return err
+}
+
+func (d *driver) instance(pod *corev1.Pod, said wire.PodStatus) instance {
+	return instance{pod: identity.Of(pod), said: said, ended: ended(pod, said), probes: d.client.probes.Load()}
+}
+
+// Identify implements service.Driver. The server knows pods by their UID, so each has one instance.
+func (d *driver) Identify(i instance) (poll.Identity, bool) {
+	return poll.Identity{Namespace: i.pod.Namespace, Name: i.pod.Name, UID: i.pod.UID, ID: string(i.pod.UID)}, i.pod.UID != ""
+}
+
+// Status implements service.Driver.
+func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus {
+	if i.kept {
+		return pod.Status
+	}
+	return statusOf(pod, i.said, i.probes)
+}
+
+// Ended implements service.Ender.
+func (d *driver) Ended(i instance) bool { return i.ended }
+
+// Annotations implements service.Annotator.
+func (d *driver) Annotations(i instance) map[string]string {
+	if i.said.JobID == "" {
+		return nil
+	}
+	return map[string]string{wire.AnnotationJob: i.said.JobID}
+}
+
+// Close implements service.Closer.
+func (d *driver) Close() { d.client.http.CloseIdleConnections() }
+
+func terminal(phase corev1.PodPhase) bool {
+	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
+}
+
+// withCA has the authority that is seen from outside in the place of the cluster's own.
+type withCA struct {
+	node.PodObjects
+	ca string
+}
+
+// ConfigMap implements podspec.Objects.
+func (w withCA) ConfigMap(ctx context.Context, pod *corev1.Pod, name string) (*corev1.ConfigMap, error) {
+	m, err := w.PodObjects.ConfigMap(ctx, pod, name)
+	if err != nil || w.ca == "" || name != kubeRootCA {
+		return m, err
+	}
+	m = m.DeepCopy()
+	if m.Data == nil {
+		m.Data = map[string]string{}
+	}
+	m.Data["ca.crt"] = w.ca
+	return m, nil
+}
