@@ -19,6 +19,7 @@ require (
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kubelet v0.37.1
 	k8s.io/streaming v0.37.1 // indirect
+	sigs.k8s.io/yaml v1.6.0
 )
 
 require (
@@ -28,7 +29,6 @@ require (
 	go.opentelemetry.io/otel/sdk v1.44.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd
-	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
 require (
