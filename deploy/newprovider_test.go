@@ -15,7 +15,7 @@ import (
 func TestChartTakesValuesOfNewProviders(t *testing.T) {
 	for template, want := range map[string][]string{
 		"vk-skeleton": {"provider: skeleton", "kind: SkeletonProviderConfiguration", "registry.example/vk-skeleton:development"},
-		"python":      {"provider: plugin", "kind: PluginProviderConfiguration", "endpoint: unix:///run/plugin/"},
+		"python":      {"provider: plugin", "kind: PluginProviderConfiguration", "endpoint: unix:///run/plugin/", "registry.example/vk-skeleton-plugin:development"},
 	} {
 		data, err := os.ReadFile(filepath.Join("..", "cmd", "virtual-kubelet", "internal", "scaffold", template, "values.yaml"))
 		if err != nil {
