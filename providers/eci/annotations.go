@@ -112,17 +112,17 @@ func oneOf(of func(*createRequest) *string, known ...string) func(Config, *creat
 // known are the names of all annotations that can be allowed.
 func known() []string { return slices.Sorted(maps.Keys(setters)) }
 
-// annotations sets what a pod says in the words of ECI, as far as the configuration lets it. Others of this prefix are refused: a pod that is
+// annotate sets what a pod says in the words of ECI, as far as the configuration lets it. Others of this prefix are refused: a pod that is
 // to cost less, or to be elsewhere, must not run otherwise.
-func (m mapping) annotations(pod *corev1.Pod, out *createRequest) error {
+func (c Config) annotate(pod *corev1.Pod, out *createRequest) error {
 	for _, name := range slices.Sorted(maps.Keys(pod.Annotations)) {
 		if !strings.HasPrefix(name, annotationPrefix) {
 			continue
 		}
-		if !slices.Contains(m.config.Annotations, name) {
+		if !slices.Contains(c.Annotations, name) {
 			return errdefs.InvalidInputf("metadata.annotations[%s]: the configuration of this node does not let pods set it", name)
 		}
-		if want := setters[name](m.config, out, pod.Annotations[name]); want != "" {
+		if want := setters[name](c, out, pod.Annotations[name]); want != "" {
 			return errdefs.InvalidInputf("metadata.annotations[%s]: %q: want %s", name, pod.Annotations[name], want)
 		}
 	}

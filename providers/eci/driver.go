@@ -5,12 +5,10 @@ package eci
 import (
 	"context"
 	"crypto/x509"
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -134,13 +132,22 @@ func (d *driver) hasInits(id identity.Pod) bool {
 	return pod == nil || len(pod.Spec.InitContainers) > 0
 }
 
-// isMismatch reports whether ECI knows the token of a create, with another request.
-func isMismatch(err error) bool {
-	var said *apiError
-	return errors.As(err, &said) && strings.HasPrefix(said.Code, "Idempotent")
-}
-
-// errNoID is that of an answer without the ID of the group: what ECI did is not known.
-func errNoID(action string) error {
-	return fmt.Errorf("%s: ECI gives no ID of the group: it is asked again", action)
+// running are the groups that run as the cluster has it.
+func (d *driver) running() (all []running) {
+	pods, err := d.pods.List(labels.Everything())
+	if err != nil {
+		return nil
+	}
+	for _, pod := range pods {
+		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		for _, s := range pod.Status.ContainerStatuses {
+			if group := groupOf(s.ContainerID); group != "" && s.State.Running != nil {
+				all = append(all, running{group, s.Name})
+				break
+			}
+		}
+	}
+	return all
 }

@@ -168,3 +168,14 @@ func undone(err error) bool {
 	var said *apiError
 	return errors.As(err, &said) && said.status < 500 && said.Code != ""
 }
+
+// isMismatch reports whether ECI knows the token of a create, with another request.
+func isMismatch(err error) bool {
+	var said *apiError
+	return errors.As(err, &said) && strings.HasPrefix(said.Code, "Idempotent")
+}
+
+// errNoID is that of an answer without the ID of the group: what ECI did is not known.
+func errNoID(action string) error {
+	return fmt.Errorf("%s: ECI gives no ID of the group: it is asked again", action)
+}

@@ -17,27 +17,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-const (
-	// mostWords and longestWord are what ECI takes of a command.
-	mostWords, longestWord = 20, 256
-	// dialTimeout bounds the opening of a session: its address is good for 30 s.
-	dialTimeout = 30 * time.Second
-	// execBeat is how often a session says that it is there.
-	execBeat = 10 * time.Second
-	// execSilence is how long a session may say nothing, not even that it is there.
-	execSilence = 3 * execBeat
-	// maxMessage is how many bytes a message of a session has at most.
-	maxMessage = 16 << 20
-	// sizePatience is how long the size of a terminal is waited for.
-	sizePatience = time.Second
-)
+// dialTimeout bounds the opening of a session: its address is good for 30 s.
+const dialTimeout = 30 * time.Second
 
 // Exec implements service.Executor, by a websocket. ECI tells neither the exit code nor the end of the input, so a shell of the image does.
 // Without one the output is all that there is, and the end of the command is an error.
 func (d *driver) Exec(ctx context.Context, in service.Target[instance], command []string, attach api.AttachIO) error {
 	s := session{attach: attach, container: in.Container}
 	group := in.Instance.status.ContainerGroupID
-	shell, err := d.hasShell(ctx, group, in.Container, in.State.ContainerID)
+	shell, err := d.shells.has(ctx, d.client, group, in.Container, in.State.ContainerID)
 	if err != nil {
 		return err
 	}

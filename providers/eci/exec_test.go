@@ -113,9 +113,9 @@ func TestNoShellIsNotRemembered(t *testing.T) {
 		}
 		return object{"SyncResponse": f.Get("Command")}
 	}}}
-	p := &driver{client: r.client()}
+	c, known := r.client(), shells{}
 	for _, want := range []bool{false, true, true} {
-		if got, err := p.hasShell(t.Context(), "eci-1", "a", "run"); got != want || err != nil {
+		if got, err := known.has(t.Context(), c, "eci-1", "a", "run"); got != want || err != nil {
 			t.Errorf("got %t, %v, want %t", got, err, want)
 		}
 		ready = true

@@ -13,19 +13,14 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// maxSwitches is how many switches a request may name, maxParts how many containers, init containers and volumes a group has, and maxTagValue how
+// maxParts is how many containers, init containers and volumes a group has, and maxTagValue how
 // many characters a tag.
 const (
-	maxSwitches = 10
 	maxParts    = 20
 	maxTagValue = 128
 )
-
-// resolved is a pod with all that comes from other objects.
-type resolved struct{ *service.Inputs }
 
 // mapping makes groups of pods.
 type mapping struct {
@@ -53,7 +48,7 @@ func (m mapping) group(r resolved) (createRequest, error) {
 	if out.ImageRegistryCredential, err = r.logins(); err != nil {
 		return out, err
 	}
-	bought, err := m.size(pod)
+	bought, err := sizeOf(pod, m.config.DefaultResources)
 	if err != nil {
 		return out, err
 	}
@@ -84,7 +79,7 @@ func (m mapping) group(r resolved) (createRequest, error) {
 	}
 	out.network(pod)
 	out.EphemeralStorage = extraStorage(pod)
-	return out, m.annotations(pod, &out)
+	return out, m.config.annotate(pod, &out)
 }
 
 // tags are in the order of their keys.

@@ -258,7 +258,7 @@ func TestAnnotations(t *testing.T) {
 					pod.Annotations[annotationPrefix+"with-eip"] = "true"
 				}
 				pod.Annotations[annotationPrefix+name] = value
-				err = m.annotations(pod, &out)
+				err = m.config.annotate(pod, &out)
 				return out, err
 			}
 			out, err := set(m, c.good)

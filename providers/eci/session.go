@@ -19,6 +19,19 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
+const (
+	// mostWords and longestWord are what ECI takes of a command.
+	mostWords, longestWord = 20, 256
+	// execBeat is how often a session says that it is there.
+	execBeat = 10 * time.Second
+	// execSilence is how long a session may say nothing, not even that it is there.
+	execSilence = 3 * execBeat
+	// maxMessage is how many bytes a message of a session has at most.
+	maxMessage = 16 << 20
+	// sizePatience is how long the size of a terminal is waited for.
+	sizePatience = time.Second
+)
+
 // session is a command that runs.
 type session struct {
 	conn      *websocket.Conn

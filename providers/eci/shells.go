@@ -20,18 +20,18 @@ type shells struct {
 // mostShells bounds what is remembered.
 const mostShells = 1000
 
-// hasShell asks a container to run a shell, by the request of ECI that tells the output. A run that has one is not asked again; one that
+// has asks a container to run a shell, by the request of ECI that tells the output. A run that has one is not asked again; one that
 // seems to have none may not have been ready.
-func (d *driver) hasShell(ctx context.Context, group, container, run string) (bool, error) {
-	d.shells.mu.Lock()
-	has := d.shells.known[run]
-	d.shells.mu.Unlock()
+func (s *shells) has(ctx context.Context, c *client, group, container, run string) (bool, error) {
+	s.mu.Lock()
+	has := s.known[run]
+	s.mu.Unlock()
 	if has {
 		return true, nil
 	}
 	mark := rand.Text()
 	var answer execAnswer
-	err := d.client.call(ctx, "ExecContainerCommand", execRequest{
+	err := c.call(ctx, "ExecContainerCommand", execRequest{
 		ContainerGroupID: group, ContainerName: container, Command: `["sh","-c","echo ` + mark + `"]`, Stdin: new(false), Sync: true,
 	}, &answer)
 	var said *apiError
@@ -45,11 +45,11 @@ func (d *driver) hasShell(ctx context.Context, group, container, run string) (bo
 	if !has {
 		return false, nil
 	}
-	d.shells.mu.Lock()
-	defer d.shells.mu.Unlock()
-	if d.shells.known == nil || len(d.shells.known) >= mostShells {
-		d.shells.known = map[string]bool{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil || len(s.known) >= mostShells {
+		s.known = map[string]bool{}
 	}
-	d.shells.known[run] = true
+	s.known[run] = true
 	return true, nil
 }

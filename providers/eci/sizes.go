@@ -35,8 +35,9 @@ func gib(all ...int64) (steps []sizing.Steps) {
 	return steps
 }
 
-// size is what is bought for a pod: the smallest size with room for all containers together, and for each init container.
-func (m mapping) size(pod *corev1.Pod) (sizing.Size, error) {
+// sizeOf is what is bought for a pod: the smallest size with room for all containers together, and for each init container. unasked is what a pod
+// has that asks for nothing.
+func sizeOf(pod *corev1.Pod, unasked corev1.ResourceList) (sizing.Size, error) {
 	var sum, most sizing.Size
 	spec := field.NewPath("spec")
 	for i := range pod.Spec.InitContainers {
@@ -53,7 +54,7 @@ func (m mapping) size(pod *corev1.Pod) (sizing.Size, error) {
 		}
 		sum = sum.Add(asked)
 	}
-	asked, whole := sum.Most(most), sizing.Of(m.config.DefaultResources)
+	asked, whole := sum.Most(most), sizing.Of(unasked)
 	if asked.MilliCPU == 0 {
 		asked.MilliCPU = whole.MilliCPU
 	}

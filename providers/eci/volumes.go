@@ -17,6 +17,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
+// resolved is a pod with all that comes from other objects.
+type resolved struct{ *service.Inputs }
+
 // volume maps a volume.
 func (r resolved) volume(v *corev1.Volume, at *field.Path) (volume, error) {
 	out := volume{Name: v.Name}

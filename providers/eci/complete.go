@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
+)
+
+// maxSwitches is how many switches a request may name.
+const maxSwitches = 10
+
+// complete fills the defaults of c and refuses what cannot be, with every reason.
+func (c Config) complete() (Config, error) {
+	var problems []error
+	problem := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("eci provider: "+format, args...))
+	}
+	if len(validation.IsDNS1123Label(c.Region)) > 0 {
+		problem("region: %q: want that of ECI, such as cn-hangzhou", c.Region)
+	}
+	if c.Endpoint == "" {
+		c.Endpoint = "https://eci." + c.Region + ".aliyuncs.com"
+	}
+	if u, err := url.Parse(c.Endpoint); err != nil || u.Scheme != "https" || u.Host == "" {
+		problem("endpoint: %q: want an URL that begins with https://", c.Endpoint)
+	}
+	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
+		problem("clusterName: %q: want a name for the home cluster, such as home-1: set it in the file of --provider-config or in ECI_CLUSTER_NAME", c.ClusterName)
+	}
+	if len(c.VSwitchIDs) == 0 || len(c.VSwitchIDs) > maxSwitches {
+		problem("vSwitchIDs: want 1 to %d IDs of switches, such as vsw-…: not the default of the account", maxSwitches)
+	}
+	if c.SecurityGroupID == "" {
+		problem("securityGroupID: is missing, such as sg-…: ECI would take or make the default of the account")
+	}
+	for i, name := range c.Annotations {
+		if !slices.Contains(known(), name) {
+			problem("annotations[%d]: %q: known are %s", i, name, strings.Join(known(), ", "))
+		}
+	}
+	if slices.Contains(c.Annotations, annotationRAMRole) != (len(c.RAMRoles) > 0) {
+		problem("ramRoles: name the roles that pods may take, and %s in annotations: both or none", annotationRAMRole)
+	}
+	if slices.Contains(c.Annotations, annotationSecurityGroup) != (len(c.SecurityGroupIDs) > 0) {
+		problem("securityGroupIDs: name the security groups that pods may take, and %s in annotations: both or none", annotationSecurityGroup)
+	}
+	c.completeCredentials(problem)
+	c.completeSizes(problem)
+	return c, errors.Join(problems...)
+}
+
+func (c *Config) completeCredentials(problem func(string, ...any)) {
+	keys := c.AccessKeyID.IsSet() || c.AccessKeySecret.IsSet()
+	count := 0
+	for _, is := range []bool{keys, c.OIDC.RoleARN != "", c.InstanceRole.Name != ""} {
+		if is {
+			count++
+		}
+	}
+	switch {
+	case count == 0:
+		problem("accessKeyID and accessKeySecret are missing: name the files that have them, set ECI_ACCESS_KEY and ECI_SECRET_KEY, or configure oidc or instanceRole")
+	case count > 1:
+		problem("accessKeyID, oidc and instanceRole: are more than one: remove the others")
+	case keys && (!c.AccessKeyID.IsSet() || !c.AccessKeySecret.IsSet()):
+		problem("accessKeyID and accessKeySecret: one of both is missing")
+	}
+	if o := &c.OIDC; o.RoleARN != "" {
+		if o.ProviderARN == "" || o.TokenFile == "" {
+			problem("oidc: providerARN or tokenFile is missing")
+		}
+		if o.Endpoint == "" {
+			o.Endpoint = "https://sts." + c.Region + ".aliyuncs.com"
+		}
+		if !strings.HasPrefix(o.Endpoint, "https://") {
+			problem("oidc.endpoint: %q: want an URL that begins with https://", o.Endpoint)
+		}
+	}
+	if c.InstanceRole.Name != "" && c.InstanceRole.Endpoint == "" {
+		c.InstanceRole.Endpoint = "http://100.100.100.200" // an address of the machine itself
+	}
+}
+
+func (c *Config) completeSizes(problem func(string, ...any)) {
+	if c.DefaultResources == nil {
+		c.DefaultResources = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("2Gi")}
+	}
+	if s := sizing.Of(c.DefaultResources); len(c.DefaultResources) != 2 || s.MilliCPU <= 0 || s.Memory <= 0 {
+		problem("defaultResources: want cpu and memory, both more than 0")
+	} else if _, ok := sizing.Fit(sizes, s); !ok {
+		problem("defaultResources: ECI has no size with %s", s)
+	}
+	if len(c.Capacity) == 0 {
+		problem("capacity: is missing: cpu, memory and pods of the quota: set it in the file of --provider-config, or in ECI_QUOTA_CPU, ECI_QUOTA_MEMORY and ECI_QUOTA_POD")
+	}
+	for name, quantity := range c.Capacity {
+		if quantity.Sign() < 0 {
+			problem("capacity: %s is %s, want 0 or more", name, quantity.String())
+		}
+	}
+	c.Capacity = storage.Offer(c.Capacity, *resource.NewQuantity(storageGiven*sizing.Gi, resource.BinarySI))
+}
