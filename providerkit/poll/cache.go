@@ -313,3 +313,26 @@ func (c *Cache[T]) Hurry() {
 	default:
 	}
 }
+
+// begin notes when the service was asked first.
+func (c *Cache[T]) begin(asked time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.began.IsZero() {
+		c.began = asked
+	}
+}
+
+// note takes down whether the service answered what it was asked at that time.
+func (c *Cache[T]) note(asked time.Time, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil:
+		c.err, c.since, c.failed, c.answered = nil, time.Time{}, 0, asked
+	case c.err == nil:
+		c.err, c.since, c.failed = err, asked, 1
+	default:
+		c.err, c.failed = err, c.failed+1
+	}
+}

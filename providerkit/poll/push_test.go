@@ -19,7 +19,9 @@ func TestServiceThatPushesNeedsNoRounds(t *testing.T) {
 		c := New(Config[instance]{
 			List: s.list, EarlierWithin: -1,
 			Identify: func(i instance) (Identity, bool) { return Identity{UID: podOf(i.uid).UID, ID: i.id}, true },
-			Status:   func(_ *corev1.Pod, i instance) corev1.PodStatus { return corev1.PodStatus{Phase: corev1.PodPhase(i.state)} },
+			Status: func(_ *corev1.Pod, i instance) corev1.PodStatus {
+				return corev1.PodStatus{Phase: corev1.PodPhase(i.state)}
+			},
 		})
 		if c.Synced() || c.Complete() {
 			t.Error("before its first list the pods are known")

@@ -7,16 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
-
-// askAgain is how long a call waits that depends on what lists or Find are about to show.
-const askAgain = 2 * time.Second
 
 // CreatePod implements node.PodLifecycleHandler. See the package for what it does about an answer that was lost.
 func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
@@ -183,12 +179,6 @@ func (p *Provider[T]) lookFor(ctx context.Context, pod *corev1.Pod) (instance T,
 func (p *Provider[T]) accept(pod *corev1.Pod, instance T) {
 	p.doubts.clear(pod.UID)
 	p.cache.Accepted(pod, instance)
-}
-
-// mayAppear is the error of a call about a pod that may have an instance which the service does not show yet.
-func (p *Provider[T]) mayAppear(left time.Duration) error {
-	return errdefs.RetryAfter(fmt.Errorf("whether %s has made the pod is not known for another %s: an answer was lost", p.config.Service, left.Round(time.Second)),
-		min(left, max(askAgain, (p.config.SeenWithin-left)/2))) // an instance that comes mostly comes soon
 }
 
 // mourn tells the driver of a pod that has nothing at the service.
