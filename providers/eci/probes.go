@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
 // probeOf maps a probe; nil stays nil.
@@ -51,15 +52,8 @@ func probeOf(p *corev1.Probe, c *corev1.Container, at *field.Path) (*probe, erro
 
 // portOf is the number of a port that may be a name.
 func portOf(p intstr.IntOrString, c *corev1.Container, at *field.Path) (int64, error) {
-	if p.Type == intstr.Int {
-		return int64(p.IntVal), nil
-	}
-	for i := range c.Ports {
-		if c.Ports[i].Name == p.StrVal {
-			return int64(c.Ports[i].ContainerPort), nil
-		}
-	}
-	return 0, errdefs.InvalidInputf("%s: container %s has no port %q", at, c.Name, p.StrVal)
+	port, err := podspec.Port(p, c, at)
+	return int64(port), err
 }
 
 // hooks maps what runs after the start and before the stop.
