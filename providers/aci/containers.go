@@ -17,10 +17,10 @@ import (
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
@@ -346,7 +346,7 @@ func probe(p *corev1.Probe, c *corev1.Container, at *field.Path) (*aci.Container
 		if g.Host != "" {
 			return nil, errdefs.InvalidInputf("%s: a probe of ACI has no host", at.Child("httpGet", "host"))
 		}
-		port, err := portOf(g.Port, c, at.Child("httpGet", "port"))
+		port, err := podspec.Port(g.Port, c, at.Child("httpGet", "port"))
 		if err != nil {
 			return nil, err
 		}
@@ -377,19 +377,6 @@ func some(n int32) *int32 {
 		return nil
 	}
 	return &n
-}
-
-// portOf is the number of a port that may be a name.
-func portOf(p intstr.IntOrString, c *corev1.Container, at *field.Path) (int32, error) {
-	if p.Type == intstr.Int {
-		return p.IntVal, nil
-	}
-	for i := range c.Ports {
-		if c.Ports[i].Name == p.StrVal {
-			return c.Ports[i].ContainerPort, nil
-		}
-	}
-	return 0, errdefs.InvalidInputf("%s: container %s has no port %q", at, c.Name, p.StrVal)
 }
 
 // profile is what ACI takes of a profile; "" is none.

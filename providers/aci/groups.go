@@ -230,12 +230,10 @@ func (v *view) settled() bool {
 	if v.changed() {
 		return false
 	}
-	for _, c := range v.group.Properties.Containers {
-		if c.Properties.InstanceView == nil || c.Properties.InstanceView.CurrentState == nil || value(c.Properties.InstanceView.CurrentState.State) == "Waiting" {
-			return false
-		}
-	}
-	return state == stateRunning
+	return state == stateRunning && !slices.ContainsFunc(v.group.Properties.Containers, func(c *aci.Container) bool {
+		now := value(c.Properties.InstanceView).CurrentState
+		return now == nil || value(now.State) == "Waiting"
+	})
 }
 
 // changed reports whether a list told of another state than the last look.

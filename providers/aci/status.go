@@ -5,6 +5,7 @@ package aci
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,14 +47,10 @@ func stateOf(g *aci.ContainerGroup) string {
 	if g.Properties == nil {
 		return ""
 	}
-	state := value(g.Properties.ProvisioningState)
-	if view := g.Properties.InstanceView; state == stateSucceeded {
-		state = ""
-		if view != nil {
-			state = value(view.State)
-		}
+	if state := value(g.Properties.ProvisioningState); state != stateSucceeded {
+		return state
 	}
-	return state
+	return value(value(g.Properties.InstanceView).State)
 }
 
 // over reports whether nothing of a group in this state runs any more.
@@ -72,8 +69,8 @@ func observe(g *aci.ContainerGroup, at time.Time) podstatus.Pod {
 	if p == nil {
 		return out
 	}
-	if p.IPAddress != nil && value(p.IPAddress.IP) != "" {
-		out.IPs = []string{*p.IPAddress.IP}
+	if ip := value(value(p.IPAddress).IP); ip != "" {
+		out.IPs = []string{ip}
 	}
 	name := value(g.Name)
 	for _, c := range p.InitContainers {
@@ -170,31 +167,22 @@ func run(s *aci.ContainerState) podstatus.Run {
 // reason is why a container waits: a word of ACI, or its state and what it says of it.
 func reason(s *aci.ContainerState) (reason, message string) {
 	detail := line(value(s.DetailStatus))
-	if detail != "" && !strings.ContainsAny(detail, " :.") {
-		return detail, ""
+	if strings.ContainsAny(detail, " :.") {
+		return value(s.State), detail
 	}
-	if detail == "" {
-		return "", ""
-	}
-	return value(s.State), detail
+	return detail, ""
 }
 
 // lastWarning is the last warning of ACI about the group or one of its containers.
 func lastWarning(p *aci.ContainerGroupPropertiesProperties) string {
-	var last *aci.Event
-	look := func(events []*aci.Event) {
-		for _, e := range events {
-			if value(e.Type) == "Warning" && (last == nil || value(e.LastTimestamp).After(value(last.LastTimestamp))) {
-				last = e
-			}
-		}
-	}
-	if p.InstanceView != nil {
-		look(p.InstanceView.Events)
-	}
+	events := slices.Clone(value(p.InstanceView).Events)
 	for _, c := range p.Containers {
-		if c.Properties != nil && c.Properties.InstanceView != nil {
-			look(c.Properties.InstanceView.Events)
+		events = append(events, value(value(c.Properties).InstanceView).Events...)
+	}
+	var last *aci.Event
+	for _, e := range events {
+		if value(e.Type) == "Warning" && (last == nil || value(e.LastTimestamp).After(value(last.LastTimestamp))) {
+			last = e
 		}
 	}
 	if last == nil {
@@ -206,12 +194,7 @@ func lastWarning(p *aci.ContainerGroupPropertiesProperties) string {
 // ready is what the readiness probe of a container that runs since then says. ACI tells of failures only, by an event whose time is that of the
 // last one; so a container is ready when its probe has had the time for another one and there is none.
 func ready(events []*aci.Event, p *aci.ContainerProbe, since, at time.Time) bool {
-	or := func(n *int32, or int32) time.Duration {
-		if n == nil {
-			return time.Duration(or) * time.Second
-		}
-		return time.Duration(*n) * time.Second
-	}
+	or := func(n *int32, or int32) time.Duration { return time.Duration(cmp.Or(value(n), or)) * time.Second }
 	round := or(p.PeriodSeconds, 10) + or(p.TimeoutSeconds, 1)
 	if at.Sub(since) < or(p.InitialDelaySeconds, 0)+round {
 		return false // it has not been probed yet

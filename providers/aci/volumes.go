@@ -107,40 +107,29 @@ func shareOf(v *corev1.Volume, at *field.Path) (share, error) {
 
 // modes refuses modes that a program may rely on: ACI has no field for them. That of the default says nothing.
 func modes(v *corev1.Volume, at *field.Path) error {
-	var mode *int32
-	kind := ""
-	items := map[string]*int32{}
-	add := func(from []corev1.KeyToPath) {
-		for _, i := range from {
+	kind, mode, items := "", (*int32)(nil), map[string]*int32{}
+	add := func(keys []corev1.KeyToPath, fields []corev1.DownwardAPIVolumeFile) {
+		for _, i := range keys {
 			items[i.Path] = i.Mode
 		}
-	}
-	down := func(from []corev1.DownwardAPIVolumeFile) {
-		for _, i := range from {
+		for _, i := range fields {
 			items[i.Path] = i.Mode
 		}
 	}
 	switch {
 	case v.ConfigMap != nil:
-		mode, kind = v.ConfigMap.DefaultMode, "configMap"
-		add(v.ConfigMap.Items)
+		kind, mode = "configMap", v.ConfigMap.DefaultMode
+		add(v.ConfigMap.Items, nil)
 	case v.Secret != nil:
-		mode, kind = v.Secret.DefaultMode, "secret"
-		add(v.Secret.Items)
+		kind, mode = "secret", v.Secret.DefaultMode
+		add(v.Secret.Items, nil)
 	case v.DownwardAPI != nil:
-		mode, kind = v.DownwardAPI.DefaultMode, "downwardAPI"
-		down(v.DownwardAPI.Items)
+		kind, mode = "downwardAPI", v.DownwardAPI.DefaultMode
+		add(nil, v.DownwardAPI.Items)
 	case v.Projected != nil:
-		mode, kind = v.Projected.DefaultMode, "projected"
+		kind, mode = "projected", v.Projected.DefaultMode
 		for _, s := range v.Projected.Sources {
-			switch {
-			case s.ConfigMap != nil:
-				add(s.ConfigMap.Items)
-			case s.Secret != nil:
-				add(s.Secret.Items)
-			case s.DownwardAPI != nil:
-				down(s.DownwardAPI.Items)
-			}
+			add(slices.Concat(value(s.ConfigMap).Items, value(s.Secret).Items), value(s.DownwardAPI).Items)
 		}
 	}
 	if mode != nil && *mode != 0o644 {
