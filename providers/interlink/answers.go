@@ -23,6 +23,7 @@ const singleAfter = 3
 type answers struct {
 	has   map[types.UID]wire.PodStatus
 	lacks map[types.UID]bool // the plugin says that it does not have the pod, or leaves it out when it is asked for this pod alone
+	fails map[types.UID]bool // the plugin was asked for this pod alone, and fails
 }
 
 // add adds the answer to a request about pods, and returns the pods that the answer leaves out.
@@ -52,7 +53,7 @@ type asker struct {
 // refuses the request: plugins answer for the first pod only, or for none because of one pod. The server remembers nothing of the pods in
 // forgotten. It asks for no more than most pods alone.
 func (k *asker) ask(ctx context.Context, pods []*corev1.Pod, known map[types.UID]poll.Known[instance], forgotten []types.UID, most int) (answers, error) {
-	a := answers{has: map[types.UID]wire.PodStatus{}, lacks: map[types.UID]bool{}}
+	a := answers{has: map[types.UID]wire.PodStatus{}, lacks: map[types.UID]bool{}, fails: map[types.UID]bool{}}
 	alone, together, refused := pods, len(pods) > 1 && k.parts < singleAfter, false
 	if together {
 		said, err := k.client.statuses(ctx, stubs(pods))
@@ -74,13 +75,14 @@ func (k *asker) ask(ctx context.Context, pods []*corev1.Pod, known map[types.UID
 		left := err == nil && len(a.add([]*corev1.Pod{pod}, said)) > 0
 		switch {
 		case left && refused && !fresh: // the plugin may have failed for this pod, and give the answer again that it gave for another
+			a.fails[pod.UID] = true
 		case left, lacksPod(err, pod.UID):
 			a.lacks[pod.UID] = true
 		case err == nil:
 			_, has := a.has[pod.UID]
 			part = part || has && !refused
 		case ofPlugin(err): // the others are answered for all the same
-			failed = errors.Join(failed, err)
+			a.fails[pod.UID], failed = true, errors.Join(failed, err)
 		default:
 			k.parts = 0
 			return a, err

@@ -52,8 +52,11 @@ type driver struct {
 	known  func() []poll.Known[instance] // what the server told of
 	place  place
 
+	mu     sync.Mutex
+	wanted map[types.UID]bool // guarded by mu; pods of the cluster that the server may have, and does not tell of
+	began  bool               // guarded by mu; the server was asked for all pods of the cluster
+
 	listing sync.Mutex // held while the server is asked for all states
-	began   bool       // guarded by listing; the server was asked for all pods of the cluster
 	asker   asker      // guarded by listing
 	rotated types.UID  // guarded by listing; the last pod that the server was told to forget
 	stuck   bool       // guarded by listing; the server does not forget
@@ -79,21 +82,17 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 		if k.Stopping || !terminal(k.Pod.Status.Phase) {
 			pods = append(pods, k.Pod)
 		} else {
-			unanswered[k.Pod.UID] = true // it does not change any more
+			unanswered[k.Pod.UID] = false // it does not change any more
 		}
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.UID, b.UID) })
 	forgotten := d.forget(ctx, pods, known)
-	lacked, err := d.lacked(known, !d.began) // a plugin that repeats this answer must have them in it
+	lacked, err := d.lacked(known) // a plugin that repeats this answer must have them in it
 	if err != nil {
 		return nil, err
 	}
 	pods = append(pods, lacked...)
-	most := aloneAtOnce
-	if !d.began {
-		most = len(pods)
-	}
-	said, err := d.asker.ask(ctx, pods, known, forgotten, most)
+	said, err := d.asker.ask(ctx, pods, known, forgotten, d.most(len(pods)))
 	if err != nil {
 		return nil, err
 	}
@@ -105,33 +104,73 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 		case has:
 			s.JobID = cmp.Or(s.JobID, k.Instance.said.JobID, pod.Annotations[wire.AnnotationJob]) // not every plugin repeats it
 			all = append(all, d.instance(pod, s))
-		case said.lacks[pod.UID]:
+		case isKnown && !said.lacks[pod.UID]:
+			unanswered[pod.UID] = said.fails[pod.UID]
 		case isKnown:
-			unanswered[pod.UID] = true
-		case pod.Status.Phase == corev1.PodRunning: // the plugin fails for it
+		case pod.Status.Phase == corev1.PodRunning && said.fails[pod.UID]:
 			all = append(all, instance{pod: identity.Of(pod), kept: true})
+		case !terminal(pod.Status.Phase):
+			d.want(pod)
 		}
 	}
+	d.mu.Lock()
 	d.began = true
+	d.mu.Unlock()
 	if len(unanswered) > 0 {
 		return all, unanswered
 	}
 	return all, nil
 }
 
-// lacked returns the pods of the cluster of which the server has not told: all of them, or those that ran.
-func (d *driver) lacked(known map[types.UID]poll.Known[instance], all bool) (lacked []*corev1.Pod, err error) {
+// most is how many of all pods are asked for alone: the first time all, as nothing is known of them.
+func (d *driver) most(all int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.began {
+		return all
+	}
+	return aloneAtOnce
+}
+
+// lacked returns the pods of the cluster that the server may have, and does not tell of: each of them at first, then those that ran and those that
+// are wanted.
+func (d *driver) lacked(known map[types.UID]poll.Known[instance]) (lacked []*corev1.Pod, err error) {
 	if d.pods == nil {
 		return nil, nil
 	}
 	pods, err := d.pods.List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	wanted := map[types.UID]bool{}
 	for _, pod := range pods {
-		ran := (pod.Status.StartTime != nil || pod.Status.Phase == corev1.PodRunning) && !terminal(pod.Status.Phase) && pod.DeletionTimestamp == nil
-		if _, is := known[pod.UID]; !is && (all || ran) {
+		if _, is := known[pod.UID]; is {
+			continue
+		}
+		ran := (pod.Status.StartTime != nil || pod.Status.Phase == corev1.PodRunning) && pod.DeletionTimestamp == nil
+		wanted[pod.UID] = d.wanted[pod.UID]
+		if !d.began || !terminal(pod.Status.Phase) && (ran || wanted[pod.UID]) {
 			lacked = append(lacked, pod)
 		}
 	}
-	return lacked, err
+	d.wanted = wanted
+	return lacked, nil
+}
+
+// want has the server asked for a pod that it may have.
+func (d *driver) want(pod *corev1.Pod) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.wanted[pod.UID] = true
+}
+
+// Gone implements service.Mourner.
+func (d *driver) Gone(pod *corev1.Pod) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.wanted, pod.UID)
 }
 
 // forget lets the server forget what it remembers of some pods, and returns which: it answers from that where its plugin has no answer, so a pod
@@ -170,7 +209,7 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, err
 			pods = append(pods, k.Pod)
 		}
 	}
-	lacked, err := d.lacked(known, false)
+	lacked, err := d.lacked(known)
 	if err != nil {
 		return instance{}, false, err
 	}
@@ -193,7 +232,9 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 		return instance{}, service.NotMade(err)
 	}
 	made, err := d.client.create(ctx, request(in, has, d.config))
-	if err != nil && !doubtful(err) {
+	if doubtful(err) {
+		d.want(in.Pod)
+	} else if err != nil {
 		err = service.NotMade(err)
 	}
 	return d.instance(in.Pod, wire.PodStatus{UID: string(in.Pod.UID), JobID: words(made.JobID)}), err

@@ -78,7 +78,7 @@ func absent(err error) bool {
 // well in another way than the protocol.
 func doubtful(err error) bool {
 	var answer *answerError
-	return !errors.As(err, &answer) || answer.code/100 == 2 || answer.code >= http.StatusInternalServerError
+	return err != nil && (!errors.As(err, &answer) || answer.code/100 == 2 || answer.code >= http.StatusInternalServerError)
 }
 
 // refusal returns an answer other than 200 as an error, with its kind. A 404 has none: it is no proof that a pod is gone.

@@ -52,7 +52,7 @@ func newHome(t *testing.T) *home {
 	h := &home{Home: remotetest.NewHome(t, "vk-0"), dir: shortDir(t), cloud: inprocess.New(t.Context()), stopServer: func() {}}
 	h.startPlugin()
 	h.startServer()
-	h.config = Config{URL: h.url, Features: ofRunner, StatusInterval: Duration(200 * time.Millisecond)}
+	h.config = Config{URL: h.url, Features: ofRunner, StatusInterval: Duration(200 * time.Millisecond), earlier: time.Nanosecond} // our plugin repeats no answer
 	return h
 }
 
@@ -78,7 +78,11 @@ func (h *home) start() (p *provider, stop func()) {
 		h.Fatal(err)
 	}
 	h.line = through(p)
-	return p, h.Run(p)
+	stop = h.Run(p)
+	ctx, cancel := context.WithTimeout(h.Context(), 2*time.Second)
+	defer cancel()
+	_ = p.Cache().Wait(ctx) // what is made from now on is of no earlier process; a server that does not answer is for the test
+	return p, stop
 }
 
 // stays is a program that does nothing until it is stopped.

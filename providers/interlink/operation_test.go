@@ -162,7 +162,7 @@ func TestKilledBetweenSubmissionAndAnswer(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	h := &home{Home: newHome(t).Home, config: Config{URL: server.URL}}
+	h := &home{Home: newHome(t).Home, config: Config{URL: server.URL, earlier: time.Nanosecond}}
 	for i := range 100 {
 		pod := h.Pod("default", fmt.Sprintf("pod-%d", i), stays())
 		if err := h.Pods.Add(pod); err != nil {
@@ -209,7 +209,7 @@ func TestRefusalIsSaid(t *testing.T) {
 		{500, "", "without a word", nil},
 		{302, "", "not accepted", nil},
 		{401, "who are you", "not accepted: who are you", nil},
-		{401, "HTTP InterLink session x: call exit status: 500. Body: the plugin wants its token", "interLink, create#2: the plugin wants its token", nil},
+		{401, "HTTP InterLink session x: call exit status: 500. Body: the plugin wants its token", "interLink, create#1: the plugin wants its token", nil},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == wire.PathStatus {
@@ -219,7 +219,7 @@ func TestRefusalIsSaid(t *testing.T) {
 			w.WriteHeader(tt.code)
 			fmt.Fprint(w, tt.body)
 		}))
-		refused := &home{Home: h.Home, config: Config{URL: server.URL}}
+		refused := &home{Home: h.Home, config: Config{URL: server.URL, earlier: time.Nanosecond}}
 		p, stop := refused.start()
 		err := p.CreatePod(h.Context(), h.Pod("default", "web", stays()))
 		if err == nil || !strings.Contains(err.Error(), tt.want) || tt.kind == nil && errdefs.IsInvalidInput(err) || tt.kind != nil && !tt.kind(err) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
@@ -79,7 +80,7 @@ func newProvider(in cli.ProviderInput, config Config) (*service.Provider[instanc
 	if err != nil {
 		return nil, nil, err
 	}
-	d := &driver{config: config, client: c, pods: in.Pods, asker: asker{client: c}}
+	d := &driver{config: config, client: c, pods: in.Pods, wanted: map[types.UID]bool{}, asker: asker{client: c}}
 	every := time.Duration(config.StatusInterval)
 	p := service.New(service.Config{
 		Service: "InterLink", Owner: identity.Owner{Node: in.NodeName}, Capabilities: config.Capabilities(),

@@ -37,7 +37,7 @@ func TestPublishedA9PodOfTheQuickStartRuns(t *testing.T) {
 		return taken{inprocess.Open(h.cloud, inprocess.Objects{ConfigMaps: in.ConfigMaps, Secrets: in.Secrets}), got}, nil
 	}}, "")
 	h.startServer()
-	h.config = Config{URL: h.url, StatusInterval: Duration(200 * time.Millisecond)}
+	h.config = Config{URL: h.url, StatusInterval: Duration(200 * time.Millisecond), earlier: time.Nanosecond}
 	p, _ := h.start()
 	p.UsePodObjects(withInit{h})
 	pod := h.Pod("default", "interlink-quickstart", stays())
