@@ -25,7 +25,7 @@ func TestUnansweredPodsAreNotMissed(t *testing.T) {
 		}
 	}, func(t *testing.T, c *Cache[instance], reports *[]string) {
 		s.has(instance{id: "i1", uid: "a", state: "Failed"})
-		unanswered["b"] = true
+		unanswered["b"] = false
 		after(time.Minute)
 		if !c.has("b") || c.has("c") || !slices.Contains(*reports, "a=Failed") {
 			t.Errorf("b is there: %t, c is there: %t, reports %v", c.has("b"), c.has("c"), *reports)
@@ -41,11 +41,16 @@ func TestUnansweredPodsAreNotMissed(t *testing.T) {
 			t.Fatalf("got %+v", known)
 		}
 		missing := known[at].Missing
-		unanswered["b"] = true
+		unanswered["b"] = false
 		after(time.Minute)
 		known = c.Known()
 		if at = slices.IndexFunc(known, func(k Known[instance]) bool { return k.Instance.uid == "b" }); at < 0 || known[at].Missing != missing {
 			t.Errorf("lists without an answer count, or have it seen: %+v, want %d lists that lack it", known, missing)
+		}
+		unanswered["b"] = true
+		after(time.Minute)
+		if known = c.Known(); known[0].Missing*known[len(known)-1].Missing != 0 {
+			t.Errorf("it was asked for, and lists of before count: %+v", known)
 		}
 		delete(unanswered, "b")
 		after(time.Minute)

@@ -30,8 +30,8 @@ type Identity struct {
 // Partial is the error of a List that had reasons not to ask for all instances. The round has not failed.
 var Partial = errors.New("only some instances were asked for") //nolint:errname,revive,staticcheck // as io.EOF: it is no failure
 
-// Unanswered is the error of a List that is complete but for these pods, about which the service gave no answer. Nothing is known of them: they are not
-// missing, and were not seen. The round has not failed.
+// Unanswered is the error of a List that is complete but for these pods, about which the service gave no answer. They are not missing, and were not seen.
+// True is a pod that was asked for: lists of before that lacked it prove nothing any more. The round has not failed.
 type Unanswered map[types.UID]bool
 
 // Error implements error.

@@ -75,10 +75,7 @@ func (c *Cache[T]) apply(ctx context.Context, instances []T, asked time.Time, li
 	if !list {
 		return
 	}
-	for uid := range unanswered {
-		there[uid] = true
-	}
-	for _, pod := range c.lacking(there, ids, asked) {
+	for _, pod := range c.lacking(there, ids, asked, unanswered) {
 		log.G(ctx).WithField("pod", pod.Namespace+"/"+pod.Name).WithField("uid", pod.UID).
 			Warn("The service has lost the pod: several complete lists in a row lack it")
 	}
@@ -179,10 +176,16 @@ func (c *Cache[T]) inCluster(id Identity) *corev1.Pod {
 }
 
 // lacking counts the pods that a complete list lacks. It removes those that are gone, and returns those that are lost.
-func (c *Cache[T]) lacking(there map[types.UID]bool, ids map[string]bool, asked time.Time) (lost []*corev1.Pod) {
+func (c *Cache[T]) lacking(there map[types.UID]bool, ids map[string]bool, asked time.Time, unanswered Unanswered) (lost []*corev1.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for uid, e := range c.pods {
+		if anew, un := unanswered[uid]; un {
+			if anew {
+				e.missing = 0
+			}
+			continue
+		}
 		if there[uid] || e.at.After(asked) || !asked.After(e.accepted) {
 			continue
 		}
