@@ -222,11 +222,11 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, err
 	return d.instance(pod, s), true, nil
 }
 
+// Refuse implements service.Refuser.
+func (d *driver) Refuse(pod *corev1.Pod) error { return offloaded(pod) }
+
 // Create implements service.Driver.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {
-	if err := offloaded(in.Pod); err != nil {
-		return instance{}, err
-	}
 	has, err := objectsOf(ctx, in)
 	if err != nil {
 		return instance{}, service.NotMade(err)
