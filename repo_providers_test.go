@@ -62,17 +62,6 @@ var methodFiles = repocheck.MethodFiles{
 		{Method: "Forward", Takes: "service.Target[", File: "portforward.go"},
 		{Method: "Stats", Takes: "service.Target[", File: "stats.go"},
 	},
-	// What is here is moved when the provider is ported to providerkit/service.
-	Elsewhere: map[string]map[string]string{
-		"eci": {
-			"AttachToContainer": "provider.go", "PortForward": "provider.go",
-			"GetStatsSummary": "provider.go", "GetMetricsResource": "provider.go",
-		},
-		"interlink": {
-			"RunInContainer": "logs.go", "AttachToContainer": "logs.go", "PortForward": "logs.go",
-			"GetStatsSummary": "logs.go", "GetMetricsResource": "logs.go", "Examine": "node.go",
-		},
-	},
 }
 
 func TestMethodsOfProvidersHaveOneFile(t *testing.T) {

@@ -63,7 +63,7 @@ var directions = []repocheck.Direction{
 		Why: "what a pod asks for is read from its spec and the API, whatever the backend"},
 	{Packages: "providerkit/podstatus", May: nil, Outside: []string{"k8s.io/api", "k8s.io/apimachinery"},
 		Why: "the status of a pod is a pure function: no client, no clock, no goroutine"},
-	{Packages: "providerkit/logs", May: []string{"node/api"},
+	{Packages: "providerkit/logs", May: []string{"node/api", "errdefs"},
 		Why: "it knows lines and what is asked of them, and no backend"},
 	{Packages: "providerkit/poll", May: []string{"errdefs", "log"},
 		Why: "it knows pods and answers, and no service"},

@@ -118,11 +118,6 @@ func (d *driver) Stop(ctx context.Context, _ *corev1.Pod, i instance) error {
 	return err
 }
 
-// ConfigureNode implements service.NodeConfigurer.
-func (d *driver) ConfigureNode(_ context.Context, n *corev1.Node) {
-	n.Status.NodeInfo.ContainerRuntimeVersion = "eci://" + apiVersion
-}
-
 // hasInits reports whether a pod has init containers. One that nobody knows may have some.
 func (d *driver) hasInits(id identity.Pod) bool {
 	pod, _, ok := d.kit.Cache().Get(id.UID)

@@ -5,7 +5,6 @@ package repocheck
 import (
 	"fmt"
 	"go/ast"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -25,36 +24,19 @@ type MethodFiles struct {
 	Dir, Emulators string
 	Shared         []string
 	Methods        []MethodFile
-	// Elsewhere has methods that a provider has in another file today, by provider and method, with the file.
-	Elsewhere map[string]map[string]string
 }
 
-// MethodFiles checks that each provider has each method in its file. A method that it has elsewhere and that is listed is a breach when it is
-// there no longer.
+// MethodFiles checks that each provider has each method in its file.
 func (t *Tree) MethodFiles(m MethodFiles) (breaches []string) {
-	found := map[string]map[string]string{}
 	for _, name := range slices.Concat(t.providers(m.Dir, m.Emulators), m.Shared) {
-		found[name] = map[string]string{}
 		for _, f := range t.of(path.Join(m.Dir, name)) {
 			if f.IsTest() {
 				continue
 			}
 			for _, method := range f.methodsOf(m.Methods) {
-				file := path.Base(f.Path)
-				if file == method.File {
-					continue
-				}
-				found[name][method.Method] = file
-				if m.Elsewhere[name][method.Method] != file {
+				if path.Base(f.Path) != method.File {
 					breaches = append(breaches, fmt.Sprintf("%s: has %s: move it to %s, where every provider has it", f.Path, method.Method, method.File))
 				}
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.Elsewhere)) {
-		for _, method := range slices.Sorted(maps.Keys(m.Elsewhere[name])) {
-			if file := m.Elsewhere[name][method]; found[name][method] != file {
-				breaches = append(breaches, fmt.Sprintf("%s: %s of %s has no longer %s: take that off the list", m.Dir, file, name, method))
 			}
 		}
 	}

@@ -14,14 +14,10 @@ func TestMethodsHaveOneFile(t *testing.T) {
 	got := tree.MethodFiles(MethodFiles{
 		Dir: "plugs", Emulators: "servers", Shared: []string{"internal/shared"},
 		Methods: []MethodFile{{"Logs", "Opts", "logs.go"}, {"Exec", "IO", "exec.go"}},
-		Elsewhere: map[string]map[string]string{
-			"later": {"Logs": "provider.go", "Exec": "provider.go"},
-		},
 	})
 	want := []string{
 		"plugs/odd/more.go: has Exec: move it to exec.go, where every provider has it",
 		"plugs/internal/shared/more.go: has Logs: move it to logs.go, where every provider has it",
-		"plugs: provider.go of later has no longer Exec: take that off the list",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("breaches (-want +got):\n%s", diff)
