@@ -280,6 +280,28 @@ func TestAlreadyMadeIsFound(t *testing.T) {
 	})
 }
 
+// TestAlreadyMadeIsNotMissing: an earlier process has made the instance, and the service does not show it: a pod that is deleted now is not said to be gone.
+func TestAlreadyMadeIsNotMissing(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		p, stop := h.start(nil)
+		pod := h.pod("web")
+		h.create(p, pod)
+		stop()
+		p, _ = h.start(nil, func(c *Config) { c.EarlierWithin = -1 })
+		h.cloud.faults = append(h.cloud.faults, already)
+		if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil {
+			t.Fatal("the service shows it, so this proves nothing")
+		}
+		if err := p.DeletePod(t.Context(), pod.DeepCopy()); err == nil || errdefs.IsNotFound(err) {
+			t.Errorf("got %v", err)
+		}
+		h.delete(p, pod)
+		if _, there := h.cloud.count(); there != 0 {
+			t.Errorf("%d instances are left", there)
+		}
+	})
+}
+
 // TestDeleteWhileTheAnswerIsLostWaits: an instance that appears later would run for nobody.
 func TestDeleteWhileTheAnswerIsLostWaits(t *testing.T) {
 	for kind, again := range policies {

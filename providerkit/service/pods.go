@@ -54,6 +54,7 @@ func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	case isAlreadyMade(err):
 		_, found, failed := p.lookFor(ctx, pod)
 		if failed == nil && !found {
+			p.doubts.add(pod.UID)
 			failed = fmt.Errorf("%s has made the pod, and does not show it yet: %w", p.config.Service, err)
 		}
 		return hide(failed, in.hidden)
