@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,6 +63,29 @@ func TestWhatIsLeftBehindIsRemovedOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		if count("b") != 2 {
 			t.Errorf("a thing of the same name is removed %d times", count("b"))
+		}
+	})
+}
+
+// hanging is a cloud that does not answer who removes a thing.
+type hanging struct{ *cloud }
+
+func (hanging) Remove(ctx context.Context, _ string) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestListsGoOnWhileARemovalHangs: a pod that is made meanwhile is seen.
+func TestListsGoOnWhileARemovalHangs(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		p, _ := h.start(hanging{h.cloud})
+		p.Leave("a")
+		synctest.Wait()
+		before := h.cloud.lists
+		h.create(p, h.pod("web"))
+		time.Sleep(time.Minute)
+		if got := h.cloud.lists - before; got < 5 {
+			t.Errorf("%d lists in a minute", got)
 		}
 	})
 }
