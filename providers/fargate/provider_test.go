@@ -387,7 +387,42 @@ func TestRoundsAreOneRequest(t *testing.T) {
 	}
 }
 
-// TestGoneIsSaidThrice: a task is gone when ECS, which has told of it, says three times in a row that it has none.
+// TestTaskThatDoesNotShowYetIsNotGone: ECS may say for a while that it does not have a task that it has just run, as often as it is asked.
+func TestTaskThatDoesNotShowYetIsNotGone(t *testing.T) {
+	p, _ := hearing(t)
+	pod := podOf("a", program.Program{})
+	pod.Status.Phase = corev1.PodPending
+	task := ecstypes.Task{TaskArn: aws.String("arn:1"), LastStatus: aws.String("PENDING"), DesiredStatus: aws.String(stateRunning)}
+	for key, value := range p.mapping.owner.Tags(identity.Of(pod)) {
+		task.Tags = append(task.Tags, ecstypes.Tag{Key: &key, Value: &value})
+	}
+	p.kit.Cache().Accepted(pod, task)
+	round := func() (known bool) {
+		told, err := p.Changed(t.Context(), time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.kit.Cache().Take(t.Context(), time.Now(), told...)
+		_, _, known = p.kit.Cache().Get(pod.UID)
+		return known
+	}
+	p.client = &letters{} // which has no task
+	for range 2 * goneAfter {
+		if !round() {
+			t.Fatal("a task that ECS has not shown yet is gone")
+		}
+	}
+	p.client = oneTask{task: task}
+	round()
+	p.client = &letters{}
+	for i := range goneAfter {
+		if known := round(); known == (i+1 == goneAfter) {
+			t.Errorf("after %d answers that ECS does not have it, the pod is known: %t", i+1, known)
+		}
+	}
+}
+
+// TestGoneIsSaidThrice: ECS must say three times in a row that it has no such task.
 func TestGoneIsSaidThrice(t *testing.T) {
 	w := inquiries{}
 	told := []ecstypes.Task{{TaskArn: aws.String("told")}}
@@ -504,6 +539,37 @@ func TestNoTaskIsLeft(t *testing.T) {
 				tick("the task has stopped")
 			}
 		})
+	}
+}
+
+// TestTaskOfAnEarlierRequestIsFound: RunTask has no answer, and the request is another one when it is asked again. ECS refuses its token, and the pod has the
+// task of the first request, and no second one.
+func TestTaskOfAnEarlierRequestIsFound(t *testing.T) {
+	c := cloudOf(t)
+	p := open(t, c)
+	pod := podOf("again", program.Program{Stay: program.Forever})
+	if err := p.kit.Cache().Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Break(emulator.Fault{Operations: []string{"RunTask"}, Times: 1, Lose: true})
+	if err := p.kit.CreatePod(t.Context(), pod); err == nil {
+		t.Fatal("the answer was not lost")
+	}
+	p.mapping.config.CapacityProvider = Spot
+	tick := everyMoment(t)
+	for {
+		err := p.kit.CreatePod(t.Context(), pod)
+		if err == nil {
+			break
+		}
+		if errdefs.IsInvalidInput(err) {
+			t.Fatalf("with another request: %v", err)
+		}
+		tick("the task of the first request is found: " + err.Error())
+	}
+	until(t, p, "again", "running", isRunning)
+	if _, err := c.task(pod); err != nil {
+		t.Error(err)
 	}
 }
 
