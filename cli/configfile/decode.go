@@ -18,7 +18,9 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -59,6 +61,7 @@ type Field struct {
 	// Position is where it stands.
 	Position Position
 	node     *yaml.Node
+	column   int // where the line has the name
 }
 
 // Fields returns the top-level fields of the file, in order. A field that comes twice is an error.
@@ -69,9 +72,22 @@ func Fields(name string, data []byte) ([]Field, error) {
 	}
 	d, fields := decoder{file: name}, []Field{}
 	d.mapping(root, "", func(key, val *yaml.Node) {
-		fields = append(fields, Field{Name: key.Value, Position: Position{File: name, Line: key.Line}, node: val})
+		fields = append(fields, Field{Name: key.Value, Position: Position{File: name, Line: key.Line}, node: val, column: key.Column})
 	})
 	return fields, errors.Join(d.errs...)
+}
+
+// Rename returns the contents of the file with another name of the field, at the same place.
+func (f Field) Rename(data []byte, name string) []byte {
+	begin := 0
+	for range f.Position.Line - 1 {
+		begin += bytes.IndexByte(data[begin:], '\n') + 1
+	}
+	for range f.column - 1 { // columns count characters
+		_, size := utf8.DecodeRune(data[begin:])
+		begin += size
+	}
+	return slices.Concat(data[:begin], bytes.Replace(data[begin:], []byte(f.Name), []byte(name), 1))
 }
 
 // Values returns the value of a field that holds a scalar or a list of scalars, and

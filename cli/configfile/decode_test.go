@@ -113,3 +113,25 @@ func TestFields(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestRenameKeepsTheRest: other places that have the name stay as they are, and so does the place of the field.
+func TestRenameKeepsTheRest(t *testing.T) {
+	for in, want := range map[string]string{
+		"a: old\nold: x # old\n":             "a: old\nnew: x # old\n",
+		"{\"ä\": \"old\", \"old\": \"old\"}": "{\"ä\": \"old\", \"new\": \"old\"}",
+		"# old\r\n\r\n'old': [old]\r\n":      "# old\r\n\r\n'new': [old]\r\n",
+		"very.old: 1\nold:\n- old\nolder: 2": "very.old: 1\nnew:\n- old\nolder: 2",
+	} {
+		fields, err := configfile.Fields("f.yaml", []byte(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range fields {
+			if f.Name == "old" {
+				if got := string(f.Rename([]byte(in), "new")); got != want {
+					t.Errorf("%q: got %q, want %q", in, got, want)
+				}
+			}
+		}
+	}
+}

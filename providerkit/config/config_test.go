@@ -3,7 +3,9 @@
 package config_test
 
 import (
+	"bytes"
 	"errors"
+	stdslog "log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -13,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/log/slog"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
@@ -169,5 +173,40 @@ func TestUnversionedFiles(t *testing.T) {
 	write(t, "c.yaml", "kind: CloudConfiguration")
 	if _, err := old.Load("c.yaml"); err == nil || !strings.Contains(err.Error(), "apiVersion is missing") {
 		t.Errorf("half a header: got %v", err)
+	}
+}
+
+// TestRenamedFieldIsReadByItsOldName: from files and from the environment, with a warning that names the new one.
+func TestRenamedFieldIsReadByItsOldName(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var said bytes.Buffer
+	defer func(l log.Logger) { log.L = l }(log.L)
+	log.L = slog.FromSlog(stdslog.New(stdslog.NewTextHandler(&said, nil)))
+	renamed := format
+	renamed.Renamed = map[string]string{"cloudAddress": "address"}
+	write(t, "c.yaml", header+"pods: 1\ncloudAddress: old\n")
+	if c, err := renamed.Load("c.yaml"); err != nil || c.Address != "old" || c.Pods != 1 {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if text := said.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "The field cloudAddress at c.yaml:4 is called address now: rename it") {
+		t.Errorf("it says %q", text)
+	}
+	said.Reset()
+	t.Setenv("TEST_CLOUD_CLOUD_ADDRESS", "variable")
+	if c, err := renamed.Load("c.yaml"); err != nil || c.Address != "variable" {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if text := said.String(); !strings.Contains(text, "The environment variable TEST_CLOUD_CLOUD_ADDRESS is called TEST_CLOUD_ADDRESS now: rename it") {
+		t.Errorf("it says %q", text)
+	}
+	said.Reset()
+	t.Setenv("TEST_CLOUD_ADDRESS", "new")
+	write(t, "c.yaml", header+"address: file\n")
+	if c, err := renamed.Load("c.yaml"); err != nil || c.Address != "new" || said.Len() > 0 {
+		t.Errorf("got %+v, %v, with %q", c, err, &said)
+	}
+	write(t, "c.yaml", header+"address: file\ncloudAddress: file\n")
+	if _, err := renamed.Load("c.yaml"); err == nil || err.Error() != `field "cloudAddress" at c.yaml:4: it is the old name of address, which is there too: remove it` {
+		t.Errorf("got %v", err)
 	}
 }

@@ -3,20 +3,26 @@
 package config
 
 import (
+	"context"
 	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 // environment sets fields from variables.
 type environment struct {
-	prefix string
-	lookup func(string) (string, bool)
+	prefix  string
+	renamed map[string]string // old names of top-level fields, and those of now
+	lookup  func(string) (string, bool)
 }
 
 // apply sets the fields of the struct that config points at. Several errors are joined.
@@ -72,6 +78,9 @@ func (e environment) field(v reflect.Value, path, names string) (found bool, err
 	}
 	for _, name := range e.names(path, names) {
 		if value, _ := e.lookup(name); value != "" {
+			if e.isOld(name, path) {
+				log.G(context.Background()).Warnf("The environment variable %s is called %s now: rename it", name, e.names(path, "")[0])
+			}
 			if err := parse(v, value); err != nil {
 				return true, fmt.Errorf("environment variable %s, for the field %q: %w", name, path, err)
 			}
@@ -91,7 +100,22 @@ func (e environment) names(path, tag string) (names []string) {
 			names = append(names, name)
 		}
 	}
+	for _, old := range slices.Sorted(maps.Keys(e.renamed)) {
+		if e.prefix != "" && e.renamed[old] == path {
+			names = append(names, e.prefix+"_"+upperSnake(old))
+		}
+	}
 	return names
+}
+
+// isOld reports whether a variable is of an old name of the field at path.
+func (e environment) isOld(name, path string) bool {
+	for old, now := range e.renamed {
+		if now == path && name == e.prefix+"_"+upperSnake(old) {
+			return true
+		}
+	}
+	return false
 }
 
 // upperSnake writes defaults.runFor as DEFAULTS_RUN_FOR, clusterDNS as CLUSTER_DNS and ephemeral-storage as EPHEMERAL_STORAGE.

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli/configfile"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 // Format is what the configuration files of a provider look like. C is a struct whose json tags name the fields of a file; its types may
@@ -24,6 +26,9 @@ type Format[C any] struct {
 	// VKUBELET_NOMAD_PODS_MAX_AGE, a list with commas between its values. A field may have other names, which the tools of
 	// the service use, in its tag: env:"NOMAD_ADDR"; the first that is set counts. "" is only those of tags.
 	Env string
+	// Renamed are old names of top-level fields, and the names that they have now. A file or an environment variable with an old name is read, and a
+	// warning names the new one; a file with both is an error.
+	Renamed map[string]string
 	// Default returns what fields have that are not given. Nil: their zero values.
 	Default func() C
 	// Unversioned reads files that have neither apiVersion nor kind, from before there were any. Such a file need not be YAML if it is not
@@ -35,7 +40,7 @@ type Format[C any] struct {
 func (f Format[C]) Load(path string) (C, error) {
 	c, err := f.read(path)
 	if err == nil {
-		err = environment{prefix: f.Env, lookup: os.LookupEnv}.apply(&c)
+		err = environment{prefix: f.Env, renamed: f.Renamed, lookup: os.LookupEnv}.apply(&c)
 	}
 	if err != nil {
 		var none C
@@ -71,9 +76,28 @@ func (f Format[C]) read(path string) (C, error) {
 		err = f.checkHeader(path, fields)
 	}
 	if err == nil {
+		data, err = f.rename(fields, data)
+	}
+	if err == nil {
 		err = configfile.Decode(path, data, &d)
 	}
 	return d.Config, err
+}
+
+// rename gives fields with an old name the new one.
+func (f Format[C]) rename(fields []configfile.Field, data []byte) ([]byte, error) {
+	for _, old := range fields {
+		now := f.Renamed[old.Name]
+		if now == "" {
+			continue
+		}
+		if slices.ContainsFunc(fields, func(other configfile.Field) bool { return other.Name == now }) {
+			return nil, fmt.Errorf("field %q at %s: it is the old name of %s, which is there too: remove it", old.Name, old.Position, now)
+		}
+		log.G(context.Background()).Warnf("The field %s at %s is called %s now: rename it", old.Name, old.Position, now)
+		data = old.Rename(data, now)
+	}
+	return data, nil
 }
 
 func isYAML(path string) bool {
