@@ -45,7 +45,7 @@ func (a onLiqo) settings() string {
 const liqoConfig = `apiVersion: liqo.virtual-kubelet.io/v1alpha1
 kind: LiqoProviderConfiguration
 kubeconfig: %[1]s
-homeClusterID: home
+clusterName: home
 foreignClusterID: foreign
 namespaces: {%[2]s: %[2]s}
 placement: {tolerations: [{operator: Exists}]}

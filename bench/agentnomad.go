@@ -41,7 +41,7 @@ func (onNomad) settings() string {
 const nomadProvider = `apiVersion: nomad.virtual-kubelet.io/v1alpha1
 kind: NomadProviderConfiguration
 address: http://%s
-clusterID: bench
+clusterName: bench
 drivers: [raw_exec]
 network: host
 defaultResources: {cpu: 1m, memory: 16Mi}

@@ -21,7 +21,7 @@ func (onRemote) settings() string {
 const remoteConfig = `apiVersion: tensilekube.virtual-kubelet.io/v1alpha1
 kind: TensileKubeProviderConfiguration
 kubeconfig: %[1]s
-clusterID: bench
+clusterName: bench
 namespaces: {%[2]s: %[2]s}
 placement: {tolerations: [{operator: Exists}]}
 `

@@ -45,7 +45,7 @@ func (onSlurm) settings() string {
 // slurmProvider is the configuration of provider slurm.
 const slurmProvider = `apiVersion: slurm.virtual-kubelet.io/v1alpha1
 kind: SlurmProviderConfiguration
-clusterID: bench
+clusterName: bench
 sharedDir: %[1]s/shared
 slurmConf: %[1]s/slurm.conf
 binDir: %[1]s/bin

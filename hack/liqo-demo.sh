@@ -21,7 +21,7 @@ cat >"$settings" <<YAML
 apiVersion: liqo.virtual-kubelet.io/v1alpha1
 kind: LiqoProviderConfiguration
 kubeconfig: $kubeconfig
-homeClusterID: demo
+clusterName: demo
 foreignClusterID: foreign
 namespaces: {default: default-demo}
 capacity: {cpu: 4, memory: 4Gi, pods: 20}

@@ -50,7 +50,7 @@ case $provider in tensilekube | admiralty)
   if [ -z "${PROVIDER_CONFIG:-}${!kubeconfig_setting:-}" ]; then
     lower=$cluster-lower
     CLUSTER=$lower NODE=worker PROVIDER=process FIRST_POD='' hack/up.sh | sed -u 's/^✓/✓ lower cluster:/'
-    export "$kubeconfig_setting=$("$root/bin/devcluster" kubeconfig --name "$lower")" "${settings}_CLUSTER_ID=$cluster"
+    export "$kubeconfig_setting=$("$root/bin/devcluster" kubeconfig --name "$lower")" "${settings}_CLUSTER_NAME=$cluster"
   fi
   ;;
 esac

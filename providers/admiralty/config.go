@@ -50,9 +50,9 @@ type Config struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Context is that of the file. Default: its current one.
 	Context string `json:"context,omitempty"`
-	// ClusterID names the source cluster, where the node is, in the target cluster. No two source clusters of one target cluster may
+	// ClusterName names the source cluster, where the node is, in the target cluster. No two source clusters of one target cluster may
 	// have the same, and it must not change while there are pods. Required.
-	ClusterID string `json:"clusterID,omitempty"`
+	ClusterName string `json:"clusterName,omitempty"`
 	// Object is what the node makes in the target cluster: Pod, or PodChaperon where an agent of Admiralty runs there. Default: Pod.
 	Object string `json:"object,omitempty"`
 	// Namespace is where all pods go. Default: each namespace of the source cluster has one, which is made when it is needed.
@@ -81,7 +81,7 @@ type Config struct {
 }
 
 // format is what a configuration file of this provider looks like.
-var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_ADMIRALTY"}
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_ADMIRALTY", Renamed: map[string]string{"clusterID": "clusterName"}}
 
 // LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
@@ -111,8 +111,8 @@ func (c Config) Complete(nodeName string) (Config, error) {
 
 // refuse says what of a configuration cannot be.
 func (c Config) refuse() error {
-	if problems := validation.IsDNS1123Label(c.ClusterID); len(problems) > 0 {
-		return fmt.Errorf("clusterID: %q: want a name for the source cluster, such as source-1: set it in the file of --provider-config or in VKUBELET_ADMIRALTY_CLUSTER_ID: %s", c.ClusterID, problems[0])
+	if problems := validation.IsDNS1123Label(c.ClusterName); len(problems) > 0 {
+		return fmt.Errorf("clusterName: %q: want a name for the source cluster, such as source-1: set it in the file of --provider-config or in VKUBELET_ADMIRALTY_CLUSTER_NAME: %s", c.ClusterName, problems[0])
 	}
 	for field, value := range map[string]string{"target": c.Target, "targetNamespace": c.TargetNamespace} {
 		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {

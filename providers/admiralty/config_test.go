@@ -17,23 +17,23 @@ import (
 
 func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	for want, c := range map[string]Config{
-		"clusterID":        {},
-		"clusterID: \"A\"": {ClusterID: "A"},
-		"target: ":         {ClusterID: "a", Target: "no label"},
-		"targetNamespace":  {ClusterID: "a", TargetNamespace: "no label"},
-		"object":           {ClusterID: "a", Object: "Deployment"},
-		"namespaces:":      {ClusterID: "a", Namespace: "x", Namespaces: map[string]string{"a": "b"}, Capacity: remotetest.Roomy()},
-		"namespaces: a":    {ClusterID: "a", Namespaces: map[string]string{"a": "B"}},
-		"constraints":      {ClusterID: "a", Constraints: []string{"priority"}},
-		"capacity cpu":     {ClusterID: "a", Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("-1")}},
-		"capacity: is":     {ClusterID: "a", Namespace: "x"},
-		"qps":              {ClusterID: "a", QPS: -1},
+		"clusterName":        {},
+		"clusterName: \"A\"": {ClusterName: "A"},
+		"target: ":           {ClusterName: "a", Target: "no label"},
+		"targetNamespace":    {ClusterName: "a", TargetNamespace: "no label"},
+		"object":             {ClusterName: "a", Object: "Deployment"},
+		"namespaces:":        {ClusterName: "a", Namespace: "x", Namespaces: map[string]string{"a": "b"}, Capacity: remotetest.Roomy()},
+		"namespaces: a":      {ClusterName: "a", Namespaces: map[string]string{"a": "B"}},
+		"constraints":        {ClusterName: "a", Constraints: []string{"priority"}},
+		"capacity cpu":       {ClusterName: "a", Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("-1")}},
+		"capacity: is":       {ClusterName: "a", Namespace: "x"},
+		"qps":                {ClusterName: "a", QPS: -1},
 	} {
 		if _, err := c.Complete("target-0"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v, want an error about %s", c, err, want)
 		}
 	}
-	c, err := Config{ClusterID: "a"}.Complete("target-0")
+	c, err := Config{ClusterName: "a"}.Complete("target-0")
 	if err != nil || c.QPS != DefaultQPS || c.Burst != DefaultBurst || len(c.Constraints) != 2 || c.Target != "target-0" || c.owner() != nil {
 		t.Errorf("the smallest configuration is %+v (%v)", c, err)
 	}
@@ -43,7 +43,7 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 }
 
 func TestConstraints(t *testing.T) {
-	c, err := Config{ClusterID: "a", Placement: remotecluster.Placement{
+	c, err := Config{ClusterName: "a", Placement: remotecluster.Placement{
 		NodeSelector: map[string]string{"pool": "bursts"}, Tolerations: []corev1.Toleration{{Key: "bursts"}}}}.Complete("target-0")
 	if err != nil {
 		t.Fatal(err)

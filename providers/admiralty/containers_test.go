@@ -23,7 +23,7 @@ func TestWorkloads(t *testing.T) {
 			return w
 		},
 		Config: func(_ *testing.T, cluster, _ string) string {
-			return "apiVersion: " + APIVersion + "\nkind: " + Kind + "\nobject: " + ObjectPodChaperon + "\nkubeconfig: " + api.KubeconfigPath + "\nclusterID: " + cluster + "\n" + w.Settings()
+			return "apiVersion: " + APIVersion + "\nkind: " + Kind + "\nobject: " + ObjectPodChaperon + "\nkubeconfig: " + api.KubeconfigPath + "\nclusterName: " + cluster + "\n" + w.Settings()
 		},
 	}.Run(t)
 }

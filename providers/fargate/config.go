@@ -60,7 +60,7 @@ type Config struct {
 	Cluster string `json:"cluster,omitempty"`
 	// ClusterID names the Kubernetes cluster in tags. No two that use one cluster of ECS may have the same, and it must not change while
 	// there are pods. Required.
-	ClusterID string `json:"clusterID,omitempty"`
+	ClusterID string `json:"clusterName,omitempty"`
 	// Subnets are the IDs of those that pods get their addresses in. Required.
 	Subnets []string `json:"subnets,omitempty"`
 	// SecurityGroups are IDs. Default: that of the VPC.
@@ -99,7 +99,7 @@ type Config struct {
 }
 
 // format is what a configuration file of this provider looks like.
-var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_FARGATE", Unversioned: fromTOML}
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_FARGATE", Renamed: map[string]string{"clusterID": "clusterName"}, Unversioned: fromTOML}
 
 // LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
@@ -120,7 +120,7 @@ func (c Config) complete() (Config, error) {
 		problem("queue: %q: want the URL of a queue of SQS, such as https://sqs.eu-central-1.amazonaws.com/123456789012/tasks", c.Queue)
 	}
 	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
-		problem("clusterID: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_FARGATE_CLUSTER_ID", c.ClusterID)
+		problem("clusterName: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_FARGATE_CLUSTER_NAME", c.ClusterID)
 	}
 	c.Cluster, c.FilesImage = or(c.Cluster, "default"), or(c.FilesImage, "busybox:stable")
 	c.PlatformVersion, c.Architecture, c.CapacityProvider = or(c.PlatformVersion, "LATEST"), or(c.Architecture, "X86_64"), or(c.CapacityProvider, OnDemand)

@@ -39,7 +39,7 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	good := testConfig(t, nil)
 	for want, change := range map[string]func(*Config){
 		"region: is missing":                     func(c *Config) { c.Region = "" },
-		"clusterID":                              func(c *Config) { c.ClusterID = "Home 1" },
+		"clusterName":                            func(c *Config) { c.ClusterID = "Home 1" },
 		`endpoint: "http://ecs.example"`:         func(c *Config) { c.Endpoint = "http://ecs.example" },
 		"subnets: 0":                             func(c *Config) { c.Subnets = nil },
 		"securityGroups: 6":                      func(c *Config) { c.SecurityGroups = make([]string, 6) },
@@ -71,7 +71,7 @@ func TestConfigIsLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("AWS_REGION", "us-east-1")
-	t.Setenv("VKUBELET_FARGATE_CLUSTER_ID", "home")
+	t.Setenv("VKUBELET_FARGATE_CLUSTER_NAME", "home")
 	c, err := LoadConfig(path)
 	if err != nil || c.Cluster != "prod" || len(c.Subnets) != 2 || c.Region != "us-east-1" || c.ClusterID != "home" {
 		t.Errorf("got %+v, %v", c, err)

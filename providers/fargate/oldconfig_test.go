@@ -43,10 +43,10 @@ func loadOld(t *testing.T, text string) (Config, error) {
 
 func TestPublishedD8FileOfAWSFargate(t *testing.T) {
 	_, err := loadOld(t, oldFile)
-	if err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.Contains(err.Error(), "or in VKUBELET_FARGATE_CLUSTER_ID") || !strings.Contains(err.Error(), "or in VKUBELET_FARGATE_EXECUTION_ROLE") {
+	if err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.Contains(err.Error(), "or in VKUBELET_FARGATE_CLUSTER_NAME") || !strings.Contains(err.Error(), "or in VKUBELET_FARGATE_EXECUTION_ROLE") {
 		t.Errorf("got %v, want the two settings that are new, with their variables", err)
 	}
-	t.Setenv("VKUBELET_FARGATE_CLUSTER_ID", "home-1")
+	t.Setenv("VKUBELET_FARGATE_CLUSTER_NAME", "home-1")
 	t.Setenv("VKUBELET_FARGATE_EXECUTION_ROLE", "arn:aws:iam::123456789012:role/execution")
 	c, err := loadOld(t, strings.Replace(oldFile, "Address = false", "Address = true", 1))
 	if err != nil {

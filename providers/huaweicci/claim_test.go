@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestTwoHomesOfOneName has a second home cluster whose clusterID and node are called as those of the first one: it is refused before it does
+// TestTwoHomesOfOneName has a second home cluster whose clusterName and node are called as those of the first one: it is refused before it does
 // anything, and the pods of the first one stay.
 func TestTwoHomesOfOneName(t *testing.T) {
 	c := startCloud(t, remotetest.StartWorker(t, testapi.Start(t)), API20)

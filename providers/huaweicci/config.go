@@ -61,10 +61,10 @@ type Config struct {
 	SecurityToken config.Secret `json:"securityToken,omitzero" env:"HUAWEICLOUD_SDK_SECURITY_TOKEN"`
 	// IAM is who asks for tokens, in the place of an access key.
 	IAM IAM `json:"iam,omitzero"`
-	// ClusterID names the home cluster in CCI. No two clusters of one namespace of CCI may have the same, and it must not change
+	// ClusterName names the home cluster in CCI. No two clusters of one namespace of CCI may have the same, and it must not change
 	// while there are pods. Required.
-	ClusterID string `json:"clusterID,omitempty"`
-	// Namespace is that of CCI for all pods. Default: vk- and ClusterID.
+	ClusterName string `json:"clusterName,omitempty"`
+	// Namespace is that of CCI for all pods. Default: vk- and ClusterName.
 	Namespace string `json:"namespace,omitempty"`
 	// Network is made in the namespace, and that before it, where there is none. Without it both must be there.
 	Network Network `json:"network,omitzero"`
@@ -109,7 +109,7 @@ type Network struct {
 }
 
 // format is what a configuration file of this provider looks like.
-var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_HUAWEICCI"}
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_HUAWEICCI", Renamed: map[string]string{"clusterID": "clusterName"}}
 
 // LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
@@ -135,13 +135,13 @@ func (c Config) complete() (Config, error) {
 	if c.ProjectID == "" {
 		problem("projectID: is missing: it is under My Credentials of the console")
 	}
-	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
-		problem("clusterID: %q: want a name for the home cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_HUAWEICCI_CLUSTER_ID", c.ClusterID)
+	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
+		problem("clusterName: %q: want a name for the home cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_HUAWEICCI_CLUSTER_NAME", c.ClusterName)
 	}
 	if c.Namespace == "" {
-		c.Namespace = "vk-" + c.ClusterID
+		c.Namespace = "vk-" + c.ClusterName
 	}
-	if wrong := validation.IsDNS1123Label(c.Namespace); len(wrong) > 0 && c.ClusterID != "" {
+	if wrong := validation.IsDNS1123Label(c.Namespace); len(wrong) > 0 && c.ClusterName != "" {
 		problem("namespace: %q: %s", c.Namespace, wrong[0])
 	}
 	c.completeCredentials(problem)

@@ -17,7 +17,7 @@ import (
 
 func smallest() Config {
 	return Config{
-		Region: "cn-north-4", ProjectID: "p", ClusterID: "home-1", AccessKey: config.Literal("AK"), SecretKey: config.Literal("SK"),
+		Region: "cn-north-4", ProjectID: "p", ClusterName: "home-1", AccessKey: config.Literal("AK"), SecretKey: config.Literal("SK"),
 		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20")},
 	}
 }
@@ -31,7 +31,7 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 		"endpoint: \"\"":           func(c *Config) { c.Region = "" },
 		"api: \"3.0\"":             func(c *Config) { c.API = "3.0" },
 		"projectID":                func(c *Config) { c.ProjectID = "" },
-		"clusterID: \"A\"":         func(c *Config) { c.ClusterID = "A" },
+		"clusterName: \"A\"":       func(c *Config) { c.ClusterName = "A" },
 		"namespace: \"B\"":         func(c *Config) { c.Namespace = "B" },
 		"accessKey and secretKey":  func(c *Config) { c.SecretKey = config.Secret{} },
 		"iam: requests are signed": func(c *Config) { c.IAM.User = "node" },

@@ -66,7 +66,7 @@ func (c *cloud) tookEverything(t *testing.T) {
 // config is one for this cloud, with a namespace of its own.
 func (c *cloud) config(cluster string) Config {
 	conf := Config{
-		Endpoint: c.url, CAFile: c.caFile, API: c.api, ProjectID: projectID, ClusterID: cluster,
+		Endpoint: c.url, CAFile: c.caFile, API: c.api, ProjectID: projectID, ClusterName: cluster,
 		AccessKey: config.Literal(accessKey), SecretKey: config.Literal(secretKey),
 		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20"), corev1.ResourceMemory: resource.MustParse("100Gi"), corev1.ResourcePods: resource.MustParse("200")},
 	}
@@ -78,7 +78,7 @@ func (c *cloud) config(cluster string) Config {
 
 // settings is a configuration file for this cloud, without keys. Its small pods fit on a machine that runs more than them.
 func (c *cloud) settings(cluster string) string {
-	return "apiVersion: " + APIVersion + "\nkind: " + Kind + "\nendpoint: " + c.url + "\ncaFile: " + c.caFile + "\nprojectID: " + projectID + "\nclusterID: " + cluster +
+	return "apiVersion: " + APIVersion + "\nkind: " + Kind + "\nendpoint: " + c.url + "\ncaFile: " + c.caFile + "\nprojectID: " + projectID + "\nclusterName: " + cluster +
 		"\nnetwork: {domainID: " + domainID + ", subnets: [subnet-1], securityGroups: [group-1]}\ndefaultResources: {cpu: 250m, memory: 512Mi}\n" +
 		"capacity: {cpu: 20, memory: 100Gi, pods: 200}\n"
 }

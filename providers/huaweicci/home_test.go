@@ -64,7 +64,7 @@ func (h *home) start() (p *provider, stop func()) {
 // remote returns the remote pod of a pod.
 func (h *home) remote(pod *corev1.Pod) *corev1.Pod {
 	h.Helper()
-	name := remotecluster.Home{Cluster: h.config.ClusterID, Node: h.Node}.PodName(pod)
+	name := remotecluster.Home{Cluster: h.config.ClusterName, Node: h.Node}.PodName(pod)
 	got, err := h.cloud.worker.API.Client.CoreV1().Pods(h.config.Namespace).Get(h.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		h.Fatal(err)

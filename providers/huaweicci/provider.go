@@ -77,7 +77,7 @@ func newProvider(in cli.ProviderInput, config Config, access *rest.Config) (*pro
 	}
 	p := &provider{config: config, place: place{config, client}, tried: make(chan struct{}), gone: make(chan struct{}, 1)}
 	p.Cluster, err = remotecluster.New(remotecluster.Config{
-		Home: remotecluster.Home{Cluster: config.ClusterID, Node: in.Node.Name}, REST: access, Namespace: config.Namespace,
+		Home: remotecluster.Home{Cluster: config.ClusterName, Node: in.Node.Name}, REST: access, Namespace: config.Namespace,
 		Annotations: config.shows, Adjust: config.adjust, Answers: p.place.answers, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed,
 		Claim: true, RefreshEvery: config.refreshEvery,
 	})

@@ -13,7 +13,7 @@ import (
 // side is this home cluster for the tests that providers share. All its pods are in one namespace of CCI.
 func (h *home) side() remotetest.Side {
 	return remotetest.Side{
-		Home: h.Home, Worker: h.cloud.worker, Line: h.line, Cluster: remotecluster.Home{Cluster: h.config.ClusterID, Node: h.Node}, Other: "other",
+		Home: h.Home, Worker: h.cloud.worker, Line: h.line, Cluster: remotecluster.Home{Cluster: h.config.ClusterName, Node: h.Node}, Other: "other",
 		Namespace: func(string) string { return h.config.Namespace },
 		Start:     func() (remotetest.Provider, func()) { return h.start() }, Lose: h.cloud.worker.Lose,
 	}

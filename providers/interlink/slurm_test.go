@@ -32,7 +32,7 @@ func TestRunnerSlurm(t *testing.T) {
 	}
 	h := &home{Home: remotetest.NewHome(t, "vk-0"), dir: shortDir(t)}
 	config := filepath.Join(h.dir, "slurm.yaml")
-	write(t, config, fmt.Sprintf("apiVersion: %s\nkind: %s\nclusterID: site\nsharedDir: %s\nslurmConf: %s\nfastEvery: 300ms\nslowEvery: 1s\n",
+	write(t, config, fmt.Sprintf("apiVersion: %s\nkind: %s\nclusterName: site\nsharedDir: %s\nslurmConf: %s\nfastEvery: 300ms\nslowEvery: 1s\n",
 		slurm.APIVersion, slurm.Kind, c.Shared, c.Conf))
 	_, stop := startPlugin(t, h.dir, slurm.Provider(), config)
 	h.startServer()

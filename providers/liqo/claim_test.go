@@ -22,7 +22,7 @@ func (u *home) isHome(uid types.UID) {
 	}
 }
 
-// TestTwoHomesOfOneName has a second home cluster whose homeClusterID and node are called as those of the first one: it is refused while that has
+// TestTwoHomesOfOneName has a second home cluster whose clusterName and node are called as those of the first one: it is refused while that has
 // pods over there, before it does anything.
 func TestTwoHomesOfOneName(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))

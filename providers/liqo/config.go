@@ -41,8 +41,8 @@ type Config struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Context is that of the file. Default: its current one.
 	Context string `json:"context,omitempty"`
-	// HomeClusterID is what Liqo calls the home cluster. It must not change while there are pods. Required.
-	HomeClusterID string `json:"homeClusterID,omitempty"`
+	// ClusterName is what Liqo calls the home cluster. It must not change while there are pods. Required.
+	ClusterName string `json:"clusterName,omitempty"`
 	// ForeignClusterID is what Liqo calls the remote cluster. Required.
 	ForeignClusterID string `json:"foreignClusterID,omitempty"`
 	// TenantNamespace is the namespace of the home cluster that has the NamespaceMap of the remote one. Default: none is read, and only
@@ -75,14 +75,14 @@ type Config struct {
 }
 
 // format is what a configuration file of this provider looks like.
-var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_LIQO"}
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_LIQO", Renamed: map[string]string{"homeClusterID": "clusterName"}}
 
 // LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
 // complete fills the defaults of c and refuses what cannot be.
 func (c Config) complete() (Config, error) {
-	for _, id := range []struct{ field, value string }{{"homeClusterID", c.HomeClusterID}, {"foreignClusterID", c.ForeignClusterID}} {
+	for _, id := range []struct{ field, value string }{{"clusterName", c.ClusterName}, {"foreignClusterID", c.ForeignClusterID}} {
 		if problems := validation.IsDNS1123Label(id.value); len(problems) > 0 {
 			return c, fmt.Errorf("liqo provider: %s: %q: want what Liqo calls the cluster, as liqoctl info says: %s", id.field, id.value, problems[0])
 		}
@@ -101,8 +101,8 @@ func (c Config) complete() (Config, error) {
 		return c, fmt.Errorf("liqo provider: namespaces: %s and %s go to the same one, in which services would mix theirs: give each one of its own, or set services: false", one, other)
 	}
 	switch {
-	case c.HomeClusterID == c.ForeignClusterID:
-		return c, fmt.Errorf("liqo provider: foreignClusterID: is that of the home cluster, %s", c.HomeClusterID)
+	case c.ClusterName == c.ForeignClusterID:
+		return c, fmt.Errorf("liqo provider: foreignClusterID: is that of the home cluster, %s", c.ClusterName)
 	case c.TenantNamespace == "" && len(c.Namespaces) == 0:
 		return c, errors.New("liqo provider: tenantNamespace: is missing: set it for the NamespaceMap of Liqo, or name the remote namespaces under namespaces")
 	case c.TenantNamespace == "" && c.HomeKubeconfig != "":

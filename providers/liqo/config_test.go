@@ -12,12 +12,12 @@ import (
 
 func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	with := func(change func(*Config)) Config {
-		c := Config{HomeClusterID: "a", ForeignClusterID: "b", TenantNamespace: "liqo-tenant-b"}
+		c := Config{ClusterName: "a", ForeignClusterID: "b", TenantNamespace: "liqo-tenant-b"}
 		change(&c)
 		return c
 	}
 	for want, c := range map[string]Config{
-		"homeClusterID:":          with(func(c *Config) { c.HomeClusterID = "" }),
+		"clusterName:":            with(func(c *Config) { c.ClusterName = "" }),
 		"foreignClusterID: \"B\"": with(func(c *Config) { c.ForeignClusterID = "B" }),
 		"foreignClusterID: is":    with(func(c *Config) { c.ForeignClusterID = "a" }),
 		"tenantNamespace: is":     with(func(c *Config) { c.TenantNamespace = "" }),

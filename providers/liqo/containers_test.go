@@ -23,7 +23,7 @@ func TestWorkloads(t *testing.T) {
 			return w
 		},
 		Config: func(t *testing.T, cluster, namespace string) string {
-			return "apiVersion: " + APIVersion + "\nkind: " + Kind + "\nkubeconfig: " + api.KubeconfigPath + "\nhomeClusterID: " + cluster + "\nforeignClusterID: foreign\n" +
+			return "apiVersion: " + APIVersion + "\nkind: " + Kind + "\nkubeconfig: " + api.KubeconfigPath + "\nclusterName: " + cluster + "\nforeignClusterID: foreign\n" +
 				"namespaces: {" + namespace + ": " + api.Namespace(t) + ", other: " + api.Namespace(t) + "}\n" + w.Settings()
 		},
 	}.Run(t)

@@ -55,5 +55,5 @@ func (u *home) remote(pod *corev1.Pod) *corev1.Pod {
 }
 
 func (u *home) identity() remotecluster.Home {
-	return remotecluster.Home{Cluster: u.config.HomeClusterID, Node: u.Node}
+	return remotecluster.Home{Cluster: u.config.ClusterName, Node: u.Node}
 }

@@ -216,7 +216,7 @@ func TestProviderIsMadeOfItsConfiguration(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	t.Setenv("VKUBELET_LIQO_KUBECONFIG", w.API.KubeconfigPath)
 	t.Setenv("VKUBELET_LIQO_HOME_KUBECONFIG", w.API.KubeconfigPath)
-	t.Setenv("VKUBELET_LIQO_HOME_CLUSTER_ID", "home")
+	t.Setenv("VKUBELET_LIQO_CLUSTER_NAME", "home")
 	t.Setenv("VKUBELET_LIQO_FOREIGN_CLUSTER_ID", "foreign")
 	t.Setenv("VKUBELET_LIQO_TENANT_NAMESPACE", "liqo-tenant-foreign")
 	in := cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{}}}

@@ -97,9 +97,9 @@ func newProvider(in cli.ProviderInput, config Config, access, home *rest.Config)
 		return nil, err
 	}
 	p.Cluster, err = remotecluster.New(remotecluster.Config{
-		Home: remotecluster.Home{Cluster: config.HomeClusterID, Node: in.Node.Name}, REST: access, Owner: &shadowPods,
+		Home: remotecluster.Home{Cluster: config.ClusterName, Node: in.Node.Name}, REST: access, Owner: &shadowPods,
 		Namespace: config.only(), NamespaceOf: p.namespaces.of, ServiceAccount: config.ServiceAccount,
-		Labels: map[string]string{labelOrigin: config.HomeClusterID, labelDestination: config.ForeignClusterID},
+		Labels: map[string]string{labelOrigin: config.ClusterName, labelDestination: config.ForeignClusterID},
 		Place:  func(*corev1.Pod) (remotecluster.Placement, error) { return config.Placement, nil }, Annotations: config.shows,
 		Claim: true, Global: config.reflected(), Recorder: in.Recorder, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed, RefreshEvery: config.refreshEvery,
 	})

@@ -42,7 +42,7 @@ func (w *worker) config(t *testing.T, cluster string) Config {
 
 // placed is a configuration whose pods run on this worker.
 func (w *worker) placed(cluster string, namespaces map[string]string) Config {
-	return Config{HomeClusterID: cluster, ForeignClusterID: "foreign", Namespaces: namespaces, Capacity: remotetest.Roomy(), Placement: w.Placement()}
+	return Config{ClusterName: cluster, ForeignClusterID: "foreign", Namespaces: namespaces, Capacity: remotetest.Roomy(), Placement: w.Placement()}
 }
 
 // Lose removes the remote pod and its ShadowPod, as somebody does by force. The pod has no owner by then: the garbage collector would

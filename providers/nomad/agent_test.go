@@ -272,7 +272,7 @@ func (a *agent) http() *http.Client {
 // config is one for this agent, with the rights of the README.
 func (a *agent) config(cluster string) Config {
 	c := Config{
-		Address: a.url, ClusterID: cluster, Drivers: []string{DriverExec, DriverRawExec}, Token: config.Literal(a.least),
+		Address: a.url, ClusterName: cluster, Drivers: []string{DriverExec, DriverRawExec}, Token: config.Literal(a.least),
 		RestartDelay: duration(time.Second),
 	}
 	if a.tls != nil {

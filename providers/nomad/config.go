@@ -66,9 +66,9 @@ type Config struct {
 	Token config.Secret `json:"token,omitzero" env:"NOMAD_TOKEN"`
 	// TLS is for an address that begins with https://.
 	TLS TLS `json:"tls,omitzero"`
-	// ClusterID names the Kubernetes cluster at Nomad. No two clusters may have the same in one namespace, and it must not change while
+	// ClusterName names the Kubernetes cluster at Nomad. No two clusters may have the same in one namespace, and it must not change while
 	// there are pods. Required.
-	ClusterID string `json:"clusterID,omitempty"`
+	ClusterName string `json:"clusterName,omitempty"`
 	// Datacenters are where pods may run; * stands for any characters. Default: all.
 	Datacenters []string `json:"datacenters,omitempty"`
 	// NodePool is where pods run. Default: default.
@@ -106,7 +106,7 @@ type TLS struct {
 }
 
 // format is what a configuration file of this provider looks like.
-var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_NOMAD"}
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_NOMAD", Renamed: map[string]string{"clusterID": "clusterName"}}
 
 // LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
@@ -124,8 +124,8 @@ func (c Config) complete() (Config, error) {
 	} else if u.Scheme == "http" && c.TLS != (TLS{}) {
 		problem("tls: the address begins with http://")
 	}
-	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
-		problem("clusterID: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_NOMAD_CLUSTER_ID", c.ClusterID)
+	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
+		problem("clusterName: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_NOMAD_CLUSTER_NAME", c.ClusterName)
 	}
 	for _, d := range c.Drivers {
 		if d != DriverExec && d != DriverRawExec && d != DriverDocker {

@@ -11,21 +11,21 @@ import (
 
 func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	for want, c := range map[string]Config{
-		"clusterID":               {},
-		"address: want an URL":    {ClusterID: "c", Address: "ftp://nomad:4646"},
-		"tls: the address begins": {ClusterID: "c", TLS: TLS{ServerName: "x"}},
-		"keyFile are only useful": {ClusterID: "c", Address: "https://x", TLS: TLS{CertFile: "config_test.go"}},
-		"no such file":            {ClusterID: "c", Address: "https://x", TLS: TLS{CAFile: "absent"}},
-		`drivers: "java"`:         {ClusterID: "c", Drivers: []string{"java"}},
-		`network: "cni"`:          {ClusterID: "c", Network: "cni"},
-		"priority: 101":           {ClusterID: "c", Priority: 101},
-		"maxPods: -1":             {ClusterID: "c", MaxPods: -1},
+		"clusterName":             {},
+		"address: want an URL":    {ClusterName: "c", Address: "ftp://nomad:4646"},
+		"tls: the address begins": {ClusterName: "c", TLS: TLS{ServerName: "x"}},
+		"keyFile are only useful": {ClusterName: "c", Address: "https://x", TLS: TLS{CertFile: "config_test.go"}},
+		"no such file":            {ClusterName: "c", Address: "https://x", TLS: TLS{CAFile: "absent"}},
+		`drivers: "java"`:         {ClusterName: "c", Drivers: []string{"java"}},
+		`network: "cni"`:          {ClusterName: "c", Network: "cni"},
+		"priority: 101":           {ClusterName: "c", Priority: 101},
+		"maxPods: -1":             {ClusterName: "c", MaxPods: -1},
 	} {
 		if _, err := c.complete(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)
 		}
 	}
-	if _, err := (Config{ClusterID: "c"}).complete(); err != nil {
+	if _, err := (Config{ClusterName: "c"}).complete(); err != nil {
 		t.Errorf("a configuration with the cluster alone: %v", err)
 	}
 }
@@ -38,10 +38,10 @@ func TestPublishedD10AddressWithoutScheme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.complete(); err == nil || strings.Contains(err.Error(), "address") || !strings.Contains(err.Error(), "or in VKUBELET_NOMAD_CLUSTER_ID") {
+	if _, err := c.complete(); err == nil || strings.Contains(err.Error(), "address") || !strings.Contains(err.Error(), "or in VKUBELET_NOMAD_CLUSTER_NAME") {
 		t.Errorf("got %v, want the one setting that is new", err)
 	}
-	t.Setenv("VKUBELET_NOMAD_CLUSTER_ID", "home-1")
+	t.Setenv("VKUBELET_NOMAD_CLUSTER_NAME", "home-1")
 	if c, err = LoadConfig(""); err == nil {
 		c, err = c.complete()
 	}

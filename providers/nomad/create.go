@@ -94,7 +94,7 @@ func (p *provider) submit(ctx context.Context, e *entry) (index uint64, found bo
 
 // isOf reports whether a job is that of a pod.
 func (p *provider) isOf(job *nomadapi.Job, e *entry) bool {
-	return job.Meta[metaUID] == string(e.pod.UID) && job.Meta[metaNode] == p.nodeName && job.Meta[metaCluster] == p.config.ClusterID
+	return job.Meta[metaUID] == string(e.pod.UID) && job.Meta[metaNode] == p.nodeName && job.Meta[metaCluster] == p.config.ClusterName
 }
 
 // found returns the index of the job that a pod has already; an error of the kind not-found says that it has none.

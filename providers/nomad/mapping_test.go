@@ -28,7 +28,7 @@ const canary = "s3cr3t-c4n4ry"
 
 func testConfig(t *testing.T, change func(*Config)) Config {
 	t.Helper()
-	c := Config{ClusterID: "home", Drivers: []string{DriverExec, DriverDocker, DriverRawExec}, DNS: []string{"10.0.0.10"}}
+	c := Config{ClusterName: "home", Drivers: []string{DriverExec, DriverDocker, DriverRawExec}, DNS: []string{"10.0.0.10"}}
 	if change != nil {
 		change(&c)
 	}

@@ -289,7 +289,7 @@ func TestNoPlace(t *testing.T) {
 		t.Errorf("CreatePod with a driver that is not allowed: got %v, want one of the kind invalid-input", err)
 	}
 	h.remove(far, large)
-	c.Namespace, c.ClusterID = "nowhere", "no-namespace"
+	c.Namespace, c.ClusterName = "nowhere", "no-namespace"
 	elsewhere := openHome(t, c, objects{})
 	if err := elsewhere.CreatePod(t.Context(), shellPod("nowhere", DriverRawExec, forever)); err == nil || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("CreatePod in a namespace that does not exist: got %v, want that it does not", err)

@@ -88,7 +88,7 @@ func newProvider(in cli.ProviderInput, config Config) (*provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := owner{cluster: config.ClusterID, node: in.NodeName}
+	o := owner{cluster: config.ClusterName, node: in.NodeName}
 	return &provider{
 		config: config, client: c, mapping: mapping{config: config, owner: o}, store: newStore(o), nodeName: in.NodeName,
 		notify: func(*corev1.Pod) {}, relist: make(chan struct{}, 1), synced: make(chan struct{}), known: make(chan struct{}),

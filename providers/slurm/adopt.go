@@ -77,7 +77,7 @@ func (p *provider) adopt(ctx context.Context, jobs map[types.UID][]queued) error
 				continue // nobody knows its name
 			}
 		}
-		t := &tracked{pod: b.Pod, id: identity{p.config.ClusterID, p.in.Node.Name, b.Pod.Namespace, b.Pod.Name, uid}, job: queued{ID: number}, renewAt: firstRenewal(b.Tokens)}
+		t := &tracked{pod: b.Pod, id: identity{p.config.ClusterName, p.in.Node.Name, b.Pod.Namespace, b.Pod.Name, uid}, job: queued{ID: number}, renewAt: firstRenewal(b.Tokens)}
 		if t.said, t.seen, err = p.place.said(uid, nil, false); err != nil {
 			return fmt.Errorf("read the files of the pod with UID %s: %w", uid, err)
 		}

@@ -32,9 +32,9 @@ type Config struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// ClusterID names the Kubernetes cluster in Slurm. No two clusters whose jobs have the same user may have the same, and it must not
+	// ClusterName names the Kubernetes cluster in Slurm. No two clusters whose jobs have the same user may have the same, and it must not
 	// change while there are pods. Required.
-	ClusterID string `json:"clusterID,omitempty"`
+	ClusterName string `json:"clusterName,omitempty"`
 	// SharedDir is a directory that this machine and the nodes of Slurm have in common, under the same path, owned by the user that
 	// submits jobs. Required.
 	SharedDir string `json:"sharedDir,omitempty"`
@@ -77,7 +77,7 @@ type Config struct {
 }
 
 // format is what a configuration file of this provider looks like.
-var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_SLURM"}
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_SLURM", Renamed: map[string]string{"clusterID": "clusterName"}}
 
 // LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
@@ -91,8 +91,8 @@ func (c Config) complete() (Config, error) {
 	problem := func(format string, args ...any) {
 		problems = append(problems, fmt.Errorf("slurm provider: "+format, args...))
 	}
-	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
-		problem("clusterID: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_SLURM_CLUSTER_ID", c.ClusterID)
+	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
+		problem("clusterName: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_SLURM_CLUSTER_NAME", c.ClusterName)
 	}
 	if !filepath.IsAbs(c.SharedDir) || strings.ContainsAny(c.SharedDir, "%\\\n") {
 		problem("sharedDir: %q: want the absolute path of a directory that the nodes of Slurm have too, without %% and backslashes", c.SharedDir)

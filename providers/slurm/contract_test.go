@@ -80,7 +80,7 @@ func TestContract(t *testing.T) {
 // testConfig is the configuration of a provider on a cluster of a test.
 func testConfig(c *slurmtest.Cluster, cluster string) Config {
 	return Config{
-		ClusterID: cluster, SharedDir: c.Shared, SlurmConf: c.Conf,
+		ClusterName: cluster, SharedDir: c.Shared, SlurmConf: c.Conf,
 		FastEvery: metav1.Duration{Duration: 300 * time.Millisecond}, SlowEvery: metav1.Duration{Duration: 2 * time.Second},
 	}
 }

@@ -28,7 +28,7 @@ func TestDemo(t *testing.T) {
 	if err := os.Symlink(c.Conf, conf); err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf("apiVersion: %s\nkind: %s\nclusterID: demo\nsharedDir: %s\nslurmConf: %s\n", APIVersion, Kind, c.Shared, c.Conf)
+	text := fmt.Sprintf("apiVersion: %s\nkind: %s\nclusterName: demo\nsharedDir: %s\nslurmConf: %s\n", APIVersion, Kind, c.Shared, c.Conf)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

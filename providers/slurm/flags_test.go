@@ -47,12 +47,12 @@ func TestSecurityC8FlagsTakeNoOtherArgument(t *testing.T) {
 // TestSecurityC8ConfigurationAllowsNoDangerousFlag: flags that name a program or a file, that the provider sets, or that sbatch takes for one of these.
 func TestSecurityC8ConfigurationAllowsNoDangerousFlag(t *testing.T) {
 	for _, flag := range []string{"--wrap", "--wra", "--w", "--export-file", "--exp", "--chd", "--bbf", "--nodefile", "--input", "--help", "--vers", "--cont", "--job", "--", "-C", "--a=b"} {
-		if _, err := (Config{ClusterID: "home", SharedDir: "/shared", Flags: []string{flag}}).complete(); err == nil {
+		if _, err := (Config{ClusterName: "home", SharedDir: "/shared", Flags: []string{flag}}).complete(); err == nil {
 			t.Errorf("flags: %s: no error", flag)
 		}
 	}
 	for _, flag := range []string{"--constraint", "--time-min", "--switches", "--gpus", "--container-image"} {
-		if _, err := (Config{ClusterID: "home", SharedDir: "/shared", Flags: []string{flag}}).complete(); err != nil {
+		if _, err := (Config{ClusterName: "home", SharedDir: "/shared", Flags: []string{flag}}).complete(); err != nil {
 			t.Errorf("flags: %s: %v", flag, err)
 		}
 	}

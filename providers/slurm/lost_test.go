@@ -26,7 +26,7 @@ func listing(t *testing.T, squeue string) (*provider, *tracked) {
 	t.Helper()
 	pod := &tracked{pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}, id: identity{Cluster: "c", Node: "n", Namespace: "ns", Name: "a", UID: "u"}, job: queued{ID: 7, State: "RUNNING"}}
 	p := &provider{
-		slurm: commandOf(t, "squeue", squeue), place: place{root: t.TempDir()}, settle: settleTime, config: Config{ClusterID: "c"},
+		slurm: commandOf(t, "squeue", squeue), place: place{root: t.TempDir()}, settle: settleTime, config: Config{ClusterName: "c"},
 		pods: map[types.UID]*tracked{"u": pod}, listed: make(chan struct{}),
 	}
 	p.in = cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{}}}

@@ -24,7 +24,7 @@ func asks(cpu, memory string) corev1.ResourceRequirements {
 
 func completed(t testing.TB, c Config) Config {
 	t.Helper()
-	c.ClusterID, c.SharedDir = "home", "/shared"
+	c.ClusterName, c.SharedDir = "home", "/shared"
 	c, err := c.complete()
 	if err != nil {
 		t.Fatal(err)
@@ -112,9 +112,9 @@ func TestFlagsThatAreNotAllowed(t *testing.T) {
 
 func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	for _, c := range []Config{
-		{ClusterID: "a b", SharedDir: "/s"}, {ClusterID: "a", SharedDir: "s"}, {ClusterID: "a", SharedDir: "/s/%j"}, {ClusterID: "a", SharedDir: "/s", Partition: "-x"},
-		{ClusterID: "a", SharedDir: "/s", Partition: "x y"}, {ClusterID: "a", SharedDir: "/s", Flags: []string{"--wrap"}}, {ClusterID: "a", SharedDir: "/s", Flags: []string{"nice"}},
-		{ClusterID: "a", SharedDir: "/s", OverheadMemory: resource.MustParse("-1")}, {ClusterID: "a", SharedDir: "/s", Account: "$(id)"}, {ClusterID: "a", SharedDir: "/s", Partitions: map[string]string{"n": "--x"}},
+		{ClusterName: "a b", SharedDir: "/s"}, {ClusterName: "a", SharedDir: "s"}, {ClusterName: "a", SharedDir: "/s/%j"}, {ClusterName: "a", SharedDir: "/s", Partition: "-x"},
+		{ClusterName: "a", SharedDir: "/s", Partition: "x y"}, {ClusterName: "a", SharedDir: "/s", Flags: []string{"--wrap"}}, {ClusterName: "a", SharedDir: "/s", Flags: []string{"nice"}},
+		{ClusterName: "a", SharedDir: "/s", OverheadMemory: resource.MustParse("-1")}, {ClusterName: "a", SharedDir: "/s", Account: "$(id)"}, {ClusterName: "a", SharedDir: "/s", Partitions: map[string]string{"n": "--x"}},
 	} {
 		if _, err := c.complete(); err == nil {
 			t.Errorf("%+v: no error", c)

@@ -136,7 +136,7 @@ func (t *tracked) late() bool { return t.stop != nil && t.stop.late }
 // podOf returns the pod that a job runs, by its comment. A site may write another comment: a pod that is known is known by the name of its job too.
 func (p *provider) podOf(q queued) (types.UID, bool) {
 	if id, ok := parseComment(q.Comment); ok {
-		return id.UID, id.Cluster == p.config.ClusterID && id.Node == p.in.Node.Name && q.Name == jobName(id.UID)
+		return id.UID, id.Cluster == p.config.ClusterName && id.Node == p.in.Node.Name && q.Name == jobName(id.UID)
 	}
 	uid, ok := strings.CutPrefix(q.Name, jobName(""))
 	p.mu.Lock()

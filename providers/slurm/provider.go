@@ -122,7 +122,7 @@ func newProvider(in cli.ProviderInput, config Config) (*provider, error) {
 	}
 	p := &provider{
 		config: config, in: in, slurm: config.service(),
-		place: place{root: filepath.Join(config.SharedDir, config.ClusterID, in.Node.Name), shared: config.SharedDir},
+		place: place{root: filepath.Join(config.SharedDir, config.ClusterName, in.Node.Name), shared: config.SharedDir},
 		wake:  make(chan struct{}, 1), listed: make(chan struct{}), telling: make(chan struct{}, 1), pods: map[types.UID]*tracked{},
 		notify: func(*corev1.Pod) {}, settle: settleTime,
 	}
@@ -159,7 +159,7 @@ func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	if !isUID(pod.UID) {
 		return errdefs.InvalidInputf("create pod %s/%s: %q cannot be a UID", pod.Namespace, pod.Name, pod.UID)
 	}
-	id := identity{p.config.ClusterID, p.in.Node.Name, pod.Namespace, pod.Name, pod.UID}
+	id := identity{p.config.ClusterName, p.in.Node.Name, pod.Namespace, pod.Name, pod.UID}
 	p.mu.Lock()
 	for _, t := range p.pods {
 		if t.id == id {
@@ -286,7 +286,7 @@ func (p *provider) lookUp(ctx context.Context, pod *corev1.Pod) (*tracked, error
 		switch {
 		case ended[q.State] != "":
 		case t == nil:
-			t = &tracked{pod: pod, id: identity{p.config.ClusterID, p.in.Node.Name, pod.Namespace, pod.Name, pod.UID}, job: q}
+			t = &tracked{pod: pod, id: identity{p.config.ClusterName, p.in.Node.Name, pod.Namespace, pod.Name, pod.UID}, job: q}
 		default:
 			others = append(others, q.ID)
 		}

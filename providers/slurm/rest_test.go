@@ -231,12 +231,12 @@ func TestForeignAnswersSayNothing(t *testing.T) {
 		t.Errorf("of another user, or of an array: %v, %v", all, err)
 	}
 	for _, url := range []string{"https://slurm.example.org:6820", "http://127.0.0.1:6820", "http://localhost:6820", "http://[::1]:6820", "unix:///run/slurmrestd"} {
-		if err := (Config{ClusterID: "a", SharedDir: "/s", REST: &REST{URL: url}}).refused(); err != nil {
+		if err := (Config{ClusterName: "a", SharedDir: "/s", REST: &REST{URL: url}}).refused(); err != nil {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
 	for _, c := range []REST{{}, {URL: "slurm:6820"}, {URL: "ftp://x"}, {URL: "https://"}, {URL: "unix://x"}, {URL: "https://u:p@x"}, {URL: "https://x/slurm"}, {URL: "http://slurm.example.org:6820"}, {URL: "http://10.0.0.1:6820"}, {URL: "http://127.0.0.1.example.org"}, {URL: "https://x", Version: "v9"}, {URL: "https://x", User: "-x"}} {
-		if err := (Config{ClusterID: "a", SharedDir: "/s", REST: &c}).refused(); err == nil {
+		if err := (Config{ClusterName: "a", SharedDir: "/s", REST: &c}).refused(); err == nil {
 			t.Errorf("%+v is taken", c)
 		}
 	}

@@ -46,11 +46,11 @@ func TestSSHRefusesWhatCannotBe(t *testing.T) {
 		{}, {Host: "-oProxyCommand=id"}, {Host: "a b"}, {Host: "h", User: "-x"}, {Host: "h", Port: 70000}, {Host: "h", IdentityFile: "key"},
 		{Host: "h", KnownHostsFile: "/a b"}, {Host: "h", ConfigFile: "/%h"},
 	} {
-		if _, err := (Config{ClusterID: "a", SharedDir: "/s", SSH: &s}).complete(); err == nil {
+		if _, err := (Config{ClusterName: "a", SharedDir: "/s", SSH: &s}).complete(); err == nil {
 			t.Errorf("%+v is taken", s)
 		}
 	}
-	if _, err := (Config{ClusterID: "a", SharedDir: "/s", SSH: &SSH{Host: "login.example.org", User: "vk"}}).complete(); err != nil {
+	if _, err := (Config{ClusterName: "a", SharedDir: "/s", SSH: &SSH{Host: "login.example.org", User: "vk"}}).complete(); err != nil {
 		t.Error(err)
 	}
 }

@@ -80,7 +80,7 @@ func asOrdinaryUser(t *testing.T, dir string) {
 		t.Fatalf("the user may change partitions: %s, %v", out, err)
 	}
 	canary := fmt.Sprintf("canary-%d", time.Now().UnixNano())
-	config := Config{ClusterID: "user", SharedDir: filepath.Join(dir, "users"), SlurmConf: filepath.Join(dir, "slurm.conf")}
+	config := Config{ClusterName: "user", SharedDir: filepath.Join(dir, "users"), SlurmConf: filepath.Join(dir, "slurm.conf")}
 	p, _ := running(t, config, objects{"s": {Data: map[string][]byte{"key": []byte(canary)}}})
 	pod := shell("a", `id -u; cat /secret/key; echo; stat -L -c %a /secret/key; touch /data/x && ls /data; ls -A `+dir+`/users | wc -l; trap "exit 0" TERM; while :; do sleep 0.2; done`)
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/secret"}, {Name: "e", MountPath: "/data"}}

@@ -40,9 +40,9 @@ type Config struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Context is that of the file. Default: its current one.
 	Context string `json:"context,omitempty"`
-	// ClusterID names the upper cluster in the lower one. No two upper clusters of one lower cluster may have the same, and it must
+	// ClusterName names the upper cluster in the lower one. No two upper clusters of one lower cluster may have the same, and it must
 	// not change while there are pods. Required.
-	ClusterID string `json:"clusterID,omitempty"`
+	ClusterName string `json:"clusterName,omitempty"`
 	// Namespace is where all pods go. Default: each namespace of the upper cluster has one, which is made when it is needed.
 	Namespace string `json:"namespace,omitempty"`
 	// Namespaces are namespaces of the lower cluster that exist, by the one of the upper cluster. They go before those that are
@@ -75,15 +75,15 @@ type Config struct {
 }
 
 // format is what a configuration file of this provider looks like.
-var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_TENSILEKUBE"}
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_TENSILEKUBE", Renamed: map[string]string{"clusterID": "clusterName"}}
 
 // LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
 // complete fills the defaults of c and refuses what cannot be.
 func (c Config) complete() (Config, error) {
-	if problems := validation.IsDNS1123Label(c.ClusterID); len(problems) > 0 {
-		return c, fmt.Errorf("tensilekube provider: clusterID: %q: want a name for the upper cluster, such as upper-1: set it in the file of --provider-config or in VKUBELET_TENSILEKUBE_CLUSTER_ID: %s", c.ClusterID, problems[0])
+	if problems := validation.IsDNS1123Label(c.ClusterName); len(problems) > 0 {
+		return c, fmt.Errorf("tensilekube provider: clusterName: %q: want a name for the upper cluster, such as upper-1: set it in the file of --provider-config or in VKUBELET_TENSILEKUBE_CLUSTER_NAME: %s", c.ClusterName, problems[0])
 	}
 	if c.Namespace != "" && len(c.Namespaces) > 0 {
 		return c, errors.New("tensilekube provider: namespaces: all pods go to namespace: remove one of both")

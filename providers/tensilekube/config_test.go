@@ -17,23 +17,23 @@ import (
 
 func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	for want, c := range map[string]Config{
-		"clusterID":           {},
-		"clusterID: \"A\"":    {ClusterID: "A"},
-		"namespaces:":         {ClusterID: "a", Namespace: "x", Namespaces: map[string]string{"a": "b"}},
-		"namespaces: a":       {ClusterID: "a", Namespaces: map[string]string{"a": "B"}},
-		"globalServices:":     {ClusterID: "a", Namespace: "x", GlobalServices: true},
-		"namespaces: a and c": {ClusterID: "a", GlobalServices: true, Namespaces: map[string]string{"c": "x", "b": "y", "a": "x"}},
-		"storageClasses: a":   {ClusterID: "a", StorageClasses: map[string]string{"a": ""}},
-		"clusterSelector":     {ClusterID: "a", ClusterSelector: []string{"priority"}},
-		"capacity cpu":        {ClusterID: "a", Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("-1")}},
-		"capacity: is":        {ClusterID: "a", Namespace: "x"},
-		"qps":                 {ClusterID: "a", QPS: -1},
+		"clusterName":         {},
+		"clusterName: \"A\"":  {ClusterName: "A"},
+		"namespaces:":         {ClusterName: "a", Namespace: "x", Namespaces: map[string]string{"a": "b"}},
+		"namespaces: a":       {ClusterName: "a", Namespaces: map[string]string{"a": "B"}},
+		"globalServices:":     {ClusterName: "a", Namespace: "x", GlobalServices: true},
+		"namespaces: a and c": {ClusterName: "a", GlobalServices: true, Namespaces: map[string]string{"c": "x", "b": "y", "a": "x"}},
+		"storageClasses: a":   {ClusterName: "a", StorageClasses: map[string]string{"a": ""}},
+		"clusterSelector":     {ClusterName: "a", ClusterSelector: []string{"priority"}},
+		"capacity cpu":        {ClusterName: "a", Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("-1")}},
+		"capacity: is":        {ClusterName: "a", Namespace: "x"},
+		"qps":                 {ClusterName: "a", QPS: -1},
 	} {
 		if _, err := c.complete(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v, want an error about %s", c, err, want)
 		}
 	}
-	c, err := Config{ClusterID: "a"}.complete()
+	c, err := Config{ClusterName: "a"}.complete()
 	if err != nil || c.QPS != DefaultQPS || c.Burst != DefaultBurst || len(c.ClusterSelector) != 3 {
 		t.Errorf("the smallest configuration is %+v (%v)", c, err)
 	}
@@ -43,7 +43,7 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 }
 
 func TestClusterSelector(t *testing.T) {
-	c, err := Config{ClusterID: "a", Placement: remotecluster.Placement{
+	c, err := Config{ClusterName: "a", Placement: remotecluster.Placement{
 		NodeSelector: map[string]string{"pool": "bursts"}, Tolerations: []corev1.Toleration{{Key: "bursts"}}}}.complete()
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestClusterSelector(t *testing.T) {
 // The annotation that Tensile Kube's webhook writes for each pod.
 // Source: github.com/virtual-kubelet/tensile-kube, README.md ("webhook").
 func TestPublishedD7TolerationsOfTheWebhookAreObeyed(t *testing.T) {
-	c, err := Config{ClusterID: "a", Placement: remotecluster.Placement{
+	c, err := Config{ClusterName: "a", Placement: remotecluster.Placement{
 		NodeSelector: map[string]string{"pool": "bursts"}, Tolerations: []corev1.Toleration{{Key: "bursts", Operator: corev1.TolerationOpExists}}}}.complete()
 	if err != nil {
 		t.Fatal(err)

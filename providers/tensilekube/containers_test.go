@@ -48,7 +48,7 @@ func TestWorkloads(t *testing.T) {
 			return w.Worker
 		},
 		Config: func(_ *testing.T, cluster, _ string) string {
-			return "apiVersion: " + APIVersion + "\nkind: " + Kind + "\nkubeconfig: " + api.KubeconfigPath + "\nclusterID: " + cluster + "\n" + w.Settings()
+			return "apiVersion: " + APIVersion + "\nkind: " + Kind + "\nkubeconfig: " + api.KubeconfigPath + "\nclusterName: " + cluster + "\n" + w.Settings()
 		},
 	}.Run(t)
 }

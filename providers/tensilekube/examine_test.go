@@ -96,7 +96,7 @@ func TestExamineNamesWhatIsMissing(t *testing.T) {
 func TestDoctorRefusesHome(t *testing.T) {
 	api := testapi.Start(t)
 	file := filepath.Join(t.TempDir(), "provider.yaml")
-	if err := os.WriteFile(file, []byte("apiVersion: "+APIVersion+"\nkind: "+Kind+"\nclusterID: a\nkubeconfig: "+api.KubeconfigPath+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("apiVersion: "+APIVersion+"\nkind: "+Kind+"\nclusterName: a\nkubeconfig: "+api.KubeconfigPath+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer

@@ -70,7 +70,7 @@ func newProvider(in cli.ProviderInput, config Config, access *rest.Config) (*pro
 		access.QPS, access.Burst = float32(config.QPS), config.Burst
 	}
 	cluster, err := remotecluster.New(remotecluster.Config{
-		Home: remotecluster.Home{Cluster: config.ClusterID, Node: in.Node.Name}, REST: access,
+		Home: remotecluster.Home{Cluster: config.ClusterName, Node: in.Node.Name}, REST: access,
 		Namespace: config.Namespace, Namespaces: config.Namespaces, ServiceAccount: config.ServiceAccount,
 		Place: config.place, Annotations: config.shows, StorageClasses: config.StorageClasses, Global: config.global(), Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed,
 		Claim: true, Recorder: in.Recorder, RefreshEvery: config.refreshEvery,

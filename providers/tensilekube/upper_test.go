@@ -61,5 +61,5 @@ func (u *upper) remote(pod *corev1.Pod) *corev1.Pod {
 }
 
 func (u *upper) home() remotecluster.Home {
-	return remotecluster.Home{Cluster: u.config.ClusterID, Node: u.Node}
+	return remotecluster.Home{Cluster: u.config.ClusterName, Node: u.Node}
 }

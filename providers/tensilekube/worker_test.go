@@ -28,5 +28,5 @@ func startWorker(t *testing.T, api *testapi.API) *worker {
 
 // config is one for pods of this worker.
 func (w *worker) config(cluster string) Config {
-	return Config{ClusterID: cluster, Capacity: remotetest.Roomy(), Placement: w.Placement()}
+	return Config{ClusterName: cluster, Capacity: remotetest.Roomy(), Placement: w.Placement()}
 }

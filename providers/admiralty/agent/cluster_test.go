@@ -116,7 +116,7 @@ func startSource(t *testing.T, targets map[string]*testapi.API) *source {
 	dir, text := t.TempDir(), fmt.Sprintf("apiVersion: %s\nkind: %s\ntargets:\n", APIVersion, Kind)
 	for name, target := range targets {
 		path := filepath.Join(dir, name+".yaml")
-		write(t, path, fmt.Sprintf("apiVersion: %s\nkind: %s\nkubeconfig: %s\nclusterID: source\n", admiralty.APIVersion, admiralty.Kind, target.KubeconfigPath))
+		write(t, path, fmt.Sprintf("apiVersion: %s\nkind: %s\nkubeconfig: %s\nclusterName: source\n", admiralty.APIVersion, admiralty.Kind, target.KubeconfigPath))
 		text += fmt.Sprintf("- {node: %s, providerConfig: %s}\n", name, path)
 		runNode(t, s.api, name, func(c nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 			p, err := admiralty.Provider().New(t.Context(), cli.ProviderInput{ProviderConfig: c, NodeName: name, ConfigPath: path})

@@ -35,7 +35,7 @@ func fargateService(ctx context.Context, b behind) service {
 kind: FargateProviderConfiguration
 region: eu-central-1
 endpoint: %[1]s
-clusterID: demo
+clusterName: demo
 subnets: [subnet-emulated]
 securityGroups: [sg-emulated]
 executionRole: arn:aws:iam::123456789012:role/execution

@@ -85,7 +85,7 @@ func (c *claim) check(ctx context.Context, take bool) error {
 	switch {
 	case apierrors.IsForbidden(err): // it may be granted later
 		if c.unseen.IsZero() {
-			log.G(ctx).WithError(err).Warn("Nobody sees whether another cluster of this clusterID uses the remote cluster")
+			log.G(ctx).WithError(err).Warn("Nobody sees whether another cluster of this clusterName uses the remote cluster")
 		}
 		c.unseen = time.Now()
 		return nil
