@@ -56,6 +56,8 @@ type lister struct {
 	events atomic.Bool   // the runtime sends events
 
 	last map[types.UID]*listed // owned by run
+
+	failing atomic.Pointer[error] // why the last list failed; nil: it did not
 }
 
 func newLister(r *Runtime) *lister {
@@ -77,8 +79,12 @@ func (l *lister) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		all, err := l.list(ctx)
+		if err != nil {
+			l.failing.Store(&err)
+		}
 		switch {
 		case err == nil:
+			l.failing.Store(nil)
 			l.tell(all)
 			if !healthy {
 				log.G(ctx).Info("the container runtime answers again")

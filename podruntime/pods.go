@@ -30,8 +30,14 @@ func (r *Runtime) CreatePod(_ context.Context, pod *corev1.Pod) error {
 }
 
 // UpdatePod notes what the pod is to be now, and returns.
-func (r *Runtime) UpdatePod(_ context.Context, pod *corev1.Pod) error {
-	r.tell(pod, func(in *inbox) { in.pod, in.controls = pod, in.controls+1 })
+func (r *Runtime) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
+	if err := r.listed(ctx); err != nil {
+		return err
+	}
+	w := r.known(pod.UID)
+	if w == nil || !w.put(func(in *inbox) { in.pod, in.controls = pod, in.controls+1 }) {
+		return errdefs.NotFoundf("the container runtime has no pod with the UID %s", pod.UID)
+	}
 	return nil
 }
 
@@ -98,6 +104,9 @@ func (r *Runtime) GetPodStatus(ctx context.Context, namespace, name string) (*co
 func (r *Runtime) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	if err := r.listed(ctx); err != nil {
 		return nil, err
+	}
+	if why := r.lister.failing.Load(); why != nil {
+		return nil, fmt.Errorf("list what the container runtime has: %w", *why)
 	}
 	patience, cancel := context.WithTimeout(ctx, reflectTimeout)
 	defer cancel()
