@@ -265,10 +265,13 @@ func (c *Cluster) GetPodStatus(ctx context.Context, namespace, name string) (*co
 	return &pod.Status, nil
 }
 
-// GetPods returns all pods of the node: what the watch has, which is what it had while the remote cluster does not answer.
+// GetPods returns all pods of the node, as the watch has them. While the remote cluster does not answer it is an error.
 func (c *Cluster) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	if err := c.ready(ctx); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	if err := c.cache.failures.Check(ctx, c.cache.list); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err) // what was seen last may be no more true
 	}
 	var pods []*corev1.Pod
 	for _, remote := range c.everyPod() {

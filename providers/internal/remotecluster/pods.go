@@ -24,13 +24,6 @@ func nameOf(pod *corev1.Pod) types.NamespacedName {
 
 // CreatePod makes the remote pod, and what it needs. One that is there is taken as it is.
 func (c *Cluster) CreatePod(ctx context.Context, home *corev1.Pod) error {
-	if err := c.create(ctx, home); err != nil {
-		return fmt.Errorf("create pod %s: %w", key(home), err)
-	}
-	return nil
-}
-
-func (c *Cluster) create(ctx context.Context, home *corev1.Pod) error {
 	if err := c.ready(ctx); err != nil {
 		return err
 	}
@@ -200,55 +193,48 @@ func (c *Cluster) homePod(namespace, name string) *corev1.Pod {
 // UpdatePod changes labels, annotations and images of the remote pod, where they differ.
 func (c *Cluster) UpdatePod(ctx context.Context, home *corev1.Pod) error {
 	if err := c.ready(ctx); err != nil {
-		return fmt.Errorf("update pod %s: %w", key(home), err)
+		return err
 	}
 	there := c.findUID(home.UID)
 	if there == nil {
-		return errdefs.NotFoundf("update pod %s: the remote cluster has no pod with the UID %s", key(home), home.UID)
+		return errdefs.NotFoundf("the remote cluster has no pod with the UID %s", home.UID)
 	}
 	c.mu.Lock()
 	c.tracked[home.UID] = nameOf(home)
 	c.mu.Unlock()
 	tr, err := c.translateThere(home, there)
 	if err != nil {
-		return fmt.Errorf("update pod %s: %w", key(home), err)
+		return err
 	}
 	if !terminal(there.Status.Phase) && there.DeletionTimestamp == nil {
 		if err := c.copies.put(ctx, home, tr.needs(home), nil); err != nil {
-			return fmt.Errorf("update pod %s: %w", key(home), later(err))
+			return later(err)
 		}
 	}
 	if err := c.adjust(home, tr); err != nil {
-		return fmt.Errorf("update pod %s: %w", key(home), err)
+		return err
 	}
 	if c.remade() {
 		if err := c.owners.change(ctx, there, tr.Pod); err != nil {
-			return fmt.Errorf("update pod %s: %w", key(home), kind(err))
+			return kind(err)
 		}
 		return nil
 	}
 	patch, err := patchOf(there, tr.Pod)
 	if err == nil && patch != nil && isOwner(there) {
-		return fmt.Errorf("update pod %s: it is changed when the remote cluster has made it of the %s %s", key(home), there.Kind, key(there))
+		return fmt.Errorf("it is changed when the remote cluster has made it of the %s %s", there.Kind, key(there))
 	}
 	if err == nil && patch != nil {
 		_, err = c.client.CoreV1().Pods(there.Namespace).Patch(ctx, there.Name, patchType, patch, metav1.PatchOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("update pod %s: %w", key(home), kind(err))
+		return kind(err)
 	}
 	return nil
 }
 
 // DeletePod asks for the stop of the remote pod. It is gone when the remote cluster says so: never by force.
 func (c *Cluster) DeletePod(ctx context.Context, home *corev1.Pod) error {
-	if err := c.delete(ctx, home); err != nil {
-		return fmt.Errorf("delete pod %s: %w", key(home), err)
-	}
-	return nil
-}
-
-func (c *Cluster) delete(ctx context.Context, home *corev1.Pod) error {
 	if err := c.listed(ctx); err != nil {
 		return err
 	}
