@@ -125,7 +125,7 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 // CreatePod makes the ShadowPod, and what the pod needs. That Liqo does not take it is said by the reason that its users know.
 func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	if _, err := p.namespaces.of(pod.Namespace); err != nil {
-		return fmt.Errorf("%s: create pod %s/%s: %s", reasonBackOff, pod.Namespace, pod.Name, err.Error()) // its kind is about the namespace
+		return fmt.Errorf("%s: %s", reasonBackOff, err.Error()) // its kind is about the namespace
 	}
 	err := p.Cluster.CreatePod(ctx, pod)
 	if apierrors.IsForbidden(err) { // a webhook of Liqo: quota, or the cluster IDs

@@ -72,7 +72,7 @@ func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	if behavior.FailCreate {
-		return fmt.Errorf("create pod %s/%s: it is told to fail by %s", pod.Namespace, pod.Name, AnnotationFailCreate)
+		return fmt.Errorf("it is told to fail by %s", AnnotationFailCreate)
 	}
 	now := time.Now()
 	p.mu.Lock()
@@ -81,7 +81,7 @@ func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 		if s.pod.UID == pod.UID {
 			return nil
 		}
-		return errdefs.InvalidInputf("create pod %s/%s: the pod with UID %s has this name until it is deleted", pod.Namespace, pod.Name, s.pod.UID)
+		return errdefs.InvalidInputf("the pod with UID %s has this name until it is deleted", s.pod.UID)
 	} else if s != nil {
 		p.forget(s)
 	}
@@ -91,7 +91,7 @@ func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 		index: -1,
 	}
 	if err := p.assignAddress(s); err != nil {
-		return fmt.Errorf("create pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return err
 	}
 	p.pods[key(pod.Namespace, pod.Name)] = s
 	p.reportAt(s, now)

@@ -260,13 +260,13 @@ func (p *provider) bundle(ctx context.Context, pod *corev1.Pod) (b job.Bundle, r
 		Runtime: p.config.Containers, ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]*corev1.Secret{}, Tokens: map[string]job.Token{},
 	}
 	if err := p.config.setImages(b.Pod); err != nil {
-		return b, renewAt, fmt.Errorf("create pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return b, renewAt, err
 	}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			c, err := p.objects.Container(ctx, pod, list[i].Name)
 			if err != nil {
-				return b, renewAt, fmt.Errorf("create pod %s/%s: container %s: %w", pod.Namespace, pod.Name, list[i].Name, err)
+				return b, renewAt, fmt.Errorf("container %s: %w", list[i].Name, err)
 			}
 			b.Containers[c.Name] = c
 		}
@@ -274,7 +274,7 @@ func (p *provider) bundle(ctx context.Context, pod *corev1.Pod) (b job.Bundle, r
 	for i := range pod.Spec.Volumes {
 		at, err := p.volume(ctx, pod, &pod.Spec.Volumes[i], &b)
 		if err != nil {
-			return b, renewAt, fmt.Errorf("create pod %s/%s: volume %s: %w", pod.Namespace, pod.Name, pod.Spec.Volumes[i].Name, err)
+			return b, renewAt, fmt.Errorf("volume %s: %w", pod.Spec.Volumes[i].Name, err)
 		}
 		if !at.IsZero() && (renewAt.IsZero() || at.Before(renewAt)) {
 			renewAt = at
@@ -285,7 +285,7 @@ func (p *provider) bundle(ctx context.Context, pod *corev1.Pod) (b job.Bundle, r
 	}
 	logins, err := p.credentials.PullCredentials(ctx, pod)
 	if err != nil {
-		return b, renewAt, fmt.Errorf("create pod %s/%s: read its pull secrets: %w", pod.Namespace, pod.Name, err)
+		return b, renewAt, fmt.Errorf("read its pull secrets: %w", err)
 	}
 	for _, l := range logins {
 		b.Logins = append(b.Logins, job.Login(l))

@@ -157,7 +157,7 @@ func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	if !isUID(pod.UID) {
-		return errdefs.InvalidInputf("create pod %s/%s: %q cannot be a UID", pod.Namespace, pod.Name, pod.UID)
+		return errdefs.InvalidInputf("%q cannot be a UID", pod.UID)
 	}
 	id := identity{p.config.ClusterName, p.in.Node.Name, pod.Namespace, pod.Name, pod.UID}
 	p.mu.Lock()
@@ -169,7 +169,7 @@ func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 		}
 		if t.id.Namespace == id.Namespace && t.id.Name == id.Name && t.stop == nil {
 			p.mu.Unlock()
-			return errdefs.InvalidInputf("create pod %s/%s: the pod with UID %s has this name until it is deleted", pod.Namespace, pod.Name, t.id.UID)
+			return errdefs.InvalidInputf("the pod with UID %s has this name until it is deleted", t.id.UID)
 		}
 	}
 	p.mu.Unlock()
@@ -183,13 +183,13 @@ func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	}
 	before, err := p.place.write(pod.UID, bundle)
 	if err != nil {
-		return fmt.Errorf("create pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return err
 	}
 	t := &tracked{pod: pod, id: id, submitted: time.Now(), renewAt: renewAt}
 	if before { // an earlier submission may have succeeded
 		found, err := p.slurm.jobs(ctx, "--name="+jobName(pod.UID))
 		if err != nil {
-			return fmt.Errorf("create pod %s/%s: look for its job: %w", pod.Namespace, pod.Name, err)
+			return fmt.Errorf("look for its job: %w", err)
 		}
 		if len(found) > 0 {
 			t.job = found[0]
@@ -201,7 +201,7 @@ func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 			if !before && !unclear(err) {
 				_ = p.place.remove(pod.UID) // nothing of it is at Slurm
 			}
-			return fmt.Errorf("create pod %s/%s: %w", pod.Namespace, pod.Name, err)
+			return err
 		}
 		t.job = queued{ID: number, State: "PENDING", Submitted: t.submitted}
 	}
@@ -262,7 +262,7 @@ func (p *provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	grace := max(0, time.Until(until)-endTime).Round(time.Second)
 	stop := job.Stop{GraceSeconds: int64(grace / time.Second), Until: until}
 	if err := job.WriteJSON(filepath.Join(p.place.pod(uid), job.StopFile), stop); err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return err
 	}
 	p.look()
 	return nil
@@ -278,7 +278,7 @@ func (p *provider) lookUp(ctx context.Context, pod *corev1.Pod) (*tracked, error
 	}
 	found, err := p.slurm.jobs(ctx, "--name="+jobName(pod.UID))
 	if err != nil {
-		return nil, fmt.Errorf("delete pod %s/%s: look for its job: %w", pod.Namespace, pod.Name, err)
+		return nil, fmt.Errorf("look for its job: %w", err)
 	}
 	var t *tracked
 	var others []int
@@ -292,13 +292,13 @@ func (p *provider) lookUp(ctx context.Context, pod *corev1.Pod) (*tracked, error
 		}
 	}
 	if err := p.slurm.cancel(ctx, others); err != nil {
-		return nil, fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return nil, err
 	}
 	if t != nil {
 		return t, nil
 	}
 	if err := p.place.remove(pod.UID); err != nil {
-		return nil, fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return nil, err
 	}
 	return nil, notFound(pod.Namespace, pod.Name)
 }
@@ -340,6 +340,9 @@ func (p *provider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.listErr != nil {
+		return nil, fmt.Errorf("list pods: %w", p.listErr)
+	}
 	var all []*corev1.Pod
 	for _, t := range p.pods {
 		if p.find(t.id.Namespace, t.id.Name) == t {

@@ -67,7 +67,7 @@ func newProvider(s service, config Config, nodeName string, pods corev1listers.P
 // CreatePod starts the group of a pod.
 func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	if err := p.service.Create(ctx, groupOf(pod)); err != nil {
-		return fmt.Errorf("create pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return err
 	}
 	p.changed()
 	return nil
@@ -77,20 +77,20 @@ func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 func (p *provider) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	groups, err := p.service.List(ctx, p.node)
 	if err != nil {
-		return fmt.Errorf("update pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return err
 	}
 	for _, g := range groups {
 		if g.ID == pod.UID {
 			return nil
 		}
 	}
-	return errdefs.NotFoundf("update pod %s/%s: skeleton has no group %s", pod.Namespace, pod.Name, pod.UID)
+	return errdefs.NotFoundf("skeleton has no group %s", pod.UID)
 }
 
 // DeletePod asks the group of a pod to stop. RunInBackground removes it when it has ended and that was reported.
 func (p *provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	if err := p.service.Stop(ctx, string(pod.UID), podspec.Grace(pod)); err != nil {
-		return fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return err
 	}
 	p.changed()
 	return nil
