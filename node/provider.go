@@ -33,7 +33,9 @@ type PodLifecycleHandler interface {
 	// provider reported of its own changes of labels and annotations is in the pod that is
 	// handed in, whose status is the one that the provider reported last.
 	// While it fails, the pod runs on as it did: an event tells of the error, and the
-	// status is the provider's. It may return before the change is made; the status
+	// status is the provider's. Of a pod that the backend does not have it returns an
+	// error of the kind not-found; the node then asks for the status of the pod, and tries
+	// again. It may return before the change is made; the status
 	// tells how far it is, by the condition PodResizeInProgress for example. A change of the spec
 	// counts as observed (status.observedGeneration) when the provider has reported the pod
 	// with its metadata.generation, or when GetPodStatus, which is called then, agrees with what was reported.

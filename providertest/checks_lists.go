@@ -3,6 +3,7 @@
 package providertest
 
 import (
+	"fmt"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,17 @@ var lists = []Check{
 				if err == nil && !has(list, pod) {
 					c.Errorf("while the backend does not answer GetPods says that there are %d pods, without an error", len(list))
 				}
+			})
+		},
+	},
+	{
+		Name: "lists/outage-error", Why: "a list of before that is taken for one of now hides a backend that nobody reaches, and the node acts on what is no more true",
+		Run: func(c *C) {
+			c.inOutage("fail", c.backend.Outage, func(*corev1.Pod) {
+				c.until("GetPods to fail while the backend does not answer", func() (bool, string) {
+					list, err := c.open().provider.GetPods(c.ctx)
+					return err != nil, fmt.Sprintf("it says that there are %d pods", len(list))
+				})
 			})
 		},
 	},

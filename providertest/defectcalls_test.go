@@ -19,6 +19,7 @@ import (
 type calls struct {
 	*inprocess.Provider
 	create func(context.Context, *corev1.Pod) error
+	update func(context.Context, *corev1.Pod) error
 	remove func(context.Context, *corev1.Pod) error
 	get    func(ctx context.Context, namespace, name string) (*corev1.Pod, error)
 	status func(ctx context.Context, namespace, name string) (*corev1.PodStatus, error)
@@ -32,6 +33,13 @@ func (c *calls) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 		return c.create(ctx, pod)
 	}
 	return c.Provider.CreatePod(ctx, pod)
+}
+
+func (c *calls) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
+	if c.update != nil {
+		return c.update(ctx, pod)
+	}
+	return c.Provider.UpdatePod(ctx, pod)
 }
 
 func (c *calls) DeletePod(ctx context.Context, pod *corev1.Pod) error {

@@ -35,7 +35,24 @@ func listDefects() []defect {
 				}
 				return pods, nil
 			}
-		})},
+		}), also: []string{"lists/outage-error"}},
+		{name: "the list of before in an outage", caught: "lists/outage-error", wrap: breaks(func(c *calls) {
+			var mu sync.Mutex
+			var last []*corev1.Pod
+			c.list = func(ctx context.Context) ([]*corev1.Pod, error) {
+				pods, err := c.Provider.GetPods(ctx)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					last = pods
+				}
+				var copies []*corev1.Pod
+				for _, p := range last {
+					copies = append(copies, p.DeepCopy())
+				}
+				return copies, nil //nolint:nilerr // that is the defect
+			}
+		}), also: []string{"lists/outage"}},
 		{name: "an outage that looks like no pod", caught: "lists/get-outage", wrap: breaks(func(c *calls) {
 			c.get = func(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 				pod, err := c.Provider.GetPod(ctx, namespace, name)

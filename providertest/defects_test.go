@@ -28,7 +28,7 @@ var only = flag.String("defect", "", "try this defect only")
 // TestDefects breaks a good provider, one mistake at a time: each is caught by the check that is for it, and no check
 // fails for another reason.
 func TestDefects(t *testing.T) {
-	all := slices.Concat(callDefects(), listDefects(), reportDefects(), streamDefects(), podDefects())
+	all := slices.Concat(callDefects(), listDefects(), reportDefects(), errorDefects(), streamDefects(), podDefects())
 	if len(all) < 25 {
 		t.Errorf("there are %d defects, want 25 at least", len(all))
 	}

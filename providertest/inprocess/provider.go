@@ -103,11 +103,11 @@ func (p *Provider) RunInBackground(ctx context.Context) error {
 func (p *Provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	c := p.cloud
 	if err := errors.Join(ctx.Err(), c.request()); err != nil {
-		return fmt.Errorf("create pod %s: %w", key(pod), err)
+		return err
 	}
 	made, err := newPod(ctx, c, pod, p.objects)
 	if err != nil {
-		return fmt.Errorf("create pod %s: %w", key(pod), err)
+		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +116,7 @@ func (p *Provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 		if old.uid == pod.UID {
 			return nil
 		}
-		return fmt.Errorf("create pod %s: the pod with UID %s has this name until it has stopped", key(pod), old.uid)
+		return fmt.Errorf("the pod with UID %s has this name until it has stopped", old.uid)
 	}
 	c.pods = append(c.pods, made)
 	p.made[pod.UID] = true
@@ -124,7 +124,7 @@ func (p *Provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	go made.live()
 	if c.loseAnswer {
 		c.loseAnswer = false
-		return fmt.Errorf("create pod %s: the answer is lost", key(pod))
+		return errors.New("the answer is lost")
 	}
 	return nil
 }
@@ -133,13 +133,13 @@ func (p *Provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 func (p *Provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	c := p.cloud
 	if err := c.request(); err != nil {
-		return fmt.Errorf("update pod %s: %w", key(pod), err)
+		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.byUID(pod.UID)
 	if q == nil {
-		return errdefs.NotFoundf("update pod %s: no pod has the UID %s", key(pod), pod.UID)
+		return errdefs.NotFoundf("no pod has the UID %s", pod.UID)
 	}
 	spec := q.spec.DeepCopy()
 	spec.Labels, spec.Annotations = pod.DeepCopy().Labels, pod.DeepCopy().Annotations
@@ -152,13 +152,13 @@ func (p *Provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 func (p *Provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	c := p.cloud
 	if err := c.request(); err != nil {
-		return fmt.Errorf("delete pod %s: %w", key(pod), err)
+		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.byUID(pod.UID)
 	if q == nil {
-		return errdefs.NotFoundf("delete pod %s: no pod has the UID %s", key(pod), pod.UID)
+		return errdefs.NotFoundf("no pod has the UID %s", pod.UID)
 	}
 	q.end(podspec.Grace(pod))
 	return nil
