@@ -3,6 +3,7 @@
 package fargate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -122,8 +123,8 @@ func (c Config) complete() (Config, error) {
 	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
 		problem("clusterName: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_FARGATE_CLUSTER_NAME", c.ClusterID)
 	}
-	c.Cluster, c.FilesImage = or(c.Cluster, "default"), or(c.FilesImage, "busybox:stable")
-	c.PlatformVersion, c.Architecture, c.CapacityProvider = or(c.PlatformVersion, "LATEST"), or(c.Architecture, "X86_64"), or(c.CapacityProvider, OnDemand)
+	c.Cluster, c.FilesImage = cmp.Or(c.Cluster, "default"), cmp.Or(c.FilesImage, "busybox:stable")
+	c.PlatformVersion, c.Architecture, c.CapacityProvider = cmp.Or(c.PlatformVersion, "LATEST"), cmp.Or(c.Architecture, "X86_64"), cmp.Or(c.CapacityProvider, OnDemand)
 	if len(c.Subnets) == 0 || len(c.Subnets) > maxSubnets {
 		problem("subnets: %d: want the IDs of 1 to %d of the VPC that pods are in", len(c.Subnets), maxSubnets)
 	}
@@ -168,13 +169,6 @@ func (c Config) complete() (Config, error) {
 }
 
 func (c Config) reachable() bool { return c.Reachable == nil || *c.Reachable }
-
-func or(value, otherwise string) string {
-	if value == "" {
-		return otherwise
-	}
-	return value
-}
 
 func capacityProvider(name string) bool { return name == OnDemand || name == Spot }
 

@@ -3,6 +3,7 @@
 package fargate
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -45,7 +46,7 @@ func (b *builder) container(c *corev1.Container, init bool, at *field.Path) (typ
 	if c.WorkingDir != "" {
 		k.WorkingDirectory = &c.WorkingDir
 	}
-	if arn := or(b.config.RegistryCredentials[registry(c.Image)], b.arns[loginOf(c.Name)]); arn != "" {
+	if arn := cmp.Or(b.config.RegistryCredentials[registry(c.Image)], b.arns[loginOf(c.Name)]); arn != "" {
 		k.RepositoryCredentials = &types.RepositoryCredentials{CredentialsParameter: &arn}
 	}
 	b.declare(&k, c.Ports)
@@ -82,7 +83,7 @@ func (b *builder) container(c *corev1.Container, init bool, at *field.Path) (typ
 // nothing more.
 func (b *builder) declare(k *types.ContainerDefinition, ports []corev1.ContainerPort) {
 	for _, p := range ports {
-		protocol := strings.ToLower(or(string(p.Protocol), "TCP"))
+		protocol := strings.ToLower(cmp.Or(string(p.Protocol), "TCP"))
 		name := strconv.Itoa(int(p.ContainerPort)) + "/" + protocol
 		if !b.ports[name] {
 			b.ports[name] = true
@@ -155,7 +156,7 @@ func (b *builder) security(k *types.ContainerDefinition, c *corev1.Container, at
 	if p == nil {
 		p = &corev1.PodSecurityContext{}
 	}
-	user, group, nonRoot := first(s.RunAsUser, p.RunAsUser), first(s.RunAsGroup, p.RunAsGroup), first(s.RunAsNonRoot, p.RunAsNonRoot)
+	user, group, nonRoot := cmp.Or(s.RunAsUser, p.RunAsUser), cmp.Or(s.RunAsGroup, p.RunAsGroup), cmp.Or(s.RunAsNonRoot, p.RunAsNonRoot)
 	switch {
 	case nonRoot != nil && *nonRoot && (user == nil || *user == 0):
 		return errdefs.InvalidInputf("%s: Fargate does not look who an image runs as: say another runAsUser than 0", at.Child("runAsNonRoot"))
@@ -187,14 +188,6 @@ func (b *builder) security(k *types.ContainerDefinition, c *corev1.Container, at
 	return nil
 }
 
-// first is the value of the container, or that of the pod.
-func first[T any](own, ofPod *T) *T {
-	if own != nil {
-		return own
-	}
-	return ofPod
-}
-
 // healthCheck makes one of a readiness probe. ECS does nothing to a container of a single task that is unhealthy, so it is none for
 // liveness, and probes there are refused.
 func healthCheck(k *types.ContainerDefinition, c *corev1.Container, at *field.Path) error {
@@ -216,9 +209,9 @@ func healthCheck(k *types.ContainerDefinition, c *corev1.Container, at *field.Pa
 		to                 **int32
 	}{
 		{"initialDelaySeconds", p.InitialDelaySeconds, 0, 300, &h.StartPeriod},
-		{"periodSeconds", zero(p.PeriodSeconds, 10), 5, 300, &h.Interval},
-		{"timeoutSeconds", zero(p.TimeoutSeconds, 1), 2, 60, &h.Timeout},
-		{"failureThreshold", zero(p.FailureThreshold, 3), 1, 10, &h.Retries},
+		{"periodSeconds", cmp.Or(p.PeriodSeconds, 10), 5, 300, &h.Interval},
+		{"timeoutSeconds", cmp.Or(p.TimeoutSeconds, 1), 2, 60, &h.Timeout},
+		{"failureThreshold", cmp.Or(p.FailureThreshold, 3), 1, 10, &h.Retries},
 	} {
 		if n.value > n.most {
 			return errdefs.InvalidInputf("%s: %d: ECS takes %d at most", at.Child("readinessProbe", n.name), n.value, n.most)
@@ -227,13 +220,6 @@ func healthCheck(k *types.ContainerDefinition, c *corev1.Container, at *field.Pa
 	}
 	k.HealthCheck = h
 	return nil
-}
-
-func zero(n, otherwise int32) int32 {
-	if n == 0 {
-		return otherwise
-	}
-	return n
 }
 
 // restarts is what ECS does when a container ends. One that ran for less than restartPeriod is not started again.

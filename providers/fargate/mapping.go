@@ -3,6 +3,7 @@
 package fargate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -101,7 +102,7 @@ func (m mapping) definition(in *service.Inputs, arns map[string]string) (*ecs.Re
 
 // task returns the request for the task of a pod. Asked again it is the same task, as it has the same token.
 func (m mapping) task(pod *corev1.Pod, definition string) (*ecs.RunTaskInput, error) {
-	provider := or(pod.Annotations[AnnotationCapacityProvider], m.config.CapacityProvider)
+	provider := cmp.Or(pod.Annotations[AnnotationCapacityProvider], m.config.CapacityProvider)
 	if !capacityProvider(provider) {
 		return nil, errdefs.InvalidInputf("%s: %q: want %s or %s", annotation(AnnotationCapacityProvider), provider, OnDemand, Spot)
 	}

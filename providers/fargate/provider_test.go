@@ -27,6 +27,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/ecs"
@@ -357,9 +358,9 @@ func (c *caller) Resize() <-chan api.TermSize { return nil }
 // TestRoundsAreOneRequest: at rest a round asks about 100 of 1000 tasks, and about each within ten rounds; those on their way come first.
 func TestRoundsAreOneRequest(t *testing.T) {
 	w := inquiries{}
-	var all []ecstypes.Task
+	var all []poll.Known[ecstypes.Task]
 	for i := range 1000 {
-		all = append(all, ecstypes.Task{TaskArn: aws.String(fmt.Sprintf("arn-%04d", i)), LastStatus: aws.String(stateRunning), DesiredStatus: aws.String(stateRunning)})
+		all = append(all, poll.Known[ecstypes.Task]{Instance: ecstypes.Task{TaskArn: aws.String(fmt.Sprintf("arn-%04d", i)), LastStatus: aws.String(stateRunning), DesiredStatus: aws.String(stateRunning)}})
 	}
 	seen := map[string]bool{}
 	begin := time.Now()
@@ -378,9 +379,9 @@ func TestRoundsAreOneRequest(t *testing.T) {
 	if len(seen) != len(all) {
 		t.Errorf("ten rounds asked about %d of %d tasks", len(seen), len(all))
 	}
-	all[999].LastStatus = aws.String("PENDING")
-	all[500].LastStatus = aws.String(stateStopped)
-	all[700].DesiredStatus = aws.String(stateStopped)
+	all[999].Instance.LastStatus = aws.String("PENDING")
+	all[500].Instance.LastStatus = aws.String(stateStopped)
+	all[700].Stopping = true
 	next := w.next(all)
 	if len(next) != batch || !slices.Contains(next[:2], "arn-0999") || !slices.Contains(next[:2], "arn-0700") || slices.Contains(next, "arn-0500") {
 		t.Errorf("asked about %v", next)

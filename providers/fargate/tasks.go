@@ -10,17 +10,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
-// known returns what the cache has, with the pods by ARN.
-func (d *driver) known() (tasks []ecstypes.Task, pods map[string]*corev1.Pod) {
-	pods = map[string]*corev1.Pod{}
-	for _, pod := range d.kit.Cache().All() {
-		if _, t, ok := d.kit.Cache().Get(pod.UID); ok {
-			tasks, pods[aws.ToString(t.TaskArn)] = append(tasks, t), pod
-		}
+// known returns what the cache has, and the same by ARN.
+func (d *driver) known() (all []poll.Known[ecstypes.Task], by map[string]*corev1.Pod) {
+	all, by = d.kit.Cache().Known(), map[string]*corev1.Pod{}
+	for _, k := range all {
+		by[aws.ToString(k.Instance.TaskArn)] = k.Pod
 	}
-	return tasks, pods
+	return all, by
 }
 
 // Changed implements service.ChangeLister: it asks about some of the tasks.
@@ -66,10 +66,10 @@ func (d *driver) List(ctx context.Context) ([]ecstypes.Task, error) {
 	}
 	var out []ecstypes.Task
 	var ask []string
-	for _, t := range all {
-		arn := aws.ToString(t.TaskArn)
-		if ended(t) || lives[arn] && atRest(t) {
-			out = append(out, t) // what has ended does not change, and ECS forgets it while its pod may be kept
+	for _, k := range all {
+		arn := aws.ToString(k.Instance.TaskArn)
+		if ended(k.Instance) || lives[arn] && atRest(k.Instance) && !k.Stopping {
+			out = append(out, k.Instance) // what has ended does not change, and ECS forgets it while its pod may be kept
 		} else {
 			ask = append(ask, arn)
 		}
