@@ -161,7 +161,7 @@ func TestPublishedD11EnvironmentOfTheChartOfAzureACI(t *testing.T) {
 		if _, err := load(); err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "hidden-1") {
 			t.Errorf("%s: got %v", file, err)
 		}
-		write("azure.json", "{}")
+		write(file, "{}") // the files come in any order
 	}
 	// Outside of AKS: a file of `az ad sp create-for-rbac --sdk-auth`, which Windows begins with a mark.
 	t.Setenv("AKS_CREDENTIAL_LOCATION", "")
