@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shellexec
+
+import (
+	"context"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// sizePatience is how long the first size of a terminal is waited for.
+const sizePatience = time.Second
+
+// FirstSize returns the size that the terminal of the caller begins with, for services whose sessions keep one size. It is zero without a terminal,
+// or if no size comes soon. Later sizes are read until the session ends, and go nowhere.
+func FirstSize(ctx context.Context, attach api.AttachIO) (size api.TermSize) {
+	sizes := attach.Resize()
+	if !attach.TTY() || sizes == nil {
+		return size
+	}
+	patience := time.NewTimer(sizePatience)
+	defer patience.Stop()
+	select {
+	case size = <-sizes:
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+	go func() {
+		for {
+			select {
+			case _, more := <-sizes:
+				if !more {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return size
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shellexec
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// screen is a caller with a terminal, or with none.
+type screen struct {
+	api.AttachIO
+	tty   bool
+	sizes chan api.TermSize
+}
+
+func (s screen) TTY() bool                   { return s.tty }
+func (s screen) Resize() <-chan api.TermSize { return s.sizes }
+
+// TestFirstSizeOfATerminal: later sizes keep nobody waiting, and a caller that sends none is not waited for.
+func TestFirstSizeOfATerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s := screen{tty: true, sizes: make(chan api.TermSize)}
+		go func() {
+			for i := range uint16(3) {
+				s.sizes <- api.TermSize{Width: 100 + i, Height: 30}
+			}
+			cancel()
+		}()
+		if got := FirstSize(ctx, s); got != (api.TermSize{Width: 100, Height: 30}) {
+			t.Errorf("got %+v", got)
+		}
+		<-ctx.Done() // all were read
+		begun := time.Now()
+		ctx, cancel = context.WithCancel(t.Context())
+		defer cancel()
+		for _, none := range []screen{{tty: true, sizes: make(chan api.TermSize)}, {sizes: make(chan api.TermSize)}, {tty: true}} {
+			if got := FirstSize(ctx, none); got != (api.TermSize{}) {
+				t.Errorf("got %+v of a caller without a size", got)
+			}
+		}
+		if waited := time.Since(begun); waited != sizePatience {
+			t.Errorf("waited for %s", waited)
+		}
+	})
+}
