@@ -4,14 +4,11 @@ package eci
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -93,23 +90,4 @@ func quiet(err error) error {
 		return fmt.Errorf("field %s is a JSON %s", kind.Field, kind.Value)
 	}
 	return fmt.Errorf("it is no JSON: %T", err)
-}
-
-// transport returns what requests go through, with the authorities of a file; "" for those of this machine.
-func transport(caFile string) (*http.Transport, error) {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost = 16 // many pods are created at once
-	if caFile == "" {
-		return t, nil
-	}
-	pem, err := os.ReadFile(caFile)
-	if err != nil {
-		return nil, fmt.Errorf("read caFile: %w", err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("caFile %s has no certificate", caFile)
-	}
-	t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	return t, nil
 }

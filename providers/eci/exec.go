@@ -15,6 +15,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
 // dialTimeout bounds the opening of a session: its address is good for 30 s.
@@ -29,16 +30,16 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	if err != nil {
 		return err
 	}
-	rows, columns := s.size(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	size := shellexec.FirstSize(ctx, attach) // nobody says how to pass on the others
 	if shell {
-		s.useShell(command, rows, columns)
+		s.useShell(command, size.Height, size.Width)
 	}
 	words, err := s.words(command)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	conn, err := d.open(ctx, execRequest{
 		ContainerGroupID: group, ContainerName: in.Container, Command: words, TTY: attach.TTY(), Stdin: new(s.hasInput()),
 	})

@@ -81,29 +81,6 @@ func TestWordsOfECI(t *testing.T) {
 	}
 }
 
-// TestSizeOfATerminal: the first size counts, and who sends more is not kept waiting.
-func TestSizeOfATerminal(t *testing.T) {
-	c := &caller{tty: true, resize: make(chan api.TermSize)}
-	go func() { c.resize <- api.TermSize{Height: 50, Width: 132} }()
-	s := &session{attach: c}
-	if rows, columns := s.size(t.Context()); rows != 50 || columns != 132 {
-		t.Errorf("got %d, %d", rows, columns)
-	}
-	sent := make(chan struct{})
-	go func() {
-		for range 3 {
-			c.resize <- api.TermSize{}
-		}
-		close(c.resize)
-		close(sent)
-	}()
-	select {
-	case <-sent:
-	case <-time.After(10 * time.Second):
-		t.Error("sizes are not read")
-	}
-}
-
 // TestNoShellIsNotRemembered: the container may not have been ready.
 func TestNoShellIsNotRemembered(t *testing.T) {
 	ready := false

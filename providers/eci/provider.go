@@ -12,6 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	kitconfig "github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
@@ -28,9 +29,9 @@ func Provider() cli.Provider {
 			if config, err = config.complete(); err != nil {
 				return nil, err
 			}
-			next, err := transport(config.CAFile)
+			next, err := kitconfig.Transport(config.CAFile)
 			if err != nil {
-				return nil, fmt.Errorf("eci provider: %w", err)
+				return nil, fmt.Errorf("eci provider: caFile: %w", err)
 			}
 			p, _ := newProvider(in, config, next)
 			return p, nil

@@ -28,8 +28,6 @@ const (
 	execSilence = 3 * execBeat
 	// maxMessage is how many bytes a message of a session has at most.
 	maxMessage = 16 << 20
-	// sizePatience is how long the size of a terminal is waited for.
-	sizePatience = time.Second
 )
 
 // session is a command that runs.
@@ -70,27 +68,6 @@ func (s *session) words(command []string) (string, error) {
 	}
 	text, err := json.Marshal(command)
 	return string(text), err
-}
-
-// size is that of the terminal of who asked; zero without one. Later ones are read, and are not passed on: nobody says how.
-func (s *session) size(ctx context.Context) (rows, columns uint16) {
-	sizes := s.attach.Resize()
-	if !s.attach.TTY() || sizes == nil {
-		return 0, 0
-	}
-	patience := time.NewTimer(sizePatience)
-	defer patience.Stop()
-	select {
-	case first := <-sizes:
-		rows, columns = first.Height, first.Width
-	case <-patience.C:
-	case <-ctx.Done():
-	}
-	go func() {
-		for range sizes { // it is closed with the session
-		}
-	}()
-	return rows, columns
 }
 
 func (s *session) write(data []byte) error {
