@@ -4,12 +4,9 @@ package aci
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -72,33 +69,14 @@ func (c Cloud) sdk() cloud.Configuration {
 
 // httpClient returns what requests go through, with the authorities of a file; "" for those of this machine.
 func httpClient(caFile string) (*http.Client, error) {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost = 16 // many pods are created at once
-	roots, err := authorities(caFile)
+	t, err := config.Transport(caFile)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("aci provider: cloud.caFile: %w", err)
 	}
-	t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	return &http.Client{
 		Transport: t, Timeout: callTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would take the token along
 	}, nil
-}
-
-// authorities are those of a file; nil for those of this machine.
-func authorities(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil
-	}
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("aci provider: read cloud.caFile: %w", err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("aci provider: cloud.caFile %s has no certificate", file)
-	}
-	return roots, nil
 }
 
 // create makes a group, and returns it as ACI has accepted it. It does not wait until the group runs: lists tell that.

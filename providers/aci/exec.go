@@ -3,6 +3,7 @@
 package aci
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,12 +21,11 @@ import (
 
 // Exec implements service.Executor by a websocket, through a shell of the image. Both outputs are one stream.
 func (d *driver) Exec(ctx context.Context, in service.Target[instance], command []string, attach api.AttachIO) error {
-	size := api.TermSize{Width: 80, Height: 24}
-	if attach.TTY() { // which has this size until it ends: ACI has no request that changes it
-		size = firstSize(ctx, attach.Resize(), size)
-	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	size := shellexec.FirstSize(ctx, attach) // until it ends: ACI has no request that changes it
 	answer, err := d.client.exec(ctx, value(in.Instance.group.Name), in.Container, aci.ContainerExecRequest{
-		Command: new(shell), TerminalSize: &aci.ContainerExecRequestTerminalSize{Rows: new(int32(size.Height)), Cols: new(int32(size.Width))},
+		Command: new(shell), TerminalSize: &aci.ContainerExecRequestTerminalSize{Rows: new(int32(cmp.Or(size.Height, 24))), Cols: new(int32(cmp.Or(size.Width, 80)))},
 	})
 	if err != nil {
 		return err
@@ -42,27 +42,8 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 		return fmt.Errorf("the session of ACI cannot be opened: %w", quietly(err))
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	return (&session{conn, attach}).run(ctx, value(answer.Password), command)
-}
-
-// sizePatience is how long the first size of a terminal is waited for.
-const sizePatience = 250 * time.Millisecond
-
-func firstSize(ctx context.Context, sizes <-chan api.TermSize, otherwise api.TermSize) api.TermSize {
-	timer := time.NewTimer(sizePatience)
-	defer timer.Stop()
-	select {
-	case size, ok := <-sizes:
-		if ok && size.Width > 0 && size.Height > 0 {
-			return size
-		}
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return otherwise
 }
 
 // quietly is an error of the dialer without the URI of the session, which only one that cannot be read quotes.
