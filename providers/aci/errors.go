@@ -59,7 +59,7 @@ var mendable = []string{
 // isFinal reports whether an answer says that a group cannot be. A bad request without a code is not of ACI, but of a proxy, and ACI names a
 // time for a next try only where one can succeed.
 func isFinal(answer *http.Response, code string) bool {
-	return answer != nil && answer.StatusCode == http.StatusBadRequest && putsGroup(answer) && code != "" && advice[code] == "" && retryAfter(answer) == 0 &&
+	return answer != nil && answer.StatusCode == http.StatusBadRequest && answer.Request != nil && answer.Request.Method == http.MethodPut && code != "" && advice[code] == "" && retryAfter(answer) == 0 &&
 		!slices.ContainsFunc(mendable, func(part string) bool { return strings.Contains(code, part) })
 }
 
@@ -105,11 +105,6 @@ func explain(what string, err error) error {
 	return out
 }
 
-// putsGroup reports whether an answer is that to the create of a group.
-func putsGroup(answer *http.Response) bool {
-	return answer.Request != nil && answer.Request.Method == http.MethodPut
-}
-
 // refused is an answer that is an error.
 type refused struct {
 	error
@@ -120,22 +115,17 @@ type refused struct {
 // Unwrap lets errors.As see the error.
 func (r refused) Unwrap() error { return r.error }
 
-// isThrottled reports whether ACI wants fewer requests.
-func isThrottled(err error) bool {
+// statusOf is the status of the answer that an error is; 0 if there was none.
+func statusOf(err error) int {
 	var is refused
-	return errors.As(err, &is) && is.status == http.StatusTooManyRequests
+	_ = errors.As(err, &is)
+	return is.status
 }
 
 // answered reports whether ACI has refused a request, which then had no effect. Of its own failures nobody knows.
 func answered(err error) bool {
-	var is refused
-	return errors.As(err, &is) && is.status < http.StatusInternalServerError && is.status != http.StatusRequestTimeout
-}
-
-// forbidden reports whether a right is missing.
-func forbidden(err error) bool {
-	var is refused
-	return errors.As(err, &is) && is.status == http.StatusForbidden
+	status := statusOf(err)
+	return status != 0 && status < http.StatusInternalServerError && status != http.StatusRequestTimeout
 }
 
 // said is what an answer has as code and message, shortened.

@@ -96,7 +96,7 @@ func (d *driver) delegated(ctx context.Context) error {
 func (d *driver) quota(ctx context.Context, has int) error {
 	left, limit, err := d.client.quota(ctx, d.config.Region)
 	switch {
-	case forbidden(err):
+	case statusOf(err) == http.StatusForbidden:
 		return nil
 	case err != nil:
 		return err

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -308,7 +309,7 @@ func (g *groups) look(ctx context.Context, names []string) error {
 			case err == nil || errdefs.IsNotFound(err):
 				g.saw(name, group)
 				return nil
-			case ctx.Err() != nil || isThrottled(err) || !g.unreadable(ctx, name, err):
+			case ctx.Err() != nil || statusOf(err) == http.StatusTooManyRequests || !g.unreadable(ctx, name, err):
 				return err
 			}
 			mu.Lock()

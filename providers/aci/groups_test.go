@@ -293,7 +293,7 @@ func TestThrottledLooks(t *testing.T) {
 			}
 		})
 		time.Sleep(time.Second)
-		if _, err := g.list(t.Context()); !isThrottled(err) {
+		if _, err := g.list(t.Context()); statusOf(err) != http.StatusTooManyRequests {
 			t.Errorf("got %v, want what ACI says", err)
 		}
 		if s.gets > 2*together {
