@@ -104,7 +104,7 @@ type (
 	NodeReporter interface {
 		NotifyNodeStatus(ctx context.Context, report func(*corev1.Node))
 	}
-	// Examiner is a driver that tells the command doctor why it would not work. Without it, a list must succeed.
+	// Examiner is a driver that tells the command doctor why it would not work. Without it, a Pinger must answer, or a list succeed.
 	Examiner interface {
 		Examine(ctx context.Context) error
 	}

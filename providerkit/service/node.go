@@ -44,6 +44,9 @@ func (p *Provider[T]) Examine(ctx context.Context) error {
 	if e, ok := p.driver.(Examiner); ok {
 		return e.Examine(ctx)
 	}
+	if pinger, ok := p.driver.(Pinger); ok {
+		return pinger.Ping(ctx)
+	}
 	_, err := p.driver.List(ctx)
 	return err
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
+// askAgain is how long a call waits that depends on what lists or Find are about to show.
+const askAgain = 2 * time.Second
+
 // Provider runs pods at a service. It is a nodeutil.Provider with every ability that the kit can give; see the package.
 type Provider[T any] struct {
 	config    Config
@@ -132,6 +135,12 @@ func (p *Provider[T]) mayBe(namespace, name string) time.Duration {
 		return 0
 	}
 	return p.doubts.left(pod)
+}
+
+// mayAppear is the error of a call about a pod that may have an instance which the service does not show yet.
+func (p *Provider[T]) mayAppear(left time.Duration) error {
+	return errdefs.RetryAfter(fmt.Errorf("whether %s has made the pod is not known for another %s: an answer was lost", p.config.Service, left.Round(time.Second)),
+		min(left, askAgain))
 }
 
 // failing returns why lists fail; nil if they do not.

@@ -72,6 +72,9 @@ func TestPingerDecidesWhetherTheServiceIsWell(t *testing.T) {
 		if err := p.Ping(t.Context()); !errors.Is(err, d.err) {
 			t.Errorf("got %v", err)
 		}
+		if err := p.Examine(t.Context()); !errors.Is(err, d.err) {
+			t.Errorf("doctor is told %v", err)
+		}
 	})
 }
 
