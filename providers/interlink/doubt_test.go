@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -50,7 +49,7 @@ func doubtOutlives(t *testing.T, s *site, p *provider, pod *corev1.Pod, code int
 		}
 		return
 	}
-	time.Sleep(unseenFor)
+	after(unseenFor)
 	if err := p.DeletePod(t.Context(), pod); !errdefs.IsNotFound(err) {
 		t.Errorf("deleted when there is no doubt any more: %v", err)
 	}

@@ -98,12 +98,6 @@ func (d *driver) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Examine implements service.Examiner.
-func (d *driver) Examine(ctx context.Context) error {
-	_, err := d.client.ping(ctx)
-	return err
-}
-
 // capacity is what the node offers where a plugin has said that. What cannot be read is left out, and told.
 func (c Config) capacity(said *wire.Resources) (all corev1.ResourceList, wrong []string) {
 	all = c.Capacity.DeepCopy()

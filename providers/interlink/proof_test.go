@@ -114,8 +114,10 @@ func (s *site) add(pod *corev1.Pod) {
 }
 
 // answer waits until the server was asked for states once more.
-func (p *provider) answer() {
-	time.Sleep(DefaultStatusInterval) // in a bubble
+func (p *provider) answer() { after(DefaultStatusInterval) }
+
+func after(d time.Duration) {
+	time.Sleep(d) // in a bubble
 	synctest.Wait()
 }
 
