@@ -57,24 +57,24 @@ func TestForeignAnswersSayNothing(t *testing.T) {
 			if err := p.CreatePod(t.Context(), pod); err != nil {
 				t.Fatal(err)
 			}
-			e := p.store.pods[pod.UID]
+			e := p.d.store.pods[pod.UID]
 			d.set(func() { d.instead = answer })
 			for what, do := range map[string]func() error{
 				"create":          func() error { return p.CreatePod(t.Context(), other) },
 				"delete":          func() error { return p.DeletePod(t.Context(), pod) },
 				"delete unknown":  func() error { return p.DeletePod(t.Context(), other) },
-				"forget":          func() error { return p.forget(t.Context(), e) },
-				"purge":           func() error { _, err := p.client.purge(t.Context(), e.jobID); return err },
-				"list":            func() error { _, err := p.client.list(t.Context(), "vk-"); return err },
-				"write":           func() error { return p.client.put(t.Context(), d.variables[variablePath(e.jobID, "main")]) },
-				"register":        func() error { _, err := p.client.register(t.Context(), d.jobs[e.jobID]); return err },
-				"remove Variable": func() error { return p.client.removeVariable(t.Context(), "x") },
+				"forget":          func() error { return p.d.forget(t.Context(), e) },
+				"purge":           func() error { _, err := p.d.client.purge(t.Context(), e.jobID); return err },
+				"list":            func() error { _, err := p.d.client.list(t.Context(), "vk-"); return err },
+				"write":           func() error { return p.d.client.put(t.Context(), d.variables[variablePath(e.jobID, "main")]) },
+				"register":        func() error { _, err := p.d.client.register(t.Context(), d.jobs[e.jobID]); return err },
+				"remove Variable": func() error { return p.d.client.removeVariable(t.Context(), "x") },
 				"exec": func() error {
-					_, err := p.client.exec(t.Context(), "a", "main", []string{"true"}, false)
+					_, err := p.d.client.exec(t.Context(), "a", "main", []string{"true"}, false)
 					return err
 				},
 				"logs": func() error {
-					l := logReader{p: p, ctx: t.Context(), alloc: alloc("running", nil), task: "main"}
+					l := logReader{d: p.d, ctx: t.Context(), alloc: "x", task: "main"}
 					_, err := l.read("stdout", "start", 0)
 					return err
 				},
@@ -83,8 +83,8 @@ func TestForeignAnswersSayNothing(t *testing.T) {
 					t.Errorf("%s: got %v, want an error of no kind", what, err)
 				}
 			}
-			if p.store.pods[pod.UID] != e || e.stopping {
-				t.Errorf("the pod is known as %+v", p.store.pods[pod.UID])
+			if p.d.store.pods[pod.UID] != e || e.stopping {
+				t.Errorf("the pod is known as %+v", p.d.store.pods[pod.UID])
 			}
 			d.set(func() { d.instead = nil })
 			if err := p.DeletePod(t.Context(), pod); err != nil {

@@ -45,7 +45,7 @@ func TestPodWithSecrets(t *testing.T) {
 	if !await(t, func() bool { got = h.log(pod); return got == want }) {
 		t.Errorf("the container sees\n%q, want\n%q", got, want)
 	}
-	a.hasNoCanary(t, h.store.owner.jobID(string(pod.UID)))
+	a.hasNoCanary(t, h.d.store.owner.jobID(string(pod.UID)))
 	h.remove(pod)
 	a.nothingLeft(t)
 }

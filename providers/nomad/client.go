@@ -4,13 +4,19 @@ package nomad
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -183,4 +189,70 @@ func (c *client) once(ctx context.Context, method, path string, q query, body []
 	}
 	index, _ := strconv.ParseUint(answer.Header.Get("X-Nomad-Index"), 10, 64)
 	return index, nil
+}
+
+// pause waits between two tries, longer each time.
+type pause struct{ next time.Duration }
+
+const (
+	shortestPause = 200 * time.Millisecond
+	longestPause  = 5 * time.Second
+)
+
+func newPause() *pause { return &pause{next: shortestPause} }
+
+func (p *pause) reset() { p.next = shortestPause }
+
+// wait waits, with up to a half more, so that the nodes of a cluster do not come at once.
+func (p *pause) wait(ctx context.Context) {
+	sleep(ctx, p.next+rand.N(p.next/2))
+	p.next = min(2*p.next, longestPause)
+}
+
+// short waits the shortest time.
+func (p *pause) short(ctx context.Context) { sleep(ctx, shortestPause) }
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// dialer connects with the files as they are at that moment, so that certificates can be replaced while the node runs.
+type dialer struct {
+	tls  TLS
+	host string
+}
+
+func (d dialer) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+	config, err := d.config()
+	if err != nil {
+		return nil, err
+	}
+	return (&tls.Dialer{Config: config}).DialContext(ctx, network, address)
+}
+
+func (d dialer) config() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cmp.Or(d.tls.ServerName, d.host)}
+	if d.tls.CAFile != "" {
+		data, err := os.ReadFile(d.tls.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("nomad provider: tls.caFile: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(data) {
+			return nil, fmt.Errorf("nomad provider: tls.caFile: %s has no certificate", d.tls.CAFile)
+		}
+	}
+	if d.tls.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(d.tls.CertFile, d.tls.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("nomad provider: tls.certFile: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
 }

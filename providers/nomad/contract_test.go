@@ -64,7 +64,11 @@ func (a *agent) backend(_ context.Context, env providertest.Env) (*providertest.
 	o := owner{cluster: env.Namespace, node: env.Node.Name}
 	return &providertest.Backend{
 		Open: func(context.Context) (node.PodLifecycleHandler, error) {
-			return newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, conf)
+			d, err := newDriver(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, conf)
+			if err != nil {
+				return nil, err
+			}
+			return d.provider, nil
 		},
 		Close:      func() error { l.outage(false); l.server.CloseClientConnections(); l.server.Close(); return nil },
 		Outage:     l.outage,

@@ -4,167 +4,268 @@ package nomad
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
+	"path"
+	"strings"
 	"time"
 
-	nomadapi "github.com/hashicorp/nomad/api"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// CreatePod implements node.PodLifecycleHandler.
-func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
-	id := p.store.owner.jobID(string(pod.UID))
-	p.store.mu.Lock()
-	if e := p.store.pods[pod.UID]; e != nil {
-		hidden := e.hidden
-		p.store.mu.Unlock()
-		if hidden {
-			return fmt.Errorf("create pod %s/%s: it is being created", pod.Namespace, pod.Name)
-		}
-		return p.UpdatePod(ctx, pod) // a list may have told of it, without its spec
+// Create implements service.Driver. Nomad refuses a second job of an ID, so it makes one, or finds the one that it made before.
+func (d *driver) Create(ctx context.Context, in *service.Inputs) (*instance, error) {
+	r, err := d.request(ctx, in)
+	if err != nil {
+		return nil, service.NotMade(err)
 	}
 	// It is there before the job is, so that no event is missed.
-	e := &entry{pod: pod.DeepCopy(), jobID: id, hidden: true, submitted: time.Now(), index: math.MaxUint64}
-	p.store.add(e)
-	p.store.mu.Unlock()
-	index, found, err := p.submit(ctx, e)
-	p.store.mu.Lock()
-	defer p.store.mu.Unlock()
-	if err != nil {
-		p.store.remove(e)
-		if e.sent && !final(err) {
-			p.listSoon() // it may be there
-		}
-		return fmt.Errorf("create pod %s/%s: %w", pod.Namespace, pod.Name, err)
-	}
-	e.hidden, e.index = false, index
-	p.store.touch(e)
-	if found { // its events may be over
-		p.listSoon()
-	} else {
-		p.store.bear(e, index)
-	}
-	return nil
-}
-
-// submit makes Variables and job of a pod. It returns the index of the job, and whether it was there already.
-func (p *provider) submit(ctx context.Context, e *entry) (index uint64, found bool, err error) {
-	r, again, err := p.request(ctx, e.pod)
-	if err != nil {
-		return 0, false, err
-	}
-	p.store.mu.Lock()
+	e := &entry{pod: identity.Of(in.Pod), jobID: *r.job.ID, grace: specGrace(in.Pod), hidden: true, submitted: time.Now(), index: math.MaxUint64}
 	for _, v := range r.variables {
 		e.variables = append(e.variables, v.Path)
 	}
-	e.again = again
-	p.store.mu.Unlock()
+	d.store.mu.Lock()
+	if there := d.store.pods[in.Pod.UID]; there != nil {
+		defer d.store.mu.Unlock()
+		if there.hidden {
+			return nil, errors.New("the pod is being created")
+		}
+		return d.store.instance(there), nil // a list has just told of it
+	}
+	d.store.add(e)
+	d.store.mu.Unlock()
+	index, found, err := d.submit(ctx, e, r)
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	switch {
+	case err != nil && (!e.sent || final(err)):
+		d.store.remove(e)
+		return nil, service.NotMade(err)
+	case err != nil:
+		d.store.remove(e)
+		d.listSoon() // it may be there
+		return nil, err
+	}
+	e.hidden, e.index = false, index
+	d.store.touch(e)
+	if found { // its events may be over
+		d.listSoon()
+	} else {
+		d.store.bear(e, index)
+	}
+	return d.store.instance(e), nil
+}
+
+// request maps a pod.
+func (d *driver) request(ctx context.Context, in *service.Inputs) (request, error) {
+	if err := d.waitForPlace(ctx); err != nil {
+		return request{}, err
+	}
+	found, _ := d.found()
+	if found.mhz == 0 {
+		unready := found.unready(d.config)
+		if unready == nil {
+			unready = errors.New("they do not tell it")
+		}
+		return request{}, fmt.Errorf("no client of Nomad says how fast its CPUs are: %w", unready)
+	}
+	return d.mapping.job(in, found.mhz)
+}
+
+// submit makes Variables and job of a pod. It returns the index of the job, and whether it was there already.
+func (d *driver) submit(ctx context.Context, e *entry, r request) (index uint64, found bool, err error) {
 	var written []string
 	for _, v := range r.variables {
-		err := p.client.putNew(ctx, v)
+		err := d.client.putNew(ctx, v)
 		if errors.Is(err, errVariable) { // of a try before; if that made the job too, the Variable has what the job refers to
-			if index, err := p.found(ctx, e); !errdefs.IsNotFound(err) {
+			if index, err := d.jobOf(ctx, e); !errdefs.IsNotFound(err) {
 				return index, err == nil, err
 			}
-			err = p.client.put(ctx, v)
+			err = d.client.put(ctx, v)
 		}
 		if err != nil {
-			p.withdraw(ctx, written, err)
+			d.withdraw(ctx, written, err)
 			return 0, false, err
 		}
 		written = append(written, v.Path)
 	}
 	e.sent = true
-	index, err = p.client.register(ctx, r.job)
+	index, err = d.client.register(ctx, r.job)
 	if errors.Is(err, errExists) {
-		index, err := p.found(ctx, e)
+		index, err := d.jobOf(ctx, e)
 		return index, err == nil, err
 	}
 	if err != nil {
-		p.withdraw(ctx, written, err)
+		d.withdraw(ctx, written, err)
 	}
 	return index, false, err
 }
 
-// isOf reports whether a job is that of a pod.
-func (p *provider) isOf(job *nomadapi.Job, e *entry) bool {
-	return job.Meta[metaUID] == string(e.pod.UID) && job.Meta[metaNode] == p.nodeName && job.Meta[metaCluster] == p.config.ClusterName
-}
-
-// found returns the index of the job that a pod has already; an error of the kind not-found says that it has none.
-func (p *provider) found(ctx context.Context, e *entry) (uint64, error) {
-	job, err := p.client.job(ctx, e.jobID)
-	if err != nil {
-		return 0, err
-	}
-	if !p.isOf(job, e) {
-		return 0, errdefs.InvalidInputf("job %s belongs to another pod: %s/%s", e.jobID, job.Meta[metaNamespace], job.Meta[metaName])
-	}
-	p.store.mu.Lock()
-	defer p.store.mu.Unlock()
-	p.store.bear(e, *job.CreateIndex)
-	return *job.JobModifyIndex, nil
-}
-
 // withdraw removes the Variables of a pod that were just written, as its job was refused. Where nobody knows whether it was, they stay for the
 // next try.
-func (p *provider) withdraw(ctx context.Context, written []string, why error) {
+func (d *driver) withdraw(ctx context.Context, written []string, why error) {
 	if !final(why) {
 		return
 	}
 	for _, path := range written {
-		_ = p.client.removeVariable(ctx, path) // else the sweep does
+		_ = d.client.removeVariable(ctx, path) // else the sweep does
 	}
 }
 
-// request resolves a pod and maps it.
-func (p *provider) request(ctx context.Context, pod *corev1.Pod) (r request, again time.Time, err error) {
-	if err := p.wait(ctx, p.known); err != nil {
-		return r, again, err
+// jobOf returns the index of the job that a pod has already; an error of the kind not-found says that it has none.
+func (d *driver) jobOf(ctx context.Context, e *entry) (uint64, error) {
+	job, err := d.client.job(ctx, e.jobID)
+	if err != nil {
+		return 0, err
 	}
-	p.mu.Lock()
-	in := resolved{pod: pod, containers: map[string]*corev1.Container{}, files: map[string][]podspec.File{}, mhz: p.place.mhz}
-	capacity, unready := p.place.capacity(p.config), p.place.unready(p.config)
-	p.mu.Unlock()
-	if in.mhz == 0 {
-		if unready == nil {
-			unready = errors.New("they do not tell it")
+	if m := job.Meta; m[metaUID] != string(e.pod.UID) || m[metaNode] != d.store.owner.node || m[metaCluster] != d.store.owner.cluster {
+		return 0, errdefs.InvalidInputf("job %s belongs to another pod: %s/%s", e.jobID, m[metaNamespace], m[metaName])
+	}
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	d.store.bear(e, *job.CreateIndex)
+	if len(e.variables) == 0 {
+		e.variables = strings.Fields(job.Meta[metaVariables])
+	}
+	return *job.JobModifyIndex, nil
+}
+
+// Find implements service.Driver.
+func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (*instance, bool, error) {
+	e, err := d.adopt(ctx, identity.Of(pod))
+	if err != nil {
+		if errdefs.IsNotFound(err) {
+			err = nil
 		}
-		return r, again, fmt.Errorf("no client of Nomad says how fast its CPUs are: %w", unready)
+		return nil, false, err
 	}
-	names := make([]string, 0, len(pod.Spec.InitContainers)+len(pod.Spec.Containers))
-	for i := range pod.Spec.InitContainers {
-		names = append(names, pod.Spec.InitContainers[i].Name)
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	return d.store.instance(e), true, nil
+}
+
+// adopt takes in the job of a pod that no list told of: it was made by a request whose answer was lost. An error of the kind not-found says that
+// there is none.
+func (d *driver) adopt(ctx context.Context, pod identity.Pod) (*entry, error) {
+	e := &entry{pod: pod, jobID: d.store.owner.jobID(string(pod.UID)), submitted: time.Now()}
+	index, err := d.jobOf(ctx, e)
+	switch {
+	case errdefs.IsInvalidInput(err): // it belongs to another pod
+		return nil, errdefs.AsNotFound(err)
+	case errdefs.IsNotFound(err):
+		runs, listErr := d.client.runs(ctx, e.jobID)
+		if listErr != nil {
+			return nil, listErr
+		}
+		if !runs {
+			return nil, err
+		}
+		e.stopping, e.purged = true, true // by others
+	case err != nil:
+		return nil, err
 	}
-	for i := range pod.Spec.Containers {
-		names = append(names, pod.Spec.Containers[i].Name)
+	d.store.mu.Lock()
+	if known := d.store.pods[pod.UID]; known != nil {
+		e = known
+	} else {
+		e.index = index
+		d.store.add(e) // before the list, so that no event is missed
 	}
-	for _, name := range names {
-		if in.containers[name], err = p.objects.Container(ctx, pod, name); err != nil {
-			return r, again, err
+	d.store.mu.Unlock()
+	return e, d.list(ctx) // what runs of it
+}
+
+// Stop implements service.Driver. The time of a pod counts each time.
+func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i *instance) error {
+	d.store.mu.Lock()
+	e := d.store.pods[i.pod.UID]
+	d.store.mu.Unlock()
+	if e == nil {
+		var err error
+		if e, err = d.adopt(ctx, i.pod); err != nil {
+			if errdefs.IsNotFound(err) {
+				d.provider.Cache().Forget(i.pod.UID) // Nomad itself says so
+			}
+			return err
 		}
 	}
-	sources := podspec.Sources{Objects: p.objects, Tokens: p.tokens, Allocatable: func() corev1.ResourceList { return capacity }}
-	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		if !podspec.Written(v) {
-			continue
-		}
-		files, renew, err := sources.Files(ctx, pod, v, field.NewPath("spec", "volumes").Index(i))
-		if err != nil {
-			return r, again, err
-		}
-		in.files[v.Name] = files
-		if again.IsZero() || !renew.IsZero() && renew.Before(again) {
-			again = renew
+	d.store.mu.Lock()
+	e.deleted = true
+	d.store.mu.Unlock()
+	return d.stop(ctx, e, time.Now().Add(podspec.Grace(pod)))
+}
+
+// stop tells Nomad to stop a pod, once; killAt counts each time.
+func (d *driver) stop(ctx context.Context, e *entry, killAt time.Time) error {
+	d.store.mu.Lock()
+	stopping := e.stopping
+	e.asked = true // its event may be faster than the answer
+	d.store.mu.Unlock()
+	eval, index := "", uint64(0)
+	var err error
+	if !stopping {
+		eval, index, err = d.client.deregister(ctx, e.jobID)
+	}
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	e.asked = false
+	if err != nil {
+		return err
+	}
+	if !stopping && !e.stopping {
+		e.stopping, e.index = true, max(e.index, index) // lists from before do not know the evaluation
+		if !e.done(eval) {
+			e.stopEval = eval
 		}
 	}
-	r, err = p.mapping.job(in)
-	return r, again, err
+	if e.killAt.IsZero() || killAt.Before(e.killAt) {
+		e.killAt = killAt
+	}
+	d.store.touch(e)
+	return nil
+}
+
+// Renew implements service.Renewer: it replaces the tokens in the Variables of a pod, and the clients follow them. All else in the Variables stays as
+// it is, as the job refers to the items that were there when it was made.
+func (d *driver) Renew(ctx context.Context, in *service.Inputs, i *instance) error {
+	for _, list := range [][]corev1.Container{in.Pod.Spec.InitContainers, in.Pod.Spec.Containers} {
+		for c := range list {
+			if err := d.replaceTokens(ctx, variablePath(i.jobID, list[c].Name), &list[c], in.Files); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// replaceTokens writes the tokens that a container mounts into its Variable.
+func (d *driver) replaceTokens(ctx context.Context, at string, c *corev1.Container, tokens map[string][]podspec.File) error {
+	items := map[string]string{}
+	for i := range c.VolumeMounts {
+		m := &c.VolumeMounts[i]
+		for _, f := range tokens[m.Name] {
+			items[itemName(path.Join(secretDir(m), f.Path))] = base64.StdEncoding.EncodeToString(f.Data)
+		}
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	v, err := d.client.variable(ctx, at)
+	if err != nil {
+		return err
+	}
+	for item, value := range items {
+		if _, ok := v.Items[item]; !ok {
+			return fmt.Errorf("the Variable %s has no item %s for a token of container %s", at, item, c.Name)
+		}
+		v.Items[item] = value
+	}
+	return d.client.put(ctx, v)
 }

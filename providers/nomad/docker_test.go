@@ -244,7 +244,7 @@ func TestDocker(t *testing.T) {
 		t.Errorf("a pod without its image says %s", text)
 	}
 	var job any
-	if err := a.do(http.MethodGet, "/v1/job/"+h.store.owner.jobID(string(whole.UID)), nil, &job); err != nil || strings.Contains(fmt.Sprint(job), canary) {
+	if err := a.do(http.MethodGet, "/v1/job/"+h.d.store.owner.jobID(string(whole.UID)), nil, &job); err != nil || strings.Contains(fmt.Sprint(job), canary) {
 		t.Errorf("the job has the value of a secret, %v", err)
 	}
 	if len(d.containers(t)) == 0 {

@@ -14,9 +14,11 @@ import (
 	"testing"
 
 	nomadapi "github.com/hashicorp/nomad/api"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 // double is a Nomad that has jobs and Variables, and runs nothing.
@@ -39,19 +41,44 @@ func openDouble(t *testing.T, o objects) (*double, *provider) {
 	d := &double{index: 10, jobs: map[string]*nomadapi.Job{}, variables: map[string]*nomadapi.Variable{}, fail: map[string]int{}, leader: "127.0.0.1:4647"}
 	server := httptest.NewServer(d)
 	t.Cleanup(server.Close)
-	p, err := newProvider(cli.ProviderInput{NodeName: "node"}, testConfig(t, func(c *Config) { c.Address = server.URL }))
+	p := newProvider(t, testConfig(t, func(c *Config) { c.Address = server.URL }), o)
+	p.d.place = place{mhz: 1000, clients: 1}
+	p.d.placeError = nil
+	close(p.d.known)
+	p.d.take(t.Context(), listed{})
+	p.d.setDown(nil)
+	return d, p
+}
+
+// provider is one with its driver.
+type provider struct {
+	*service.Provider[*instance]
+	d *driver
+}
+
+func newProvider(t *testing.T, c Config, o objects) *provider {
+	t.Helper()
+	d, err := newDriver(cli.ProviderInput{NodeName: "node"}, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.UsePodObjects(o)
-	p.UsePodTokens(o)
-	p.place.mhz = 1000
-	close(p.known)
-	close(p.synced)
-	p.place.clients = 1
-	p.setDown(nil)
-	p.placeError = nil
-	return d, p
+	d.provider.UsePodObjects(o)
+	d.provider.UsePodTokens(o)
+	return &provider{d.provider, d}
+}
+
+// status is the status of a pod as its entry is now.
+func (p *provider) status(e *entry) corev1.PodStatus {
+	pod, _, _ := p.Cache().Get(e.pod.UID)
+	return p.d.Status(pod, p.d.store.instance(e))
+}
+
+// lose lets the provider know nothing of a pod, as after a restart.
+func (p *provider) lose(e *entry) {
+	p.d.store.mu.Lock()
+	defer p.d.store.mu.Unlock()
+	p.d.store.remove(e)
+	p.Cache().Forget(e.pod.UID)
 }
 
 func (d *double) set(f func()) {

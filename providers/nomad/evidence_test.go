@@ -22,7 +22,7 @@ func made(t *testing.T) (*double, *provider, *corev1.Pod, *entry) {
 	if err := p.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	return d, p, pod, p.store.pods[pod.UID]
+	return d, p, pod, p.d.store.pods[pod.UID]
 }
 
 // allocated is an allocation of an entry.
@@ -44,22 +44,22 @@ func (s *store) tell(a *nomadapi.Allocation) {
 // TestHealthyPodIsNotGivenUp: what the provider knows may be old when the time of a pod is over, so it looks again, and waits while Nomad is away.
 func TestHealthyPodIsNotGivenUp(t *testing.T) {
 	d, p, pod, e := made(t)
-	p.store.tell(allocated(e, "x", nomadapi.AllocClientStatusUnknown, 20))
+	p.d.store.tell(allocated(e, "x", nomadapi.AllocClientStatusUnknown, 20))
 	back := allocated(e, "x", nomadapi.AllocClientStatusRunning, 20)
 	back.ModifyIndex = 30
 	d.set(func() { d.allocs = append(d.allocs, back) })
-	late := time.Now().Add(p.config.LostAfter.Duration + time.Minute)
-	p.setDown(errors.New("the stream is away"))
-	if p.due(t.Context(), pod.UID, late) != nil {
+	late := time.Now().Add(p.d.config.LostAfter.Duration + time.Minute)
+	p.d.setDown(errors.New("the stream is away"))
+	if p.d.due(t.Context(), pod.UID, late) != nil {
 		t.Error("a pod is given up while nobody knows what became of it")
 	}
-	p.setDown(nil)
-	do := p.due(t.Context(), pod.UID, late)
+	p.d.setDown(nil)
+	do := p.d.due(t.Context(), pod.UID, late)
 	if do == nil {
 		t.Fatal("nothing is done about a pod whose time is over")
 	}
 	do()
-	if s := p.store.status(e); d.jobs[e.jobID].Stop != nil || s.Phase != corev1.PodRunning || s.Reason != "" {
+	if s := p.status(e); d.jobs[e.jobID].Stop != nil || s.Phase != corev1.PodRunning || s.Reason != "" {
 		t.Errorf("a pod whose client is back was given up: %s %s", s.Phase, s.Reason)
 	}
 }
@@ -68,20 +68,18 @@ func TestHealthyPodIsNotGivenUp(t *testing.T) {
 func TestAllocationsOfAJobBefore(t *testing.T) {
 	d, p, _, e := made(t)
 	d.set(func() { d.allocs = append(d.allocs, allocated(e, "old", nomadapi.AllocClientStatusComplete, 5)) })
-	p.store.tell(d.allocs[0])
-	p.store.tell(allocated(e, "new", nomadapi.AllocClientStatusRunning, 20))
+	p.d.store.tell(d.allocs[0])
+	p.d.store.tell(allocated(e, "new", nomadapi.AllocClientStatusRunning, 20))
 	for range 2 {
 		if a, moved := e.first(); a == nil || a.ID != "new" || moved {
 			t.Errorf("the pod is the allocation %+v, and is moved: %t", a, moved)
 		}
-		p.store.mu.Lock()
-		p.store.remove(e)
-		p.store.mu.Unlock()
+		p.lose(e)
 		d.set(func() { d.allocs = append(d.allocs, allocated(e, "new", nomadapi.AllocClientStatusRunning, 20)) })
-		if err := p.list(t.Context()); err != nil {
+		if err := p.d.list(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		e = p.store.byJob[e.jobID]
+		e = p.d.store.byJob[e.jobID]
 	}
 }
 
@@ -89,35 +87,33 @@ func TestAllocationsOfAJobBefore(t *testing.T) {
 func TestJobThatOthersPurged(t *testing.T) {
 	d, p, pod, e := made(t)
 	runs := allocated(e, "x", nomadapi.AllocClientStatusRunning, 20)
-	p.store.tell(runs)
+	p.d.store.tell(runs)
 	d.set(func() {
 		d.index = 40
 		d.allocs = append(d.allocs, runs)
 		delete(d.jobs, e.jobID)
 	})
-	if err := p.list(t.Context()); err != nil {
+	if err := p.d.list(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if e := p.store.pods[pod.UID]; e == nil || !e.stopping {
+	if e := p.d.store.pods[pod.UID]; e == nil || !e.stopping {
 		t.Errorf("a pod whose tasks still run is known as %+v", e)
 	}
-	p.store.mu.Lock()
-	p.store.remove(e)
-	p.store.mu.Unlock()
+	p.lose(e)
 	if err := p.DeletePod(t.Context(), pod); err != nil {
 		t.Errorf("DeletePod of a pod whose tasks still run: %v", err)
 	}
-	if e = p.store.pods[pod.UID]; e == nil || !e.stopping {
+	if e = p.d.store.pods[pod.UID]; e == nil || !e.stopping {
 		t.Fatalf("after DeletePod the pod is known as %+v", e)
 	}
 	e.askedIP = "x"
-	if p.due(t.Context(), pod.UID, time.Now()) != nil {
+	if p.d.due(t.Context(), pod.UID, time.Now()) != nil {
 		t.Error("a pod whose tasks still run is forgotten")
 	}
 	ended := allocated(e, "x", nomadapi.AllocClientStatusComplete, 20)
 	ended.ModifyIndex = 50
-	p.store.tell(ended)
-	do := p.due(t.Context(), pod.UID, time.Now())
+	p.d.store.tell(ended)
+	do := p.d.due(t.Context(), pod.UID, time.Now())
 	if do == nil {
 		t.Fatal("a pod whose tasks have ended is not forgotten")
 	}
@@ -131,30 +127,30 @@ func TestJobThatOthersPurged(t *testing.T) {
 // TestAllocationsThatOthersPurged: Nomad forgets the allocations of a job that is purged, and its client ends their tasks within the grace of the job.
 func TestAllocationsThatOthersPurged(t *testing.T) {
 	d, p, pod, e := made(t)
-	p.store.tell(allocated(e, "x", nomadapi.AllocClientStatusRunning, 20))
+	p.d.store.tell(allocated(e, "x", nomadapi.AllocClientStatusRunning, 20))
 	d.set(func() {
 		d.index = 40
 		delete(d.jobs, e.jobID)
 	})
 	for range 2 {
-		if err := p.list(t.Context()); err != nil {
+		if err := p.d.list(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	e.askedIP = "x"
-	if p.store.pods[pod.UID] != e || p.due(t.Context(), pod.UID, time.Now()) != nil {
+	if p.d.store.pods[pod.UID] != e || p.d.due(t.Context(), pod.UID, time.Now()) != nil {
 		t.Error("a pod whose tasks still run is forgotten")
 	}
 	if left := time.Until(e.endsBy); left <= 0 || left > killTimeout(pod) {
 		t.Fatalf("its tasks count as ended in %s, want %s", left, killTimeout(pod))
 	}
 	e.endsBy = time.Now().Add(-time.Second)
-	do := p.due(t.Context(), pod.UID, time.Now())
+	do := p.d.due(t.Context(), pod.UID, time.Now())
 	if do == nil {
 		t.Fatal("a pod whose tasks have ended is not forgotten")
 	}
 	do()
-	if p.store.pods[pod.UID] != nil {
+	if p.d.store.pods[pod.UID] != nil {
 		t.Error("a pod whose tasks have ended is still known")
 	}
 }
@@ -164,19 +160,19 @@ func TestEvidenceStays(t *testing.T) {
 	d, p, pod, e := made(t)
 	away := allocated(e, "x", nomadapi.AllocClientStatusUnknown, 20)
 	d.set(func() { d.allocs = append(d.allocs, away) })
-	p.store.tell(away)
-	p.due(t.Context(), pod.UID, time.Now().Add(p.config.LostAfter.Duration+time.Minute))()
+	p.d.store.tell(away)
+	p.d.due(t.Context(), pod.UID, time.Now().Add(p.d.config.LostAfter.Duration+time.Minute))()
 	e.stopEval = ""
 	if !e.over() || d.jobs[e.jobID].Stop == nil {
 		t.Fatalf("the pod is not given up: %+v", e)
 	}
-	if p.due(t.Context(), pod.UID, time.Now()) != nil {
+	if p.d.due(t.Context(), pod.UID, time.Now()) != nil {
 		t.Error("the evidence of a lost pod is removed, although it was not deleted")
 	}
 	if err := p.DeletePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	if do := p.due(t.Context(), pod.UID, time.Now()); do == nil {
+	if do := p.d.due(t.Context(), pod.UID, time.Now()); do == nil {
 		t.Error("a lost pod that was deleted is not forgotten")
 	}
 }
@@ -186,23 +182,23 @@ func TestClocksMayDiffer(t *testing.T) {
 	d, p, pod, e := made(t)
 	away := allocated(e, "x", nomadapi.AllocClientStatusUnknown, 20)
 	away.ModifyTime = time.Now().Add(-time.Hour).UnixNano()
-	p.store.tell(away)
-	if p.due(t.Context(), pod.UID, time.Now().Add(time.Second)) != nil {
+	p.d.store.tell(away)
+	if p.d.due(t.Context(), pod.UID, time.Now().Add(time.Second)) != nil {
 		t.Error("a pod is given up, as the clock of Nomad is behind")
 	}
-	path := "nomad/jobs/" + p.store.owner.prefix() + "x/pod/main"
+	path := "nomad/jobs/" + p.d.store.owner.prefix() + "x/pod/main"
 	old := &nomadapi.Variable{Path: path, ModifyIndex: 3, ModifyTime: time.Now().Add(-time.Hour).UnixNano()}
 	d.set(func() { d.variables[path] = old })
-	p.sweep(t.Context())
+	p.d.sweep(t.Context())
 	there := func() bool { return slices.Contains(d.paths(), path) }
 	if !there() {
 		t.Error("a Variable was removed that another process may just have written")
 	}
 	d.set(func() { old.ModifyIndex = 4 })
-	if p.sweep(t.Context()); !there() {
+	if p.d.sweep(t.Context()); !there() {
 		t.Error("a Variable was removed that was written since")
 	}
-	if p.sweep(t.Context()); there() {
+	if p.d.sweep(t.Context()); there() {
 		t.Error("a Variable without a job is left")
 	}
 	if used := variablePath(e.jobID, "main"); !slices.Contains(d.paths(), used) {

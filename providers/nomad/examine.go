@@ -2,21 +2,19 @@
 
 package nomad
 
-import (
-	"context"
-)
+import "context"
 
-// Examine implements cli.Examiner.
-func (p *provider) Examine(ctx context.Context) error {
-	nodes, _, err := p.client.nodes(ctx, 0)
+// Examine implements service.Examiner.
+func (d *driver) Examine(ctx context.Context) error {
+	nodes, _, err := d.client.nodes(ctx, 0)
 	if err != nil {
 		return err
 	}
-	if _, err := p.client.list(ctx, p.store.owner.prefix()); err != nil {
+	if _, err := d.client.list(ctx, d.store.owner.prefix()); err != nil {
 		return err
 	}
-	if _, err := p.client.variables(ctx, "nomad/jobs/"+p.store.owner.prefix()); err != nil {
+	if _, err := d.client.variables(ctx, variablesOf+d.store.owner.prefix()); err != nil {
 		return err
 	}
-	return placeOf(nodes, p.config).unready(p.config)
+	return placeOf(nodes, d.config).unready(d.config)
 }

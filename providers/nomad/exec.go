@@ -15,24 +15,17 @@ import (
 	nomadapi "github.com/hashicorp/nomad/api"
 	utilexec "k8s.io/utils/exec"
 
-	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// RunInContainer runs a command by the websocket of the agent.
-func (p *provider) RunInContainer(ctx context.Context, namespace, pod, container string, command []string, attach api.AttachIO) error {
-	a, err := p.task(ctx, namespace, pod, container)
-	if err != nil {
-		return err
-	}
-	if s := a.TaskStates[container]; s.State != "running" || terminal(a) {
-		return errdefs.InvalidInputf("pod %s/%s: container %q does not run", namespace, pod, container)
-	}
+// Exec implements service.Executor, by the websocket of the agent.
+func (d *driver) Exec(ctx context.Context, in service.Target[*instance], command []string, attach api.AttachIO) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	conn, err := p.client.exec(ctx, a.ID, container, command, attach.TTY())
+	conn, err := d.client.exec(ctx, in.Instance.alloc.ID, in.Container, command, attach.TTY())
 	if err != nil {
-		return fmt.Errorf("exec in pod %s/%s: %w", namespace, pod, err)
+		return err
 	}
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })

@@ -21,7 +21,7 @@ import (
 // ended lets a pod be over and deleted, so that it is to be forgotten.
 func ended(t *testing.T, p *provider, pod *corev1.Pod, e *entry) {
 	t.Helper()
-	p.store.tell(allocated(e, "x", nomadapi.AllocClientStatusComplete, 20))
+	p.d.store.tell(allocated(e, "x", nomadapi.AllocClientStatusComplete, 20))
 	if err := p.DeletePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
@@ -34,18 +34,18 @@ func TestFailuresGrowApart(t *testing.T) {
 	ended(t, p, pod, e)
 	d.set(func() { d.fail["DELETE /v1/"] = http.StatusForbidden })
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
-		do := p.due(t.Context(), pod.UID, time.Now().Add(time.Hour))
+		do := p.d.due(t.Context(), pod.UID, time.Now().Add(time.Hour))
 		if do == nil {
 			t.Fatal("what failed is not tried again")
 		}
 		do()
-		if p.due(t.Context(), pod.UID, time.Now().Add(want/2)) != nil {
+		if p.d.due(t.Context(), pod.UID, time.Now().Add(want/2)) != nil {
 			t.Errorf("what failed is tried again before %s", want)
 		}
 	}
 	d.set(func() { clear(d.fail) })
-	p.due(t.Context(), pod.UID, time.Now().Add(time.Hour))()
-	if p.store.pods[pod.UID] != nil {
+	p.d.due(t.Context(), pod.UID, time.Now().Add(time.Hour))()
+	if p.d.store.pods[pod.UID] != nil {
 		t.Error("the pod is not forgotten")
 	}
 }
@@ -53,29 +53,28 @@ func TestFailuresGrowApart(t *testing.T) {
 // TestFailuresAreTriedAgain: without an event, by the next look at what is due.
 func TestFailuresAreTriedAgain(t *testing.T) {
 	d, p, pod, e := made(t)
-	e.again = time.Time{}
-	p.store.tell(allocated(e, "x", nomadapi.AllocClientStatusRunning, 20))
+	p.d.store.tell(allocated(e, "x", nomadapi.AllocClientStatusRunning, 20))
 	d.set(func() { d.fail["GET /v1/allocation/"] = http.StatusInternalServerError })
-	do := p.due(t.Context(), pod.UID, time.Now())
+	do := p.d.due(t.Context(), pod.UID, time.Now())
 	if do == nil {
 		t.Fatal("nobody asks for the address of a pod")
 	}
-	p.store.dirty = map[types.UID]bool{}
+	p.d.store.dirty = map[types.UID]bool{}
 	do()
-	p.lookAgain()
-	if !p.store.dirty[pod.UID] {
+	p.d.lookAgain()
+	if !p.d.store.dirty[pod.UID] {
 		t.Error("a question for an address that failed is not asked again")
 	}
-	if do = p.due(t.Context(), pod.UID, time.Now().Add(time.Hour)); do == nil {
+	if do = p.d.due(t.Context(), pod.UID, time.Now().Add(time.Hour)); do == nil {
 		t.Fatal("a question for an address that failed is not asked again")
 	}
 	d.set(func() { clear(d.fail) })
-	p.store.dirty = map[types.UID]bool{}
-	if p.due(t.Context(), pod.UID, time.Now()) != nil {
+	p.d.store.dirty = map[types.UID]bool{}
+	if p.d.due(t.Context(), pod.UID, time.Now()) != nil {
 		t.Error("two things are done about a pod at the same time")
 	}
 	do()
-	if !p.store.dirty[pod.UID] {
+	if !p.d.store.dirty[pod.UID] {
 		t.Error("what became due meanwhile is forgotten")
 	}
 }
@@ -83,7 +82,7 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 // TestKillsAreApart: signals grow apart, hold up nothing else, and are not for a client that is away.
 func TestKillsAreApart(t *testing.T) {
 	_, p, pod, e := made(t)
-	p.store.tell(allocated(e, "x", nomadapi.AllocClientStatusRunning, 20))
+	p.d.store.tell(allocated(e, "x", nomadapi.AllocClientStatusRunning, 20))
 	now := time.Now()
 	pod.DeletionGracePeriodSeconds = ptr.To[int64](0)
 	if err := p.DeletePod(t.Context(), pod); err != nil {
@@ -91,24 +90,24 @@ func TestKillsAreApart(t *testing.T) {
 	}
 	now = now.Add(time.Second)
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
-		kill := p.kill(t.Context(), pod.UID, now)
+		kill := p.d.kill(t.Context(), pod.UID, now)
 		if kill == nil {
 			t.Fatal("a pod whose grace is over is not killed")
 		}
-		if p.kill(t.Context(), pod.UID, now.Add(time.Hour)) != nil {
+		if p.d.kill(t.Context(), pod.UID, now.Add(time.Hour)) != nil {
 			t.Error("a pod is killed while it is being killed")
 		}
 		if e.busy {
 			t.Error("a signal holds up what else is due about the pod")
 		}
 		kill()
-		if p.kill(t.Context(), pod.UID, now.Add(want-time.Millisecond)) != nil {
+		if p.d.kill(t.Context(), pod.UID, now.Add(want-time.Millisecond)) != nil {
 			t.Errorf("a pod is killed again before %s", want)
 		}
 		now = now.Add(want + time.Millisecond)
 	}
-	p.store.tell(allocated(e, "x", nomadapi.AllocClientStatusUnknown, 30))
-	if p.kill(t.Context(), pod.UID, now.Add(time.Hour)) != nil {
+	p.d.store.tell(allocated(e, "x", nomadapi.AllocClientStatusUnknown, 30))
+	if p.d.kill(t.Context(), pod.UID, now.Add(time.Hour)) != nil {
 		t.Error("a signal is sent to a client that is away")
 	}
 }
@@ -128,11 +127,16 @@ func TestDarkNomadIsSeen(t *testing.T) {
 		t.Error("Ping that no leader answers is well")
 	}
 	d.set(func() { clear(d.fail); d.fail["GET /v1/evaluations"] = http.StatusInternalServerError })
-	if p.list(t.Context()) == nil || p.Ping(t.Context()) == nil || p.AnswersForAllPods() {
+	for range 2 { // one list that fails is asked for again
+		if p.d.list(t.Context()) == nil || p.AnswersForAllPods() {
+			t.Error("the node answers for pods that cannot be listed")
+		}
+	}
+	if p.Ping(t.Context()) == nil {
 		t.Error("the node is well although the pods cannot be listed")
 	}
 	d.set(func() { clear(d.fail) })
-	if p.list(t.Context()) != nil || p.Ping(t.Context()) != nil || !p.AnswersForAllPods() {
+	if p.d.list(t.Context()) != nil || p.Ping(t.Context()) != nil || !p.AnswersForAllPods() {
 		t.Error("the node is not well although the pods were listed")
 	}
 	d.set(func() {
@@ -141,46 +145,8 @@ func TestDarkNomadIsSeen(t *testing.T) {
 			fmt.Fprint(w, "[]")
 		}
 	})
-	if err := p.list(t.Context()); err == nil || !strings.Contains(err.Error(), "no leader") {
+	if err := p.d.list(t.Context()); err == nil || !strings.Contains(err.Error(), "no leader") {
 		t.Errorf("an answer without a leader: got %v, want that there is none", err)
-	}
-}
-
-// TestTokensOfPodsThatEnded: the node gives them no new ones.
-func TestTokensOfPodsThatEnded(t *testing.T) {
-	_, p, pod, e := made(t)
-	e.again = time.Now().Add(-time.Minute)
-	if p.due(t.Context(), pod.UID, time.Now()) == nil {
-		t.Fatal("the tokens are not renewed")
-	}
-	e.busy = false
-	e.again = time.Now().Add(-time.Minute)
-	p.store.tell(allocated(e, "x", nomadapi.AllocClientStatusComplete, 20))
-	if p.due(t.Context(), pod.UID, time.Now()) != nil {
-		t.Error("the tokens of a pod that has ended are renewed")
-	}
-}
-
-// TestRenewalsAfterARestart: they do not come at once, and before the tokens end.
-func TestRenewalsAfterARestart(t *testing.T) {
-	_, p, pod, e := made(t)
-	seconds := map[int]bool{}
-	for i := range 100 {
-		e.again = time.Time{}
-		pod.UID = types.UID(fmt.Sprint("uid-", i))
-		p.store.pods[pod.UID] = e
-		began := time.Now()
-		if err := p.UpdatePod(t.Context(), pod); err != nil {
-			t.Fatal(err)
-		}
-		after := e.again.Sub(began)
-		if after < time.Minute || after > 10*time.Minute {
-			t.Errorf("the tokens are renewed after %s, want 1 to 10 minutes of the hour that they live", after)
-		}
-		seconds[int(after/time.Second)] = true
-	}
-	if len(seconds) < 50 {
-		t.Errorf("100 pods are renewed in %d different seconds", len(seconds))
 	}
 }
 
@@ -188,12 +154,12 @@ func TestRenewalsAfterARestart(t *testing.T) {
 func TestFollowedLogsThatFail(t *testing.T) {
 	d, p, _, e := made(t)
 	a := allocated(e, "x", nomadapi.AllocClientStatusRunning, 20)
-	p.store.tell(a)
+	p.d.store.tell(a)
 	const logs = "GET /v1/client/fs/logs/"
 	d.set(func() { d.fail[logs] = http.StatusForbidden })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	err := logReader{p: p, ctx: ctx, alloc: a, task: "main"}.follow(io.Discard, [2]int64{})
+	err := logReader{d: p.d, ctx: ctx, jobID: a.JobID, alloc: a.ID, task: "main"}.follow(io.Discard, [2]int64{})
 	if err == nil || !strings.Contains(err.Error(), "403") {
 		t.Errorf("logs without the right: got %v, want the 403", err)
 	}
@@ -211,7 +177,7 @@ func TestFollowedLogsThatFail(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	done, began := make(chan struct{}), time.Now()
 	go func() {
-		_ = logReader{p: p, ctx: ctx, alloc: a, task: "main"}.follow(io.Discard, [2]int64{})
+		_ = logReader{d: p.d, ctx: ctx, jobID: a.JobID, alloc: a.ID, task: "main"}.follow(io.Discard, [2]int64{})
 		close(done)
 	}()
 	if !await(t, func() bool { return asked() >= 8 }) {
@@ -233,10 +199,10 @@ func TestJobThatOthersStopped(t *testing.T) {
 		job := d.jobs[e.jobID]
 		job.Stop, job.JobModifyIndex, job.SubmitTime = ptr.To(true), ptr.To(d.index), ptr.To(time.Now().Add(time.Hour).UnixNano())
 	})
-	if err := p.list(t.Context()); err != nil {
+	if err := p.d.list(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if s := p.store.status(e); s.Phase != corev1.PodFailed || s.Reason != reasonStopped {
+	if s := p.status(e); s.Phase != corev1.PodFailed || s.Reason != reasonStopped {
 		t.Errorf("a pod whose job was stopped is %s %s %s", s.Phase, s.Reason, s.Message)
 	}
 	if !e.submitted.Equal(submitted) {
@@ -247,7 +213,7 @@ func TestJobThatOthersStopped(t *testing.T) {
 // TestClientsWithoutASpeed: the error says what is wrong.
 func TestClientsWithoutASpeed(t *testing.T) {
 	_, p := openDouble(t, objects{})
-	p.place.mhz = 0
+	p.d.place.mhz = 0
 	if err := p.CreatePod(t.Context(), keysPod()); err == nil || strings.Contains(err.Error(), "%!") {
 		t.Errorf("got %v, want what is wrong", err)
 	}
@@ -256,7 +222,7 @@ func TestClientsWithoutASpeed(t *testing.T) {
 // TestStopsAreListedFirst: what a stop that is over left is in the list of allocations.
 func TestStopsAreListedFirst(t *testing.T) {
 	d, p, _, _ := made(t)
-	if err := p.list(t.Context()); err != nil {
+	if err := p.d.list(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if slices.Index(d.asked, "GET /v1/evaluations") > slices.Index(d.asked, "GET /v1/allocations") {
@@ -279,9 +245,8 @@ func TestStreamThatBreaksAtOnce(t *testing.T) {
 		}
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	p.synced = make(chan struct{})
 	done, began := make(chan struct{}), time.Now()
-	go func() { p.follow(ctx); close(done) }()
+	go func() { p.d.followEvents(ctx); close(done) }()
 	opened := func() bool { d.mu.Lock(); defer d.mu.Unlock(); return streams >= 4 }
 	if !await(t, opened) {
 		t.Error("the stream is not opened again")

@@ -20,7 +20,6 @@ import (
 	utilexec "k8s.io/utils/exec"
 	"k8s.io/utils/ptr"
 
-	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
@@ -77,12 +76,7 @@ type home struct {
 
 func openHome(t *testing.T, c Config, o objects) *home {
 	t.Helper()
-	p, err := newProvider(cli.ProviderInput{NodeName: "node"}, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.UsePodObjects(o)
-	p.UsePodTokens(o)
+	p := newProvider(t, c, o)
 	h := &home{provider: p, t: t, reported: map[types.UID]*corev1.Pod{}}
 	p.NotifyPods(t.Context(), func(pod *corev1.Pod) {
 		h.mu.Lock()

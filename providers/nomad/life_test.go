@@ -86,7 +86,7 @@ func TestRequestsOfAPod(t *testing.T) {
 		defer l.mu.Unlock()
 		for _, r := range l.requests {
 			if r != "GET /v1/nodes" { // they wait for changes of clients, which are not the pod's
-				out = append(out, strings.TrimRight(strings.ReplaceAll(r, h.store.owner.prefix(), ""), "0123456789abcdef-"))
+				out = append(out, strings.TrimRight(strings.ReplaceAll(r, h.d.store.owner.prefix(), ""), "0123456789abcdef-"))
 			}
 		}
 		slices.Sort(out)

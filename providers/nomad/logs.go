@@ -12,10 +12,9 @@ import (
 	"sync"
 	"time"
 
-	nomadapi "github.com/hashicorp/nomad/api"
-
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 // firstWindow is how much of the end of a log is read to find its last lines.
@@ -24,13 +23,9 @@ const firstWindow = 64 << 10
 // recent is how old the time of a request for later lines only may be.
 const recent = 30 * time.Second
 
-// GetContainerLogs returns the standard output of a container and after it the standard error, as Nomad keeps them apart and without times;
+// Logs implements service.LogReader: the standard output of a container and after it the standard error, as Nomad keeps them apart and without times;
 // with Follow, both as they come.
-func (p *provider) GetContainerLogs(ctx context.Context, namespace, pod, container string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
-	alloc, err := p.task(ctx, namespace, pod, container)
-	if err != nil {
-		return nil, err
-	}
+func (d *driver) Logs(ctx context.Context, of service.Target[*instance], opts api.ContainerLogOpts) (_ io.ReadCloser, err error) {
 	laterOnly := opts.Follow && opts.Tail == 0 && !opts.SinceTime.IsZero() && time.Since(opts.SinceTime) < recent
 	switch {
 	case opts.Previous:
@@ -41,7 +36,7 @@ func (p *provider) GetContainerLogs(ctx context.Context, namespace, pod, contain
 		return nil, errdefs.InvalidInput("Nomad keeps no times of lines: ask for the last lines, with tail")
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	l := logReader{p: p, ctx: ctx, alloc: alloc, task: container}
+	l := logReader{d: d, ctx: ctx, jobID: of.Instance.jobID, alloc: of.Instance.alloc.ID, task: of.Container}
 	reader, writer := io.Pipe()
 	var old [2][]byte
 	var from [2]int64
@@ -85,49 +80,27 @@ type logBody struct {
 // Close ends the requests.
 func (b *logBody) Close() error { b.close(); return nil }
 
-// task is the allocation of a pod, if the container has begun in it.
-func (p *provider) task(ctx context.Context, namespace, name, container string) (*nomadapi.Allocation, error) {
-	pod, err := p.GetPod(ctx, namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	p.store.mu.Lock()
-	defer p.store.mu.Unlock()
-	var a *nomadapi.Allocation
-	if e := p.store.pods[pod.UID]; e != nil {
-		a, _ = e.first()
-	}
-	if a == nil {
-		return nil, errdefs.NotFoundf("pod %s/%s has no allocation at Nomad yet", namespace, name)
-	}
-	if a.TaskStates[container] == nil {
-		return nil, errdefs.NotFoundf("pod %s/%s: container %q has not begun", namespace, name, container)
-	}
-	return a, nil
-}
-
 // ended reports whether a task runs no more.
-func (p *provider) ended(alloc, task string) bool {
-	p.store.mu.Lock()
-	defer p.store.mu.Unlock()
-	for _, e := range p.store.pods {
-		if a := e.allocs[alloc]; a != nil {
-			return terminal(a) || a.TaskStates[task] != nil && a.TaskStates[task].State == "dead"
-		}
+func (l logReader) ended() bool {
+	l.d.store.mu.Lock()
+	defer l.d.store.mu.Unlock()
+	e := l.d.store.byJob[l.jobID]
+	if e == nil || e.allocs[l.alloc] == nil {
+		return true
 	}
-	return true
+	a := e.allocs[l.alloc]
+	return terminal(a) || a.TaskStates[l.task] != nil && a.TaskStates[l.task].State == "dead"
 }
 
 // logReader reads the logs of a task.
 type logReader struct {
-	p     *provider
-	ctx   context.Context // of the request; what reads it has none
-	alloc *nomadapi.Allocation
-	task  string
+	d                  *driver
+	ctx                context.Context // of the request; what reads it has none
+	jobID, alloc, task string
 }
 
 func (l logReader) open(ctx context.Context, kind, origin string, offset int64, follow bool) (io.ReadCloser, error) {
-	answer, err := l.p.client.open(ctx, http.MethodGet, "/v1/client/fs/logs/"+l.alloc.ID, query{
+	answer, err := l.d.client.open(ctx, http.MethodGet, "/v1/client/fs/logs/"+l.alloc, query{
 		"task": l.task, "type": kind, "origin": origin, "offset": strconv.FormatInt(offset, 10), "follow": strconv.FormatBool(follow), "plain": "true",
 	}, nil)
 	if err != nil {
@@ -196,7 +169,7 @@ func (l logReader) follow(w io.Writer, from [2]int64) error {
 	running.Go(func() { // lets the others go on to the end of what is there
 		ticker := time.NewTicker(500 * time.Millisecond)
 		defer ticker.Stop()
-		for !l.p.ended(l.alloc.ID, l.task) {
+		for !l.ended() {
 			select {
 			case <-ticker.C:
 			case <-ctx.Done():

@@ -18,12 +18,12 @@ import (
 func TestLostAnswerLosesNoJob(t *testing.T) {
 	d, p := openDouble(t, objects{secret: map[string][]byte{"a": []byte("1")}})
 	pod := keysPod()
-	id := p.store.owner.jobID(string(pod.UID))
+	id := p.d.store.owner.jobID(string(pod.UID))
 	d.set(func() { d.lose = "PUT /v1/jobs" })
 	if err := p.CreatePod(t.Context(), pod); err == nil {
 		t.Fatal("CreatePod went well, although the answer was lost")
 	}
-	if len(p.relist) == 0 {
+	if len(p.d.relist) == 0 {
 		t.Error("no list is asked for, although the job may be there")
 	}
 	d.set(func() { d.lose, d.fail["GET /v1/job/"] = "", http.StatusInternalServerError })
@@ -39,7 +39,7 @@ func TestLostAnswerLosesNoJob(t *testing.T) {
 	}
 	d.jobs = nil
 	d.mu.Unlock()
-	if e := p.store.pods[pod.UID]; e == nil || len(e.variables) != 1 || !e.stopping {
+	if e := p.d.store.pods[pod.UID]; e == nil || len(e.variables) != 1 || !e.stopping {
 		t.Errorf("the pod that stops is known as %+v", e)
 	}
 	if err := p.DeletePod(t.Context(), keysPod()); !errdefs.IsNotFound(err) {
@@ -73,7 +73,9 @@ func TestJobThatNobodyKnows(t *testing.T) {
 	}
 	l := listed{index: 6}
 	l.jobs = append(l.jobs, job)
-	if !s.merge(l) || s.merge(l) || s.event(event{Topic: "Job", Type: "JobRegistered", Key: job.ID}) {
+	added, _ := s.merge(l)
+	again, _ := s.merge(l)
+	if !added || again || s.event(event{Topic: "Job", Type: "JobRegistered", Key: job.ID}) {
 		t.Error("want the first list to tell of a job, and no more after it")
 	}
 }
@@ -85,20 +87,20 @@ func TestListFromBeforeAStop(t *testing.T) {
 	if err := p.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	before, err := p.client.list(t.Context(), p.store.owner.prefix())
+	before, err := p.d.client.list(t.Context(), p.d.store.owner.prefix())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := p.DeletePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	p.store.merge(before)
-	if e := p.store.pods[pod.UID]; e == nil || e.stopEval != "stop" {
+	p.d.store.merge(before)
+	if e := p.d.store.pods[pod.UID]; e == nil || e.stopEval != "stop" {
 		t.Errorf("after a list from before the stop the pod is %+v", e)
 	}
 	before.index = d.index
-	p.store.merge(before)
-	if e := p.store.pods[pod.UID]; e == nil || e.stopEval != "" {
+	p.d.store.merge(before)
+	if e := p.d.store.pods[pod.UID]; e == nil || e.stopEval != "" {
 		t.Errorf("after a list that does not have the evaluation any more the pod is %+v", e)
 	}
 }
@@ -111,10 +113,10 @@ func TestPodsAreLookedAtWhileTheyChange(t *testing.T) {
 	done := make(chan struct{})
 	for _, f := range []func(){
 		func() { // as work does
-			p.store.mu.Lock()
-			defer p.store.mu.Unlock()
-			for _, e := range p.store.pods {
-				_ = e.again.IsZero() || len(e.variables) > 0
+			p.d.store.mu.Lock()
+			defer p.d.store.mu.Unlock()
+			for _, e := range p.d.store.pods {
+				_ = len(e.variables) > 0 || len(e.failed) > 0
 			}
 		},
 		func() { _ = p.UpdatePod(t.Context(), pod) },
@@ -135,11 +137,8 @@ func TestPodsAreLookedAtWhileTheyChange(t *testing.T) {
 		if err := p.CreatePod(t.Context(), pod); err != nil {
 			t.Error(err)
 		}
-		p.store.mu.Lock()
-		e := p.store.pods[pod.UID]
-		p.store.mu.Unlock()
 		running.Go(func() { _ = p.UpdatePod(t.Context(), pod) })
-		if err := p.renew(t.Context(), e); err != nil {
+		if err := p.renew(t.Context(), pod); err != nil {
 			t.Error(err)
 		}
 		running.Go(func() { _ = p.UpdatePod(t.Context(), pod) })
@@ -158,16 +157,16 @@ func TestPodIsGivenUp(t *testing.T) {
 	if err := p.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	e, began := p.store.pods[pod.UID], time.Now()
+	e, began := p.d.store.pods[pod.UID], time.Now()
 	a := alloc(nomadapi.AllocClientStatusUnknown, task1("running", started(1)))
 	a.CreateIndex = e.index
-	p.store.mu.Lock()
-	p.store.allocation(e, a)
-	p.store.mu.Unlock()
-	if p.due(t.Context(), pod.UID, began.Add(p.config.LostAfter.Duration-time.Second)) != nil || e.over() {
+	p.d.store.mu.Lock()
+	p.d.store.allocation(e, a)
+	p.d.store.mu.Unlock()
+	if p.d.due(t.Context(), pod.UID, began.Add(p.d.config.LostAfter.Duration-time.Second)) != nil || e.over() {
 		t.Error("the pod is given up before its time")
 	}
-	do := p.due(t.Context(), pod.UID, began.Add(p.config.LostAfter.Duration+time.Second))
+	do := p.d.due(t.Context(), pod.UID, began.Add(p.d.config.LostAfter.Duration+time.Second))
 	if do == nil {
 		t.Fatal("the pod is not given up after its time")
 	}
@@ -177,7 +176,7 @@ func TestPodIsGivenUp(t *testing.T) {
 	}
 	for _, becomes := range []string{nomadapi.AllocClientStatusUnknown, nomadapi.AllocClientStatusRunning, nomadapi.AllocClientStatusComplete} {
 		a.ClientStatus = becomes
-		if s := p.store.status(e); s.Phase != corev1.PodFailed || s.Reason != reasonNodeLost {
+		if s := p.status(e); s.Phase != corev1.PodFailed || s.Reason != reasonNodeLost {
 			t.Errorf("the pod is %s with the reason %s while its allocation is %s", s.Phase, s.Reason, becomes)
 		}
 		if e.over() != (becomes != nomadapi.AllocClientStatusRunning) {

@@ -3,9 +3,7 @@
 package nomad
 
 import (
-	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,12 +14,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
-
-// group is the name of the one group of a job.
-const group = "pod"
 
 // Keys of the metadata of a job.
 const (
@@ -30,27 +25,8 @@ const (
 	metaNamespace = "vk_namespace"
 	metaName      = "vk_name"
 	metaUID       = "vk_uid"
-	metaSpec      = "vk_spec"
 	metaVariables = "vk_variables" // paths, with blanks between them
 )
-
-// clientGrace is how long clients wait at most before they kill a task, unless they are configured otherwise. A task always has it, so that a
-// grace period that is longer than that of the spec can be given; the provider kills earlier.
-const clientGrace = 30 * time.Second
-
-// resolved is what a pod says, with all that comes from other objects.
-type resolved struct {
-	pod        *corev1.Pod
-	containers map[string]*corev1.Container
-	files      map[string][]podspec.File // by volume
-	mhz        float64                   // of a CPU
-}
-
-// request is what Nomad gets for a pod.
-type request struct {
-	job       *nomadapi.Job
-	variables []*nomadapi.Variable
-}
 
 // mapping makes jobs of pods.
 type mapping struct {
@@ -58,9 +34,9 @@ type mapping struct {
 	owner  owner
 }
 
-// job returns the job of a pod and its Variables. Errors are of the kind invalid-input.
-func (m mapping) job(r resolved) (request, error) {
-	pod := r.pod
+// job returns the job of a pod and its Variables, for CPUs of a speed in MHz. Errors are of the kind invalid-input.
+func (m mapping) job(in *service.Inputs, mhz float64) (request, error) {
+	pod := in.Pod
 	driver, err := m.driver(pod)
 	if err != nil {
 		return request{}, err
@@ -68,10 +44,6 @@ func (m mapping) job(r resolved) (request, error) {
 	datacenters, err := m.datacenters(pod)
 	if err != nil {
 		return request{}, err
-	}
-	spec, err := json.Marshal(reduce(&pod.Spec))
-	if err != nil {
-		return request{}, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	kind := nomadapi.JobTypeBatch
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == "" {
@@ -83,7 +55,7 @@ func (m mapping) job(r resolved) (request, error) {
 		Datacenters: datacenters,
 		Meta: map[string]string{
 			metaCluster: m.owner.cluster, metaNode: m.owner.node, metaNamespace: pod.Namespace, metaName: pod.Name,
-			metaUID: string(pod.UID), metaSpec: string(spec),
+			metaUID: string(pod.UID),
 		},
 	}
 	if kind == nomadapi.JobTypeService {
@@ -106,16 +78,12 @@ func (m mapping) job(r resolved) (request, error) {
 	}
 	job.TaskGroups = []*nomadapi.TaskGroup{g}
 	out := request{job: &job}
-	b := taskBuilder{mapping: m, resolved: r, driver: driver, jobID: id}
-	for i := range pod.Spec.InitContainers {
-		if err := b.add(&out, g, i, true, field.NewPath("spec", "initContainers").Index(i)); err != nil {
-			return request{}, err
-		}
-	}
-	for i := range pod.Spec.Containers {
-		if err := b.add(&out, g, i, false, field.NewPath("spec", "containers").Index(i)); err != nil {
-			return request{}, err
-		}
+	b := taskBuilder{config: m.config, Inputs: in, mhz: mhz, driver: driver, jobID: id}
+	err = service.Containers(pod, func(c *corev1.Container, init bool, at *field.Path) error {
+		return b.add(&out, g, c, len(g.Tasks), init, at)
+	})
+	if err != nil {
+		return request{}, err
 	}
 	var paths []string
 	for _, v := range out.variables {
@@ -226,45 +194,3 @@ func (m mapping) network(pod *corev1.Pod) ([]*nomadapi.NetworkResource, error) {
 
 // diskGiven is the disk of a group that does not say how much it needs, in MB.
 const diskGiven = 300
-
-// resources are what a task asks for, rounded up to whole MHz and MiB.
-func (m mapping) resources(c *corev1.Container, mhz float64, at *field.Path) (*nomadapi.Resources, error) {
-	ask := func(name corev1.ResourceName) (request, limit float64) {
-		l := c.Resources.Limits[name]
-		r, ok := c.Resources.Requests[name]
-		if !ok {
-			r = l
-		}
-		if r.IsZero() {
-			r = m.config.DefaultResources[name]
-		}
-		return r.AsApproximateFloat64(), l.AsApproximateFloat64()
-	}
-	cpu, _ := ask(corev1.ResourceCPU)
-	memory, memoryMax := ask(corev1.ResourceMemory)
-	out := &nomadapi.Resources{
-		CPU:      ptr.To(max(1, up(cpu*mhz))),
-		MemoryMB: ptr.To(max(10, up(memory/(1<<20)))), // Nomad takes no less
-	}
-	if most := up(memoryMax / (1 << 20)); most > *out.MemoryMB {
-		out.MemoryMaxMB = &most
-	}
-	for name, quantity := range c.Resources.Limits {
-		switch name {
-		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
-			continue
-		}
-		if quantity.IsZero() {
-			continue // Nomad takes no request for 0 devices
-		}
-		device, ok := m.config.Devices[string(name)]
-		if !ok {
-			return nil, errdefs.InvalidInputf("%s: the node's configuration has no device for %s", at.Child("resources", "limits").Key(string(name)), name)
-		}
-		out.Devices = append(out.Devices, &nomadapi.RequestedDevice{Name: device, Count: ptr.To(uint64(quantity.Value()))})
-	}
-	return out, nil
-}
-
-// up rounds up, and forgives what floating-point numbers add.
-func up(x float64) int { return int(math.Ceil(x - 1e-6)) }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -76,8 +77,8 @@ func testPod() *corev1.Pod {
 	}
 }
 
-func testResolved(pod *corev1.Pod) resolved {
-	r := resolved{pod: pod, containers: map[string]*corev1.Container{}, mhz: 2400, files: map[string][]podspec.File{
+func testInputs(pod *corev1.Pod) *service.Inputs {
+	in := &service.Inputs{Pod: pod, Containers: map[string]*corev1.Container{}, Files: map[string][]podspec.File{
 		"conf": {{Path: "a/b.conf", Data: []byte("{{ key \"x\" }} ${HOME}"), Mode: 0o644}},
 		"keys": {{Path: "key", Data: []byte(canary), Mode: 0o400}},
 	}}
@@ -92,10 +93,10 @@ func testResolved(pod *corev1.Pod) resolved {
 			for j := range c.Args {
 				c.Args[j] = strings.ReplaceAll(c.Args[j], "$(PASSWORD)", canary)
 			}
-			r.containers[c.Name] = c
+			in.Containers[c.Name] = c
 		}
 	}
-	return r
+	return in
 }
 
 // TestJob compares the job of a pod with a golden file, for each driver that has file systems.
@@ -104,7 +105,7 @@ func TestJob(t *testing.T) {
 		t.Run(driver, func(t *testing.T) {
 			pod := testPod()
 			pod.Annotations = map[string]string{AnnotationDriver: driver, AnnotationDatacenters: "dc1, dc2"}
-			r, err := mapping{config: testConfig(t, nil), owner: owner{"home", "node"}}.job(testResolved(pod))
+			r, err := mapping{config: testConfig(t, nil), owner: owner{"home", "node"}}.job(testInputs(pod), 2400)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +141,7 @@ func TestStorageIsTheDiskOfTheGroup(t *testing.T) {
 	for asked, want := range map[string]int{"50Mi": 0, "300Mi": 0, "300.5Mi": 301, "2Gi": 2048} {
 		pod := testPod()
 		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse(asked)}
-		r, err := mapping{config: testConfig(t, nil), owner: owner{"home", "node"}}.job(testResolved(pod))
+		r, err := mapping{config: testConfig(t, nil), owner: owner{"home", "node"}}.job(testInputs(pod), 2400)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,14 +181,14 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := testPod()
 			tt.change(pod)
-			r := testResolved(pod)
+			in := testInputs(pod)
 			if pod.Annotations["large"] != "" {
-				r.files["keys"][0].Data = make([]byte, 60<<10)
+				in.Files["keys"][0].Data = make([]byte, 60<<10)
 			}
 			if pod.Annotations["unresolved"] != "" {
-				r.containers["main"].Env[0].ValueFrom = &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}
+				in.Containers["main"].Env[0].ValueFrom = &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}
 			}
-			_, err := mapping{config: testConfig(t, tt.config), owner: owner{"home", "node"}}.job(r)
+			_, err := mapping{config: testConfig(t, tt.config), owner: owner{"home", "node"}}.job(in, 2400)
 			if !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want an error of the kind invalid-input with %q", err, tt.want)
 			}
@@ -209,7 +210,7 @@ func TestDatacenters(t *testing.T) {
 		pod := testPod()
 		pod.Annotations = map[string]string{AnnotationDatacenters: tt.asked}
 		c := testConfig(t, func(c *Config) { c.Datacenters = strings.Fields(tt.configured) })
-		if _, err := (mapping{config: c, owner: testOwner}).job(testResolved(pod)); (err == nil) != tt.ok || err != nil && !errdefs.IsInvalidInput(err) {
+		if _, err := (mapping{config: c, owner: testOwner}).job(testInputs(pod), 2400); (err == nil) != tt.ok || err != nil && !errdefs.IsInvalidInput(err) {
 			t.Errorf("of %q a pod asks for %q: got %v, want it to be taken: %t", tt.configured, tt.asked, err, tt.ok)
 		}
 	}
@@ -237,7 +238,7 @@ func TestGraceIsNeverShorterThanTheClients(t *testing.T) {
 	for seconds, want := range map[int64]time.Duration{0: 30 * time.Second, 45: 45 * time.Second} {
 		pod := testPod()
 		pod.Spec.TerminationGracePeriodSeconds = &seconds
-		r, err := mapping{config: testConfig(t, nil), owner: owner{"home", "node"}}.job(testResolved(pod))
+		r, err := mapping{config: testConfig(t, nil), owner: owner{"home", "node"}}.job(testInputs(pod), 2400)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 // TestNodeIsReady: the node says that it is ready, and keeps the port of its server when clients change.
 func TestNodeIsReady(t *testing.T) {
 	_, p := openDouble(t, objects{})
-	p.placeError = errors.New("not known yet")
+	p.d.placeError = errors.New("not known yet")
 	n := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}, {Type: corev1.NodeDiskPressure}}}}
 	p.ConfigureNode(t.Context(), n)
 	n.Status.DaemonEndpoints.KubeletEndpoint.Port = 10250 // it is known later
@@ -21,7 +21,7 @@ func TestNodeIsReady(t *testing.T) {
 	if told != nil {
 		t.Error("clients were told of before they are known")
 	}
-	p.takePlace(place{clients: 1, cpu: 3, mhz: 1000})
+	p.d.takePlace(place{clients: 1, cpu: 3, mhz: 1000})
 	p.NotifyNodeStatus(t.Context(), func(n *corev1.Node) { told = n })
 	if told == nil || told.Status.Capacity.Cpu().Value() != 3 || told.Status.DaemonEndpoints.KubeletEndpoint.Port != 10250 {
 		t.Fatalf("the node is told as %+v", told)

@@ -259,12 +259,12 @@ func TestKilledBetweenSubmissionAndAnswer(t *testing.T) {
 		if code := got.Status.ContainerStatuses[0].State.Terminated; code == nil || code.ExitCode != 3 {
 			t.Errorf("pod %s ended with %v, want the exit code 3", pod.Name, code)
 		}
-		if all, err := a.allocs(direct.store.owner.jobID(string(pod.UID))); err != nil || len(all) != 1 {
+		if all, err := a.allocs(direct.d.store.owner.jobID(string(pod.UID))); err != nil || len(all) != 1 {
 			t.Errorf("pod %s has %d allocations, %v, want one", pod.Name, len(all), err)
 		}
 	}
 	var jobs []*nomadapi.JobListStub
-	if err := a.do(http.MethodGet, "/v1/jobs?prefix="+direct.store.owner.prefix(), nil, &jobs); err != nil || len(jobs) != 100 {
+	if err := a.do(http.MethodGet, "/v1/jobs?prefix="+direct.d.store.owner.prefix(), nil, &jobs); err != nil || len(jobs) != 100 {
 		t.Errorf("there are %d jobs, %v, want 100", len(jobs), err)
 	}
 	direct.remove(pods...)

@@ -8,16 +8,56 @@ import (
 	"slices"
 	"strings"
 
+	nomadapi "github.com/hashicorp/nomad/api"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
+
+// group is the name of the one group of a job.
+const group = "pod"
+
+// request is what Nomad gets for a pod.
+type request struct {
+	job       *nomadapi.Job
+	variables []*nomadapi.Variable
+}
+
+// taskBuilder makes the tasks of a pod.
+type taskBuilder struct {
+	config Config
+	*service.Inputs
+	mhz    float64 // of a CPU
+	driver string
+	jobID  string
+}
+
+// task is one that is being made.
+type task struct {
+	*nomadapi.Task
+	spec   *corev1.Container // as in the pod
+	items  map[string]string // of its Variable
+	path   string            // of its Variable
+	mounts []string          // lines of a shell that put volumes into place
+}
+
+// isSidecar reports whether an init container runs beside those after it.
+func isSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// hasSecretEnv reports whether a variable of the container may come from a Secret.
+func hasSecretEnv(c *corev1.Container) bool {
+	return slices.ContainsFunc(c.EnvFrom, func(e corev1.EnvFromSource) bool { return e.SecretRef != nil }) ||
+		slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil })
+}
 
 // program gives the task its command. Where its volumes are put into place, or it has to wait for an init container before it, a
 // shell does that first: /bin/sh of the image, or of the client's chroot.
 func (b taskBuilder) program(t *task, i int, init bool, at *field.Path) error {
-	c := b.containers[t.Name]
+	c := b.Containers[t.Name]
 	command, args := c.Command, c.Args
 	if hasSecretEnv(t.spec) { // a value must not get into the job by way of the command
 		command, args = t.spec.Command, t.spec.Args
@@ -82,7 +122,7 @@ func (b taskBuilder) dockerOnly(t *task, c *corev1.Container) error {
 	if c.ImagePullPolicy == corev1.PullAlways {
 		t.Config["force_pull"] = true
 	}
-	s, inPod := c.SecurityContext, b.pod.Spec.SecurityContext
+	s, inPod := c.SecurityContext, b.Pod.Spec.SecurityContext
 	var user, groupID *int64
 	if inPod != nil {
 		user, groupID = inPod.RunAsUser, inPod.RunAsGroup
@@ -114,14 +154,14 @@ func ready(i int) string { return fmt.Sprintf(`"$NOMAD_ALLOC_DIR"/.vk-init-%d`, 
 // one before it.
 func (b taskBuilder) script(t *task, i int, init bool) string {
 	lines := slices.Clone(t.mounts)
-	several := init && len(b.pod.Spec.InitContainers) > 1
+	several := init && len(b.Pod.Spec.InitContainers) > 1
 	if several && i > 0 {
 		lines = append(lines, "until [ -e "+ready(i-1)+" ]; do sleep 0.1; done")
 	}
 	switch {
 	case several && isSidecar(t.spec):
 		lines = append(lines, ": > "+ready(i))
-	case several && i < len(b.pod.Spec.InitContainers)-1:
+	case several && i < len(b.Pod.Spec.InitContainers)-1:
 		return strings.Join(append(lines, `"$0" "$@" & p=$!; trap 'kill -TERM $p' TERM; wait $p; c=$?`,
 			`while kill -0 $p 2>/dev/null; do wait $p; c=$?; done`,
 			`[ $c != 0 ] || : > `+ready(i), `exit $c`), "\n")

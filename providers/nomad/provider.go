@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -14,8 +13,11 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
-	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 // Provider returns the provider nomad.
@@ -27,7 +29,11 @@ func Provider() cli.Provider {
 			if err != nil {
 				return nil, err
 			}
-			return newProvider(in, config)
+			d, err := newDriver(in, config)
+			if err != nil {
+				return nil, err
+			}
+			return d.provider, nil
 		},
 		Capabilities: func(path string) (capability.Declaration, error) {
 			config, err := LoadConfig(path)
@@ -37,38 +43,20 @@ func Provider() cli.Provider {
 	}
 }
 
-var (
-	_ nodeutil.Provider     = (*provider)(nil)
-	_ node.PodNotifier      = (*provider)(nil)
-	_ node.PodAuthority     = (*provider)(nil)
-	_ node.PodObjectsUser   = (*provider)(nil)
-	_ node.PodTokensUser    = (*provider)(nil)
-	_ node.BackgroundRunner = (*provider)(nil)
-	_ node.NodeProvider     = (*provider)(nil)
-	_ capability.Declarer   = (*provider)(nil)
-	_ cli.NodeConfigurer    = (*provider)(nil)
-	_ cli.Examiner          = (*provider)(nil)
-)
-
-// provider runs pods at Nomad.
-type provider struct {
+// driver runs pods at Nomad. What changes there comes by one event stream, into a store that the pods of the provider follow.
+type driver struct {
 	config   Config
 	client   *client
 	mapping  mapping
 	store    *store
-	nodeName string
+	provider *service.Provider[*instance]
 
-	// Set before RunInBackground, constant afterwards.
-	notify  func(*corev1.Pod)
-	objects node.PodObjects
-	tokens  node.PodTokens
+	relist    chan struct{}
+	known     chan struct{} // closed with the first answer about clients
+	knownOnce sync.Once
+	unused    map[string]uint64 // Variables that the last sweep saw without a job, and their index; only sweep looks at it
 
-	relist     chan struct{}
-	synced     chan struct{} // closed with the first list
-	syncedOnce sync.Once
-	known      chan struct{} // closed with the first answer about clients
-	knownOnce  sync.Once
-	unused     map[string]uint64 // Variables that the last sweep saw without a job, and their index; only sweep looks at it
+	telling sync.Mutex // held while the provider is told of pods, before the lock of the store, so that it is told in the order of what happened
 
 	mu         sync.Mutex
 	down       error              // guarded by mu: why the stream is not there
@@ -79,7 +67,25 @@ type provider struct {
 	notifyNode func(*corev1.Node) // guarded by mu
 }
 
-func newProvider(in cli.ProviderInput, config Config) (*provider, error) {
+var (
+	_ service.Driver[*instance]    = (*driver)(nil)
+	_ service.Follower             = (*driver)(nil)
+	_ service.Renewer[*instance]   = (*driver)(nil)
+	_ service.LogReader[*instance] = (*driver)(nil)
+	_ service.Executor[*instance]  = (*driver)(nil)
+	_ service.Forwarder[*instance] = (*driver)(nil)
+	_ service.Measurer[*instance]  = (*driver)(nil)
+	_ service.Pinger               = (*driver)(nil)
+	_ service.NodeConfigurer       = (*driver)(nil)
+	_ service.NodeReporter         = (*driver)(nil)
+	_ service.Examiner             = (*driver)(nil)
+	_ service.Closer               = (*driver)(nil)
+)
+
+// seenWithin is how long a job may take to appear whose submission had no answer.
+const seenWithin = 10 * time.Second
+
+func newDriver(in cli.ProviderInput, config Config) (*driver, error) {
 	config, err := config.complete()
 	if err != nil {
 		return nil, err
@@ -89,67 +95,59 @@ func newProvider(in cli.ProviderInput, config Config) (*provider, error) {
 		return nil, err
 	}
 	o := owner{cluster: config.ClusterName, node: in.NodeName}
-	return &provider{
-		config: config, client: c, mapping: mapping{config: config, owner: o}, store: newStore(o), nodeName: in.NodeName,
-		notify: func(*corev1.Pod) {}, relist: make(chan struct{}, 1), synced: make(chan struct{}), known: make(chan struct{}),
+	d := &driver{
+		config: config, client: c, mapping: mapping{config: config, owner: o}, store: newStore(o),
+		relist: make(chan struct{}, 1), known: make(chan struct{}),
 		down: errors.New("no answer of Nomad yet"), placeError: errors.New("no list of the clients of Nomad yet"),
-	}, nil
+	}
+	d.provider = service.New(service.Config{
+		Service: "Nomad", Owner: identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}, Capabilities: config.Capabilities(),
+		Pods: in.Pods, Listed: in.Listed, Again: service.AgainReturnsFirst, SeenWithin: seenWithin, EarlierWithin: -1,
+		Instead:     map[service.Request]string{service.Attach: "use exec or logs"},
+		Allocatable: func() corev1.ResourceList { found, _ := d.found(); return found.capacity(config) },
+	}, d)
+	return d, nil
 }
 
-// NotifyPods implements node.PodNotifier.
-func (p *provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { p.notify = notify }
+// Identify implements service.Driver.
+func (d *driver) Identify(i *instance) (poll.Identity, bool) {
+	return poll.Identity{Namespace: i.pod.Namespace, Name: i.pod.Name, UID: i.pod.UID, ID: i.jobID, CreatedAt: i.submitted}, true
+}
 
-// UsePodObjects implements node.PodObjectsUser.
-func (p *provider) UsePodObjects(objects node.PodObjects) { p.objects = objects }
-
-// UsePodTokens implements node.PodTokensUser.
-func (p *provider) UsePodTokens(tokens node.PodTokens) { p.tokens = tokens }
-
-// Capabilities implements capability.Declarer.
-func (p *provider) Capabilities() capability.Declaration { return p.config.Capabilities() }
-
-// AnswersForAllPods implements node.PodAuthority: lists of Nomad are complete.
-func (p *provider) AnswersForAllPods() bool {
-	select {
-	case <-p.synced:
-	default:
-		return false
-	}
-	return p.outdated() == nil
+// Status implements service.Driver.
+func (d *driver) Status(pod *corev1.Pod, i *instance) corev1.PodStatus {
+	return podstatus.Status(pod, observe(pod, i.seen))
 }
 
 // outdated says why what is known of pods may be old, nil if it is not.
-func (p *provider) outdated() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return cmp.Or(p.down, p.listError)
-}
-
-// syncPatience is how long a question waits for the first list.
-const syncPatience = 10 * time.Second
-
-// wait waits until what ready says, at most syncPatience.
-func (p *provider) wait(ctx context.Context, ready <-chan struct{}) error {
-	timer := time.NewTimer(syncPatience)
-	defer timer.Stop()
-	select {
-	case <-ready:
-		return nil
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	why := p.down
-	if why == nil {
-		why = p.placeError
-	}
-	return fmt.Errorf("nomad provider: %w", errors.Join(why, ctx.Err()))
+func (d *driver) outdated() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return cmp.Or(d.down, d.listError)
 }
 
 // setDown says why there is no stream, or that there is one.
-func (p *provider) setDown(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.down = err
+func (d *driver) setDown(err error) {
+	d.mu.Lock()
+	d.down = err
+	d.mu.Unlock()
+	d.provider.Cache().Fails(d.outdated())
+}
+
+// setListError says why the last list failed, or that it did not.
+func (d *driver) setListError(err error) {
+	d.mu.Lock()
+	d.listError = err
+	d.mu.Unlock()
+	d.provider.Cache().Fails(d.outdated())
+}
+
+// Close implements service.Closer.
+func (d *driver) Close() { d.client.http.CloseIdleConnections() }
+
+// found returns what the clients have, and why that is not known.
+func (d *driver) found() (place, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.place, d.placeError
 }

@@ -10,26 +10,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
-
-// gone are objects without Secrets.
-type gone struct{ objects }
-
-func (gone) Secret(_ context.Context, _ *corev1.Pod, name string) (*corev1.Secret, error) {
-	return nil, apierrors.NewNotFound(corev1.Resource("secret"), name)
-}
-
-// later are objects with another token.
-type later struct{ objects }
-
-func (l later) Token(ctx context.Context, pod *corev1.Pod, s *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {
-	t, err := l.objects.Token(ctx, pod, s)
-	t.Token = "later"
-	return t, err
-}
 
 // keysPod is a pod with a Secret and a token in one volume.
 func keysPod() *corev1.Pod {
@@ -44,35 +28,29 @@ func keysPod() *corev1.Pod {
 	return pod
 }
 
-// TestRenewalReplacesTokensOnly: whatever becomes of a Secret, the items that the job refers to stay, and only the token is another.
+// renew replaces the token of a pod by "later".
+func (p *provider) renew(ctx context.Context, pod *corev1.Pod) error {
+	_, i, _ := p.Cache().Get(pod.UID)
+	return p.d.Renew(ctx, &service.Inputs{Pod: pod, Files: map[string][]podspec.File{"keys": {{Path: "token", Data: []byte("later")}}}}, i)
+}
+
+// TestRenewalReplacesTokensOnly: the items that the job refers to stay, and only the token is another.
 func TestRenewalReplacesTokensOnly(t *testing.T) {
-	made := objects{secret: map[string][]byte{"a": []byte("1"), "b": []byte("2")}}
-	for name, now := range map[string]node.PodObjects{
-		"key added":   objects{secret: map[string][]byte{"a": []byte("1"), "aa": []byte("x"), "b": []byte("3")}},
-		"key removed": objects{secret: map[string][]byte{"b": []byte("2")}},
-		"deleted":     gone{},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d, p := openDouble(t, made)
-			pod := keysPod()
-			if err := p.CreatePod(t.Context(), pod); err != nil {
-				t.Fatal(err)
-			}
-			want := d.items()
-			if len(want) != 3 {
-				t.Fatalf("the Variable has the items %v, want three", want)
-			}
-			token := itemName("secrets/vk/keys/token")
-			want[token] = base64.StdEncoding.EncodeToString([]byte("later"))
-			p.UsePodObjects(now)
-			p.UsePodTokens(later{made})
-			if err := p.renew(t.Context(), p.store.pods[pod.UID]); err != nil {
-				t.Fatal(err)
-			}
-			if got := d.items(); !maps.Equal(got, want) {
-				t.Errorf("after the renewal the items are %v, want %v", got, want)
-			}
-		})
+	d, p := openDouble(t, objects{secret: map[string][]byte{"a": []byte("1"), "b": []byte("2")}})
+	pod := keysPod()
+	if err := p.CreatePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	want := d.items()
+	if len(want) != 3 {
+		t.Fatalf("the Variable has the items %v, want three", want)
+	}
+	want[itemName("secrets/vk/keys/token")] = base64.StdEncoding.EncodeToString([]byte("later"))
+	if err := p.renew(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.items(); !maps.Equal(got, want) {
+		t.Errorf("after the renewal the items are %v, want %v", got, want)
 	}
 }
 
@@ -91,9 +69,7 @@ func TestCreateAgainLeavesVariables(t *testing.T) {
 					clear(d.jobs)
 				}
 			})
-			p.store.mu.Lock()
-			p.store.remove(p.store.pods[pod.UID])
-			p.store.mu.Unlock()
+			p.lose(p.d.store.pods[pod.UID])
 			p.UsePodObjects(objects{secret: map[string][]byte{"a": []byte("2"), "aa": []byte("x")}})
 			if err := p.CreatePod(t.Context(), pod); err != nil {
 				t.Fatal(err)
@@ -112,9 +88,7 @@ func TestConflictHasNoValues(t *testing.T) {
 	if err := p.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	p.store.mu.Lock()
-	p.store.remove(p.store.pods[pod.UID])
-	p.store.mu.Unlock()
+	p.lose(p.d.store.pods[pod.UID])
 	d.set(func() { d.fail["GET /v1/job/"] = 500 })
 	err := p.CreatePod(t.Context(), pod)
 	if err == nil || strings.Contains(err.Error(), base64.StdEncoding.EncodeToString([]byte(canary))) {

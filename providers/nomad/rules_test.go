@@ -66,7 +66,7 @@ func TestPublishedC50RulesOfNomad(t *testing.T) {
 		t.Run(rule.name, func(t *testing.T) {
 			pod := shellPod("c", DriverExec, "true")
 			rule.change(pod)
-			r, err := mapping{config: testConfig(t, func(c *Config) { c.Network = NetworkBridge }), owner: testOwner}.job(testResolved(pod))
+			r, err := mapping{config: testConfig(t, func(c *Config) { c.Network = NetworkBridge }), owner: testOwner}.job(testInputs(pod), 2400)
 			switch {
 			case rule.kept == nil && (!errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), rule.path+":")):
 				t.Errorf("%s: got %v, want an error of the kind invalid-input at %s", rule.issue, err, rule.path)

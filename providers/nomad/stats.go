@@ -8,51 +8,39 @@ import (
 	"time"
 
 	nomadapi "github.com/hashicorp/nomad/api"
-	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// GetStatsSummary returns what running pods use: one request for each, as Nomad has none for several.
-func (p *provider) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summary, error) {
-	type running struct {
-		pod   *corev1.Pod
-		alloc string
-	}
-	var all []running
-	p.store.mu.Lock()
-	for _, e := range p.store.pods {
-		if a, _ := e.first(); a != nil && !e.hidden && a.ClientStatus == nomadapi.AllocClientStatusRunning {
-			all = append(all, running{e.pod, a.ID})
-		}
-	}
-	p.store.mu.Unlock()
-	summary := &statsv1alpha1.Summary{Node: statsv1alpha1.NodeStats{NodeName: p.nodeName}, Pods: []statsv1alpha1.PodStats{}}
+// Stats implements service.Measurer: one request for each pod that runs, as Nomad has none for several.
+func (d *driver) Stats(ctx context.Context, of []service.Target[*instance]) ([]statsv1alpha1.PodStats, error) {
+	found, _ := d.found()
+	all := []statsv1alpha1.PodStats{}
 	var mu sync.Mutex
 	var wait sync.WaitGroup
 	room := make(chan struct{}, together)
-	for _, r := range all {
+	for _, t := range of {
+		a := t.Instance.alloc
+		if a == nil || a.ClientStatus != nomadapi.AllocClientStatusRunning {
+			continue
+		}
 		room <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-room }()
-			usage, err := p.client.stats(ctx, r.alloc)
+			usage, err := d.client.stats(ctx, a.ID)
 			if err != nil {
 				return // it has just ended, or its client is away
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			summary.Pods = append(summary.Pods, podStats(r.pod, usage, p.mhz()))
+			all = append(all, podStats(t.Pod, usage, found.mhz))
 		})
 	}
 	wait.Wait()
-	return summary, ctx.Err()
-}
-
-func (p *provider) mhz() float64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.place.mhz
+	return all, ctx.Err()
 }
 
 // podStats writes what Nomad measures: MHz, and bytes.
@@ -80,6 +68,3 @@ func podStats(pod *corev1.Pod, usage *nomadapi.AllocResourceUsage, mhz float64) 
 	out.Memory = &statsv1alpha1.MemoryStats{Time: at, UsageBytes: &memory, WorkingSetBytes: &memory}
 	return out
 }
-
-// GetMetricsResource has nothing: Nomad does not tell the CPU seconds that such metrics count.
-func (p *provider) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) { return nil, nil }

@@ -14,6 +14,7 @@ import (
 	nomadapi "github.com/hashicorp/nomad/api"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
@@ -30,6 +31,13 @@ type seen struct {
 	// blocked is the evaluation that found no place; nil if none says so.
 	blocked *nomadapi.Evaluation
 	hostIP  string
+}
+
+// instance is what is known of a pod at one time.
+type instance struct {
+	pod   identity.Pod
+	jobID string
+	seen
 }
 
 // Reasons of pods.

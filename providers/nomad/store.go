@@ -10,22 +10,22 @@ import (
 	"time"
 
 	nomadapi "github.com/hashicorp/nomad/api"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 )
 
 // entry is what is known of a pod.
 type entry struct {
-	pod       *corev1.Pod // not changed, but replaced
+	pod       identity.Pod
 	jobID     string
-	variables []string // paths
+	variables []string      // paths
+	grace     time.Duration // of its spec; 0: it is not known
 	submitted time.Time
 	index     uint64 // of the job; a list that is older says nothing about it
 	born      uint64 // the index at which the job was made: what is older is of one before it
 	hidden    bool   // it is being submitted
-	sent      bool   // its job was; only CreatePod looks at it
+	sent      bool   // its job was; only Create looks at it
 
 	allocs    map[string]*nomadapi.Allocation
 	awaySince time.Time // when it was first seen that a client is away, by the clock here
@@ -46,10 +46,7 @@ type entry struct {
 	failed   map[string]failure
 	killing  bool // a signal is under way
 	killWait time.Duration
-	askedIP  string    // the allocation that was asked for its address
-	again    time.Time // when its tokens are to be replaced; zero: it has none
-
-	reported *corev1.PodStatus
+	askedIP  string // the allocation that was asked for its address
 }
 
 // first is the allocation that is the pod, and whether Nomad made others.
@@ -94,10 +91,6 @@ func (e *entry) over() bool {
 	return true
 }
 
-func terminal(a *nomadapi.Allocation) bool {
-	return a.ClientStatus == nomadapi.AllocClientStatusComplete || a.ClientStatus == nomadapi.AllocClientStatusFailed || a.ClientStatus == nomadapi.AllocClientStatusLost
-}
-
 // store has the pods of the node. Its methods take the lock, except those of which the comment says otherwise.
 type store struct {
 	owner owner
@@ -105,8 +98,7 @@ type store struct {
 	mu     sync.Mutex
 	pods   map[types.UID]*entry
 	byJob  map[string]*entry
-	early  map[types.UID]*corev1.Pod // specs of pods that no list told of yet
-	purged map[string]uint64         // jobs that are gone, and the index at which they went
+	purged map[string]uint64 // jobs that are gone, and the index at which they went
 	dirty  map[types.UID]bool
 	wake   chan struct{}
 	hosts  map[string]string // addresses of clients, by ID
@@ -114,8 +106,8 @@ type store struct {
 
 func newStore(o owner) *store {
 	return &store{
-		owner: o, pods: map[types.UID]*entry{}, byJob: map[string]*entry{}, early: map[types.UID]*corev1.Pod{}, purged: map[string]uint64{},
-		dirty: map[types.UID]bool{}, wake: make(chan struct{}, 1), hosts: map[string]string{},
+		owner: o, pods: map[types.UID]*entry{}, byJob: map[string]*entry{}, purged: map[string]uint64{}, dirty: map[types.UID]bool{},
+		wake: make(chan struct{}, 1), hosts: map[string]string{},
 	}
 }
 
@@ -142,31 +134,34 @@ func (s *store) remove(e *entry) {
 	delete(s.dirty, e.pod.UID)
 }
 
-// find returns the pod of that name, the newest if there are several; nil if there is none. The lock is held.
-func (s *store) find(namespace, name string) (found *entry) {
+// instance is what is known of a pod now. The lock is held.
+func (s *store) instance(e *entry) *instance {
+	a, moved := e.first()
+	i := &instance{pod: e.pod, jobID: e.jobID, seen: seen{submitted: e.submitted, alloc: a, moved: moved, lost: e.lost, halted: e.halted && !e.stopping, blocked: e.blocked}}
+	if a != nil {
+		i.hostIP = s.hosts[a.NodeID]
+	}
+	return i
+}
+
+// instances are those of all pods that are not being submitted.
+func (s *store) instances() []*instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*instance, 0, len(s.pods))
 	for _, e := range s.pods {
-		if e.pod.Namespace == namespace && e.pod.Name == name && !e.hidden && (found == nil || e.submitted.After(found.submitted)) {
-			found = e
+		if !e.hidden {
+			all = append(all, s.instance(e))
 		}
 	}
-	return found
+	return all
 }
 
-// status is the status of a pod as it is known now. The lock is held.
-func (s *store) status(e *entry) corev1.PodStatus {
-	a, moved := e.first()
-	know := seen{submitted: e.submitted, alloc: a, moved: moved, lost: e.lost, halted: e.halted && !e.stopping, blocked: e.blocked}
-	if a != nil {
-		know.hostIP = s.hosts[a.NodeID]
-	}
-	return podstatus.Status(e.pod, observe(e.pod, know))
-}
-
-// show is a pod with its status. The lock is held.
-func (s *store) show(e *entry) *corev1.Pod {
-	pod := e.pod.DeepCopy()
-	pod.Status = s.status(e)
-	return pod
+// podOf is the pod that a job of the owner is for; false if it is another's.
+func (o owner) podOf(job *nomadapi.JobListStub) (identity.Pod, bool) {
+	m := job.Meta
+	return identity.Pod{Namespace: m[metaNamespace], Name: m[metaName], UID: types.UID(m[metaUID])},
+		m[metaCluster] == o.cluster && m[metaNode] == o.node && job.ID == o.jobID(m[metaUID])
 }
 
 // event takes in what the stream says, and reports whether a list is needed.
@@ -237,22 +232,19 @@ func (s *store) evaluation(e *entry, v *nomadapi.Evaluation) {
 	}
 }
 
-// merge takes in a whole list, and reports whether it told of pods that were not known.
-func (s *store) merge(l listed) (added bool) {
+// merge takes in a whole list. It reports whether it told of pods that were not known, and which are gone.
+func (s *store) merge(l listed) (added bool, gone []types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	there := map[string]bool{}
 	for _, job := range l.jobs {
-		pod := s.owner.podOf(job)
-		if at, gone := s.purged[job.ID]; pod == nil || gone && l.index < at {
+		pod, ours := s.owner.podOf(job)
+		if at, purged := s.purged[job.ID]; !ours || purged && l.index < at {
 			continue
 		}
 		there[job.ID] = true
 		e := s.byJob[job.ID]
 		if e == nil {
-			if known := s.early[pod.UID]; known != nil {
-				pod = known
-			}
 			e = &entry{pod: pod, jobID: job.ID, variables: strings.Fields(job.Meta[metaVariables])}
 			s.add(e)
 			added = true
@@ -273,10 +265,11 @@ func (s *store) merge(l listed) (added bool) {
 		case there[e.jobID] || e.hidden || e.index > l.index:
 		case e.over():
 			s.remove(e)
+			gone = append(gone, e.pod.UID)
 		default: // its tasks still end
 			e.stopping, e.purged = true, true
 			if e.endsBy.IsZero() && !slices.ContainsFunc(l.allocs, func(a *nomadapi.Allocation) bool { return a.JobID == e.jobID }) {
-				e.endsBy = time.Now().Add(killTimeout(e.pod))
+				e.endsBy = time.Now().Add(max(e.grace, clientGrace))
 			}
 		}
 	}
@@ -298,6 +291,5 @@ func (s *store) merge(l listed) (added bool) {
 			delete(s.purged, id)
 		}
 	}
-	clear(s.early)
-	return added
+	return added, gone
 }

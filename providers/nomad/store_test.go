@@ -7,8 +7,8 @@ import (
 	"time"
 
 	nomadapi "github.com/hashicorp/nomad/api"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 )
 
 var testOwner = owner{"home", "node"}
@@ -17,7 +17,7 @@ var testOwner = owner{"home", "node"}
 func stub(t *testing.T, uid string, index uint64) *nomadapi.JobListStub {
 	t.Helper()
 	pod := testPod()
-	r, err := mapping{config: testConfig(t, nil), owner: testOwner}.job(testResolved(pod))
+	r, err := mapping{config: testConfig(t, nil), owner: testOwner}.job(testInputs(pod), 2400)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,8 +40,8 @@ func TestListsAreOfTheirTime(t *testing.T) {
 		t.Fatal("the jobs of a list are not there")
 	}
 	s.mu.Lock()
-	s.add(&entry{pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "new"}}, jobID: testOwner.jobID("new"), index: 12})
-	s.add(&entry{pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "hidden"}}, jobID: testOwner.jobID("hidden"), hidden: true})
+	s.add(&entry{pod: identity.Pod{UID: "new"}, jobID: testOwner.jobID("new"), index: 12})
+	s.add(&entry{pod: identity.Pod{UID: "hidden"}, jobID: testOwner.jobID("hidden"), hidden: true})
 	s.purged[testOwner.jobID("gone")] = 13
 	s.remove(s.byJob[testOwner.jobID("gone")])
 	s.mu.Unlock()
@@ -60,7 +60,7 @@ func TestJobsOfOthersAreLeft(t *testing.T) {
 	s := newStore(testOwner)
 	other, broken, foreign := stub(t, "a", 1), stub(t, "b", 1), stub(t, "c", 1)
 	other.Meta[metaNode] = "another"
-	broken.Meta[metaSpec] = "{"
+	broken.Meta[metaUID] = "another"
 	foreign.ID = testOwner.prefix() + "x"
 	s.merge(listed{index: 2, jobs: []*nomadapi.JobListStub{other, broken, foreign}})
 	if len(s.pods) > 0 {

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -25,39 +26,17 @@ import (
 // maxVariable is how many bytes a Variable of Nomad holds.
 const maxVariable = 64 << 10
 
-// taskBuilder makes the tasks of a pod.
-type taskBuilder struct {
-	mapping
-	resolved
-	driver string
-	jobID  string
-}
-
-// task is one that is being made.
-type task struct {
-	*nomadapi.Task
-	spec   *corev1.Container // as in the pod
-	items  map[string]string // of its Variable
-	path   string            // of its Variable
-	mounts []string          // lines of a shell that put volumes into place
-}
-
-// add makes the task of a container and adds it to the group.
-func (b taskBuilder) add(out *request, g *nomadapi.TaskGroup, i int, init bool, at *field.Path) error {
-	list := b.pod.Spec.Containers
-	if init {
-		list = b.pod.Spec.InitContainers
-	}
-	c := &list[i]
+// add makes the task of a container and adds it to the group. An init container is number i of them.
+func (b taskBuilder) add(out *request, g *nomadapi.TaskGroup, c *corev1.Container, i int, init bool, at *field.Path) error {
 	t := task{spec: c, items: map[string]string{}, path: variablePath(b.jobID, c.Name), Task: &nomadapi.Task{
-		Name: c.Name, Driver: b.driver, KillTimeout: ptr.To(killTimeout(b.pod)), KillSignal: "SIGTERM", RestartPolicy: b.restart(c, init),
+		Name: c.Name, Driver: b.driver, KillTimeout: ptr.To(killTimeout(b.Pod)), KillSignal: "SIGTERM", RestartPolicy: b.restart(c, init),
 		LogConfig: &nomadapi.LogConfig{MaxFiles: ptr.To(2), MaxFileSizeMB: ptr.To(10)}, Config: map[string]any{},
 	}}
 	if init {
 		t.Lifecycle = &nomadapi.TaskLifecycle{Hook: nomadapi.TaskLifecycleHookPrestart, Sidecar: isSidecar(c)}
 	}
 	var err error
-	if t.Resources, err = b.resources(c, b.mhz, at); err != nil {
+	if t.Resources, err = b.resources(c, at); err != nil {
 		return err
 	}
 	if err := b.environment(&t, at); err != nil {
@@ -69,7 +48,7 @@ func (b taskBuilder) add(out *request, g *nomadapi.TaskGroup, i int, init bool, 
 	if err := b.program(&t, i, init, at); err != nil {
 		return err
 	}
-	if err := checkMode(b.driver, b.pod, c, at); err != nil {
+	if err := checkMode(b.driver, b.Pod, c, at); err != nil {
 		return err
 	}
 	g.Tasks = append(g.Tasks, t.Task)
@@ -86,15 +65,23 @@ func (b taskBuilder) add(out *request, g *nomadapi.TaskGroup, i int, init bool, 
 	return nil
 }
 
+// variablesOf begins the paths of the Variables that the tasks of a job may read.
+const variablesOf = "nomad/jobs/"
+
 // variablePath is that of the Variable of a task, which only that task may read.
 func variablePath(jobID, container string) string {
-	return "nomad/jobs/" + jobID + "/" + group + "/" + container
+	return variablesOf + jobID + "/" + group + "/" + container
 }
 
-// killTimeout is how long a client waits for the end of a task that it stops before it kills it.
-func killTimeout(pod *corev1.Pod) time.Duration { return max(grace(pod), clientGrace) }
+// clientGrace is how long clients wait at most before they kill a task, unless they are configured otherwise. A task always has it, so that a
+// grace period that is longer than that of the spec can be given; the provider kills earlier.
+const clientGrace = 30 * time.Second
 
-func grace(pod *corev1.Pod) time.Duration {
+// killTimeout is how long a client waits for the end of a task that it stops before it kills it.
+func killTimeout(pod *corev1.Pod) time.Duration { return max(specGrace(pod), clientGrace) }
+
+// specGrace is the grace period of a pod that is not being deleted.
+func specGrace(pod *corev1.Pod) time.Duration {
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		return time.Duration(*s) * time.Second
 	}
@@ -107,7 +94,7 @@ const day = 24 * time.Hour
 // restart is the policy of a task. The type of the job says whether a success is a reason.
 func (b taskBuilder) restart(c *corev1.Container, init bool) *nomadapi.RestartPolicy {
 	p := &nomadapi.RestartPolicy{Attempts: ptr.To(0), Interval: ptr.To(day), Delay: &b.config.RestartDelay.Duration, Mode: ptr.To("fail"), RenderTemplates: ptr.To(false)}
-	if b.pod.Spec.RestartPolicy != corev1.RestartPolicyNever || init && isSidecar(c) {
+	if b.Pod.Spec.RestartPolicy != corev1.RestartPolicyNever || init && isSidecar(c) {
 		p.Attempts, p.Mode = ptr.To(int(day/b.config.RestartDelay.Duration)), ptr.To("delay")
 	}
 	return p
@@ -116,7 +103,7 @@ func (b taskBuilder) restart(c *corev1.Container, init bool) *nomadapi.RestartPo
 // environment gives the task its variables: by the job, or all of them by its Variable if one comes from a Secret, as each
 // may have parts of the others.
 func (b taskBuilder) environment(t *task, at *field.Path) error {
-	c := b.containers[t.Name]
+	c := b.Containers[t.Name]
 	secret := hasSecretEnv(t.spec)
 	var file strings.Builder
 	for i, e := range c.Env {
@@ -143,12 +130,6 @@ func (b taskBuilder) environment(t *task, at *field.Path) error {
 		t.Templates = append(t.Templates, b.template("secrets/vk.env", itemTemplate(t.path, "env"), 0o600, nil, true))
 	}
 	return nil
-}
-
-// hasSecretEnv reports whether a variable of the container may come from a Secret.
-func hasSecretEnv(c *corev1.Container) bool {
-	return slices.ContainsFunc(c.EnvFrom, func(e corev1.EnvFromSource) bool { return e.SecretRef != nil }) ||
-		slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil })
 }
 
 func (b taskBuilder) template(destination, text string, mode uint32, user *int64, env bool) *nomadapi.Template {
@@ -184,11 +165,11 @@ func (b taskBuilder) volumes(t *task, at *field.Path) error {
 		if strings.ContainsAny(m.SubPath, ":\n\x00") { // it is a part of source:target:mode
 			return errdefs.InvalidInputf("%s: %q: Nomad takes a path without colons", p.Child("subPath"), m.SubPath)
 		}
-		j := slices.IndexFunc(b.pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+		j := slices.IndexFunc(b.Pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
 		if j < 0 {
 			return errdefs.InvalidInputf("%s: there is no volume %q", p.Child("name"), m.Name)
 		}
-		if err := b.mount(t, m, &b.pod.Spec.Volumes[j], p); err != nil {
+		if err := b.mount(t, m, &b.Pod.Spec.Volumes[j], p); err != nil {
 			return err
 		}
 	}
@@ -205,7 +186,7 @@ func (b taskBuilder) mount(t *task, m *corev1.VolumeMount, v *corev1.Volume, at 
 		if mount != "/secrets" || !podspec.Written(v) || sub != "" {
 			return errdefs.InvalidInputf("%s: %q: Nomad has a directory of its own there: mount the volume elsewhere", at.Child("mountPath"), m.MountPath)
 		}
-		return b.below(t, secretDir(m), b.files[v.Name], isSecret(v), at)
+		return b.below(t, secretDir(m), b.Files[v.Name], isSecret(v), at)
 	}
 	var source string // relative to the directory of the task
 	switch {
@@ -217,9 +198,9 @@ func (b taskBuilder) mount(t *task, m *corev1.VolumeMount, v *corev1.Volume, at 
 			dir = secretDir(m)
 		}
 		if b.driver == DriverExec && !isSecret(v) {
-			return b.place(t, mount, sub, b.files[v.Name], at)
+			return b.place(t, mount, sub, b.Files[v.Name], at)
 		}
-		if err := b.below(t, dir, b.files[v.Name], isSecret(v), at); err != nil {
+		if err := b.below(t, dir, b.Files[v.Name], isSecret(v), at); err != nil {
 			return err
 		}
 		source = path.Join(dir, sub)
@@ -318,3 +299,45 @@ func (b taskBuilder) file(t *task, destination string, f podspec.File, secret bo
 	t.Templates = append(t.Templates, b.template(destination, text, uint32(f.Mode.Perm()), f.User, false))
 	return nil
 }
+
+// resources are what a task asks for, rounded up to whole MHz and MiB.
+func (b taskBuilder) resources(c *corev1.Container, at *field.Path) (*nomadapi.Resources, error) {
+	ask := func(name corev1.ResourceName) (request, limit float64) {
+		l := c.Resources.Limits[name]
+		r, ok := c.Resources.Requests[name]
+		if !ok {
+			r = l
+		}
+		if r.IsZero() {
+			r = b.config.DefaultResources[name]
+		}
+		return r.AsApproximateFloat64(), l.AsApproximateFloat64()
+	}
+	cpu, _ := ask(corev1.ResourceCPU)
+	memory, memoryMax := ask(corev1.ResourceMemory)
+	out := &nomadapi.Resources{
+		CPU:      ptr.To(max(1, up(cpu*b.mhz))),
+		MemoryMB: ptr.To(max(10, up(memory/(1<<20)))), // Nomad takes no less
+	}
+	if most := up(memoryMax / (1 << 20)); most > *out.MemoryMB {
+		out.MemoryMaxMB = &most
+	}
+	for name, quantity := range c.Resources.Limits {
+		switch name {
+		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+			continue
+		}
+		if quantity.IsZero() {
+			continue // Nomad takes no request for 0 devices
+		}
+		device, ok := b.config.Devices[string(name)]
+		if !ok {
+			return nil, errdefs.InvalidInputf("%s: the node's configuration has no device for %s", at.Child("resources", "limits").Key(string(name)), name)
+		}
+		out.Devices = append(out.Devices, &nomadapi.RequestedDevice{Name: device, Count: ptr.To(uint64(quantity.Value()))})
+	}
+	return out, nil
+}
+
+// up rounds up, and forgives what floating-point numbers add.
+func up(x float64) int { return int(math.Ceil(x - 1e-6)) }

@@ -131,7 +131,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !await(t, func() bool {
-		_, _, err := h.client.nodes(t.Context(), 0)
+		_, _, err := h.d.client.nodes(t.Context(), 0)
 		return err == nil && h.Ping(t.Context()) == nil
 	}) {
 		t.Fatalf("with new certificates: %v\n%s", h.Ping(t.Context()), a.log())

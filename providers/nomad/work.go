@@ -4,160 +4,208 @@ package nomad
 
 import (
 	"context"
-	"strings"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	nomadapi "github.com/hashicorp/nomad/api"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 const (
-	listEvery = 10 * time.Minute // in case an event got lost
-	lookEvery = time.Second      // for what is due, and what failed
-	together  = 8                // requests about pods at the same time, and as many signals
+	firstFailure, longestFailure = time.Second, time.Minute // between two tries of what failed about a pod
+	killPatience                 = 5 * time.Second          // for signals to the allocations of a pod
 )
 
-// RunInBackground implements node.BackgroundRunner.
-func (p *provider) RunInBackground(ctx context.Context) error {
-	var running sync.WaitGroup
-	running.Go(func() { p.followNodes(ctx) })
-	running.Go(func() { p.follow(ctx) })
-	running.Go(func() { p.listAgain(ctx) })
-	p.work(ctx)
-	running.Wait()
-	p.client.http.CloseIdleConnections()
-	return nil
-}
-
-// follow follows the event stream, and lists all pods each time it begins: what happened before is in the list, and what happens after
-// it in the stream.
-func (p *provider) follow(ctx context.Context) {
-	pause := newPause()
-	for ctx.Err() == nil {
-		opened := time.Now()
-		begun := func() error {
-			l, err := p.client.list(ctx, p.store.owner.prefix())
-			if err != nil {
-				return err
-			}
-			p.store.merge(l) // events come after it
-			p.setDown(nil)
-			p.syncedOnce.Do(func() { close(p.synced) })
-			return nil
+// due returns what is to be done about a pod, nil if there is nothing. What has failed waits, longer each time.
+func (d *driver) due(ctx context.Context, uid types.UID, now time.Time) func() {
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	e := d.store.pods[uid]
+	if e == nil || e.hidden {
+		return nil
+	}
+	if e.busy {
+		e.skipped = true
+		return nil
+	}
+	what, do := d.next(e, now)
+	if do == nil {
+		maps.DeleteFunc(e.failed, func(_ string, f failure) bool { return !now.Before(f.at) }) // it is not due any more
+		return nil
+	}
+	e.busy, e.skipped = true, false
+	return func() {
+		err := do(ctx)
+		d.store.mu.Lock()
+		defer d.store.mu.Unlock()
+		e.busy = false
+		if e.skipped && d.store.pods[uid] == e {
+			d.store.touch(e)
 		}
-		err := p.client.events(ctx, begun, func(e event) {
-			if p.store.event(e) {
-				p.listSoon()
-			}
-		})
-		p.setDown(err)
-		if ctx.Err() == nil {
-			log.G(ctx).WithError(err).Warn("Changes of pods at Nomad are not seen")
-		}
-		if time.Since(opened) > streamLasts { // one that is cut at once is no success
-			pause.reset()
-		}
-		pause.wait(ctx)
-	}
-}
-
-func (p *provider) list(ctx context.Context) error {
-	l, err := p.client.list(ctx, p.store.owner.prefix())
-	p.mu.Lock()
-	p.listError = err
-	p.mu.Unlock()
-	if err != nil {
-		p.listSoon()
-		return err
-	}
-	if p.store.merge(l) {
-		p.listSoon() // their events until now were for nobody
-	}
-	return nil
-}
-
-// listSoon asks for a list.
-func (p *provider) listSoon() {
-	select {
-	case p.relist <- struct{}{}:
-	default:
-	}
-}
-
-// listAgain lists when that is asked for, and from time to time, and then removes Variables of jobs that are gone.
-func (p *provider) listAgain(ctx context.Context) {
-	ticker := time.NewTicker(listEvery)
-	defer ticker.Stop()
-	if p.waits(ctx, p.synced) {
-		p.sweep(ctx)
-	}
-	pause := newPause()
-	for {
-		var err error
-		select {
-		case <-p.relist:
-			err = p.list(ctx)
-		case <-ticker.C:
-			if err = p.list(ctx); err == nil {
-				p.sweep(ctx)
-			}
-		case <-ctx.Done():
+		if err == nil || ctx.Err() != nil {
+			delete(e.failed, what)
 			return
 		}
-		if err == nil {
-			pause.reset()
-			continue
+		wait := min(max(2*e.failed[what].wait, firstFailure), longestFailure)
+		if asked, says := errdefs.RetryAfterOf(err); says {
+			wait = max(wait, asked)
 		}
-		if ctx.Err() == nil {
-			log.G(ctx).WithError(err).Warn("The jobs of Nomad cannot be listed")
-		}
-		pause.wait(ctx)
+		e.failed[what] = failure{at: time.Now().Add(wait), wait: wait}
+		log.G(ctx).WithError(err).Warnf("Pod %s/%s: it was not possible to %s; it is tried again in %s", e.pod.Namespace, e.pod.Name, what, wait)
 	}
 }
 
-func (p *provider) waits(ctx context.Context, ready <-chan struct{}) bool {
-	select {
-	case <-ready:
-		return true
-	case <-ctx.Done():
-		return false
+// What may be due about a pod.
+const (
+	toForget = "forget it"
+	toLose   = "give it up"
+	toStop   = "stop its second allocation"
+	toAsk    = "ask for its address"
+)
+
+// next is what is to be done next about a pod, nil if there is nothing. The lock is held.
+func (d *driver) next(e *entry, now time.Time) (what string, do func(context.Context) error) {
+	a, moved := e.first()
+	may := func(what string) bool { return !now.Before(e.failed[what].at) }
+	switch {
+	case may(toForget) && (e.deleted && e.stopping || e.purged) && e.stopEval == "" && e.over():
+		return toForget, func(ctx context.Context) error { return d.forget(ctx, e) }
+	case may(toLose) && !d.lostAt(e).IsZero() && now.After(d.lostAt(e)) && d.outdated() == nil: // without news the client may be back
+		return toLose, func(ctx context.Context) error { return d.lose(ctx, e) }
+	case may(toStop) && moved && !e.stopping: // a pod is one allocation
+		return toStop, func(ctx context.Context) error { return d.stop(ctx, e, time.Time{}) }
+	case may(toAsk) && a != nil && a.NetworkStatus == nil && a.ClientStatus == nomadapi.AllocClientStatusRunning && e.askedIP != a.ID:
+		return toAsk, func(ctx context.Context) error { return d.askAddress(ctx, e, a.ID) }
+	}
+	return "", nil
+}
+
+// kill returns a signal that is due for a pod whose grace is over, nil if none is. It is sent again, if the tasks were about to start, but a driver that
+// hangs holds up nothing else.
+func (d *driver) kill(ctx context.Context, uid types.UID, now time.Time) func() {
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	e := d.store.pods[uid]
+	if e == nil || e.killing || !e.stopping || e.killAt.IsZero() || now.Before(e.killAt) {
+		return nil
+	}
+	var alive []string
+	for id, a := range e.allocs {
+		if !terminal(a) && a.ClientStatus != nomadapi.AllocClientStatusUnknown { // no way leads to a client that is away
+			alive = append(alive, id)
+		}
+	}
+	if len(alive) == 0 {
+		return nil
+	}
+	e.killing, e.killWait = true, min(max(2*e.killWait, lookEvery), longestFailure)
+	e.killAt = now.Add(e.killWait)
+	return func() {
+		ctx, cancel := context.WithTimeout(ctx, killPatience)
+		defer cancel()
+		for _, id := range alive {
+			_ = d.client.signal(ctx, id, "SIGKILL") // tasks that do not run cannot be signalled
+		}
+		d.store.mu.Lock()
+		defer d.store.mu.Unlock()
+		e.killing = false
 	}
 }
 
-// sweep removes Variables whose job was never submitted, or that were left when the node ended in the middle of a removal: those that it saw
-// the last time too and that nobody wrote since, as another process of the node may be about to submit the job.
-func (p *provider) sweep(ctx context.Context) {
-	prefix := "nomad/jobs/" + p.store.owner.prefix()
-	all, err := p.client.variables(ctx, prefix)
+// forget removes what is left of a pod that has stopped.
+func (d *driver) forget(ctx context.Context, e *entry) error {
+	for _, path := range slices.Clone(e.variables) {
+		if err := d.client.removeVariable(ctx, path); err != nil {
+			return err
+		}
+	}
+	var index uint64
+	if !e.purged {
+		var err error
+		if index, err = d.client.purge(ctx, e.jobID); err != nil {
+			return err
+		}
+	}
+	d.telling.Lock()
+	defer d.telling.Unlock()
+	d.store.mu.Lock()
+	d.store.purged[e.jobID] = index
+	d.store.remove(e)
+	d.store.mu.Unlock()
+	d.provider.Cache().Forget(e.pod.UID)
+	return nil
+}
+
+// askAddress asks for the address of an allocation that a list told of, as lists have none.
+func (d *driver) askAddress(ctx context.Context, e *entry, id string) error {
+	a, err := d.client.allocation(ctx, id)
 	if err != nil {
-		log.G(ctx).WithError(err).Warn("Variables of Nomad cannot be listed")
-		return
+		return err
 	}
-	unused := map[string]uint64{}
-	for _, v := range all {
-		job, _, _ := strings.Cut(strings.TrimPrefix(v.Path, "nomad/jobs/"), "/")
-		p.store.mu.Lock()
-		used := p.store.byJob[job] != nil
-		p.store.mu.Unlock()
-		if used {
-			continue
-		}
-		if unused[v.Path] = v.ModifyIndex; p.unused[v.Path] != v.ModifyIndex {
-			continue
-		}
-		if err := p.client.removeVariableOf(ctx, v.Path, v.ModifyIndex); err != nil {
-			log.G(ctx).WithError(err).Warn("A Variable of Nomad without a job cannot be removed")
-		}
-	}
-	p.unused = unused
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	e.askedIP = id
+	d.store.allocation(e, a)
+	return nil
 }
 
-// work reports what changed, and does what is due, until ctx ends. It alone reports, so reports are in order.
-func (p *provider) work(ctx context.Context) {
+// lostAt is when a pod counts as lost, as its client is away; zero if it is not. The lock is held.
+func (d *driver) lostAt(e *entry) time.Time {
+	if e.away() == "" || e.lost {
+		return time.Time{}
+	}
+	return e.awaySince.Add(d.config.LostAfter.Duration)
+}
+
+// lose gives up a pod whose client is away for too long. Its job is stopped, so the client ends what it still runs when it is back. Nomad itself
+// gives up allocations only of jobs that may have another one.
+func (d *driver) lose(ctx context.Context, e *entry) error {
+	d.store.mu.Lock()
+	away := e.away()
+	d.store.mu.Unlock()
+	if away == "" {
+		return nil
+	}
+	a, err := d.client.allocation(ctx, away) // the client may be back, and nobody told of it
+	if err != nil && !errdefs.IsNotFound(err) {
+		return err
+	}
+	d.store.mu.Lock()
+	if err == nil {
+		d.store.allocation(e, a)
+	}
+	back := e.away() == ""
+	d.store.mu.Unlock()
+	if back {
+		return nil
+	}
+	if err := d.stop(ctx, e, time.Time{}); err != nil {
+		return err
+	}
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	e.lost = true
+	d.store.touch(e)
+	return nil
+}
+
+// Follow implements service.Follower.
+func (d *driver) Follow(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { d.followNodes(ctx) })
+	running.Go(func() { d.followEvents(ctx) })
+	running.Go(func() { d.listAgain(ctx) })
+	d.work(ctx)
+	running.Wait()
+}
+
+// work tells what changed, and does what is due, until ctx ends.
+func (d *driver) work(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	var running sync.WaitGroup
@@ -174,50 +222,32 @@ func (p *provider) work(ctx context.Context) {
 	requests, signals := make(chan struct{}, together), make(chan struct{}, together)
 	for ctx.Err() == nil {
 		select {
-		case <-p.store.wake:
+		case <-d.store.wake:
 		case <-ticker.C:
-			p.lookAgain()
+			d.lookAgain()
 		case <-ctx.Done():
 		}
-		p.store.mu.Lock()
-		changed := p.store.dirty
-		p.store.dirty = map[types.UID]bool{}
-		p.store.mu.Unlock()
+		d.store.mu.Lock()
+		changed := d.store.dirty
+		d.store.dirty = map[types.UID]bool{}
+		d.store.mu.Unlock()
 		for uid := range changed {
-			if pod := p.news(uid); pod != nil {
-				p.notify(pod)
-			}
+			d.tell(ctx, uid)
 			now := time.Now()
-			do(requests, p.due(ctx, uid, now))
-			do(signals, p.kill(ctx, uid, now))
+			do(requests, d.due(ctx, uid, now))
+			do(signals, d.kill(ctx, uid, now))
 		}
 	}
 	running.Wait()
 }
 
 // lookAgain marks the pods about which something may have become due without a change at Nomad.
-func (p *provider) lookAgain() {
-	p.store.mu.Lock()
-	defer p.store.mu.Unlock()
-	for uid, e := range p.store.pods {
-		if e.stopping || len(e.failed) > 0 || !e.again.IsZero() || !p.lostAt(e).IsZero() {
-			p.store.dirty[uid] = true
+func (d *driver) lookAgain() {
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	for uid, e := range d.store.pods {
+		if e.stopping || len(e.failed) > 0 || !d.lostAt(e).IsZero() {
+			d.store.dirty[uid] = true
 		}
 	}
-}
-
-// news is the pod if its status is not what was reported; nil if it is.
-func (p *provider) news(uid types.UID) *corev1.Pod {
-	p.store.mu.Lock()
-	defer p.store.mu.Unlock()
-	e := p.store.pods[uid]
-	if e == nil || e.hidden {
-		return nil
-	}
-	pod := p.store.show(e)
-	if e.reported != nil && equality.Semantic.DeepEqual(*e.reported, pod.Status) {
-		return nil
-	}
-	e.reported = pod.Status.DeepCopy()
-	return pod
 }

@@ -4,7 +4,9 @@ package nomad
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,6 +21,9 @@ import (
 
 // leaderPatience is how long the question for the leader may take.
 const leaderPatience = 5 * time.Second
+
+// nodesWait is how long a question about clients waits for a change.
+const nodesWait = 5 * time.Minute
 
 // errExists is that a job of that ID is there already.
 var errExists = errors.New("the job exists")
@@ -206,4 +211,62 @@ func (c *client) stats(ctx context.Context, alloc string) (*nomadapi.AllocResour
 	var out nomadapi.AllocResourceUsage
 	_, err := c.call(ctx, http.MethodGet, "/v1/client/allocation/"+alloc+"/stats", nil, nil, &out)
 	return &out, err
+}
+
+// terminal reports whether nothing of an allocation runs any more.
+func terminal(a *nomadapi.Allocation) bool {
+	return a.ClientStatus == nomadapi.AllocClientStatusComplete || a.ClientStatus == nomadapi.AllocClientStatusFailed || a.ClientStatus == nomadapi.AllocClientStatusLost
+}
+
+// streamPatience is how long the event stream may be silent: Nomad sends a sign of life every 30 seconds.
+const streamPatience = 45 * time.Second
+
+// event is one of the stream.
+type event struct {
+	Topic   string
+	Type    string
+	Key     string
+	Index   uint64
+	Payload struct {
+		Allocation *nomadapi.Allocation
+		Evaluation *nomadapi.Evaluation
+	}
+}
+
+// events follows the event stream of the namespace: begun is called when it is there, then each with all events that come. It returns
+// when the stream breaks or is silent, and never without an error.
+func (c *client) events(ctx context.Context, begun func() error, each func(event)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watchdog := time.AfterFunc(streamPatience, func() { cancel(errors.New("the event stream of Nomad is silent")) })
+	defer watchdog.Stop()
+	u := c.url("/v1/event/stream", nil)
+	values := u.Query()
+	values["topic"] = []string{"Allocation", "Evaluation", "Job"}
+	u.RawQuery = values.Encode()
+	answer, err := c.openAt(ctx, http.MethodGet, u, nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	decoder := json.NewDecoder(answer.Body)
+	for first := true; ; first = false {
+		var batch struct{ Events []event }
+		if err := decoder.Decode(&batch); err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				err = cause
+			}
+			return fmt.Errorf("the event stream of Nomad ended: %w", err)
+		}
+		watchdog.Reset(streamPatience)
+		if first {
+			if err := begun(); err != nil {
+				return err
+			}
+			watchdog.Reset(streamPatience)
+		}
+		for _, e := range batch.Events {
+			each(e)
+		}
+	}
 }

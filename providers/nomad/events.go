@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nomad
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	streamLasts = 30 * time.Second // how long a stream lasts that was a success
+	listEvery   = 10 * time.Minute // in case an event got lost
+	lookEvery   = time.Second      // for what is due, and what failed
+	together    = 8                // requests about pods at the same time, and as many signals
+)
+
+// followEvents follows the event stream, and lists all pods each time it begins: what happened before is in the list, and what happens after
+// it in the stream.
+func (d *driver) followEvents(ctx context.Context) {
+	pause := newPause()
+	for ctx.Err() == nil {
+		opened := time.Now()
+		begun := func() error {
+			l, err := d.client.list(ctx, d.store.owner.prefix())
+			if err != nil {
+				return err
+			}
+			d.setDown(nil)
+			d.take(ctx, l) // events come after it
+			return nil
+		}
+		err := d.client.events(ctx, begun, func(e event) {
+			if d.store.event(e) {
+				d.listSoon()
+			}
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		d.setDown(err)
+		log.G(ctx).WithError(err).Warn("Changes of pods at Nomad are not seen")
+		if time.Since(opened) > streamLasts { // one that is cut at once is no success
+			pause.reset()
+		}
+		pause.wait(ctx)
+	}
+}
+
+func (d *driver) list(ctx context.Context) error {
+	l, err := d.client.list(ctx, d.store.owner.prefix())
+	d.setListError(err)
+	if err != nil {
+		d.listSoon()
+		return err
+	}
+	if d.take(ctx, l) {
+		d.listSoon() // their events until now were for nobody
+	}
+	return nil
+}
+
+// take takes in a whole list, and reports whether it told of pods that were not known.
+func (d *driver) take(ctx context.Context, l listed) (added bool) {
+	d.telling.Lock()
+	defer d.telling.Unlock()
+	added, gone := d.store.merge(l)
+	d.provider.Cache().TakeAll(ctx, time.Now(), d.store.instances())
+	for _, uid := range gone {
+		d.provider.Cache().Forget(uid)
+	}
+	return added
+}
+
+// tell tells the provider what is known of a pod.
+func (d *driver) tell(ctx context.Context, uid types.UID) {
+	d.telling.Lock()
+	defer d.telling.Unlock()
+	d.store.mu.Lock()
+	var i *instance
+	if e := d.store.pods[uid]; e != nil && !e.hidden {
+		i = d.store.instance(e)
+	}
+	d.store.mu.Unlock()
+	if i != nil {
+		d.provider.Cache().Take(ctx, time.Now(), i)
+	}
+}
+
+// listSoon asks for a list.
+func (d *driver) listSoon() {
+	select {
+	case d.relist <- struct{}{}:
+	default:
+	}
+}
+
+// listAgain lists when that is asked for, and from time to time, and then removes Variables of jobs that are gone.
+func (d *driver) listAgain(ctx context.Context) {
+	ticker := time.NewTicker(listEvery)
+	defer ticker.Stop()
+	if d.provider.Cache().Wait(ctx) == nil {
+		d.sweep(ctx)
+	}
+	pause := newPause()
+	for {
+		var err error
+		select {
+		case <-d.relist:
+			err = d.list(ctx)
+		case <-ticker.C:
+			if err = d.list(ctx); err == nil {
+				d.sweep(ctx)
+			}
+		case <-ctx.Done():
+			return
+		}
+		if err == nil {
+			pause.reset()
+			continue
+		}
+		if ctx.Err() == nil {
+			log.G(ctx).WithError(err).Warn("The jobs of Nomad cannot be listed")
+		}
+		pause.wait(ctx)
+	}
+}
+
+// sweep removes Variables whose job was never submitted, or that were left when the node ended in the middle of a removal: those that it saw
+// the last time too and that nobody wrote since, as another process of the node may be about to submit the job.
+func (d *driver) sweep(ctx context.Context) {
+	all, err := d.client.variables(ctx, variablesOf+d.store.owner.prefix())
+	if err != nil {
+		log.G(ctx).WithError(err).Warn("Variables of Nomad cannot be listed")
+		return
+	}
+	unused := map[string]uint64{}
+	for _, v := range all {
+		job, _, _ := strings.Cut(strings.TrimPrefix(v.Path, variablesOf), "/")
+		d.store.mu.Lock()
+		used := d.store.byJob[job] != nil
+		d.store.mu.Unlock()
+		if used {
+			continue
+		}
+		if unused[v.Path] = v.ModifyIndex; d.unused[v.Path] != v.ModifyIndex {
+			continue
+		}
+		if err := d.client.removeVariableOf(ctx, v.Path, v.ModifyIndex); err != nil {
+			log.G(ctx).WithError(err).Warn("A Variable of Nomad without a job cannot be removed")
+		}
+	}
+	d.unused = unused
+}
+
+// List implements service.Driver. Follow makes the lists, so it is not asked.
+func (d *driver) List(ctx context.Context) ([]*instance, error) {
+	if err := d.list(ctx); err != nil {
+		return nil, fmt.Errorf("list the jobs of Nomad: %w", err)
+	}
+	return d.store.instances(), nil
+}
