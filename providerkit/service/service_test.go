@@ -48,6 +48,7 @@ type vm struct {
 	pod   identity.Pod
 	made  time.Time
 	ended bool
+	over  bool // its containers have ended
 }
 
 // cloud is a service whose lists lag. It outlives providers.
@@ -153,6 +154,9 @@ func (c *cloud) Identify(v vm) (poll.Identity, bool) {
 
 func (c *cloud) Status(pod *corev1.Pod, v vm) corev1.PodStatus {
 	s := corev1.PodStatus{Phase: corev1.PodRunning}
+	if v.over {
+		s.Phase = corev1.PodSucceeded
+	}
 	for i := range pod.Spec.Containers {
 		s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{
 			Name: pod.Spec.Containers[i].Name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// withToken gives a pod a volume with a Secret and a token.
+func withToken(pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.Volumes = []corev1.Volume{{Name: "keys", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+		{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}},
+		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
+	}}}}}
+	return pod
+}
+
+// TestRenewalsAfterARestartAreApart: they do not come at once, and before the tokens end.
+func TestRenewalsAfterARestartAreApart(t *testing.T) {
+	now, seconds := time.Now(), map[time.Duration]bool{}
+	for i := range 100 {
+		pod := withToken(&corev1.Pod{})
+		pod.UID = types.UID(fmt.Sprint("uid-", i))
+		after := firstRenewal(pod, now).Sub(now)
+		if after < time.Minute || after > 10*time.Minute {
+			t.Errorf("tokens are renewed after %s, want 1 to 10 minutes of the hour that they live", after)
+		}
+		seconds[after.Truncate(time.Second)] = true
+	}
+	if len(seconds) < 50 {
+		t.Errorf("100 pods are renewed in %d different seconds", len(seconds))
+	}
+}
+
+// TestTokensOfAPodThatHasEndedAreLeft: the cluster gives it no new ones.
+func TestTokensOfAPodThatHasEndedAreLeft(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		driver := &renewing{cloud: h.cloud, begun: time.Now()}
+		p, _ := h.start(driver)
+		p.UsePodTokens(tokens{})
+		pod := withToken(h.pod("web"))
+		pod.Spec.Volumes[0].Projected.Sources = pod.Spec.Volumes[0].Projected.Sources[1:]
+		h.create(p, pod)
+		h.cloud.mu.Lock()
+		h.cloud.vms[0].over = true
+		h.cloud.mu.Unlock()
+		time.Sleep(3 * time.Hour)
+		if len(driver.at) > 0 {
+			t.Errorf("replaced after %v", driver.at)
+		}
+	})
+}
