@@ -64,6 +64,8 @@ type Config struct {
 	// EarlierWithin is how long after the start an instance may be unseen that an earlier process made; 0 is SeenWithin, and less than 0 is a
 	// service whose first list has them all.
 	EarlierWithin time.Duration
+	// Brief is how long the state of a pod that has not begun must last until it is reported: what passes sooner is no write at the API. 0 is no time.
+	Brief time.Duration
 	// Patience is how long a request waits for the first list; 0 is 10 s.
 	Patience time.Duration
 	// Busy, Rest, Idle, Soon, ListEvery and LostFor are the times of the lists; see poll.Config.

@@ -33,8 +33,10 @@ type Inputs struct {
 	RenewAt time.Time
 	// Logins are the credentials of the secrets for images, in the order in which to try them.
 	Logins []node.RegistryCredential
-	// Objects reads further objects for the pod.
+	// Objects reads further objects for the pod, and Tokens makes tokens for it: of volumes that Config.Skips leaves to the driver, which then sets
+	// RenewAt. Tokens is nil on a node that has none.
 	Objects node.PodObjects
+	Tokens  node.PodTokens
 
 	hidden []string
 }
@@ -87,7 +89,7 @@ func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, error
 		objects = r.config.Objects(objects)
 	}
 	in := &Inputs{
-		Pod: pod, Name: r.config.Owner.Name(of), Tags: r.config.Owner.Tags(of), Objects: objects,
+		Pod: pod, Name: r.config.Owner.Name(of), Tags: r.config.Owner.Tags(of), Objects: objects, Tokens: r.tokens,
 		Containers: map[string]*corev1.Container{}, Files: map[string][]podspec.File{},
 	}
 	err := Containers(pod, func(c *corev1.Container, _ bool, _ *field.Path) error {
@@ -119,7 +121,8 @@ func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, error
 // fresh returns a pod with its tokens, and nothing else that it takes from other objects: Secrets may have changed since it was made, or be gone.
 func (r *resolver) fresh(ctx context.Context, pod *corev1.Pod) (*Inputs, error) {
 	of := identity.Of(pod)
-	in := &Inputs{Pod: pod.DeepCopy(), Name: r.config.Owner.Name(of), Tags: r.config.Owner.Tags(of), Objects: r.objects, Files: map[string][]podspec.File{}}
+	in := &Inputs{Pod: pod.DeepCopy(), Name: r.config.Owner.Name(of), Tags: r.config.Owner.Tags(of), Objects: r.objects, Tokens: r.tokens,
+		Files: map[string][]podspec.File{}}
 	for i := range in.Pod.Spec.Volumes {
 		v := &in.Pod.Spec.Volumes[i]
 		if v.Projected != nil {

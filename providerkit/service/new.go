@@ -19,7 +19,7 @@ import (
 func New[T any](config Config, driver Driver[T]) *Provider[T] {
 	config = config.complete()
 	p := &Provider[T]{
-		config: config, driver: driver, resolver: resolver{config: config},
+		config: config, driver: driver, resolver: resolver{config: config}, brief: brief{lasts: config.Brief, wake: make(chan struct{}, 1)},
 		doubts: doubts{seenWithin: config.SeenWithin, earlierWithin: config.EarlierWithin, began: time.Now()},
 	}
 	if r, ok := driver.(Remover); ok {
@@ -56,6 +56,9 @@ func (p *Provider[T]) RunInBackground(ctx context.Context) error {
 		}
 		if p.leftovers != nil {
 			beside.Go(func() { p.leftovers.run(ctx) })
+		}
+		if p.config.Brief > 0 {
+			beside.Go(func() { p.brief.run(ctx) })
 		}
 		if r, ok := p.driver.(Renewer[T]); ok {
 			beside.Go(func() {

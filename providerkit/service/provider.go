@@ -26,6 +26,7 @@ type Provider[T any] struct {
 	resolver  resolver
 	doubts    doubts
 	renewals  renewals
+	brief     brief
 	leftovers *leftovers // nil without a Remover
 }
 
@@ -68,7 +69,15 @@ func (p *Provider[T]) Capabilities() capability.Declaration { return p.config.Ca
 func (p *Provider[T]) AnswersForAllPods() bool { return p.cache.Complete() }
 
 // NotifyPods implements node.PodNotifier.
-func (p *Provider[T]) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { p.cache.Notify(notify) }
+func (p *Provider[T]) NotifyPods(_ context.Context, notify func(*corev1.Pod)) {
+	p.brief.notify = notify
+	p.cache.Notify(p.brief.report)
+}
+
+// Inputs returns a pod with all that it takes from other objects, as Create has it.
+func (p *Provider[T]) Inputs(ctx context.Context, pod *corev1.Pod) (*Inputs, error) {
+	return p.resolver.resolve(ctx, pod)
+}
 
 // UsePodObjects implements node.PodObjectsUser.
 func (p *Provider[T]) UsePodObjects(objects node.PodObjects) { p.resolver.objects = objects }
