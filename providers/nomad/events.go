@@ -43,6 +43,7 @@ func (d *driver) followEvents(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		err = fmt.Errorf("namespace %s: %w", d.config.Namespace, err)
 		d.setDown(err)
 		log.G(ctx).WithError(err).Warn("Changes of pods at Nomad are not seen")
 		if time.Since(opened) > streamLasts { // one that is cut at once is no success

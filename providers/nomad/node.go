@@ -3,6 +3,7 @@
 package nomad
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -108,6 +109,8 @@ func (d *driver) waitForPlace(ctx context.Context) error {
 
 // Ping implements service.Pinger. The stream and questions that wait go on without a leader, so it is asked for.
 func (d *driver) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
 	if err := d.waitForPlace(ctx); err != nil {
 		return err
 	}
@@ -118,5 +121,6 @@ func (d *driver) Ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return found.unready(d.config)
+	pods := d.provider.Cache()
+	return cmp.Or(pods.Wait(ctx), pods.Away(), found.unready(d.config))
 }
