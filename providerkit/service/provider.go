@@ -149,7 +149,7 @@ func (p *Provider[T]) mayBe(namespace, name string) time.Duration {
 // mayAppear is the error of a call about a pod that may have an instance which the service does not show yet.
 func (p *Provider[T]) mayAppear(left time.Duration) error {
 	return errdefs.RetryAfter(fmt.Errorf("whether %s has made the pod is not known for another %s: an answer was lost", p.config.Service, left.Round(time.Second)),
-		min(left, askAgain))
+		min(left, max(askAgain, (p.config.SeenWithin-left)/2))) // an instance that comes mostly comes soon
 }
 
 // failing returns why lists fail; nil if they do not.
@@ -165,13 +165,4 @@ func (p *Provider[T]) wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.config.Patience)
 	defer cancel()
 	return p.cache.Wait(ctx)
-}
-
-// askAgain is how long a call waits that depends on what lists or Find are about to show.
-const askAgain = 2 * time.Second
-
-// mayAppear is the error of a call about a pod that may have an instance which the service does not show yet.
-func (p *Provider[T]) mayAppear(left time.Duration) error {
-	return errdefs.RetryAfter(fmt.Errorf("whether %s has made the pod is not known for another %s: an answer was lost", p.config.Service, left.Round(time.Second)),
-		min(left, max(askAgain, (p.config.SeenWithin-left)/2))) // an instance that comes mostly comes soon
 }

@@ -19,33 +19,32 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
+// unansweredTime is how long a job may come that was submitted without an answer.
+const unansweredTime = time.Hour
+
 // firstUse marks the root as that of the pods, with the first list that counts, and removes what came to nothing.
-func (p *provider) firstUse(jobs map[types.UID][]queued) error {
-	select {
-	case <-p.listed:
+func (d *driver) firstUse(jobs map[types.UID][]queued) error {
+	if d.provider.Cache().Synced() {
 		return nil
-	default:
 	}
-	p.mu.Lock()
-	failed := p.listErr != nil
-	p.mu.Unlock()
-	if failed && p.place.program != "" { // sharedDir may have come since: the program of jobs is to be there
-		again := p.place // its paths are the same
-		if err := again.prepare(p.config.program); err != nil {
+	d.mu.Lock()
+	failed := d.listErr != nil
+	d.mu.Unlock()
+	if failed && d.place.program != "" { // sharedDir may have come since: the program of jobs is to be there
+		again := d.place // its paths are the same
+		if err := again.prepare(d.config.program); err != nil {
 			return err
 		}
 	}
-	return errors.Join(p.place.sweep(jobs, time.Now().Add(-unansweredTime)), p.place.use())
+	return errors.Join(d.place.sweep(jobs, time.Now().Add(-unansweredTime)), d.place.use())
 }
 
 // adopt starts tracking pods of before: those with a job, and those whose job has ended long ago and left its status.
 // What cannot be read may be a pod: it is no answer.
-func (p *provider) adopt(ctx context.Context, jobs map[types.UID][]queued) error {
+func (d *driver) adopt(ctx context.Context, jobs map[types.UID][]queued) error {
 	all := map[types.UID]int{}
-	select {
-	case <-p.listed:
-	default:
-		found, err := p.place.found()
+	if !d.provider.Cache().Synced() {
+		found, err := d.place.found()
 		if err != nil {
 			return fmt.Errorf("read the directory of pods: %w", err)
 		}
@@ -54,16 +53,16 @@ func (p *provider) adopt(ctx context.Context, jobs map[types.UID][]queued) error
 	for uid, list := range jobs {
 		all[uid] = list[0].ID
 	}
-	fresh := p.place.used() != nil
+	fresh := d.place.used() != nil
 	for uid, number := range all {
-		p.mu.Lock()
-		has := p.pods[uid] != nil
-		p.mu.Unlock()
+		d.mu.Lock()
+		has := d.pods[uid] != nil
+		d.mu.Unlock()
 		var b job.Bundle
 		if has {
 			continue
 		}
-		err := job.ReadJSON(filepath.Join(p.place.pod(uid), job.BundleFile), &b)
+		err := job.ReadJSON(filepath.Join(d.place.pod(uid), job.BundleFile), &b)
 		switch {
 		case errors.Is(err, os.ErrNotExist) && fresh && alive(jobs[uid]):
 			return fmt.Errorf("sharedDir: job %d runs the pod with UID %s, and its files are not there: look whether it is mounted", number, uid)
@@ -77,24 +76,24 @@ func (p *provider) adopt(ctx context.Context, jobs map[types.UID][]queued) error
 				continue // nobody knows its name
 			}
 		}
-		t := &tracked{pod: b.Pod, id: identity{p.config.ClusterName, p.in.Node.Name, b.Pod.Namespace, b.Pod.Name, uid}, job: queued{ID: number}, renewAt: firstRenewal(b.Tokens)}
-		if t.said, t.seen, err = p.place.said(uid, nil, false); err != nil {
+		t := &tracked{id: identity{d.config.ClusterName, d.in.Node.Name, b.Pod.Namespace, b.Pod.Name, uid}, job: queued{ID: number}}
+		if t.said, t.seen, err = d.place.said(uid, nil, false); err != nil {
 			return fmt.Errorf("read the files of the pod with UID %s: %w", uid, err)
 		}
 		var stop job.Stop
-		if job.ReadJSON(filepath.Join(p.place.pod(uid), job.StopFile), &stop) == nil {
+		if job.ReadJSON(filepath.Join(d.place.pod(uid), job.StopFile), &stop) == nil {
 			t.stop = &stopping{until: stop.Until}
 			if stop.Until.IsZero() { // an earlier version wrote it
 				t.stop.until = time.Now().Add(time.Duration(stop.GraceSeconds)*time.Second + endTime)
 			}
 		}
-		p.mu.Lock()
-		if p.pods[uid] == nil {
-			p.pods[uid] = t
-			p.changed = time.Now()
-			p.refresh(t)
+		d.mu.Lock()
+		if d.pods[uid] == nil {
+			d.pods[uid] = t
+			d.changed = time.Now()
+			d.refresh(t)
 		}
-		p.mu.Unlock()
+		d.mu.Unlock()
 	}
 	return nil
 }
@@ -112,14 +111,4 @@ func named(jobs []queued) (b job.Bundle) {
 // alive tells whether one of jobs has not ended.
 func alive(jobs []queued) bool {
 	return slices.ContainsFunc(jobs, func(q queued) bool { return ended[q.State] == "" })
-}
-
-// firstRenewal is when the first of tokens is to be renewed; zero for none.
-func firstRenewal(tokens map[string]job.Token) (at time.Time) {
-	for _, token := range tokens {
-		if at.IsZero() || token.RefreshAt.Before(at) {
-			at = token.RefreshAt
-		}
-	}
-	return at
 }

@@ -6,12 +6,13 @@ import (
 	"context"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
-// AttachToContainer shows what a container writes.
-func (p *provider) AttachToContainer(ctx context.Context, namespace, name, container string, attach api.AttachIO) error {
-	return p.stream(ctx, namespace, name, job.Request{
-		Op: job.OpAttach, Container: container, TTY: attach.TTY(), Stdout: attach.Stdout() != nil, Stderr: attach.Stderr() != nil,
+// Attach implements service.Attacher: it shows what a container writes.
+func (d *driver) Attach(ctx context.Context, to service.Target[*instance], attach api.AttachIO) error {
+	return d.stream(ctx, to.Instance, job.Request{
+		Op: job.OpAttach, Container: to.Container, TTY: attach.TTY(), Stdout: attach.Stdout() != nil, Stderr: attach.Stderr() != nil,
 	}, ends{attach.Stdin(), attach.Stdout(), attach.Stderr(), attach.Resize()})
 }

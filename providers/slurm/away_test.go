@@ -60,15 +60,15 @@ func TestSharedDirIsAway(t *testing.T) {
 				pod.overAt = time.Now().Add(-time.Hour)
 				p.readFiles(t.Context())
 			}
-			if pod.status.Phase != corev1.PodRunning || p.AnswersForAllPods() || p.Ping(t.Context()) == nil {
-				t.Errorf("away: the pod is %s, Ping %v", pod.status.Phase, p.Ping(t.Context()))
+			if p.now(t, pod).Phase != corev1.PodRunning || p.AnswersForAllPods() || p.Ping(t.Context()) == nil {
+				t.Errorf("away: the pod is %s, Ping %v", p.now(t, pod).Phase, p.Ping(t.Context()))
 			}
 			if err := back(); err != nil {
 				t.Fatal(err)
 			}
 			p.readFiles(t.Context())
-			if pod.status.Phase != corev1.PodSucceeded || !p.AnswersForAllPods() || p.Ping(t.Context()) != nil {
-				t.Errorf("back: the pod is %s, Ping %v", pod.status.Phase, p.Ping(t.Context()))
+			if p.now(t, pod).Phase != corev1.PodSucceeded || !p.AnswersForAllPods() || p.Ping(t.Context()) != nil {
+				t.Errorf("back: the pod is %s, Ping %v", p.now(t, pod).Phase, p.Ping(t.Context()))
 			}
 		})
 	}
@@ -107,8 +107,6 @@ func TestHangingFilesHoldUpNoKill(t *testing.T) {
 		}
 	}
 	p.config.FastEvery.Duration, p.config.SlowEvery.Duration = 100*time.Millisecond, 100*time.Millisecond
-	p.telling, p.wake = make(chan struct{}, 1), make(chan struct{}, 1)
-	p.notify = func(*corev1.Pod) {}
 	path := filepath.Join(p.place.pod("u"), job.StatusFile)
 	if err := errors.Join(os.Mkdir(p.place.pod("u"), 0o700), syscall.Mkfifo(path, 0o600)); err != nil { // who opens it waits
 		t.Fatal(err)
@@ -130,7 +128,7 @@ func TestHangingFilesHoldUpNoKill(t *testing.T) {
 			}
 		})
 	}()
-	if err := p.known(t.Context()); err != nil {
+	if err := p.Cache().Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	p.mu.Lock()
@@ -143,6 +141,7 @@ func TestHangingFilesHoldUpNoKill(t *testing.T) {
 	p.mu.Lock()
 	p.readAt = p.readAt.Add(-2 * stuckTime)
 	p.mu.Unlock()
+	p.tellHealth() // as it is told from time to time
 	if err := p.Ping(t.Context()); err == nil || p.AnswersForAllPods() {
 		t.Errorf("after minutes: %v, it answers %v", err, p.AnswersForAllPods())
 	}

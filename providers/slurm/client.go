@@ -331,3 +331,14 @@ func gpusOf(gres string) (n int64) {
 	}
 	return n
 }
+
+// number is what digits say; 0 for anything else.
+func number(text string) (n int) {
+	for _, r := range text {
+		if r < '0' || r > '9' {
+			return 0
+		}
+		n = n*10 + int(r-'0')
+	}
+	return n
+}

@@ -71,18 +71,13 @@ func TestWhatRefusesASubmission(t *testing.T) {
 // TestUnreadableFilesAreNoAnswer: while the files of a pod cannot be read, it is not known which pods there are.
 func TestUnreadableFilesAreNoAnswer(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "root")
-	p := &provider{
-		slurm: commandOf(t, "squeue", "exit 0"), place: place{root: root}, pods: map[types.UID]*tracked{}, listed: make(chan struct{}),
-	}
+	p := home(&driver{
+		slurm: commandOf(t, "squeue", "exit 0"), place: place{root: root}, pods: map[types.UID]*tracked{},
+	})
 	check := func(what string, want bool) {
 		t.Helper()
 		p.list(t.Context())
-		listed := false
-		select {
-		case <-p.listed:
-			listed = true
-		default:
-		}
+		listed := p.Cache().Synced()
 		if listed != want || p.AnswersForAllPods() != want {
 			t.Errorf("%s: listed %v, answers %v, want %v", what, listed, p.AnswersForAllPods(), want)
 		}

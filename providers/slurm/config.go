@@ -3,10 +3,12 @@
 package slurm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,14 +78,50 @@ type Config struct {
 	program string // for tests: what runs in jobs; "": this program
 }
 
+// REST is a slurmrestd that takes the place of the commands sbatch, squeue, scancel and sinfo.
+type REST struct {
+	// URL is where it listens: https://host, unix:///path, or, on this machine alone, http://127.0.0.1:port. Required.
+	URL string `json:"url,omitempty"`
+	// Version is that of its interface. Default v0.0.38, of Slurm 22.05.
+	Version string `json:"version,omitempty"`
+	// User is whose jobs they are. Default: the user that runs this.
+	User string `json:"user,omitempty"`
+	// Token is what scontrol token gives that user. A file is read again when it changes. Default: none, for a socket whose owner is known.
+	Token config.Secret `json:"token,omitzero"`
+	// CAFile has the authorities that vouch for an https server. It is read again for each connection. Default: those of this machine.
+	CAFile string `json:"caFile,omitempty"`
+}
+
+// restVersions are those whose answers are understood.
+var restVersions = []string{"v0.0.37", "v0.0.38"}
+
+func (r REST) check(problem func(string, ...any)) {
+	u, err := url.Parse(r.URL)
+	switch {
+	case err != nil:
+		problem("rest.url: %v", err)
+	case u.Scheme == "unix" && (u.Host != "" || u.Path == ""):
+		problem("rest.url: %q: want unix:///path", r.URL)
+	case u.Scheme != "unix" && u.Scheme != "http" && u.Scheme != "https" || u.Scheme != "unix" && u.Host == "":
+		problem("rest.url: %q: want https://host, http://127.0.0.1:port or unix:///path", r.URL)
+	case u.Scheme == "http" && !job.Loopback(u.Hostname()):
+		problem("rest.url: %q: by http the token would travel as it is: want https, or an address of this machine, such as http://127.0.0.1:6820", r.URL)
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "unix" && strings.Trim(u.Path, "/") != "":
+		problem("rest.url: want nothing but the host and the port")
+	}
+	if v := cmp.Or(r.Version, restVersions[1]); v != restVersions[0] && v != restVersions[1] {
+		problem("rest.version: %q: want one of %q", v, restVersions)
+	}
+	if r.User != "" && !word.MatchString(r.User) {
+		problem("rest.user: %q: want the name of a user", r.User)
+	}
+}
+
 // format is what a configuration file of this provider looks like.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_SLURM", Renamed: map[string]string{"clusterID": "clusterName"}}
 
 // LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
-
-// word is what Slurm's own names are made of: nothing of it is a flag.
-var word = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.,-]*$`)
 
 // complete fills the defaults of c and refuses what cannot be, with every reason.
 func (c Config) complete() (Config, error) {
@@ -155,4 +193,26 @@ func (c Config) partition(node string) string {
 		return p
 	}
 	return c.Partition
+}
+
+// reserved are the flags of sbatch that the provider sets, that lead out of what it promises, or that name a file which sbatch reads.
+var reserved = []string{
+	"--job-name", "--comment", "--output", "--error", "--input", "--export", "--export-file", "--wrap", "--array", "--uid", "--gid", "--chdir", "--parsable",
+	"--requeue", "--no-requeue", "--get-user-env", "--nodes", "--ntasks", "--cpus-per-task", "--mem", "--mem-per-cpu", "--mem-per-gpu", "--gres",
+	"--test-only", "--wait", "--wait-all-nodes", "--clusters", "--propagate", "--container", "--signal", "--open-mode", "--dependency", "--begin",
+	"--bbf", "--nodefile", "--help", "--usage", "--version",
+}
+
+// checkAllowedFlag returns why the configuration may not allow pods a flag; "" if it may. sbatch takes the beginning of a flag for the flag.
+func checkAllowedFlag(flag string) string {
+	switch {
+	case !strings.HasPrefix(flag, "--") || !word.MatchString(flag[2:]):
+		return "want a long flag of sbatch, such as --constraint"
+	case slices.Contains(reserved, flag):
+		return "the provider sets it, it names a file, or it would take the job out of the provider's hands"
+	}
+	if i := slices.IndexFunc(reserved, func(r string) bool { return strings.HasPrefix(r, flag) }); i >= 0 {
+		return "sbatch may take it for " + reserved[i] + ", which pods may not set"
+	}
+	return ""
 }

@@ -118,11 +118,12 @@ func backend(c *slurmtest.Cluster, env providertest.Env) (*providertest.Backend,
 	}
 	return &providertest.Backend{
 		Open: func(context.Context) (node.PodLifecycleHandler, error) {
-			p, err := newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, config)
-			if err == nil {
-				p.settle = 2 * time.Second
+			d, err := newDriver(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, config)
+			if err != nil {
+				return nil, err
 			}
-			return p, err
+			d.settle = 2 * time.Second
+			return d.provider, nil
 		},
 		Instances: func(pod *corev1.Pod) (int, error) {
 			live, err := of(pod)

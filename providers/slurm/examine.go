@@ -6,11 +6,11 @@ import (
 	"context"
 )
 
-// Examine implements cli.Examiner.
-func (p *provider) Examine(ctx context.Context) error {
-	if _, err := p.slurm.jobs(ctx); err != nil {
+// Examine implements service.Examiner.
+func (d *driver) Examine(ctx context.Context) error {
+	if _, err := d.slurm.jobs(ctx); err != nil {
 		return err
 	}
-	_, err := p.partition(ctx)
+	_, err := d.partition(ctx)
 	return err
 }

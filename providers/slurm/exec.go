@@ -11,22 +11,22 @@ import (
 	"io"
 	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
-// RunInContainer runs a command in a container, through a step of its job.
-func (p *provider) RunInContainer(ctx context.Context, namespace, name, container string, cmd []string, attach api.AttachIO) error {
+// Exec implements service.Executor, through a step of the job.
+func (d *driver) Exec(ctx context.Context, in service.Target[*instance], command []string, attach api.AttachIO) error {
 	if attach.TTY() {
-		return errdefs.InvalidInputf("pod %s/%s: a command in a job has no terminal: leave -t away", namespace, name)
+		return errdefs.InvalidInput("a command in a job has no terminal: leave -t away")
 	}
-	return p.stream(ctx, namespace, name, job.Request{
-		Op: job.OpExec, Container: container, Command: cmd, TTY: attach.TTY(),
+	return d.stream(ctx, in.Instance, job.Request{
+		Op: job.OpExec, Container: in.Container, Command: command, TTY: attach.TTY(),
 		Stdin: attach.Stdin() != nil, Stdout: attach.Stdout() != nil, Stderr: attach.Stderr() != nil,
 	}, ends{attach.Stdin(), attach.Stdout(), attach.Stderr(), attach.Resize()})
 }
@@ -39,28 +39,14 @@ type ends struct {
 }
 
 // stream does what req says. The command line of the step has a path and a number: the request goes through its input.
-func (p *provider) stream(ctx context.Context, namespace, name string, req job.Request, e ends) error {
-	p.mu.Lock()
-	t := p.find(namespace, name)
-	var said *job.Status
-	var pod *corev1.Pod
-	var number int
-	if t != nil {
-		said, pod, number = t.said, t.pod, t.job.ID
-	}
-	p.mu.Unlock()
-	switch {
-	case t == nil:
-		return notFound(namespace, name)
-	case req.Container != "" && !hasContainer(pod, req.Container):
-		return errdefs.NotFoundf("container %q is not one of pod %s/%s", req.Container, namespace, name)
-	case said == nil || said.Ended:
-		return errdefs.InvalidInputf("pod %s/%s: its job does not run", namespace, name)
+func (d *driver) stream(ctx context.Context, i *instance, req job.Request, e ends) error {
+	if i.said == nil || i.said.Ended {
+		return errdefs.InvalidInput("its job does not run")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd := p.slurm.step(ctx, "--jobid="+strconv.Itoa(number), "--overlap", "--ntasks=1", "--nodes=1", "--mem=0", "--quiet", "--chdir=/",
-		p.place.program, enter.Marker, enter.ModeStream, said.Socket)
+	cmd := d.slurm.step(ctx, "--jobid="+strconv.Itoa(i.job.ID), "--overlap", "--ntasks=1", "--nodes=1", "--mem=0", "--quiet", "--chdir=/",
+		d.place.program, enter.Marker, enter.ModeStream, i.said.Socket)
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	in, err := cmd.StdinPipe()
@@ -83,7 +69,7 @@ func (p *provider) stream(ctx context.Context, namespace, name string, req job.R
 	cancel()
 	_ = cmd.Wait() // its end says nothing that the result did not
 	if errors.Is(err, errNoResult) {
-		return fmt.Errorf("pod %s/%s: the step of job %d ended early: %.400s", namespace, name, number, bytes.TrimSpace(complaint.Bytes()))
+		return fmt.Errorf("the step of job %d ended early: %.400s", i.job.ID, bytes.TrimSpace(complaint.Bytes()))
 	}
 	return err
 }

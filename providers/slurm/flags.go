@@ -26,14 +26,6 @@ const annotationImageRoot = annotationPrefix + "image-root"
 // flagsPath is where a pod has its flags.
 const flagsPath = "metadata.annotations[" + AnnotationFlags + "]"
 
-// reserved are the flags of sbatch that the provider sets, that lead out of what it promises, or that name a file which sbatch reads.
-var reserved = []string{
-	"--job-name", "--comment", "--output", "--error", "--input", "--export", "--export-file", "--wrap", "--array", "--uid", "--gid", "--chdir", "--parsable",
-	"--requeue", "--no-requeue", "--get-user-env", "--nodes", "--ntasks", "--cpus-per-task", "--mem", "--mem-per-cpu", "--mem-per-gpu", "--gres",
-	"--test-only", "--wait", "--wait-all-nodes", "--clusters", "--propagate", "--container", "--signal", "--open-mode", "--dependency", "--begin",
-	"--bbf", "--nodefile", "--help", "--usage", "--version",
-}
-
 // allowedByDefault are the flags that pods may set where the configuration has no list.
 var allowedByDefault = []string{"--time"}
 
@@ -61,20 +53,6 @@ var (
 
 // fileFlags are flags of sbatch whose value is a file if it has a slash.
 var fileFlags = []string{"--nodelist", "--exclude"}
-
-// checkAllowedFlag returns why the configuration may not allow pods a flag; "" if it may. sbatch takes the beginning of a flag for the flag.
-func checkAllowedFlag(flag string) string {
-	switch {
-	case !strings.HasPrefix(flag, "--") || !word.MatchString(flag[2:]):
-		return "want a long flag of sbatch, such as --constraint"
-	case slices.Contains(reserved, flag):
-		return "the provider sets it, it names a file, or it would take the job out of the provider's hands"
-	}
-	if i := slices.IndexFunc(reserved, func(r string) bool { return strings.HasPrefix(r, flag) }); i >= 0 {
-		return "sbatch may take it for " + reserved[i] + ", which pods may not set"
-	}
-	return ""
-}
 
 // allows tells whether pods may set a flag.
 func (c Config) allows(name string) bool { return slices.Contains(c.allowed(), name) }

@@ -20,19 +20,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
-// GetContainerLogs reads the log of a container on the shared file system.
-func (p *provider) GetContainerLogs(ctx context.Context, namespace, name, container string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
-	pod, err := p.GetPod(ctx, namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	if !hasContainer(pod, container) {
-		return nil, errdefs.NotFoundf("container %q is not one of pod %s/%s", container, namespace, name)
-	}
-	dir := filepath.Join(p.place.pod(pod.UID), job.LogDir, strings.Join([]string{namespace, name, string(pod.UID)}, "_"), container)
+// Logs implements service.LogReader: it reads the log of a container on the shared file system.
+func (d *driver) Logs(ctx context.Context, of service.Target[*instance], opts api.ContainerLogOpts) (io.ReadCloser, error) {
+	pod, container := of.Pod, of.Container
+	dir := filepath.Join(d.place.pod(pod.UID), job.LogDir, strings.Join([]string{pod.Namespace, pod.Name, string(pod.UID)}, "_"), container)
 	last := -1
 	entries, _ := os.ReadDir(dir) // before the container begins it is not there
 	for _, e := range entries {
@@ -46,26 +41,15 @@ func (p *provider) GetContainerLogs(ctx context.Context, namespace, name, contai
 	}
 	switch {
 	case last < 0 && opts.Previous:
-		return nil, errdefs.InvalidInputf("previous terminated container %q in pod %q not found", container, name)
+		return nil, errdefs.InvalidInputf("previous terminated container %q in pod %q not found", container, pod.Name)
 	case last < 0:
-		return nil, errdefs.InvalidInputf("container %q in pod %q is waiting to start: ContainerCreating", container, name)
+		return nil, errdefs.InvalidInputf("container %q in pod %q is waiting to start: ContainerCreating", container, pod.Name)
 	}
 	over := func() bool {
-		now, err := p.GetPod(ctx, namespace, name)
-		return err != nil || now.UID != pod.UID || opts.Previous || !runs(now, container, last)
+		now, _, there := d.provider.Cache().Get(pod.UID)
+		return !there || opts.Previous || !runs(now, container, last)
 	}
 	return logs.NewReader(ctx, &logSource{path: filepath.Join(dir, strconv.Itoa(last)+".log"), over: over, older: job.KeptLogs}, opts, time.Now()), nil
-}
-
-func hasContainer(pod *corev1.Pod, name string) bool {
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			if list[i].Name == name {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // runs tells whether that run of the container may still write.

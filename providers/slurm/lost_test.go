@@ -24,11 +24,11 @@ import (
 // listing is a provider on a squeue of that script, with the pod "u" of job 7.
 func listing(t *testing.T, squeue string) (*provider, *tracked) {
 	t.Helper()
-	pod := &tracked{pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}, id: identity{Cluster: "c", Node: "n", Namespace: "ns", Name: "a", UID: "u"}, job: queued{ID: 7, State: "RUNNING"}}
-	p := &provider{
+	pod := &tracked{id: identity{Cluster: "c", Node: "n", Namespace: "ns", Name: "a", UID: "u"}, job: queued{ID: 7, State: "RUNNING"}}
+	p := home(&driver{
 		slurm: commandOf(t, "squeue", squeue), place: place{root: t.TempDir()}, settle: settleTime, config: Config{ClusterName: "c"},
-		pods: map[types.UID]*tracked{"u": pod}, listed: make(chan struct{}),
-	}
+		pods: map[types.UID]*tracked{"u": pod},
+	})
 	p.in = cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{}}}
 	p.in.Node.Name = "n"
 	return p, pod
@@ -57,13 +57,13 @@ func TestLostNeedsTime(t *testing.T) {
 	for range 2 * missingLists {
 		p.list(t.Context())
 	}
-	if pod.job.State != "RUNNING" || pod.status.Phase == corev1.PodFailed {
-		t.Errorf("after a moment the job is %s, the pod %s", pod.job.State, pod.status.Phase)
+	if pod.job.State != "RUNNING" || p.now(t, pod).Phase == corev1.PodFailed {
+		t.Errorf("after a moment the job is %s, the pod %s", pod.job.State, p.now(t, pod).Phase)
 	}
 	pod.missingAt = pod.missingAt.Add(-settleTime)
 	p.list(t.Context())
-	if pod.job.State != stateLost || pod.status.Reason != "JobLost" {
-		t.Errorf("after a minute the job is %s, the pod %s", pod.job.State, pod.status.Reason)
+	if pod.job.State != stateLost || p.now(t, pod).Reason != "JobLost" {
+		t.Errorf("after a minute the job is %s, the pod %s", pod.job.State, p.now(t, pod).Reason)
 	}
 }
 
@@ -96,13 +96,13 @@ func TestAccountingKnowsLostJobs(t *testing.T) {
 		for range missingLists {
 			p.list(t.Context())
 		}
-		if pod.status.Phase == corev1.PodFailed {
+		if p.now(t, pod).Phase == corev1.PodFailed {
 			t.Fatal("it was lost after a moment")
 		}
 		pod.missingAt = pod.missingAt.Add(-settleTime)
 		p.list(t.Context())
-		if phase := pod.status.Phase; pod.status.Reason != want || (phase == corev1.PodFailed) != (want != doubt) {
-			t.Errorf("%q: the pod is %s, %s, want %s", says, phase, pod.status.Reason, want)
+		if phase := p.now(t, pod).Phase; p.now(t, pod).Reason != want || (phase == corev1.PodFailed) != (want != doubt) {
+			t.Errorf("%q: the pod is %s, %s, want %s", says, phase, p.now(t, pod).Reason, want)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestDoubtEnds(t *testing.T) {
 // TestLostJobIsCancelled: what Slurm does not show may run: it is cancelled by the name of its pod before the files go, until that succeeds.
 func TestLostJobIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &provider{place: place{root: t.TempDir()}, pods: stopped(stateLost, 1, time.Now().Add(time.Hour)), notify: func(*corev1.Pod) {}}
+		p := home(&driver{place: place{root: t.TempDir()}, pods: stopped(stateLost, 1, time.Now().Add(time.Hour))})
 		p.forget(t.Context())
 		for range 2 {
 			due := p.orders(time.Now())

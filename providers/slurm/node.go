@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/nodehealth"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
@@ -45,13 +44,13 @@ func (c Config) capacity(machines []machine) corev1.ResourceList {
 }
 
 // look returns what the partition offers, and why it takes no jobs.
-func (p *provider) partition(ctx context.Context) (corev1.ResourceList, error) {
-	name := p.config.partition(p.in.Node.Name)
-	machines, up, err := p.slurm.partition(ctx, name)
+func (d *driver) partition(ctx context.Context) (corev1.ResourceList, error) {
+	name := d.config.partition(d.in.Node.Name)
+	machines, up, err := d.slurm.partition(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	offered := p.config.capacity(machines)
+	offered := d.config.capacity(machines)
 	switch {
 	case !up:
 		err = fmt.Errorf("partition %q of Slurm is down", name)
@@ -61,69 +60,70 @@ func (p *provider) partition(ctx context.Context) (corev1.ResourceList, error) {
 	return offered, err
 }
 
-func (p *provider) lookAtPartition(ctx context.Context) {
-	offered, err := p.partition(ctx)
+func (d *driver) lookAtPartition(ctx context.Context) {
+	offered, err := d.partition(ctx)
 	if ctx.Err() != nil {
 		return
 	}
-	p.mu.Lock()
-	p.down = err
+	d.mu.Lock()
+	d.down = err
 	if offered != nil {
-		p.offered = offered
+		d.offered = offered
 	}
-	p.mu.Unlock()
-	p.tellCapacity()
+	d.mu.Unlock()
+	d.tellCapacity()
 }
 
 // tellCapacity tells what the partition offers, if that is not what was told last, and somebody listens.
-func (p *provider) tellCapacity() {
-	p.mu.Lock()
-	tell := p.nodeChanged
-	if tell == nil || p.node == nil || equality.Semantic.DeepEqual(p.offered, p.told) {
-		p.mu.Unlock()
+func (d *driver) tellCapacity() {
+	d.mu.Lock()
+	tell := d.nodeChanged
+	if tell == nil || d.node == nil || equality.Semantic.DeepEqual(d.offered, d.told) {
+		d.mu.Unlock()
 		return
 	}
-	p.told = p.offered
-	n := p.node.DeepCopy()
-	n.Status.Capacity, n.Status.Allocatable = p.offered.DeepCopy(), p.offered.DeepCopy()
-	p.mu.Unlock()
+	d.told = d.offered
+	n := d.node.DeepCopy()
+	n.Status.Capacity, n.Status.Allocatable = d.offered.DeepCopy(), d.offered.DeepCopy()
+	d.mu.Unlock()
 	tell(n)
 }
 
-// ConfigureNode implements cli.NodeConfigurer.
-func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
-	offered, _ := p.partition(ctx) // Ping tells why there is nothing
+// ConfigureNode implements service.NodeConfigurer.
+func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
+	offered, _ := d.partition(ctx) // Ping tells why there is nothing
 	if offered == nil {
-		offered = p.config.capacity(nil)
+		offered = d.config.capacity(nil)
 	}
 	n.Status.Capacity, n.Status.Allocatable = offered.DeepCopy(), offered.DeepCopy()
-	nodehealth.Well(n, "Slurm") // Ping says when it is not
-	n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.ContainerRuntimeVersion = "linux", "slurm://"+cmp.Or(p.config.Containers, "programs")
-	if p.in.InternalIP != "" {
-		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: p.in.InternalIP}}
+	n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.ContainerRuntimeVersion = "linux", "slurm://"+cmp.Or(d.config.Containers, "programs")
+	if d.in.InternalIP != "" {
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: d.in.InternalIP}}
 	}
-	if p.in.DaemonPort != 0 {
-		n.Status.DaemonEndpoints.KubeletEndpoint.Port = p.in.DaemonPort
+	if d.in.DaemonPort != 0 {
+		n.Status.DaemonEndpoints.KubeletEndpoint.Port = d.in.DaemonPort
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.offered, p.told, p.node = offered, offered, n
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.offered, d.told, d.node = offered, offered, n
 }
 
-// Ping implements node.NodeProvider.
-func (p *provider) Ping(ctx context.Context) error {
-	if err := p.known(ctx); err != nil {
+// Ping implements service.Pinger.
+func (d *driver) Ping(ctx context.Context) error {
+	pods := d.provider.Cache()
+	if err := pods.Wait(ctx); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return errors.Join(p.listErr, p.away, p.stuck(), p.down)
+	away := pods.Away()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return errors.Join(away, d.stuck(), d.down)
 }
 
-// NotifyNodeStatus implements node.NodeProvider. The node is complete by now: its port and what it declares come after ConfigureNode.
-func (p *provider) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
-	p.mu.Lock()
-	p.nodeChanged, p.node = notify, p.node.DeepCopy()
-	p.mu.Unlock()
-	p.tellCapacity() // the partition may have answered since ConfigureNode
+// NotifyNodeStatus implements service.NodeReporter. The node is complete by now: its port and what it declares come after ConfigureNode.
+func (d *driver) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
+	d.mu.Lock()
+	d.nodeChanged, d.node = notify, d.node.DeepCopy()
+	d.mu.Unlock()
+	d.tellCapacity() // the partition may have answered since ConfigureNode
 }

@@ -12,7 +12,7 @@ import (
 
 // TestNodeIsReady: the node has each condition once, is ready while Ping finds no error, and stays what it is when the partition changes.
 func TestNodeIsReady(t *testing.T) {
-	p := &provider{slurm: commandOf(t, "sinfo", "echo 'n1|8|4000|idle|up|main*|(null)'")}
+	p := home(&driver{slurm: commandOf(t, "sinfo", "echo 'n1|8|4000|idle|up|main*|(null)'")})
 	n := &corev1.Node{}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}, {Type: corev1.NodeDiskPressure}} // as the program begins
 	p.in.Node = n
@@ -47,7 +47,7 @@ func TestNodeIsReady(t *testing.T) {
 // TestCapacityComesLater: a partition that did not answer at the start, and did before anybody listened, is told then.
 func TestCapacityComesLater(t *testing.T) {
 	for _, late := range []bool{false, true} {
-		p := &provider{slurm: commandOf(t, "sinfo", "exit 1")}
+		p := home(&driver{slurm: commandOf(t, "sinfo", "exit 1")})
 		p.in.Node = &corev1.Node{}
 		n := &corev1.Node{}
 		p.ConfigureNode(t.Context(), n)

@@ -70,10 +70,11 @@ func running(t *testing.T, config Config, o objects) (p *provider, stop func()) 
 // runningAs is one whose node has a name.
 func runningAs(t *testing.T, node string, config Config, o objects) (p *provider, stop func()) {
 	t.Helper()
-	p, err := newProvider(cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}}, config)
+	d, err := newDriver(cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}}, config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	p = &provider{d.provider, d}
 	p.settle = 2 * time.Second
 	p.UsePodObjects(o)
 	p.UsePodTokens(tokens{})
@@ -244,7 +245,7 @@ func TestAnswerOfSubmissionIsLost(t *testing.T) {
 	first, _ := running(t, config("first", "/usr/bin/sbatch \"$@\" >/dev/null; : > "+done+"; exec sleep 60"), nil) // its answer never comes
 	second, _ := running(t, config("second", "echo \"$@\" >> "+again+"; exec /usr/bin/sbatch \"$@\""), nil)
 	for _, p := range []*provider{first, second} {
-		if err := p.known(t.Context()); err != nil {
+		if err := p.Cache().Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,7 +4,6 @@ package slurm
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -16,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
@@ -250,118 +247,4 @@ func (p place) ran(uid types.UID) bool {
 		}
 	}
 	return false
-}
-
-// bundle is what the job of a pod needs, and when its tokens are to be renewed.
-func (p *provider) bundle(ctx context.Context, pod *corev1.Pod) (b job.Bundle, renewAt time.Time, err error) {
-	node := p.in.Node.DeepCopy()
-	b = job.Bundle{
-		Pod: pod.DeepCopy(), Node: node, DNSDomain: p.in.KubeClusterDomain, Containers: map[string]*corev1.Container{},
-		Runtime: p.config.Containers, ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]*corev1.Secret{}, Tokens: map[string]job.Token{},
-	}
-	if err := p.config.setImages(b.Pod); err != nil {
-		return b, renewAt, err
-	}
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			c, err := p.objects.Container(ctx, pod, list[i].Name)
-			if err != nil {
-				return b, renewAt, fmt.Errorf("container %s: %w", list[i].Name, err)
-			}
-			b.Containers[c.Name] = c
-		}
-	}
-	for i := range pod.Spec.Volumes {
-		at, err := p.volume(ctx, pod, &pod.Spec.Volumes[i], &b)
-		if err != nil {
-			return b, renewAt, fmt.Errorf("volume %s: %w", pod.Spec.Volumes[i].Name, err)
-		}
-		if !at.IsZero() && (renewAt.IsZero() || at.Before(renewAt)) {
-			renewAt = at
-		}
-	}
-	if p.credentials == nil || p.config.Containers == "" || len(pod.Spec.ImagePullSecrets) == 0 {
-		return b, renewAt, nil
-	}
-	logins, err := p.credentials.PullCredentials(ctx, pod)
-	if err != nil {
-		return b, renewAt, fmt.Errorf("read its pull secrets: %w", err)
-	}
-	for _, l := range logins {
-		b.Logins = append(b.Logins, job.Login(l))
-	}
-	return b, renewAt, nil
-}
-
-// volume adds what a volume is written from. What is optional may be missing.
-func (p *provider) volume(ctx context.Context, pod *corev1.Pod, v *corev1.Volume, b *job.Bundle) (renewAt time.Time, err error) {
-	optional := func(o *bool, err error) error {
-		if apierrors.IsNotFound(err) && o != nil && *o {
-			return nil
-		}
-		return err
-	}
-	configMap := func(name string, o *bool) error {
-		got, err := p.objects.ConfigMap(ctx, pod, name)
-		if err == nil {
-			b.ConfigMaps[name] = got
-		}
-		return optional(o, err)
-	}
-	secret := func(name string, o *bool) error {
-		got, err := p.objects.Secret(ctx, pod, name)
-		if err == nil {
-			b.Secrets[name] = got
-		}
-		return optional(o, err)
-	}
-	switch {
-	case v.ConfigMap != nil:
-		return renewAt, configMap(v.ConfigMap.Name, v.ConfigMap.Optional)
-	case v.Secret != nil:
-		return renewAt, secret(v.Secret.SecretName, v.Secret.Optional)
-	case v.Projected == nil:
-		return renewAt, nil
-	}
-	for _, s := range v.Projected.Sources {
-		switch {
-		case s.ConfigMap != nil:
-			err = configMap(s.ConfigMap.Name, s.ConfigMap.Optional)
-		case s.Secret != nil:
-			err = secret(s.Secret.Name, s.Secret.Optional)
-		case s.ServiceAccountToken != nil && p.tokens != nil:
-			t, tokenErr := p.tokens.Token(ctx, pod, s.ServiceAccountToken)
-			if err = tokenErr; err == nil {
-				b.Tokens[job.TokenKey(s.ServiceAccountToken)] = job.Token{Token: t.Token, ExpiresAt: t.ExpiresAt, RefreshAt: t.RefreshAt}
-				if renewAt.IsZero() || t.RefreshAt.Before(renewAt) {
-					renewAt = t.RefreshAt
-				}
-			}
-		}
-		if err != nil {
-			return renewAt, err
-		}
-	}
-	return renewAt, nil
-}
-
-// renew writes what a pod mounts anew, as it is now.
-func (p *provider) renew(ctx context.Context, t *tracked) error {
-	p.mu.Lock()
-	pod, over := t.pod, t.said != nil && t.said.Ended || ended[t.job.State] != ""
-	p.mu.Unlock()
-	if over {
-		return nil
-	}
-	b, renewAt, err := p.bundle(ctx, pod)
-	if err == nil {
-		err = p.place.rewrite(pod.UID, b)
-	}
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	t.renewAt = renewAt
-	p.mu.Unlock()
-	return nil
 }

@@ -6,10 +6,11 @@ import (
 	"context"
 	"io"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
-// PortForward connects with a port of the job's node.
-func (p *provider) PortForward(ctx context.Context, namespace, name string, port int32, stream io.ReadWriteCloser) error {
-	return p.stream(ctx, namespace, name, job.Request{Op: job.OpPort, Port: port, Stdin: true, Stdout: true}, ends{in: stream, out: stream})
+// Forward implements service.Forwarder: it connects with a port of the job's node.
+func (d *driver) Forward(ctx context.Context, to service.Target[*instance], port int32, stream io.ReadWriteCloser) error {
+	return d.stream(ctx, to.Instance, job.Request{Op: job.OpPort, Port: port, Stdin: true, Stdout: true}, ends{in: stream, out: stream})
 }

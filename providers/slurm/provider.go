@@ -5,7 +5,6 @@ package slurm
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,10 +16,10 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
-	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	kitidentity "github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
@@ -33,7 +32,11 @@ func Provider() cli.Provider {
 			if err != nil {
 				return nil, err
 			}
-			return newProvider(in, config)
+			d, err := newDriver(in, config)
+			if err != nil {
+				return nil, err
+			}
+			return d.provider, nil
 		},
 		Capabilities: func(path string) (capability.Declaration, error) {
 			config, err := LoadConfig(path)
@@ -42,40 +45,23 @@ func Provider() cli.Provider {
 	}
 }
 
-var (
-	_ nodeutil.Provider        = (*provider)(nil)
-	_ node.PodNotifier         = (*provider)(nil)
-	_ node.PodAuthority        = (*provider)(nil)
-	_ node.PodObjectsUser      = (*provider)(nil)
-	_ node.PodTokensUser       = (*provider)(nil)
-	_ node.PullCredentialsUser = (*provider)(nil)
-	_ node.BackgroundRunner    = (*provider)(nil)
-	_ node.NodeProvider        = (*provider)(nil)
-	_ capability.Declarer      = (*provider)(nil)
-	_ cli.NodeConfigurer       = (*provider)(nil)
-	_ cli.Examiner             = (*provider)(nil)
-)
+// settleTime is how long the last status of a job that is over may take to be seen: a shared file system may show what was before.
+const settleTime = time.Minute
 
-// provider runs pods as jobs. It is safe for concurrent use.
-type provider struct {
-	config Config
-	in     cli.ProviderInput
-	slurm  service
-	place  place
-
-	// set before any pod comes
-	objects     node.PodObjects
-	tokens      node.PodTokens
-	credentials node.PullCredentials
-	notify      func(*corev1.Pod)
+// driver runs pods as jobs. What Slurm says of them and what they write to the shared file system is folded here. It is safe for concurrent use.
+type driver struct {
+	config   Config
+	in       cli.ProviderInput
+	slurm    slurm
+	place    place
+	provider *service.Provider[*instance]
 
 	settle time.Duration // see settleTime
 
 	wake    chan struct{} // something changed: look soon
-	listed  chan struct{} // closed after the first list
 	telling chan struct{} // has room while no job is being told anything
 
-	reporting sync.Mutex // held while pods are reported, before mu
+	reporting sync.Mutex // held while the provider is told of pods, before mu
 
 	mu   sync.Mutex
 	pods map[types.UID]*tracked // guarded by mu
@@ -92,9 +78,25 @@ type provider struct {
 	node            *corev1.Node        // guarded by mu: as it was made
 }
 
-// tracked is a pod with its job. Its fields are guarded by provider.mu.
+var (
+	_ service.Driver[*instance]    = (*driver)(nil)
+	_ service.Follower             = (*driver)(nil)
+	_ service.Updater[*instance]   = (*driver)(nil)
+	_ service.Renewer[*instance]   = (*driver)(nil)
+	_ service.Mourner              = (*driver)(nil)
+	_ service.LogReader[*instance] = (*driver)(nil)
+	_ service.Executor[*instance]  = (*driver)(nil)
+	_ service.Attacher[*instance]  = (*driver)(nil)
+	_ service.Forwarder[*instance] = (*driver)(nil)
+	_ service.Pinger               = (*driver)(nil)
+	_ service.NodeConfigurer       = (*driver)(nil)
+	_ service.NodeReporter         = (*driver)(nil)
+	_ service.Examiner             = (*driver)(nil)
+	_ service.Closer               = (*driver)(nil)
+)
+
+// tracked is a pod with its job. Its fields are guarded by driver.mu.
 type tracked struct {
-	pod       *corev1.Pod
 	id        identity
 	job       queued
 	submitted time.Time // by this process; zero for one that was found
@@ -105,14 +107,22 @@ type tracked struct {
 	askAt     time.Time   // when the accounting is asked again
 	forgotten bool        // no list shows the job, its state is not of one
 	overAt    time.Time   // when its job was first seen to be over
-	status    corev1.PodStatus
+	shown     instance
 	reported  bool
-	newsSince time.Time // of what was not reported yet; zero for nothing
 	stop      *stopping
-	renewAt   time.Time // of tokens; zero for none
 }
 
-func newProvider(in cli.ProviderInput, config Config) (*provider, error) {
+// stopping is a pod that is to stop.
+type stopping struct {
+	until time.Time // the grace period and some time to end
+	next  time.Time // when its job is to be told something
+	tries int       // how often it was
+	told  bool      // it knows
+	ended bool      // a job that was lost was cancelled, should it run all the same
+	late  bool      // its time is up
+}
+
+func newDriver(in cli.ProviderInput, config Config) (*driver, error) {
 	config, err := config.complete()
 	if err != nil {
 		return nil, err
@@ -120,271 +130,64 @@ func newProvider(in cli.ProviderInput, config Config) (*provider, error) {
 	if runtime.GOOS != "linux" {
 		return nil, errors.New("slurm provider: it runs on Linux only: jobs run the same program")
 	}
-	p := &provider{
-		config: config, in: in, slurm: config.service(),
-		place: place{root: filepath.Join(config.SharedDir, config.ClusterName, in.Node.Name), shared: config.SharedDir},
-		wake:  make(chan struct{}, 1), listed: make(chan struct{}), telling: make(chan struct{}, 1), pods: map[types.UID]*tracked{},
-		notify: func(*corev1.Pod) {}, settle: settleTime,
+	d := &driver{
+		config: config, in: in, slurm: config.slurm(), place: place{root: filepath.Join(config.SharedDir, config.ClusterName, in.Node.Name), shared: config.SharedDir},
+		wake: make(chan struct{}, 1), telling: make(chan struct{}, 1), pods: map[types.UID]*tracked{}, settle: settleTime,
 	}
-	return p, p.place.prepare(config.program)
+	d.serve()
+	return d, d.place.prepare(config.program)
 }
 
-// UsePodObjects implements node.PodObjectsUser.
-func (p *provider) UsePodObjects(o node.PodObjects) { p.objects = o }
+// seenWithin is how long a job may take to appear whose submission had no answer.
+const seenWithin = 30 * time.Second
 
-// UsePodTokens implements node.PodTokensUser.
-func (p *provider) UsePodTokens(t node.PodTokens) { p.tokens = t }
-
-// UsePullCredentials implements node.PullCredentialsUser.
-func (p *provider) UsePullCredentials(c node.PullCredentials) { p.credentials = c }
-
-// NotifyPods implements node.PodNotifier.
-func (p *provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { p.notify = notify }
-
-// AnswersForAllPods implements node.PodAuthority: nothing is answered before the first complete list, and a pod is missing after several only.
-func (p *provider) AnswersForAllPods() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return errors.Join(p.listErr, p.away, p.stuck()) == nil
+// serve gives the driver its provider.
+func (d *driver) serve() {
+	d.provider = service.New(service.Config{
+		Service: "Slurm", Owner: kitidentity.Owner{Cluster: d.config.ClusterName, Node: d.in.Node.Name}, Capabilities: d.config.Capabilities(),
+		Pods: d.in.Pods, Listed: d.in.Listed, Again: service.AgainReturnsFirst, SeenWithin: seenWithin, EarlierWithin: -1, Brief: lasting,
+		LogsUnseen: true, Skips: func(*corev1.Volume) bool { return true }, // jobs write them, from the objects
+	}, d)
 }
 
-// Capabilities implements capability.Declarer.
-func (p *provider) Capabilities() capability.Declaration { return p.config.Capabilities() }
+// lasting is how long Slurm has to say something of a job that has not begun until it is told: most jobs begin before, and a write for each state on
+// the way would delay what people wait for.
+const lasting = 2 * time.Second
 
-// CreatePod submits the job of a pod. One that was submitted before, by whomever, is found instead.
-func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
-	if err := p.known(ctx); err != nil {
-		return err
-	}
-	if !isUID(pod.UID) {
-		return errdefs.InvalidInputf("%q cannot be a UID", pod.UID)
-	}
-	id := identity{p.config.ClusterName, p.in.Node.Name, pod.Namespace, pod.Name, pod.UID}
-	p.mu.Lock()
-	for _, t := range p.pods {
-		if t.id == id {
-			t.pod = pod
-			p.mu.Unlock()
-			return nil
-		}
-		if t.id.Namespace == id.Namespace && t.id.Name == id.Name && t.stop == nil {
-			p.mu.Unlock()
-			return errdefs.InvalidInputf("the pod with UID %s has this name until it is deleted", t.id.UID)
-		}
-	}
-	p.mu.Unlock()
-	args, err := p.config.submission(pod, id, p.place.pod(pod.UID), p.place.program, p.place.script)
-	if err != nil {
-		return err
-	}
-	bundle, renewAt, err := p.bundle(ctx, pod)
-	if err != nil {
-		return err
-	}
-	before, err := p.place.write(pod.UID, bundle)
-	if err != nil {
-		return err
-	}
-	t := &tracked{pod: pod, id: id, submitted: time.Now(), renewAt: renewAt}
-	if before { // an earlier submission may have succeeded
-		found, err := p.slurm.jobs(ctx, "--name="+jobName(pod.UID))
-		if err != nil {
-			return fmt.Errorf("look for its job: %w", err)
-		}
-		if len(found) > 0 {
-			t.job = found[0]
-		}
-	}
-	if t.job.ID == 0 {
-		number, err := p.slurm.submit(ctx, args)
-		if err != nil {
-			if !before && !unclear(err) {
-				_ = p.place.remove(pod.UID) // nothing of it is at Slurm
-			}
-			return err
-		}
-		t.job = queued{ID: number, State: "PENDING", Submitted: t.submitted}
-	}
-	p.mu.Lock()
-	p.pods[pod.UID] = t
-	p.refresh(t)
-	p.mu.Unlock()
-	p.look()
-	if without := p.config.withoutEffect(pod); without != "" && p.in.Recorder != nil {
-		p.in.Recorder.Event(pod, corev1.EventTypeWarning, "AnnotationsWithoutEffect", without)
-	}
-	return p.place.submitted(pod.UID, t.job.ID)
+// Identify implements service.Driver.
+func (d *driver) Identify(i *instance) (poll.Identity, bool) {
+	return poll.Identity{Namespace: i.id.Namespace, Name: i.id.Name, UID: i.id.UID, ID: jobName(i.id.UID)}, true
 }
 
-// UpdatePod takes over what is new of the pod, and of what it mounts.
-func (p *provider) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
-	if err := p.known(ctx); err != nil {
-		return err
+// Status implements service.Driver.
+func (d *driver) Status(pod *corev1.Pod, i *instance) corev1.PodStatus {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return pod.Status // it is final
 	}
-	p.mu.Lock()
-	t := p.pods[pod.UID]
-	if t != nil {
-		t.pod = pod
+	q := i.job
+	if i.unsettled {
+		q.State = "COMPLETING"
 	}
-	p.mu.Unlock()
-	if t == nil {
-		return notFound(pod.Namespace, pod.Name)
-	}
-	return p.renew(ctx, t)
+	s := statusOf(pod, q, i.said)
+	s.QOSClass = pod.Status.QOSClass
+	return s
 }
 
-// DeletePod tells the job of a pod to stop it within its grace period, and returns.
-func (p *provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
-	if err := p.known(ctx); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	t := p.pods[pod.UID]
-	if pod.UID == "" {
-		t = p.find(pod.Namespace, pod.Name)
-	}
-	if t == nil {
-		p.mu.Unlock()
-		var err error
-		if t, err = p.lookUp(ctx, pod); err != nil {
-			return err
-		}
-		p.mu.Lock()
-		p.pods[pod.UID] = t
-		p.refresh(t)
-	}
-	// Asked again, the pod has no more time than before.
-	if until := time.Now().Add(podspec.Grace(pod) + endTime); t.stop == nil || until.Before(t.stop.until) {
-		t.stop = &stopping{until: until}
-	}
-	uid, until := t.id.UID, t.stop.until
-	p.mu.Unlock()
-	grace := max(0, time.Until(until)-endTime).Round(time.Second)
-	stop := job.Stop{GraceSeconds: int64(grace / time.Second), Until: until}
-	if err := job.WriteJSON(filepath.Join(p.place.pod(uid), job.StopFile), stop); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	p.look()
-	return nil
-}
-
-// lookUp finds the job of a pod that was submitted without an answer. Without one that lives, nothing of the pod is left.
-func (p *provider) lookUp(ctx context.Context, pod *corev1.Pod) (*tracked, error) {
-	if !isUID(pod.UID) {
-		return nil, notFound(pod.Namespace, pod.Name)
-	}
-	if _, err := os.Lstat(p.place.pod(pod.UID)); os.IsNotExist(err) {
-		return nil, notFound(pod.Namespace, pod.Name) // a job could not run without it
-	}
-	found, err := p.slurm.jobs(ctx, "--name="+jobName(pod.UID))
-	if err != nil {
-		return nil, fmt.Errorf("look for its job: %w", err)
-	}
-	var t *tracked
-	var others []int
-	for _, q := range found {
-		switch {
-		case ended[q.State] != "":
-		case t == nil:
-			t = &tracked{pod: pod, id: identity{p.config.ClusterName, p.in.Node.Name, pod.Namespace, pod.Name, pod.UID}, job: q}
-		default:
-			others = append(others, q.ID)
-		}
-	}
-	if err := p.slurm.cancel(ctx, others); err != nil {
-		return nil, err
-	}
-	if t != nil {
-		return t, nil
-	}
-	if err := p.place.remove(pod.UID); err != nil {
-		return nil, err
-	}
-	return nil, notFound(pod.Namespace, pod.Name)
-}
+// Close implements service.Closer.
+func (d *driver) Close() { d.slurm.close() }
 
 // isUID tells whether uid can name a directory.
 func isUID(uid types.UID) bool {
 	return filepath.IsLocal(string(uid)) && filepath.Base(string(uid)) == string(uid) && uid != "."
 }
 
-// endTime is how long a job may take to end after the grace period of its pod.
-const endTime = 20 * time.Second
-
-// GetPod returns a pod with its status.
-func (p *provider) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	if err := p.known(ctx); err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if t := p.find(namespace, name); t != nil {
-		return t.snapshot(), nil
-	}
-	return nil, notFound(namespace, name)
-}
-
-// GetPodStatus returns the status of a pod.
-func (p *provider) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
-	pod, err := p.GetPod(ctx, namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	return &pod.Status, nil
-}
-
-// GetPods returns all pods.
-func (p *provider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
-	if err := p.known(ctx); err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.listErr != nil {
-		return nil, fmt.Errorf("list pods: %w", p.listErr)
-	}
-	var all []*corev1.Pod
-	for _, t := range p.pods {
-		if p.find(t.id.Namespace, t.id.Name) == t {
-			all = append(all, t.snapshot())
-		}
-	}
-	return all, nil
-}
-
-// known waits until it is known which jobs there are.
-func (p *provider) known(ctx context.Context) error {
+// look has the poll look soon.
+func (d *driver) look() {
+	d.mu.Lock()
+	d.changed = time.Now()
+	d.mu.Unlock()
 	select {
-	case <-p.listed:
-		return nil
-	case <-ctx.Done():
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return fmt.Errorf("no list of the jobs of Slurm yet: %w", errors.Join(ctx.Err(), p.listErr))
+	case d.wake <- struct{}{}:
+	default:
 	}
-}
-
-// find returns the pod of that name: of several, the one that is not to stop, as the others have been followed by it. The caller holds mu.
-func (p *provider) find(namespace, name string) (found *tracked) {
-	for _, t := range p.pods {
-		if t.id.Namespace != namespace || t.id.Name != name {
-			continue
-		}
-		if found == nil || t.stop == nil || found.stop != nil && t.id.UID < found.id.UID {
-			found = t
-		}
-	}
-	return found
-}
-
-// snapshot is a copy with the status. The caller holds mu.
-func (t *tracked) snapshot() *corev1.Pod {
-	pod := t.pod.DeepCopy()
-	pod.Status = *t.status.DeepCopy()
-	pod.Status.QOSClass = t.pod.Status.QOSClass
-	return pod
-}
-
-func notFound(namespace, name string) error {
-	return errdefs.NotFoundf("pod %s/%s has no job", namespace, name)
 }

@@ -14,54 +14,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/user"
 	"strings"
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
-
-// REST is a slurmrestd that takes the place of the commands sbatch, squeue, scancel and sinfo.
-type REST struct {
-	// URL is where it listens: https://host, unix:///path, or, on this machine alone, http://127.0.0.1:port. Required.
-	URL string `json:"url,omitempty"`
-	// Version is that of its interface. Default v0.0.38, of Slurm 22.05.
-	Version string `json:"version,omitempty"`
-	// User is whose jobs they are. Default: the user that runs this.
-	User string `json:"user,omitempty"`
-	// Token is what scontrol token gives that user. A file is read again when it changes. Default: none, for a socket whose owner is known.
-	Token config.Secret `json:"token,omitzero"`
-	// CAFile has the authorities that vouch for an https server. It is read again for each connection. Default: those of this machine.
-	CAFile string `json:"caFile,omitempty"`
-}
-
-// restVersions are those whose answers are understood.
-var restVersions = []string{"v0.0.37", "v0.0.38"}
-
-func (r REST) check(problem func(string, ...any)) {
-	u, err := url.Parse(r.URL)
-	switch {
-	case err != nil:
-		problem("rest.url: %v", err)
-	case u.Scheme == "unix" && (u.Host != "" || u.Path == ""):
-		problem("rest.url: %q: want unix:///path", r.URL)
-	case u.Scheme != "unix" && u.Scheme != "http" && u.Scheme != "https" || u.Scheme != "unix" && u.Host == "":
-		problem("rest.url: %q: want https://host, http://127.0.0.1:port or unix:///path", r.URL)
-	case u.Scheme == "http" && !job.Loopback(u.Hostname()):
-		problem("rest.url: %q: by http the token would travel as it is: want https, or an address of this machine, such as http://127.0.0.1:6820", r.URL)
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "unix" && strings.Trim(u.Path, "/") != "":
-		problem("rest.url: want nothing but the host and the port")
-	}
-	if v := cmp.Or(r.Version, restVersions[1]); v != restVersions[0] && v != restVersions[1] {
-		problem("rest.version: %q: want one of %q", v, restVersions)
-	}
-	if r.User != "" && !word.MatchString(r.User) {
-		problem("rest.user: %q: want the name of a user", r.User)
-	}
-}
 
 // rest asks slurmrestd. Streams go through commands.
 type rest struct {

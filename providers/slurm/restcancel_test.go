@@ -112,12 +112,11 @@ func TestNoConnectionOutlivesTheProvider(t *testing.T) {
 	defer server.Close()
 	p, _ := listing(t, "exit 1")
 	p.slurm, p.pods = newREST(REST{URL: server.URL, User: "u"}, client{}), map[types.UID]*tracked{}
-	p.telling, p.wake = make(chan struct{}, 1), make(chan struct{}, 1)
 	p.config.FastEvery.Duration, p.config.SlowEvery.Duration = time.Second, time.Second
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = p.RunInBackground(ctx) }()
-	if err := p.known(t.Context()); err != nil {
+	if err := p.Cache().Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	cancel()

@@ -97,3 +97,6 @@ func (SSH) environment() []string {
 
 // quoted is one word for a shell, whatever is in it.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+// word is what Slurm's own names are made of: nothing of it is a flag.
+var word = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.,-]*$`)

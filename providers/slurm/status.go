@@ -11,6 +11,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
+// instance is what is known of a pod at one time.
+type instance struct {
+	id        identity
+	job       queued
+	said      *job.Status // nil: it has written nothing
+	unsettled bool        // the job is over, and its last status may yet be seen
+}
+
 // ended are the states of jobs of which nothing runs any more, and the reason of a pod that had not ended by itself.
 var ended = map[string]string{
 	"COMPLETED": "JobEnded", "FAILED": "JobFailed", "CANCELLED": "JobCancelled", "TIMEOUT": "DeadlineExceeded", "DEADLINE": "DeadlineExceeded",

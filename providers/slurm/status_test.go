@@ -90,7 +90,7 @@ func TestStatusOfEveryState(t *testing.T) {
 
 // TestFinalStatusMayComeLate: a job that is over has a minute to be seen to have said how its pod ended, whatever the time of its file.
 func TestFinalStatusMayComeLate(t *testing.T) {
-	p := &provider{place: place{root: t.TempDir()}, settle: time.Minute, pods: map[types.UID]*tracked{}}
+	p := home(&driver{place: place{root: t.TempDir()}, settle: time.Minute, pods: map[types.UID]*tracked{}})
 	if err := p.place.use(); err != nil {
 		t.Fatal(err)
 	}
@@ -108,11 +108,12 @@ func TestFinalStatusMayComeLate(t *testing.T) {
 	}
 	for _, uid := range []types.UID{"late", "never"} {
 		write(uid, false, corev1.PodRunning)
-		p.pods[uid] = &tracked{pod: &corev1.Pod{}, id: identity{UID: uid}, job: queued{ID: 1, State: "RUNNING", Host: "n1"}}
+		p.pods[uid] = &tracked{id: identity{UID: uid}, job: queued{ID: 1, State: "RUNNING", Host: "n1"}}
 	}
-	unborn := &tracked{pod: &corev1.Pod{}, id: identity{UID: "unborn"}, job: queued{ID: 2, State: "CANCELLED", Host: "n/a"}}
-	if p.refresh(unborn); unborn.status.Phase != corev1.PodFailed {
-		t.Errorf("a job that had no node is %s, want the end at once: it has no words", unborn.status.Phase)
+	unborn := &tracked{id: identity{UID: "unborn"}, job: queued{ID: 2, State: "CANCELLED", Host: "n/a"}}
+	p.refresh(unborn)
+	if got := p.Status(&corev1.Pod{}, &unborn.shown); got.Phase != corev1.PodFailed {
+		t.Errorf("a job that had no node is %s, want the end at once: it has no words", got.Phase)
 	}
 	p.readFiles(t.Context())
 	for _, s := range p.pods {
@@ -121,8 +122,8 @@ func TestFinalStatusMayComeLate(t *testing.T) {
 	}
 	p.forget(t.Context())
 	for uid, s := range p.pods {
-		if s.status.Phase != corev1.PodRunning {
-			t.Errorf("%s is %s at once", uid, s.status.Phase)
+		if p.now(t, s).Phase != corev1.PodRunning {
+			t.Errorf("%s is %s at once", uid, p.now(t, s).Phase)
 		}
 	}
 	if len(p.pods) != 2 {
@@ -130,28 +131,16 @@ func TestFinalStatusMayComeLate(t *testing.T) {
 	}
 	write("late", true, corev1.PodSucceeded)
 	p.readFiles(t.Context())
-	if got := p.pods["late"].status.Phase; got != corev1.PodSucceeded {
+	if got := p.now(t, p.pods["late"]).Phase; got != corev1.PodSucceeded {
 		t.Errorf("the late one is %s", got)
 	}
 	p.pods["never"].overAt = time.Now().Add(-2 * time.Minute)
 	p.readFiles(t.Context())
+	p.report(t.Context())
 	stamp = stamp.Add(time.Second)
 	write("never", true, corev1.PodSucceeded) // too late
 	p.readFiles(t.Context())
-	if got := p.pods["never"].status; got.Phase != corev1.PodFailed || got.Reason != "JobEnded" {
+	if got := p.now(t, p.pods["never"]); got.Phase != corev1.PodFailed || got.Reason != "JobEnded" {
 		t.Errorf("the one that never told is %s %s", got.Phase, got.Reason)
-	}
-}
-
-func TestFirstRenewal(t *testing.T) {
-	now := time.Now()
-	for range 20 { // a map has no order
-		tokens := map[string]job.Token{"a": {RefreshAt: now.Add(time.Hour)}, "b": {RefreshAt: now}, "c": {RefreshAt: now.Add(time.Minute)}}
-		if got := firstRenewal(tokens); !got.Equal(now) {
-			t.Fatalf("got %v, want %v", got, now)
-		}
-	}
-	if !firstRenewal(nil).IsZero() {
-		t.Error("no token is renewed")
 	}
 }

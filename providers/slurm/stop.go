@@ -12,16 +12,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// stopping is a pod that is to stop.
-type stopping struct {
-	until time.Time // the grace period and some time to end
-	next  time.Time // when its job is to be told something
-	tries int       // how often it was
-	told  bool      // it knows
-	ended bool      // a job that was lost was cancelled, should it run all the same
-	late  bool      // its time is up
-}
-
 // again is when a job is told once more. Waits grow: a Slurm that does not keep up is not asked more for it.
 func (s *stopping) again(now time.Time, first time.Duration) {
 	s.next = now.Add(min(first<<min(s.tries, 6), time.Minute))
@@ -43,13 +33,13 @@ const (
 )
 
 // orders are those that are due: one for each thing to tell.
-func (p *provider) orders(now time.Time) (due []order) {
+func (d *driver) orders(now time.Time) (due []order) {
 	kill, lost := order{}, order{}
 	drop, signal := order{flags: []string{whilePending}}, order{flags: []string{tellBatch, batchOnly}}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	kill.ids, p.doubled = p.doubled, nil // the next list sees them again
-	for _, t := range p.pods {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kill.ids, d.doubled = d.doubled, nil // the next list sees them again
+	for _, t := range d.pods {
 		s := t.stop
 		if s == nil || ended[t.job.State] != "" && !mayRun(t) {
 			continue
@@ -90,66 +80,65 @@ func mayRun(t *tracked) bool {
 }
 
 // tell has jobs told what is due, by one command for each thing, and does not wait for it: only one of its kind is on its way at a time.
-func (p *provider) tell(ctx context.Context, running *sync.WaitGroup) {
+func (d *driver) tell(ctx context.Context, running *sync.WaitGroup) {
 	select {
-	case p.telling <- struct{}{}:
+	case d.telling <- struct{}{}:
 	default:
 		return
 	}
-	due := p.orders(time.Now())
+	due := d.orders(time.Now())
 	if len(due) == 0 {
-		<-p.telling
+		<-d.telling
 		return
 	}
 	running.Go(func() {
-		defer func() { <-p.telling; p.look() }()
+		defer func() { <-d.telling; d.look() }()
 		var commands sync.WaitGroup
 		for _, o := range due {
-			commands.Go(func() { p.send(ctx, o) })
+			commands.Go(func() { d.send(ctx, o) })
 		}
 		commands.Wait()
 	})
 }
 
-func (p *provider) send(ctx context.Context, o order) {
-	err := p.slurm.cancel(ctx, o.ids, o.flags...)
+func (d *driver) send(ctx context.Context, o order) {
+	err := d.slurm.cancel(ctx, o.ids, o.flags...)
 	if len(o.lost) > 0 {
-		err = p.slurm.cancelNamed(ctx, o.lost)
+		err = d.slurm.cancelNamed(ctx, o.lost)
 	}
 	if err != nil {
 		log.G(ctx).WithError(err).Debug("Some jobs could not be told to stop: they are told again")
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, s := range o.stops {
 		s.told, s.ended = true, len(o.lost) > 0
 	}
 }
 
 // forget removes what is left of pods that were to stop and whose job has ended.
-func (p *provider) forget(ctx context.Context) {
+func (d *driver) forget(ctx context.Context) {
 	var gone []*tracked
-	p.mu.Lock()
-	for _, t := range p.pods {
-		if t.stop != nil && ended[t.job.State] != "" && !mayRun(t) && !p.unsettled(t) {
+	d.mu.Lock()
+	for _, t := range d.pods {
+		if t.stop != nil && ended[t.job.State] != "" && !mayRun(t) && !d.unsettled(t) {
 			gone = append(gone, t)
 		}
 	}
-	p.mu.Unlock()
+	d.mu.Unlock()
 	for _, t := range gone {
-		if err := p.place.remove(t.id.UID); err != nil {
+		if err := d.place.remove(t.id.UID); err != nil {
 			log.G(ctx).WithError(err).Warn("The directory of a pod could not be removed: it is tried again")
 			continue
 		}
-		p.reporting.Lock()
-		p.mu.Lock()
-		last := t.snapshot()
-		p.mu.Unlock()
-		p.notify(last)
-		p.mu.Lock()
-		delete(p.pods, t.id.UID)
-		p.mu.Unlock()
-		p.reporting.Unlock()
+		d.reporting.Lock()
+		d.mu.Lock()
+		last := t.shown
+		delete(d.pods, t.id.UID)
+		d.mu.Unlock()
+		d.provider.Cache().Take(ctx, time.Now(), &last)
+		d.provider.Cache().Forget(t.id.UID)
+		d.reporting.Unlock()
 	}
 }

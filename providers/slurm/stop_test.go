@@ -32,7 +32,7 @@ func stopped(state string, n int, until time.Time) map[types.UID]*tracked {
 	all := map[types.UID]*tracked{}
 	for i := range n {
 		uid := types.UID(fmt.Sprintf("%s-%d", state, i))
-		t := &tracked{pod: &corev1.Pod{}, id: identity{UID: uid}, job: queued{ID: len(state)*10000 + i, State: state}, stop: &stopping{until: until}}
+		t := &tracked{id: identity{UID: uid}, job: queued{ID: len(state)*10000 + i, State: state}, stop: &stopping{until: until}}
 		if state == "RUNNING" {
 			t.said = &job.Status{}
 		}
@@ -47,10 +47,10 @@ func TestJobsAreToldTogether(t *testing.T) {
 	if err := syscall.Mkfifo(gate, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &provider{
+	p := home(&driver{
 		slurm: commandOf(t, "scancel", "read x < "+gate+"; echo $(echo $* | tr ' ' '\\n' | grep -c '^[0-9]') $1 >> "+asked), pods: stopped("RUNNING", 600, time.Now().Add(time.Hour)),
-		telling: make(chan struct{}, 1), wake: make(chan struct{}, 1), doubled: []int{7},
-	}
+		doubled: []int{7},
+	})
 	for uid, pod := range stopped("PENDING", 300, time.Now().Add(time.Hour)) {
 		p.pods[uid] = pod
 	}
@@ -85,7 +85,7 @@ func TestJobsAreToldTogether(t *testing.T) {
 // TestWaitsGrow: a job that cannot be told is tried at growing intervals, and cancelled when its time is up.
 func TestWaitsGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &provider{pods: stopped("RUNNING", 1, time.Now().Add(10*time.Minute))}
+		p := home(&driver{pods: stopped("RUNNING", 1, time.Now().Add(10*time.Minute))})
 		began, signals, kills := time.Now(), 0, []time.Duration{}
 		for time.Since(began) < 15*time.Minute {
 			for _, o := range p.orders(time.Now()) {
@@ -108,8 +108,7 @@ func TestWaitsGrow(t *testing.T) {
 
 // TestHangingFilesHoldUpNobody: while the shared file system hangs, what is known is told.
 func TestHangingFilesHoldUpNobody(t *testing.T) {
-	p := &provider{place: place{root: t.TempDir()}, pods: stopped("RUNNING", 1, time.Now()), listed: make(chan struct{})}
-	close(p.listed)
+	p := listed(t, &driver{place: place{root: t.TempDir()}, pods: stopped("RUNNING", 1, time.Now())})
 	path := filepath.Join(p.place.pod("RUNNING-0"), job.StatusFile)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
@@ -144,14 +143,13 @@ func TestHangingFilesHoldUpNobody(t *testing.T) {
 
 // TestUpdateBesideAStream: a pod may be replaced while somebody connects with it. The race detector looks.
 func TestUpdateBesideAStream(t *testing.T) {
-	p := &provider{
+	p := home(&driver{
 		in:    cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{}}},
-		place: place{root: t.TempDir()}, pods: map[types.UID]*tracked{}, listed: make(chan struct{}),
-	}
-	close(p.listed)
+		place: place{root: t.TempDir()}, pods: map[types.UID]*tracked{},
+	})
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.Name, pod.UID = "ns", "a", "u"
-	p.pods["u"] = &tracked{pod: pod, id: identity{Namespace: "ns", Name: "a", UID: "u"}}
+	p.pods["u"] = &tracked{id: identity{Namespace: "ns", Name: "a", UID: "u"}}
 	var both sync.WaitGroup
 	both.Go(func() {
 		for range 100 {
@@ -170,11 +168,10 @@ func TestUpdateBesideAStream(t *testing.T) {
 func TestGraceDoesNotBeginAnew(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", DeletionGracePeriodSeconds: new(int64(3600))}}
 	of := func() *provider {
-		p := &provider{
+		p := home(&driver{
 			in:   cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{}}},
-			pods: map[types.UID]*tracked{}, listed: make(chan struct{}), settle: time.Minute,
-		}
-		close(p.listed)
+			pods: map[types.UID]*tracked{}, settle: time.Minute,
+		})
 		return p
 	}
 	p := of()
@@ -185,7 +182,7 @@ func TestGraceDoesNotBeginAnew(t *testing.T) {
 	if err := os.WriteFile(p.place.pod("u"), nil, 0o600); err != nil { // nothing can be written below it
 		t.Fatal(err)
 	}
-	p.pods["u"] = &tracked{pod: pod, id: identity{Namespace: "ns", Name: "a", UID: "u"}, job: queued{ID: 1, State: "RUNNING"}, said: &job.Status{}}
+	p.pods["u"] = &tracked{id: identity{Namespace: "ns", Name: "a", UID: "u"}, job: queued{ID: 1, State: "RUNNING"}, said: &job.Status{}}
 	if err := p.DeletePod(t.Context(), pod); err == nil {
 		t.Fatal("the order was written")
 	}
@@ -205,7 +202,7 @@ func TestGraceDoesNotBeginAnew(t *testing.T) {
 		t.Errorf("the job is told %+v, %v", said, err)
 	}
 	again := of()
-	again.place, again.listed = p.place, make(chan struct{})
+	again.place = p.place
 	if err := errors.Join(p.place.rewrite("u", job.Bundle{Pod: pod}), p.place.submitted("u", 1), again.adopt(t.Context(), nil)); err != nil || again.pods["u"] == nil || !again.pods["u"].stop.until.Equal(first) {
 		t.Errorf("after a restart: %+v, %v", again.pods["u"], err)
 	}

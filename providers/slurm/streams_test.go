@@ -14,6 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 // terminal is a session with one.
@@ -26,14 +27,14 @@ func (terminal) TTY() bool                   { return true }
 func (terminal) Resize() <-chan api.TermSize { return nil }
 
 func TestTerminalIsRefused(t *testing.T) {
-	err := (&provider{}).RunInContainer(t.Context(), "ns", "a", "c", []string{"sh"}, terminal{})
+	err := (&driver{}).Exec(t.Context(), service.Target[*instance]{}, []string{"sh"}, terminal{})
 	if !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "leave -t away") {
 		t.Errorf("got %v, want what to do instead", err)
 	}
 }
 
 func TestStatisticsAreOfNoPod(t *testing.T) {
-	p := &provider{in: cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}}}
+	p := home(&driver{in: cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}}})
 	got, err := p.GetStatsSummary(t.Context())
 	if err != nil || got.Node.NodeName != "n" || len(got.Pods) > 0 {
 		t.Errorf("got %+v, %v, want the node only", got, err)

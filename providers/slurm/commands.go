@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// service is Slurm as pods need it: its commands, or slurmrestd in their place.
-type service interface {
+// slurm is Slurm as pods need it: its commands, or slurmrestd in their place.
+type slurm interface {
 	// jobs are all of the user that Slurm still knows, also those that ended lately, or those that more says, as flags of squeue.
 	jobs(ctx context.Context, more ...string) ([]queued, error)
 	// submit submits a job, as the command line of sbatch says. It returns its number.
@@ -30,8 +30,8 @@ type service interface {
 }
 
 var (
-	_ service = client{}
-	_ service = (*rest)(nil)
+	_ slurm = client{}
+	_ slurm = (*rest)(nil)
 )
 
 // Flags of scancel that the provider uses.
@@ -41,8 +41,8 @@ const (
 	batchOnly    = "--batch"
 )
 
-// service returns the one that the configuration asks for.
-func (c Config) service() service {
+// slurm returns the one that the configuration asks for.
+func (c Config) slurm() slurm {
 	commands := client{c.BinDir, c.SlurmConf, c.SSH}
 	if c.REST == nil {
 		return commands
