@@ -143,13 +143,15 @@ func TestHangingFilesHoldUpNobody(t *testing.T) {
 
 // TestUpdateBesideAStream: a pod may be replaced while somebody connects with it. The race detector looks.
 func TestUpdateBesideAStream(t *testing.T) {
-	p := home(&driver{
+	p := listed(t, &driver{
 		in:    cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{}}},
 		place: place{root: t.TempDir()}, pods: map[types.UID]*tracked{},
 	})
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.Name, pod.UID = "ns", "a", "u"
 	p.pods["u"] = &tracked{id: identity{Namespace: "ns", Name: "a", UID: "u"}}
+	p.refresh(p.pods["u"])
+	p.report(t.Context())
 	var both sync.WaitGroup
 	both.Go(func() {
 		for range 100 {
@@ -167,14 +169,10 @@ func TestUpdateBesideAStream(t *testing.T) {
 // TestGraceDoesNotBeginAnew: a pod that is to stop has the time that it had, however often it is told, and after a restart.
 func TestGraceDoesNotBeginAnew(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", DeletionGracePeriodSeconds: new(int64(3600))}}
-	of := func() *provider {
-		p := home(&driver{
-			in:   cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{}}},
-			pods: map[types.UID]*tracked{}, settle: time.Minute,
-		})
-		return p
+	of := func() *driver {
+		return &driver{in: cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{}}}, pods: map[types.UID]*tracked{}, settle: time.Minute}
 	}
-	p := of()
+	p := listed(t, of())
 	p.place.root = filepath.Join(t.TempDir(), "full")
 	if err := os.MkdirAll(filepath.Dir(p.place.pod("u")), 0o700); err != nil {
 		t.Fatal(err)
@@ -183,6 +181,8 @@ func TestGraceDoesNotBeginAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.pods["u"] = &tracked{id: identity{Namespace: "ns", Name: "a", UID: "u"}, job: queued{ID: 1, State: "RUNNING"}, said: &job.Status{}}
+	p.refresh(p.pods["u"])
+	p.report(t.Context())
 	if err := p.DeletePod(t.Context(), pod); err == nil {
 		t.Fatal("the order was written")
 	}
@@ -201,7 +201,7 @@ func TestGraceDoesNotBeginAnew(t *testing.T) {
 	if err := job.ReadJSON(filepath.Join(p.place.pod("u"), job.StopFile), &said); err != nil || said.GraceSeconds != 1800 {
 		t.Errorf("the job is told %+v, %v", said, err)
 	}
-	again := of()
+	again := home(of())
 	again.place = p.place
 	if err := errors.Join(p.place.rewrite("u", job.Bundle{Pod: pod}), p.place.submitted("u", 1), again.adopt(t.Context(), nil)); err != nil || again.pods["u"] == nil || !again.pods["u"].stop.until.Equal(first) {
 		t.Errorf("after a restart: %+v, %v", again.pods["u"], err)
