@@ -84,7 +84,7 @@ func exceptions() map[string]string {
 		"ACI keeps no log of the run before, and the provider says so":                                    {"logs/previous"},
 		"a group of ACI has no startup probe, and the provider says so":                                   {"probes/startup"},
 		"ACI has no such request that tells the container's input from another, and the provider says so": {"attach/output"},
-		"the containers of this test are goroutines, which have no address: TestPortForward":              {"port-forward/both-ways", "port-forward/refused"},
+		"the containers of this test are goroutines, which have no address: TestPortForward":              {"port-forward/both-ways", "port-forward/refused", "errors/no-port-forward"},
 	} {
 		for _, name := range names {
 			except[name] = reason
