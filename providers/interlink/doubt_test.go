@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -82,4 +83,31 @@ func TestAnswerWithoutAJobIsDoubted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLostAnswerIsFoundBesideOtherPods: a plugin gives its last answer again, which is about the pods that the node asks for each second. The pod of a
+// create without an answer is one of them.
+func TestLostAnswerIsFoundBesideOtherPods(t *testing.T) {
+	inMode(t, "", func(t *testing.T, f *outside) {
+		p, _ := f.start()
+		first, second := f.pod("m1", "6000"), f.pod("m2", "6000")
+		f.create(p, first)
+		f.UntilRuns(p, first)
+		through(p).set(func(l *line) { l.lose = true })
+		if err := f.Pods.Add(second); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.CreatePod(t.Context(), second.DeepCopy()); err == nil {
+			t.Fatal("the answer was not lost")
+		}
+		begin := time.Now()
+		f.again("create m2", func() error { return p.CreatePod(t.Context(), second.DeepCopy()) })
+		if took := time.Since(begin); took > 3*keptFor {
+			t.Errorf("found after %s", took)
+		}
+		f.UntilRuns(p, second)
+		if n := f.plugin.submitted(second.UID); n != 1 {
+			t.Errorf("%d jobs were submitted", n)
+		}
+	})
 }
