@@ -24,7 +24,7 @@ var nameFormat = regexp.MustCompile(`^[a-z][a-z0-9]{0,30}$`)
 
 // taken are names that a folder, a package or an import of what is written has, and words that are not strings in YAML.
 var taken = []string{
-	"bin", "cli", "init", "internal", "main", "testdata", "vendor",
+	"bin", "cli", "init", "internal", "main", "testdata", "toy", "vendor",
 	"false", "n", "no", "null", "off", "on", "true", "y", "yes",
 }
 

@@ -33,6 +33,7 @@ func TestBadInputWritesNothing(t *testing.T) {
 		"a hyphen":            {func(n *New) { n.Name = "my-foo" }, []string{"--name", `"my-foo"`, "package"}},
 		"a keyword":           {func(n *New) { n.Name = "func" }, []string{"--name", `"func"`, "another"}},
 		"a name that clashes": {func(n *New) { n.Name = "cli" }, []string{"--name", `"cli"`, "another"}},
+		"the toy":             {func(n *New) { n.Name = "toy" }, []string{"--name", `"toy"`, "another"}},
 		"a Go function":       {func(n *New) { n.Name = "init" }, []string{"--name", `"init"`, "another"}},
 		"a truth of YAML":     {func(n *New) { n.Name = "true" }, []string{"--name", `"true"`, "another"}},
 		"nothing in YAML":     {func(n *New) { n.Name = "null" }, []string{"--name", `"null"`, "another"}},
@@ -94,8 +95,8 @@ func TestEmptyFolderIsTaken(t *testing.T) {
 	if err := n.Write(); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(filepath.Join(n.Dir, "foo", "provider.go")); err != nil || info.Mode().Perm() != 0o644 {
-		t.Errorf("provider.go: %v, %v", info, err)
+	if info, err := os.Stat(filepath.Join(n.Dir, "foo", "driver.go")); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("driver.go: %v, %v", info, err)
 	}
 	if info, err := os.Stat(n.Dir); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("the folder: %v, %v", info, err)

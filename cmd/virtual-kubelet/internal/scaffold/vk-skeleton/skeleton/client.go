@@ -3,79 +3,290 @@
 package skeleton
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
-	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/gorilla/websocket"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// service is what the provider needs of skeleton. An error about a group that is not there is of the kind not-found
-// (package errdefs); all other errors mean that nobody knows.
-type service interface {
-	// Create starts a group. It is repeated after an answer that was lost, so a group that is there under the ID stays as it is.
-	Create(ctx context.Context, spec groupSpec) error
-	// List returns all groups of the node, in every state. It is complete, or an error.
-	List(ctx context.Context, node string) ([]group, error)
-	// Stop asks a group to stop, and ends it after the grace period. Of two grace periods the one that ends first counts.
-	Stop(ctx context.Context, id string, grace time.Duration) error
-	// Remove takes a group out that has ended.
-	Remove(ctx context.Context, id string) error
-	// Logs returns the lines of the present run of a container, or of the one before. They end with the run.
-	Logs(ctx context.Context, id, container string, previous bool) (logs.Source, error)
-	// Exec runs a command in a container until it has ended, and returns its exit code.
-	Exec(ctx context.Context, id, container string, command []string, s session) (exitCode int, err error)
-	// Dial connects with a port of a group.
-	Dial(ctx context.Context, id string, port int32) (net.Conn, error)
-	// Ping returns nil while the service can start groups.
-	Ping(ctx context.Context) error
+// requestTimeout bounds every request, and the opening of a session.
+const requestTimeout = 30 * time.Second
+
+// client asks the service. An answer that is an error is an *apiError.
+//
+// FILL(client): write the requests of your service, and in apiError what its errors mean. The routes here are those of the package toy.
+type client struct {
+	endpoint string
+	token    config.Secret
+	http     *http.Client
 }
 
-// States of containers. The service may have others.
-const (
-	stateCreating = "creating"
-	stateRunning  = "running"
-	stateWaiting  = "waiting" // for its next run
-	stateStopped  = "stopped"
-)
+func newClient(c Config) *client {
+	return &client{endpoint: strings.TrimSuffix(c.Endpoint, "/"), token: c.Token, http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}}
+}
 
-// group is a group as the service shows it.
+// group is a group as the service tells of it.
 type group struct {
-	groupSpec
-	Created time.Time
-	Address string // "": it has none yet
-	// Stopping says that Stop was called.
-	Stopping   bool
-	Containers []container
+	Name       string            `json:"name"`
+	Tags       map[string]string `json:"tags"`
+	Created    time.Time         `json:"created"`
+	Address    string            `json:"address"` // "": it has none yet
+	Containers []container       `json:"containers"`
 }
 
 // container is a container of a group.
 type container struct {
-	Name, Image string
-	State       string
-	Restarts    int32
-	Run         run
-	Last        *run // the run before, nil if there was none
+	Name     string `json:"name"`
+	Image    string `json:"image"`
+	State    string `json:"state"`
+	Restarts int32  `json:"restarts"`
+	Run      run    `json:"run"`
+	Last     *run   `json:"last"` // the run before; nil if there was none
 }
 
 // run is one run of a container.
 type run struct {
-	ID                string
-	Started, Finished time.Time
-	ExitCode          *int32 // nil: nobody knows it
+	ID       string    `json:"id"`
+	Started  time.Time `json:"started"`
+	Finished time.Time `json:"finished"`
+	ExitCode *int32    `json:"exitCode"` // nil: nobody knows it
 }
 
-// session is who looks at a command.
+// list returns every group with these tags: all pages, or an error.
+func (c *client) list(ctx context.Context, tags map[string]string) (all []group, err error) {
+	query := url.Values{}
+	for key, value := range tags {
+		query.Add("tag", key+"="+value)
+	}
+	for {
+		var page struct {
+			Groups []group `json:"groups"`
+			Next   string  `json:"next"`
+		}
+		if err := c.ask(ctx, "GET", "/v1/groups", query, nil, &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Groups...)
+		if page.Next == "" {
+			return all, nil
+		}
+		query.Set("after", page.Next)
+	}
+}
+
+func (c *client) create(ctx context.Context, name string, spec groupSpec) (made group, err error) {
+	return made, c.ask(ctx, "PUT", "/v1/groups/"+name, nil, spec, &made)
+}
+
+func (c *client) get(ctx context.Context, name string) (found group, err error) {
+	return found, c.ask(ctx, "GET", "/v1/groups/"+name, nil, nil, &found)
+}
+
+func (c *client) stop(ctx context.Context, name string, grace time.Duration) error {
+	query := url.Values{"grace": {strconv.FormatFloat(grace.Seconds(), 'f', -1, 64)}}
+	_, err := c.call(ctx, "DELETE", "/v1/groups/"+name, query, nil)
+	return err
+}
+
+// log returns the lines of a run from that time on, each with its time.
+func (c *client) log(ctx context.Context, name, container string, previous bool, since time.Time) (string, error) {
+	query := url.Values{"previous": {strconv.FormatBool(previous)}}
+	if !since.IsZero() {
+		query.Set("since", since.Format(time.RFC3339Nano))
+	}
+	text, err := c.call(ctx, "GET", "/v1/groups/"+name+"/containers/"+container+"/log", query, nil)
+	return string(text), err
+}
+
+// ask sends in, if it is not nil, and reads the answer into out.
+func (c *client) ask(ctx context.Context, method, path string, query url.Values, in, out any) error {
+	text, err := c.call(ctx, method, path, query, in)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("%s %s: the answer is not as expected: %w", method, path, err)
+	}
+	return nil
+}
+
+// call sends a request and returns the body of the answer.
+func (c *client) call(ctx context.Context, method, path string, query url.Values, in any) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", method, path, err)
+		}
+		body = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.endpoint+path+"?"+query.Encode(), body)
+	if err != nil {
+		return nil, err
+	}
+	r.Header = c.header(ctx)
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return nil, err // it has the method and the URL
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode >= http.StatusMultipleChoices {
+		return nil, fmt.Errorf("%s %s: %w", method, path, errorOf(answer))
+	}
+	return io.ReadAll(answer.Body)
+}
+
+func (c *client) header(ctx context.Context) http.Header {
+	h := http.Header{}
+	if c.token.IsSet() {
+		h.Set("Authorization", "Bearer "+c.token.Value(ctx)) // as it is now: a file may have changed
+	}
+	return h
+}
+
+// apiError is an answer that is an error.
+type apiError struct {
+	status  int
+	message string
+}
+
+// Error implements error.
+func (e *apiError) Error() string { return fmt.Sprintf("%d: %s", e.status, e.message) }
+
+// NotFound makes it an error of the kind not-found; see package errdefs.
+func (e *apiError) NotFound() bool { return e.status == http.StatusNotFound }
+
+// InvalidInput makes it an error of the kind invalid-input, which ends a pod that is created: it would be refused for ever.
+func (e *apiError) InvalidInput() bool { return e.status == http.StatusBadRequest }
+
+// errorOf makes the error of an answer. It says when to ask again, if the service does.
+func errorOf(answer *http.Response) error {
+	var body struct {
+		Error string `json:"error"`
+	}
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10)) // it is for people
+	if json.Unmarshal(text, &body) != nil || body.Error == "" {
+		body.Error = answer.Status
+	}
+	var err error = &apiError{answer.StatusCode, body.Error}
+	if seconds, no := strconv.Atoi(answer.Header.Get("Retry-After")); no == nil {
+		err = errdefs.RetryAfter(err, time.Duration(seconds)*time.Second)
+	}
+	return err
+}
+
+// isConflict reports whether the service has the group from another request.
+func isConflict(err error) bool {
+	var said *apiError
+	return errors.As(err, &said) && said.status == http.StatusConflict
+}
+
+// isRefusal reports whether the service has certainly done nothing. An error of the network, or of the server, says nothing about that.
+func isRefusal(err error) bool {
+	var said *apiError
+	return errors.As(err, &said) && said.status < http.StatusInternalServerError && said.status != http.StatusRequestTimeout
+}
+
+// exec runs a command in a container by a websocket, and returns its exit code. Each message begins with a byte that says what it is.
+func (c *client) exec(ctx context.Context, name, container string, command []string, attach api.AttachIO) (code int, err error) {
+	query := url.Values{"command": command, "stdin": {strconv.FormatBool(attach.Stdin() != nil)}, "tty": {strconv.FormatBool(attach.TTY())}}
+	address := "ws" + strings.TrimPrefix(c.endpoint, "http") + "/v1/groups/" + name + "/containers/" + container + "/exec?" + query.Encode()
+	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: requestTimeout}
+	conn, answer, err := dialer.DialContext(ctx, address, c.header(ctx))
+	if answer != nil {
+		defer answer.Body.Close()
+	}
+	if err != nil {
+		if answer != nil {
+			err = errorOf(answer)
+		}
+		return 0, fmt.Errorf("open a session: %w", err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	s := &session{conn: conn}
+	if attach.Stdin() != nil {
+		go s.sendInput(attach.Stdin()) // ends with the input, or with the first write after the end of conn
+	}
+	if attach.TTY() {
+		go s.sendSizes(ctx, attach.Resize())
+	}
+	for {
+		_, message, err := conn.ReadMessage()
+		if err != nil || len(message) == 0 {
+			return 0, fmt.Errorf("the session ended before the command: %w", errors.Join(err, ctx.Err()))
+		}
+		switch message[0] {
+		case 'o':
+			write(attach.Stdout(), message[1:])
+		case 'e':
+			write(attach.Stderr(), message[1:])
+		case 'x':
+			return strconv.Atoi(string(message[1:]))
+		}
+	}
+}
+
+// write writes to a stream, if the caller asked for it. A caller that has gone ends the session by its context.
+func write(w io.Writer, b []byte) {
+	if w != nil {
+		_, _ = w.Write(b)
+	}
+}
+
+// session sends messages, one after the other.
 type session struct {
-	Stdin          io.Reader // nil: none
-	Stdout, Stderr io.Writer
-	Sizes          <-chan api.TermSize // of the terminal, nil: there is none
+	mu   sync.Mutex
+	conn *websocket.Conn // guarded by mu; one goroutine reads without it
 }
 
-// open connects with the service.
-//
-// FILL(client): return a client of your service, with the endpoint and the credentials of the configuration, and delete memory.go when
-// the contract has another backend.
-func open(ctx context.Context, _ Config) (service, error) { return newMemory(ctx), nil }
+func (s *session) send(kind byte, body []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn.WriteMessage(websocket.BinaryMessage, append([]byte{kind}, body...))
+}
+
+func (s *session) sendInput(in io.Reader) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := in.Read(buffer)
+		if n > 0 && s.send('i', buffer[:n]) != nil {
+			return
+		}
+		if err != nil {
+			_ = s.send('i', nil) // the end of the input, if the session goes on
+			return
+		}
+	}
+}
+
+func (s *session) sendSizes(ctx context.Context, sizes <-chan api.TermSize) {
+	for {
+		select {
+		case size, more := <-sizes:
+			if !more || s.send('s', fmt.Appendf(nil, `{"rows":%d,"columns":%d}`, size.Height, size.Width)) != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -7,14 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestConfig(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"full":          {"endpoint: https://skeleton.example\ntoken: secret\npollInterval: 5s\ncapacity: {cpu: 4}\n", ""},
+		"full":          {"endpoint: https://skeleton.example\nclusterName: test\ntoken: secret\ncapacity: {cpu: 4}\n", ""},
 		"unknown field": {"endpont: https://skeleton.example\n", "endpont"},
-		"no interval":   {"pollInterval: 0s\n", "pollInterval"},
+		"no endpoint":   {"clusterName: test\n", "endpoint is"},
+		"no URL":        {"endpoint: skeleton.example\nclusterName: test\n", "endpoint is"},
+		"no cluster":    {"endpoint: https://skeleton.example\n", "clusterName is not set"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "config.yaml")
@@ -22,6 +23,9 @@ func TestConfig(t *testing.T) {
 				t.Fatal(err)
 			}
 			c, err := LoadConfig(path)
+			if err == nil {
+				err = c.check()
+			}
 			if tt.want != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Fatalf("got %v, want an error about %s", err, tt.want)
@@ -31,7 +35,7 @@ func TestConfig(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c.Token.Value(t.Context()) != "secret" || c.PollInterval.Duration != 5*time.Second || c.Capacity.CPU.String() != "4" || c.Capacity.Pods.String() != "20" {
+			if c.Token.Value(t.Context()) != "secret" || c.Capacity.Cpu().String() != "4" || c.Capacity.Pods().String() != "20" {
 				t.Errorf("got %+v", c)
 			}
 		})
@@ -39,7 +43,11 @@ func TestConfig(t *testing.T) {
 }
 
 func TestExampleConfig(t *testing.T) {
-	if _, err := LoadConfig("../config.yaml"); err != nil {
+	c, err := LoadConfig("../config.yaml")
+	if err == nil {
+		err = c.check()
+	}
+	if err != nil {
 		t.Error(err)
 	}
 }

@@ -2,42 +2,39 @@
 
 package skeleton
 
-import (
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import "github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+// The states of containers that are known. The service may have others.
+const (
+	stateCreating = "creating"
+	stateRunning  = "running"
+	stateWaiting  = "waiting" // for its next run
+	stateStopped  = "stopped"
 )
 
-// podOf is the pod of a group as the API shows it. spec is the pod in the API server, nil if it is not there any more.
-func podOf(g group, spec *corev1.Pod) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name, UID: g.ID}}
-	if spec != nil && spec.UID == g.ID {
-		pod = spec.DeepCopy()
-	} else {
-		pod.Spec.NodeName = g.Node
-		for _, c := range g.Want {
-			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image})
-		}
-	}
-	pod.Status = podstatus.Status(pod, observed(g))
-	return pod
-}
-
-// observed is what the service says of a group, for the kit to make the status of a pod of.
+// observed is what the service says of a group, for the kit to make the status of a pod of. It is a pure function.
 //
 // FILL(status): give every state of your service a line here and in the table of status_test.go, unknown ones too. What is never
 // invented: an exit code that nobody knows is not 0.
 func observed(g group) podstatus.Pod {
-	seen := podstatus.Pod{StartedAt: g.Created, Ended: len(g.Containers) > 0}
+	seen := podstatus.Pod{StartedAt: g.Created, Ended: g.ended()}
 	if g.Address != "" {
 		seen.IPs = []string{g.Address}
 	}
 	for _, c := range g.Containers {
-		seen.Ended = seen.Ended && c.State == stateStopped // what waits for its next run has not ended
 		seen.Containers = append(seen.Containers, observedContainer(c))
 	}
 	return seen
+}
+
+// ended reports whether nothing of a group runs any more, and nothing will.
+func (g group) ended() bool {
+	for _, c := range g.Containers {
+		if c.State != stateStopped { // what waits for its next run has not ended
+			return false
+		}
+	}
+	return len(g.Containers) > 0
 }
 
 func observedContainer(c container) podstatus.Container {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func code(n int32) *int32 { return &n }
@@ -36,12 +35,12 @@ func TestStatusOfEveryState(t *testing.T) {
 		"a state of no one": {[]container{{State: "hibernating"}}, corev1.PodPending, "Unknown", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := group{groupSpec: groupSpec{ID: "u"}, Created: begun, Address: "192.0.2.1", Containers: tt.states}
+			g, pod := group{Created: begun, Address: "192.0.2.1", Containers: tt.states}, &corev1.Pod{}
 			for i := range g.Containers {
 				g.Containers[i].Name = fmt.Sprint("c", i)
-				g.Want = append(g.Want, containerSpec{Name: g.Containers[i].Name})
+				pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: g.Containers[i].Name})
 			}
-			s := podOf(g, nil).Status
+			s := (&driver{}).Status(pod, g)
 			if s.Phase != tt.phase || s.PodIP != "192.0.2.1" || !s.StartTime.Time.Equal(begun) {
 				t.Errorf("got %s, %s, %s, want the phase %s", s.Phase, s.PodIP, s.StartTime, tt.phase)
 			}
@@ -61,19 +60,4 @@ func describe(s corev1.ContainerState) (state string, exit int32) {
 		return s.Waiting.Reason, 0
 	}
 	return "running", 0
-}
-
-func TestPodOfAnotherUIDIsNotShown(t *testing.T) {
-	g := group{groupSpec: groupSpec{ID: "old", Namespace: "default", Name: "web-0", Want: []containerSpec{{Name: "main", Image: "x"}}}}
-	next := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "new", Labels: map[string]string{"a": "b"}}}
-	for name, spec := range map[string]*corev1.Pod{"the next pod": next, "none": nil} {
-		if got := podOf(g, spec); got.UID != "old" || got.Labels != nil || len(got.Spec.Containers) != 1 {
-			t.Errorf("%s: got %+v", name, got)
-		}
-	}
-	own := next.DeepCopy()
-	own.UID = "old"
-	if got := podOf(g, own); got.Labels["a"] != "b" {
-		t.Errorf("its own pod: got %+v", got)
-	}
 }

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package skeleton runs pods on skeleton: a pod is a group of containers there.
+//
+// The guarantee is that of package providerkit/service, which has all policies: this package has the requests of the service and what they mean. It keeps
+// nothing, so a restart finds each pod as it is.
+//
+// What surprises: as it was generated, its client speaks to the package toy.
+package skeleton
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+)
+
+// Provider returns the provider skeleton.
+func Provider() cli.Provider {
+	return cli.Provider{
+		Name: "skeleton",
+		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+			config, err := LoadConfig(in.ConfigPath)
+			if err == nil {
+				err = config.check()
+			}
+			if err != nil {
+				return nil, err
+			}
+			return newProvider(in, config), nil
+		},
+		Capabilities: func(path string) (capability.Declaration, error) {
+			config, err := LoadConfig(path)
+			return config.Capabilities(), err
+		},
+	}
+}
+
+// newProvider returns the provider of a configuration that is complete.
+//
+// FILL(driver): say of your service what a second create does (Again), and how long it may take until lists and Find show what it has made (SeenWithin).
+// Then go through the methods below: service.Driver says what each promises. Take out the abilities that the service does not have: users are then told so,
+// with what you say in Instead.
+func newProvider(in cli.ProviderInput, config Config) *service.Provider[group] {
+	d := &driver{client: newClient(config), owner: identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}, every: config.every}
+	d.kit = service.New(service.Config{
+		Service: "skeleton", Owner: d.owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
+		Again: service.AgainReturnsFirst, SeenWithin: time.Minute, Busy: config.every, Rest: config.every, Idle: config.every,
+	}, d)
+	return d.kit
+}
+
+// driver is the service as the kit asks it.
+type driver struct {
+	client *client
+	owner  identity.Owner
+	every  time.Duration // see Config
+	kit    *service.Provider[group]
+}
+
+var (
+	_ service.Driver[group]    = (*driver)(nil)
+	_ service.Ender[group]     = (*driver)(nil)
+	_ service.LogReader[group] = (*driver)(nil)
+	_ service.Executor[group]  = (*driver)(nil)
+	_ service.Attacher[group]  = (*driver)(nil)
+	_ service.Forwarder[group] = (*driver)(nil)
+	_ service.Measurer[group]  = (*driver)(nil)
+	_ service.Closer           = (*driver)(nil)
+)
+
+// List implements service.Driver.
+func (d *driver) List(ctx context.Context) ([]group, error) {
+	return d.client.list(ctx, map[string]string{identity.TagCluster: d.owner.Cluster, identity.TagNode: d.owner.Node})
+}
+
+// Create implements service.Driver.
+func (d *driver) Create(ctx context.Context, in *service.Inputs) (group, error) {
+	spec, err := groupOf(in)
+	if err != nil {
+		return group{}, service.NotMade(err)
+	}
+	made, err := d.client.create(ctx, in.Name, spec)
+	switch {
+	case isConflict(err): // a Secret in the environment of the pod is another one than when the group was made
+		return group{}, service.AlreadyMade(err)
+	case isRefusal(err):
+		return group{}, service.NotMade(err)
+	}
+	return made, err
+}
+
+// Find implements service.Driver.
+func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (group, bool, error) {
+	found, err := d.client.get(ctx, d.owner.Name(identity.Of(pod)))
+	if errdefs.IsNotFound(err) {
+		return group{}, false, nil
+	}
+	return found, err == nil, err
+}
+
+// Stop implements service.Driver.
+func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, g group) error {
+	return d.client.stop(ctx, g.Name, podspec.Grace(pod))
+}
+
+// Identify implements service.Driver.
+func (d *driver) Identify(g group) (poll.Identity, bool) {
+	pod, ok := d.owner.Owned(g.Tags)
+	return poll.Identity{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ID: g.Name, CreatedAt: g.Created}, ok
+}
+
+// Status implements service.Driver.
+func (d *driver) Status(pod *corev1.Pod, g group) corev1.PodStatus {
+	return podstatus.Status(pod, observed(g))
+}
+
+// Ended implements service.Ender: a group that has stopped is listed for a while.
+func (d *driver) Ended(g group) bool { return g.ended() }
+
+// Logs implements service.LogReader.
+func (d *driver) Logs(ctx context.Context, of service.Target[group], opts api.ContainerLogOpts) (io.ReadCloser, error) {
+	return logs.Reread{
+		Every: cmp.Or(d.every, 2*time.Second),
+		Ended: func() bool { return opts.Previous || d.runEnded(of) },
+		Read: func(ctx context.Context, since time.Time, _ bool) ([]logs.Line, error) {
+			text, err := d.client.log(ctx, of.Instance.Name, of.Container, opts.Previous, since)
+			return logs.Stamped(text), err
+		},
+	}.Open(ctx, opts, time.Now())
+}
+
+// runEnded reports whether the run that was on is over, as far as lists tell.
+func (d *driver) runEnded(of service.Target[group]) bool {
+	pod, _, ok := d.kit.Cache().Get(of.Pod.UID)
+	if !ok {
+		return true
+	}
+	c := service.StateOf(pod, of.Container)
+	return c == nil || of.State == nil || c.RestartCount != of.State.RestartCount || c.State.Running == nil
+}
+
+// Exec implements service.Executor.
+func (d *driver) Exec(ctx context.Context, in service.Target[group], command []string, attach api.AttachIO) error {
+	code, err := d.client.exec(ctx, in.Instance.Name, in.Container, command, attach)
+	if err == nil && code != 0 {
+		err = utilexec.CodeExitError{Err: fmt.Errorf("the command ended with exit code %d", code), Code: code}
+	}
+	return err
+}
+
+// Attach implements service.Attacher: it shows what a container prints from now on. Nothing can be typed: InteractiveContainers is not declared.
+func (d *driver) Attach(ctx context.Context, to service.Target[group], attach api.AttachIO) error {
+	lines, err := d.Logs(ctx, to, api.ContainerLogOpts{Follow: true, SinceTime: time.Now()})
+	if err != nil {
+		return err
+	}
+	defer lines.Close()
+	if attach.Stdout() == nil {
+		return nil
+	}
+	_, err = io.Copy(attach.Stdout(), lines)
+	return err
+}
+
+// Forward implements service.Forwarder: this process reaches the addresses of groups.
+func (d *driver) Forward(ctx context.Context, to service.Target[group], port int32, stream io.ReadWriteCloser) error {
+	return service.ForwardByDial(ctx, nil, to.Pod, port, stream)
+}
+
+// Stats implements service.Measurer.
+//
+// FILL(stats): put in what your service measures. Without numbers kubectl top has nothing to show.
+func (d *driver) Stats(_ context.Context, of []service.Target[group]) (all []statsv1alpha1.PodStats, _ error) {
+	for _, t := range of {
+		pod := statsv1alpha1.PodStats{
+			PodRef:    statsv1alpha1.PodReference{Name: t.Pod.Name, Namespace: t.Pod.Namespace, UID: string(t.Pod.UID)},
+			StartTime: metav1.NewTime(t.Instance.Created),
+		}
+		for _, c := range t.Instance.Containers {
+			if c.State == stateRunning {
+				pod.Containers = append(pod.Containers, statsv1alpha1.ContainerStats{Name: c.Name, StartTime: metav1.NewTime(c.Run.Started)})
+			}
+		}
+		if len(pod.Containers) > 0 {
+			all = append(all, pod)
+		}
+	}
+	return all, nil
+}
+
+// Close implements service.Closer.
+func (d *driver) Close() { d.client.http.CloseIdleConnections() }

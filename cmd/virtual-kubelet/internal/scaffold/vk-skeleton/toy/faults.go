@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package toy
+
+// These are what happens at a service, for the contract. They find a group by one of its tags.
+
+// Running returns how many groups with a tag have a container that runs.
+func (s *Server) Running(key, value string) (n int) {
+	s.each(key, value, func(g *group) {
+		for _, k := range g.containers {
+			if k.now.State == stateRunning {
+				n++
+				return
+			}
+		}
+	})
+	return n
+}
+
+// Kill ends a container as SIGKILL does.
+func (s *Server) Kill(key, value, name string) {
+	s.each(key, value, func(g *group) {
+		for _, k := range g.containers {
+			if k.spec.Name == name {
+				k.kill()
+			}
+		}
+	})
+}
+
+// Lose lets groups vanish.
+func (s *Server) Lose(key, value string) {
+	s.each(key, value, func(g *group) {
+		g.kill()
+		s.drop(g)
+	})
+}
+
+func (s *Server) each(key, value string, do func(*group)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.groups {
+		if g.spec.Tags[key] == value {
+			do(g)
+		}
+	}
+}

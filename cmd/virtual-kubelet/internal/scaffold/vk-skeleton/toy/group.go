@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package toy
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// mostGroups is how many groups a page has.
+	mostGroups = 50
+	// keptFor is how long a group that was stopped is listed after its end.
+	keptFor = time.Minute
+)
+
+// Server is the service. It outlives the providers on it.
+type Server struct {
+	// Work is what containers and commands do, if New's is to be replaced before the first request.
+	Work func(ctx context.Context, p Process) (exitCode int32)
+
+	ctx    context.Context // ends every container
+	routes http.ServeMux
+
+	mu     sync.Mutex
+	groups map[string]*group // guarded by mu; by name
+	runs   int               // guarded by mu
+}
+
+// group is a group, and its containers.
+type group struct {
+	name       string
+	spec       Spec
+	created    time.Time
+	address    string
+	ctx        context.Context // ends with the group
+	kill       context.CancelFunc
+	stop       chan struct{} // closed when it is asked to stop
+	ended      chan struct{} // closed when all containers have ended for good
+	containers []*container
+
+	// guarded by Server.mu
+	deadline time.Time // of its end; the zero time: nobody asked for it
+	killer   *time.Timer
+}
+
+// New returns a service without groups, which ends with ctx.
+func New(ctx context.Context) *Server {
+	s := &Server{ctx: ctx, Work: demo, groups: map[string]*group{}}
+	s.handle()
+	return s
+}
+
+// create makes a group, or returns the one that is there; same says whether that was asked for in the same way.
+func (s *Server) create(name string, spec Spec) (shown Group, made, same bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.groups[name]; g != nil {
+		return g.show(), false, reflect.DeepEqual(g.spec, spec)
+	}
+	g := &group{
+		name: name, spec: spec, created: time.Now(), stop: make(chan struct{}), ended: make(chan struct{}),
+		address: fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)),
+	}
+	g.ctx, g.kill = context.WithCancel(s.ctx)
+	s.groups[name] = g
+	var living sync.WaitGroup
+	for _, c := range spec.Containers {
+		k := &container{server: s, group: g, spec: c, now: Container{Name: c.Name, Image: c.Image, State: stateCreating}}
+		g.containers = append(g.containers, k)
+		living.Go(k.live)
+	}
+	go func() {
+		living.Wait()
+		s.end(g)
+	}()
+	return g.show(), true, true
+}
+
+// show is a group as it is told of. Server.mu is held.
+func (g *group) show() Group {
+	shown := Group{Name: g.name, Tags: g.spec.Tags, Created: g.created, Address: g.address}
+	for _, k := range g.containers {
+		shown.Containers = append(shown.Containers, k.now)
+	}
+	return shown
+}
+
+func (s *Server) show(name string) (Group, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.groups[name]; g != nil {
+		return g.show(), true
+	}
+	return Group{}, false
+}
+
+// page returns the groups that are wanted after a name, and the name after which there are more.
+func (s *Server) page(want func(tags map[string]string) bool, after string) (groups []Group, next string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	groups = []Group{}
+	for _, name := range slices.Sorted(maps.Keys(s.groups)) {
+		if name <= after || !want(s.groups[name].spec.Tags) {
+			continue
+		}
+		if len(groups) == mostGroups {
+			return groups, groups[mostGroups-1].Name
+		}
+		groups = append(groups, s.groups[name].show())
+	}
+	return groups, ""
+}
+
+// stop asks a group to stop, and ends it after the grace period; of several periods the one that ends first counts. A group that has ended is removed.
+func (s *Server) stop(name string, grace time.Duration) (known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.groups[name]
+	if g == nil {
+		return false
+	}
+	select {
+	case <-g.ended:
+		s.drop(g)
+		return true
+	default:
+	}
+	deadline := time.Now().Add(grace)
+	if grace <= 0 {
+		g.kill() // first, so that nothing ends by itself
+	}
+	switch {
+	case g.deadline.IsZero():
+		close(g.stop)
+		g.killer = time.AfterFunc(grace, g.kill)
+	case deadline.Before(g.deadline):
+		g.killer.Reset(grace)
+	default:
+		return true
+	}
+	g.deadline = deadline
+	return true
+}
+
+// end takes down that a group has ended. One that was stopped is removed after some time.
+func (s *Server) end(g *group) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g.kill()
+	close(g.ended)
+	if g.deadline.IsZero() {
+		return
+	}
+	g.killer.Stop()
+	time.AfterFunc(keptFor, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.drop(g)
+	})
+}
+
+// drop takes a group out. mu is held.
+func (s *Server) drop(g *group) {
+	if g.killer != nil {
+		g.killer.Stop()
+	}
+	if s.groups[g.name] == g {
+		delete(s.groups, g.name)
+	}
+}
+
+// container returns a container of a group; nil if it is not there.
+func (s *Server) container(name, of string) *container {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.groups[name]; g != nil {
+		for _, k := range g.containers {
+			if k.spec.Name == of {
+				return k
+			}
+		}
+	}
+	return nil
+}

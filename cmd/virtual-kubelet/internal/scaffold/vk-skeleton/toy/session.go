@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package toy
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/gorilla/websocket"
+)
+
+// A message of a session begins with a byte that says what the rest is.
+const (
+	messageStdin  = 'i' // what is typed; nothing is its end
+	messageSize   = 's' // Size of the terminal, in JSON
+	messageStdout = 'o'
+	messageStderr = 'e'
+	messageExit   = 'x' // the exit code, in digits; the last message
+)
+
+// Size is that of a terminal.
+type Size struct {
+	Rows    int `json:"rows"`
+	Columns int `json:"columns"`
+}
+
+// exec runs a command in a container that runs. It ends with the container, and when the caller goes away.
+func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
+	k := s.container(r.PathValue("group"), r.PathValue("container"))
+	switch {
+	case k == nil:
+		refuse(w, http.StatusNotFound, "there is no such container")
+		return
+	case !k.runs():
+		refuse(w, http.StatusBadRequest, "the container does not run")
+		return
+	}
+	conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+	if err != nil {
+		return // the caller was told
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(k.group.ctx)
+	defer cancel()
+	q, out := r.URL.Query(), &output{conn: conn}
+	p := Process{
+		Command: q["command"], Env: k.spec.Env, Stdout: out.stream(messageStdout), Stderr: out.stream(messageStderr), Stop: k.group.stop, Listen: k.group.listen,
+	}
+	in, typed := io.Pipe()
+	if q.Get("stdin") == "true" {
+		p.Stdin = in
+	}
+	sizes := make(chan Size, 1)
+	if q.Get("tty") == "true" {
+		p.Sizes, p.Stderr = sizes, p.Stdout
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer cancel() // the caller has gone, or the command has ended
+		defer close(sizes)
+		receive(ctx, conn, typed, sizes)
+	})
+	defer reading.Wait()
+	defer in.Close()
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { typed.CloseWithError(io.EOF) })()
+	code := s.Work(ctx, p)
+	if ctx.Err() != nil {
+		code = killed
+	}
+	_, _ = out.stream(messageExit).Write(strconv.AppendInt(nil, int64(code), 10)) // the caller may have gone
+}
+
+// receive reads what the caller sends, until it is gone.
+func receive(ctx context.Context, conn *websocket.Conn, typed *io.PipeWriter, sizes chan<- Size) {
+	for {
+		_, message, err := conn.ReadMessage()
+		if err != nil || len(message) == 0 {
+			return
+		}
+		switch body := message[1:]; message[0] {
+		case messageStdin:
+			if len(body) == 0 {
+				typed.Close()
+			}
+			_, _ = typed.Write(body) // the command may have ended
+		case messageSize:
+			var size Size
+			if json.Unmarshal(body, &size) != nil {
+				return
+			}
+			select {
+			case sizes <- size:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// output sends messages, one after the other.
+type output struct {
+	mu   sync.Mutex
+	conn *websocket.Conn // guarded by mu
+}
+
+func (o *output) stream(kind byte) io.Writer { return stream{o, kind} }
+
+type stream struct {
+	*output
+	kind byte
+}
+
+// Write sends a message.
+func (s stream) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(b), s.conn.WriteMessage(websocket.BinaryMessage, append([]byte{s.kind}, b...))
+}
