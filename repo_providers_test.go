@@ -16,8 +16,12 @@ var shape = repocheck.Shape{
 		"README.md", "provider.go", "config.go", "capabilities.go", "contract_test.go",
 		"mapping.go", "mapping_test.go", "status.go", "status_test.go", "client.go",
 	},
+	// A provider of a service is six files to write: config.go, capabilities.go, client.go, mapping.go, status.go, and driver.go, which may have the
+	// function Provider too. The skeleton of new-provider has these.
+	Entry: []string{"provider.go", "driver.go"},
 	// podruntime maps pods to containers, and containers to statuses; remotecluster maps pods to those of another cluster.
 	Done: map[string][]string{
+		"providerkit/service":              {"provider.go"},
 		"podruntime":                       {"mapping.go", "mapping_test.go", "status.go", "status_test.go"},
 		"providers/internal/remotecluster": {"mapping.go", "mapping_test.go", "status.go", "status_test.go", "client.go"},
 	},
@@ -62,6 +66,7 @@ var methodFiles = repocheck.MethodFiles{
 		{Method: "Forward", Takes: "service.Target[", File: "portforward.go"},
 		{Method: "Stats", Takes: "service.Target[", File: "stats.go"},
 	},
+	Together: "driver.go",
 }
 
 func TestMethodsOfProvidersHaveOneFile(t *testing.T) {
@@ -77,7 +82,7 @@ var sections = []string{
 
 func TestSectionsOfProvidersHaveOneOrder(t *testing.T) {
 	report(t, "who compares providers, or has read one, looks for the same thing in the same place",
-		load(t).Sections(shape, sections, "Configuration file"))
+		load(t).Sections(shape, []string{"cmd/virtual-kubelet/internal/scaffold/vk-skeleton"}, sections, "Configuration file"))
 }
 
 func TestAbilitiesOfProvidersAreListed(t *testing.T) {

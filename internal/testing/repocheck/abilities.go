@@ -22,7 +22,7 @@ type Abilities struct {
 	List string
 	// Type and Field are the struct, in the folder In, with the field whose comment names all abilities.
 	In, Type, Field string
-	// Guide is a document with tables that name all abilities for authors.
+	// Guide is a document for authors, which has a link to List.
 	Guide string
 	// AskedIn are the folders where providers are asked for abilities.
 	AskedIn []string
@@ -30,7 +30,7 @@ type Abilities struct {
 	Others map[string]string
 }
 
-// Abilities checks that both lists are what providers are asked for.
+// Abilities checks that both lists are what providers are asked for, and that authors are led there.
 func (t *Tree) Abilities(a Abilities) (breaches []string) {
 	asked, unnamed := t.asked(a.AskedIn)
 	breaches = append(breaches, unnamed...)
@@ -39,10 +39,7 @@ func (t *Tree) Abilities(a Abilities) (breaches []string) {
 	if !ok {
 		breaches = append(breaches, fmt.Sprintf("%s: there is no %s with a commented field %s", a.In, a.Type, a.Field))
 	}
-	guide, err := t.tables(a.Guide)
-	if err != nil {
-		breaches = append(breaches, err.Error())
-	}
+	breaches = append(breaches, t.lacksLink(a.Guide, a.List)...)
 	for _, other := range slices.Sorted(maps.Keys(a.Others)) {
 		if asked[other] == "" {
 			breaches = append(breaches, fmt.Sprintf("nothing is asked for %s (%s): take it off", other, a.Others[other]))
@@ -57,9 +54,6 @@ func (t *Tree) Abilities(a Abilities) (breaches []string) {
 		if !regexp.MustCompile(`(^|[^\w.])` + regexp.QuoteMeta(short) + `\b`).MatchString(documented) {
 			breaches = append(breaches, fmt.Sprintf("%s: the comment of %s.%s does not name %s, which a provider is asked for at %s", a.In, a.Type, a.Field, short, asked[ability]))
 		}
-		if err == nil && !strings.Contains(guide, "`"+ability+"`") {
-			breaches = append(breaches, fmt.Sprintf("%s: no row of a table names `%s`, which a provider is asked for at %s", a.Guide, ability, asked[ability]))
-		}
 	}
 	for _, ability := range slices.Sorted(maps.Keys(declared)) {
 		if asked[ability] == "" {
@@ -69,19 +63,17 @@ func (t *Tree) Abilities(a Abilities) (breaches []string) {
 	return breaches
 }
 
-// tables are the rows of all tables of a document.
-func (t *Tree) tables(document string) (string, error) {
+// lacksLink says so if a document has no link to a file.
+func (t *Tree) lacksLink(document, file string) (breaches []string) {
 	data, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(document)))
 	if err != nil {
-		return "", err
+		return []string{err.Error()}
 	}
-	var rows strings.Builder
-	for line := range strings.Lines(string(data)) {
-		if strings.HasPrefix(line, "|") {
-			rows.WriteString(line)
-		}
+	target, err := filepath.Rel(filepath.FromSlash(path.Dir(document)), filepath.FromSlash(file))
+	if err != nil || !strings.Contains(string(data), "]("+filepath.ToSlash(target)+")") {
+		breaches = append(breaches, fmt.Sprintf("%s: has no link to %s, which lists all abilities", document, file))
 	}
-	return rows.String(), nil
+	return breaches
 }
 
 // asked returns where values are asked for interfaces of this repository, in the folders and not in tests. A provider that is asked for

@@ -21,7 +21,6 @@ func TestAbilitiesAreListed(t *testing.T) {
 		"nothing is asked for far.Other (a net): take it off",
 		"core/abilities.go: does not list core.Walker, which a provider is asked for at core/core.go:14",
 		"far: the comment of Provider.New does not name core.Walker, which a provider is asked for at core/core.go:14",
-		"guide.md: no row of a table names `core.Walker`, which a provider is asked for at core/core.go:14",
 		"core/abilities.go: does not list far.Configurer, which a provider is asked for at far/far.go:18",
 		"far: the comment of Provider.New does not name Ping, which a provider is asked for at core/core.go:13",
 		"core/abilities.go: declares core.Stale, which nobody asks a provider for",
@@ -30,7 +29,7 @@ func TestAbilitiesAreListed(t *testing.T) {
 		t.Errorf("breaches (-want +got):\n%s", diff)
 	}
 	got = tree.Abilities(Abilities{List: "core/none.go", In: "far", Type: "Provider", Field: "Old", Guide: "guide.md", Others: map[string]string{}})
-	if diff := cmp.Diff([]string{"far: there is no Provider with a commented field Old"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"guide.md: has no link to core/none.go, which lists all abilities", "far: there is no Provider with a commented field Old"}, got); diff != "" {
 		t.Errorf("breaches (-want +got):\n%s", diff)
 	}
 }

@@ -24,20 +24,28 @@ type MethodFiles struct {
 	Dir, Emulators string
 	Shared         []string
 	Methods        []MethodFile
+	// Together is a file in which a provider may have all of these methods instead.
+	Together string
 }
 
-// MethodFiles checks that each provider has each method in its file.
+// MethodFiles checks that each provider has each method in its file, or all of them together.
 func (t *Tree) MethodFiles(m MethodFiles) (breaches []string) {
 	for _, name := range slices.Concat(t.providers(m.Dir, m.Emulators), m.Shared) {
+		var astray []string
+		together := true
 		for _, f := range t.of(path.Join(m.Dir, name)) {
 			if f.IsTest() {
 				continue
 			}
 			for _, method := range f.methodsOf(m.Methods) {
+				together = together && path.Base(f.Path) == m.Together
 				if path.Base(f.Path) != method.File {
-					breaches = append(breaches, fmt.Sprintf("%s: has %s: move it to %s, where every provider has it", f.Path, method.Method, method.File))
+					astray = append(astray, fmt.Sprintf("%s: has %s: move it to %s, where every provider has it", f.Path, method.Method, method.File))
 				}
 			}
+		}
+		if !together {
+			breaches = append(breaches, astray...)
 		}
 	}
 	return breaches

@@ -25,6 +25,8 @@ type Shape struct {
 	Emulators string
 	// Files are what the folder of each provider holds.
 	Files []string
+	// Entry are the files that may have the function Provider.
+	Entry []string
 	// Done are files that a provider does not need which imports the package that they are listed for.
 	Done map[string][]string
 	// Excused are files that a provider does not have, by provider and file, and why.
@@ -103,14 +105,14 @@ func (t *Tree) of(dir string) (files []*File) {
 func (t *Tree) entry(s Shape, name string) (breaches []string) {
 	dir := path.Join(s.Dir, name)
 	exported := slices.ContainsFunc(t.of(dir), func(f *File) bool {
-		return path.Base(f.Path) == "provider.go" && slices.ContainsFunc(f.Syntax.Decls, func(d ast.Decl) bool {
+		return slices.Contains(s.Entry, path.Base(f.Path)) && slices.ContainsFunc(f.Syntax.Decls, func(d ast.Decl) bool {
 			fn, ok := d.(*ast.FuncDecl)
 			return ok && fn.Recv == nil && fn.Name.Name == "Provider" && len(fn.Type.Params.List) == 0 && fn.Type.Results != nil &&
 				len(fn.Type.Results.List) == 1 && f.text(fn.Type.Results.List[0].Type) == "cli.Provider"
 		})
 	})
 	if !exported {
-		breaches = append(breaches, dir+"/provider.go: does not export func Provider() cli.Provider")
+		breaches = append(breaches, dir+"/"+s.Entry[0]+": does not export func Provider() cli.Provider")
 	}
 	file := path.Join(s.Program, "provider_"+name+".go")
 	i := slices.IndexFunc(t.Files, func(f *File) bool { return f.Path == file })

@@ -14,7 +14,8 @@ func TestProvidersKeepTheirShape(t *testing.T) {
 	got := tree.Providers(Shape{
 		Dir: "plugs", Emulators: "servers", Program: "program",
 		Files: []string{"provider.go", "mapping.go", "client.go"},
-		Done:  map[string][]string{"runtime": {"mapping.go"}},
+		Entry: []string{"provider.go", "driver.go"},
+		Done:  map[string][]string{"runtime": {"mapping.go"}, "kit": {"provider.go"}},
 		Excused: map[string]map[string]string{
 			"good":    {"client.go": "it has no service"},
 			"kubelet": {"client.go": "it has no service"},

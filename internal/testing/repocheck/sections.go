@@ -14,13 +14,20 @@ import (
 // OtherSections is the place of sections that an order does not name.
 const OtherSections = "…"
 
-// Sections checks that the README of each provider has its sections in an order. A section may be missing, unless it is one of the needed ones.
-// Sections that the order does not name stand at OtherSections.
-func (t *Tree) Sections(s Shape, order []string, needed ...string) (breaches []string) {
+// Sections checks that the README of each provider, and of each further folder, has its sections in an order. A section may be missing, unless it is
+// one of the needed ones. Sections that the order does not name stand at OtherSections.
+func (t *Tree) Sections(s Shape, further, order []string, needed ...string) (breaches []string) {
+	var dirs []string
 	for _, name := range t.providers(s.Dir, s.Emulators) {
-		file := path.Join(s.Dir, name, "README.md")
+		dirs = append(dirs, path.Join(s.Dir, name))
+	}
+	for _, dir := range slices.Concat(dirs, further) {
+		file := path.Join(dir, "README.md")
 		text, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(file)))
 		if err != nil {
+			if slices.Contains(further, dir) {
+				breaches = append(breaches, err.Error())
+			}
 			continue // Providers says so
 		}
 		sections := sectionsOf(string(text))
