@@ -29,7 +29,7 @@ func TestAbilitiesAreListed(t *testing.T) {
 		t.Errorf("breaches (-want +got):\n%s", diff)
 	}
 	got = tree.Abilities(Abilities{List: "core/none.go", In: "far", Type: "Provider", Field: "Old", Guide: "guide.md", Others: map[string]string{}})
-	if diff := cmp.Diff([]string{"guide.md: has no link to core/none.go, which lists all abilities", "far: there is no Provider with a commented field Old"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"far: there is no Provider with a commented field Old", "guide.md: has no link to core/none.go, which lists all abilities"}, got); diff != "" {
 		t.Errorf("breaches (-want +got):\n%s", diff)
 	}
 }
