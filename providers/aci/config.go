@@ -4,8 +4,6 @@ package aci
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"net/netip"
 	"net/url"
 	"os"
@@ -188,10 +186,8 @@ func LoadConfig(path string) (Config, error) {
 
 // complete fills the defaults of c and refuses what cannot be, with every reason.
 func (c Config) complete() (Config, error) {
-	var problems []error
-	problem := func(format string, args ...any) {
-		problems = append(problems, fmt.Errorf("aci provider: "+format, args...))
-	}
+	problems := config.Problems{Provider: "aci"}
+	problem := problems.Add
 	for _, field := range []struct{ name, value, want string }{
 		{"subscriptionID", c.SubscriptionID, "a subscription, such as 6f2d8e1c-…"},
 		{"resourceGroup", c.ResourceGroup, "a resource group for container groups"},
@@ -233,8 +229,7 @@ func (c Config) complete() (Config, error) {
 		problem("priority: Spot: groups of this priority have no subnet, no public address and no zone: remove those, or the priority")
 	}
 	c.completeSizes(problem)
-	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return c, errors.Join(problems...)
+	return c, problems.Err()
 }
 
 func (c *Config) isSpot() bool { return c.Priority == string(aci.ContainerGroupPrioritySpot) }

@@ -3,8 +3,6 @@
 package eci
 
 import (
-	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -13,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
@@ -22,10 +21,8 @@ const maxSwitches = 10
 
 // complete fills the defaults of c and refuses what cannot be, with every reason.
 func (c Config) complete() (Config, error) {
-	var problems []error
-	problem := func(format string, args ...any) {
-		problems = append(problems, fmt.Errorf("eci provider: "+format, args...))
-	}
+	problems := config.Problems{Provider: "eci"}
+	problem := problems.Add
 	if len(validation.IsDNS1123Label(c.Region)) > 0 {
 		problem("region: %q: want that of ECI, such as cn-hangzhou", c.Region)
 	}
@@ -57,7 +54,7 @@ func (c Config) complete() (Config, error) {
 	}
 	c.completeCredentials(problem)
 	c.completeSizes(problem)
-	return c, errors.Join(problems...)
+	return c, problems.Err()
 }
 
 func (c *Config) completeCredentials(problem func(string, ...any)) {

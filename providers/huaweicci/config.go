@@ -3,8 +3,6 @@
 package huaweicci
 
 import (
-	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -116,10 +114,8 @@ func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
 // complete fills the defaults of c and refuses what cannot be, with every reason.
 func (c Config) complete() (Config, error) {
-	var problems []error
-	problem := func(format string, args ...any) {
-		problems = append(problems, fmt.Errorf("huaweicci provider: "+format, args...))
-	}
+	problems := config.Problems{Provider: "huaweicci"}
+	problem := problems.Add
 	if c.Endpoint == "" && c.Region != "" {
 		c.Endpoint = "https://cci." + c.Region + ".myhuaweicloud.com"
 	}
@@ -156,7 +152,7 @@ func (c Config) complete() (Config, error) {
 	if c.Burst == 0 {
 		c.Burst = max(DefaultBurst, c.QPS)
 	}
-	return c, errors.Join(problems...)
+	return c, problems.Err()
 }
 
 func (c *Config) completeCredentials(problem func(string, ...any)) {

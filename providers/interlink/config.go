@@ -3,8 +3,6 @@
 package interlink
 
 import (
-	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"slices"
@@ -96,10 +94,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 // complete fills the defaults of c and refuses what cannot be, with every reason.
 func (c Config) complete() (Config, error) {
-	var problems []error
-	problem := func(format string, args ...any) {
-		problems = append(problems, fmt.Errorf("interlink provider: "+format, args...))
-	}
+	problems := config.Problems{Provider: "interlink"}
+	problem := problems.Add
 	u, err := url.Parse(c.URL)
 	switch {
 	case c.URL == "":
@@ -146,7 +142,7 @@ func (c Config) complete() (Config, error) {
 		capacity[name] = quantity
 	}
 	c.Capacity = storage.Offer(capacity, resource.MustParse("20Gi"))
-	return c, errors.Join(problems...)
+	return c, problems.Err()
 }
 
 // never are features that no plugin can have, and why.
