@@ -175,15 +175,3 @@ func (c *Cluster) hasPodsOfHome() bool {
 	}
 	return false
 }
-
-// homeUID is that of the home cluster: of its Service kubernetes.
-func (c *Cluster) homeUID() (types.UID, bool) {
-	if c.config.Services == nil {
-		return "", false
-	}
-	service, err := c.config.Services.Services(metav1.NamespaceDefault).Get(serviceOfAPI)
-	if err != nil {
-		return "", false
-	}
-	return service.UID, true
-}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -32,8 +33,6 @@ const (
 	refreshEvery = 15 * time.Second
 	// listedEvery is how often it is looked whether the remote cluster was listed, by who waits for that.
 	listedEvery = 100 * time.Millisecond
-	// requestTimeout bounds a request that is no stream.
-	requestTimeout = 30 * time.Second
 )
 
 // Config says which node of which home uses the remote cluster, and how.
@@ -312,3 +311,30 @@ func (c *Cluster) homeLabels(more map[string]string) map[string]string {
 	maps.Copy(l, more)
 	return l
 }
+
+// homePod is a pod as home has it, nil if it does not.
+func (c *Cluster) homePod(namespace, name string) *corev1.Pod {
+	pod, err := c.config.Pods.Pods(namespace).Get(name)
+	if err != nil {
+		return nil
+	}
+	return pod
+}
+
+// homeUID is that of the home cluster: of its Service kubernetes.
+func (c *Cluster) homeUID() (types.UID, bool) {
+	if c.config.Services == nil {
+		return "", false
+	}
+	service, err := c.config.Services.Services(metav1.NamespaceDefault).Get(serviceOfAPI)
+	if err != nil {
+		return "", false
+	}
+	return service.UID, true
+}
+
+// shownWithin is how long the watch may take to show a pod that was made, before the remote cluster is asked for it.
+const shownWithin = 10 * time.Second
+
+// serviceOfAPI is the Service of the API server, in the namespace default. Its UID tells clusters apart.
+const serviceOfAPI = "kubernetes"

@@ -13,6 +13,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
+// requestTimeout bounds a request that is no stream.
+const requestTimeout = 30 * time.Second
+
 // kind gives an error of the remote API server the kind that the node acts on, in a request for a pod that is there.
 func kind(err error) error {
 	switch {

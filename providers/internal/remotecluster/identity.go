@@ -106,3 +106,9 @@ func homeOf(remote metav1.Object) (types.NamespacedName, types.UID) {
 	a := remote.GetAnnotations()
 	return types.NamespacedName{Namespace: a[AnnotationNamespace], Name: a[AnnotationName]}, types.UID(remote.GetLabels()[LabelUID])
 }
+
+func key(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+func nameOf(pod *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+}

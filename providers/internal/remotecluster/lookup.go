@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,9 +13,6 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
-
-// shownWithin is how long the watch may take to show a pod that was made, before the remote cluster is asked for it.
-const shownWithin = 10 * time.Second
 
 // watchPods tells of what the watch shows.
 func (c *Cluster) watchPods() error {

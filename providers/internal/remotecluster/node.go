@@ -19,9 +19,6 @@ import (
 // errLoop is the error of a remote cluster that is home.
 var errLoop = errors.New("the remote cluster is the home cluster: give the node the kubeconfig of another one")
 
-// serviceOfAPI is the Service of the API server, in the namespace default. Its UID tells clusters apart.
-const serviceOfAPI = "kubernetes"
-
 // isNotHome refuses a remote cluster that is home: its pods would be made again for ever. The Service kubernetes tells, which every
 // cluster has. Where one of both cannot be read nothing is known, and nothing refused.
 func (c *Cluster) isNotHome(ctx context.Context) error {

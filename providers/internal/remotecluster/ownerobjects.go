@@ -16,6 +16,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// OwnerKind is a kind of object of which a controller of the remote cluster makes pods: each has the namespace, the name, the labels
+// and the annotations of its object, and is owned by it. While a pod is there it says how it is; the object is what keeps it.
+type OwnerKind struct {
+	Resource schema.GroupVersionResource
+	Kind     string
+	// Spec is where an object has the spec of the pod: spec, or spec and pod.
+	Spec []string
+	// Status is where an object has the status of the pod. Empty: nowhere.
+	Status []string
+	// Remakes says that the controller makes a pod again that somebody removed. Otherwise its object is removed, and the pod is lost.
+	Remakes bool
+}
+
 // Each change of an object of an OwnerKind has the whole spec of its pod in it, as JSON. It is read into these types at once: into maps first, as a
 // client does that knows no types, it would cost more than the pods themselves.
 

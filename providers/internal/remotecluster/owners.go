@@ -12,26 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
-
-// OwnerKind is a kind of object of which a controller of the remote cluster makes pods: each has the namespace, the name, the labels
-// and the annotations of its object, and is owned by it. While a pod is there it says how it is; the object is what keeps it.
-type OwnerKind struct {
-	Resource schema.GroupVersionResource
-	Kind     string
-	// Spec is where an object has the spec of the pod: spec, or spec and pod.
-	Spec []string
-	// Status is where an object has the status of the pod. Empty: nowhere.
-	Status []string
-	// Remakes says that the controller makes a pod again that somebody removed. Otherwise its object is removed, and the pod is lost.
-	Remakes bool
-}
 
 // owners are the objects of an OwnerKind. What is read of them is in the form of the pod that they ask for.
 type owners struct {

@@ -16,12 +16,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-func key(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
-
-func nameOf(pod *corev1.Pod) types.NamespacedName {
-	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-}
-
 // CreatePod makes the remote pod, and what it needs. One that is there is taken as it is.
 func (c *Cluster) CreatePod(ctx context.Context, home *corev1.Pod) error {
 	if err := c.ready(ctx); err != nil {
@@ -181,15 +175,6 @@ func (c *Cluster) translateTo(home *corev1.Pod, claims map[string]string, place 
 	return Translate(home, t)
 }
 
-// homePod is a pod as home has it, nil if it does not.
-func (c *Cluster) homePod(namespace, name string) *corev1.Pod {
-	pod, err := c.config.Pods.Pods(namespace).Get(name)
-	if err != nil {
-		return nil
-	}
-	return pod
-}
-
 // UpdatePod changes labels, annotations and images of the remote pod, where they differ.
 func (c *Cluster) UpdatePod(ctx context.Context, home *corev1.Pod) error {
 	if err := c.ready(ctx); err != nil {
@@ -215,10 +200,7 @@ func (c *Cluster) UpdatePod(ctx context.Context, home *corev1.Pod) error {
 		return err
 	}
 	if c.remade() {
-		if err := c.owners.change(ctx, there, tr.Pod); err != nil {
-			return kind(err)
-		}
-		return nil
+		return kind(c.owners.change(ctx, there, tr.Pod))
 	}
 	patch, err := patchOf(there, tr.Pod)
 	if err == nil && patch != nil && isOwner(there) {
@@ -227,10 +209,7 @@ func (c *Cluster) UpdatePod(ctx context.Context, home *corev1.Pod) error {
 	if err == nil && patch != nil {
 		_, err = c.client.CoreV1().Pods(there.Namespace).Patch(ctx, there.Name, patchType, patch, metav1.PatchOptions{})
 	}
-	if err != nil {
-		return kind(err)
-	}
-	return nil
+	return kind(err)
 }
 
 // DeletePod asks for the stop of the remote pod. It is gone when the remote cluster says so: never by force.
