@@ -225,7 +225,7 @@ func TestHiddenJobEnds(t *testing.T) {
 	if err := p.DeletePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the pod is to go", func() (bool, string) { got := p.phase(t, "a"); return strings.Contains(got, "has no job"), got })
+	await(t, "the pod is to go", func() (bool, string) { got := p.phase(t, "a"); return strings.Contains(got, "there is no pod"), got })
 	await(t, "the job is to end", func() (bool, string) {
 		out, err := c.Run(t.Context(), "squeue", "--noheader", "--format=%i %T")
 		return err == nil && strings.TrimSpace(out) == "", out
