@@ -190,6 +190,32 @@ func TestEveryPlaceToFillIsInTheReadme(t *testing.T) {
 	}
 }
 
+// TestProviderIsSixFiles: all that an author writes in Go, besides tests, and nothing of the service that it is tried on.
+func TestProviderIsSixFiles(t *testing.T) {
+	n := New{Module: "example.com/me/vk-foo", Name: "foo", Language: "go", Library: tree(t)}
+	files, err := n.files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var provider []string
+	for _, f := range files {
+		name, in := strings.CutPrefix(f.path, "foo/")
+		is := in && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go")
+		if is {
+			provider = append(provider, name)
+		}
+		if strings.HasSuffix(f.path, ".go") && !in && mark.Match(f.text) {
+			t.Errorf("%s is to be filled in, and is no file of the provider", f.path)
+		}
+		if is && strings.Contains(string(f.text), n.Module+"/toy") {
+			t.Errorf("%s imports the toy", f.path)
+		}
+	}
+	if want := []string{"capabilities.go", "client.go", "config.go", "driver.go", "mapping.go", "status.go"}; !slices.Equal(provider, want) {
+		t.Errorf("the provider is %q, want %q", provider, want)
+	}
+}
+
 func TestNothingIsLeftOfTheSkeleton(t *testing.T) {
 	for _, language := range Languages {
 		n := New{Module: "example.com/me/vk-skeletal", Name: "foo", Language: language, Library: tree(t)}

@@ -27,7 +27,8 @@ import (
 // TestContract is what every provider promises.
 //
 // FILL(contract): open the provider on your service, or on a stand-in for it: give the package toy the routes of your service, or begin anew. Where the
-// images of the service have a shell, providertest.Shell has the Container and the Command of the harness.
+// images of the service have a shell, providertest.Shell has the Container and the Command of the harness. Except has, by name, the checks of what your
+// service does not have, such as exec/output, each with the reason.
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Harness{
 		Backend: backend,
@@ -36,6 +37,7 @@ func TestContract(t *testing.T) {
 			return nil
 		},
 		Command:        func(p program.Program) ([]string, error) { return p.Args(), nil },
+		Except:         map[string]string{},
 		OwnStartErrors: true, // the toy says no reasons
 		Patience:       20 * time.Second, Tick: 50 * time.Millisecond, Parallel: 8,
 	})
