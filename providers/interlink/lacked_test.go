@@ -82,15 +82,15 @@ func TestWhoIsNotLackedIsNotAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(keptFor)
-		before := s.requests
+		before := s.asked()
 		time.Sleep(time.Minute)
 		for _, name := range []string{pod.Name, "ended", "forced"} {
 			if _, err := p.GetPod(t.Context(), pod.Namespace, name); !errdefs.IsNotFound(err) {
 				t.Errorf("%s: %v, want not found", name, err)
 			}
 		}
-		if _, err := p.GetPods(t.Context()); err != nil || s.requests != before {
-			t.Errorf("%d requests, %v, want none", s.requests-before, err)
+		if _, err := p.GetPods(t.Context()); err != nil || s.asked() != before {
+			t.Errorf("%d requests, %v, want none", s.asked()-before, err)
 		}
 	})
 }

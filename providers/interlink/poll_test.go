@@ -57,9 +57,14 @@ func lostPodIsSeen(t *testing.T) {
 	}
 	p.client.http.Transport = server
 	h.Run(p)
+	asked := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return requests
+	}
 	time.Sleep(time.Minute)
-	if requests != 0 {
-		t.Errorf("%d requests without a pod", requests)
+	if n := asked(); n != 0 {
+		t.Errorf("%d requests without a pod", n)
 	}
 	for i := range pods {
 		pod := h.Pod("default", fmt.Sprintf("pod-%d", i), stays())
@@ -69,8 +74,8 @@ func lostPodIsSeen(t *testing.T) {
 		}
 	}
 	time.Sleep(soon + DefaultStatusInterval/2)
-	if requests != pods+2 {
-		t.Errorf("%d requests to make %d pods and for their states, want %d", requests, pods, pods+2)
+	if n := asked(); n != pods+2 {
+		t.Errorf("%d requests to make %d pods and for their states, want %d", n, pods, pods+2)
 	}
 	mu.Lock()
 	delete(plugin, "u3")

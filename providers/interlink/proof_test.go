@@ -104,6 +104,12 @@ func (s *site) run(t *testing.T, in cli.ProviderInput) *provider {
 	return p
 }
 
+func (s *site) asked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests
+}
+
 // add lets the cluster have a pod that runs.
 func (s *site) add(pod *corev1.Pod) {
 	s.home.Helper()
