@@ -166,6 +166,26 @@ func TestTokensAreWrittenOnce(t *testing.T) {
 	}
 }
 
+// TestSecretOfARefusedPodIsRemoved: its definition is seen to be too large when its token is kept already.
+func TestSecretOfARefusedPodIsRemoved(t *testing.T) {
+	c := cloudOf(t)
+	p := open(t, c)
+	p.kit.UsePodTokens(values{})
+	pod := podOf("refused", program.Program{})
+	pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: token}}
+	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LONG", Value: strings.Repeat("x", maxDefinition)}}
+	if err := p.kit.CreatePod(t.Context(), pod); !errdefs.IsInvalidInput(err) {
+		t.Fatalf("got %v", err)
+	}
+	if n := len(c.Requests("CreateSecret")); n != 2 { // one is the key of names
+		t.Fatalf("%d secrets were kept, so this proves nothing", n)
+	}
+	tick := everyMoment(t)
+	for slices.Contains(c.Secrets(), ownName(p.mapping.owner, pod.UID)) {
+		tick("the secret is removed")
+	}
+}
+
 // TestSecretsScheduledForDeletion: who removes secrets by age, with a window to restore them, costs no pod that is made in that window.
 func TestSecretsScheduledForDeletion(t *testing.T) {
 	c := cloudOf(t)

@@ -437,6 +437,10 @@ func TestGoneIsSaidThrice(t *testing.T) {
 	if got := w.note(time.Now(), nil, []string{"told"}); len(got) != 0 {
 		t.Errorf("a task that was there again is gone: %v", got)
 	}
+	w.keep(map[string]bool{"other": true})
+	if len(w.of) > 0 {
+		t.Errorf("what is known of tasks that ECS has forgotten is kept: %v", w.of)
+	}
 }
 
 // TestNetworkReadiness: this node asks the ports of containers whether they are ready.
@@ -571,6 +575,25 @@ func TestTaskOfAnEarlierRequestIsFound(t *testing.T) {
 	until(t, p, "again", "running", isRunning)
 	if _, err := c.task(pod); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTaskThatStopsIsNotAskedTo: a pod that is deleted again, while its task stops, is one request.
+func TestTaskThatStopsIsNotAskedTo(t *testing.T) {
+	c := cloudOf(t)
+	p := open(t, c)
+	pod := podOf("stops", program.Program{Stay: program.Forever})
+	if err := p.kit.CreatePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	until(t, p, "stops", "running", isRunning)
+	for range 3 {
+		if err := p.kit.DeletePod(t.Context(), pod); err != nil && !errdefs.IsNotFound(err) {
+			t.Fatal(err)
+		}
+	}
+	if n := len(c.Requests("StopTask")); n != 1 {
+		t.Errorf("%d requests to stop the task, want one", n)
 	}
 }
 
