@@ -128,10 +128,10 @@ func (p *Provider[T]) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	case p.cache.Unshown(pod.UID):
 		p.cache.Hurry()
-		return errdefs.RetryAfter(fmt.Errorf("%s has accepted the pod and does not show it yet: the stop is asked for again: %s", p.config.Service, err), askAgain)
+		return errdefs.RetryAfter(fmt.Errorf("%s has accepted the pod and does not show it yet: the stop is asked for again: %s", p.config.Service, err.Error()), askAgain)
 	case says:
 		p.cache.Doubted(pod.UID)
-		return errdefs.RetryAfter(fmt.Errorf("the states of pods have to say whether it is gone: %s", err), after)
+		return errdefs.RetryAfter(fmt.Errorf("the states of pods have to say whether it is gone: %s", err.Error()), after)
 	default:
 		err = nil
 	}

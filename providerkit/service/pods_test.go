@@ -228,7 +228,7 @@ func TestErrorsOfRequestsNameTheContainerOnce(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		driver.fails = utilexec.CodeExitError{Err: errors.New("exit 3"), Code: 3}
-		if err := p.RunInContainer(t.Context(), "ns", "web", "main", nil, nil); err != driver.fails { //nolint:errorlint // it is the same
+		if err := p.RunInContainer(t.Context(), "ns", "web", "main", nil, nil); err != driver.fails {
 			t.Errorf("got %v", err)
 		}
 		if _, err := p.GetContainerLogs(t.Context(), "ns", "web", "main", api.ContainerLogOpts{Previous: true}); !errdefs.IsNotFound(err) {

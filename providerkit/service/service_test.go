@@ -62,7 +62,6 @@ type cloud struct {
 	changed                     int  // instances that a second create has changed
 	dark                        bool // lists and Find fail
 	stop                        func(vm) error
-	removed                     []string
 }
 
 // make makes an instance, or does what the service does when it is asked again.

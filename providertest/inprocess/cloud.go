@@ -185,5 +185,3 @@ func (c *Cloud) changed(p *pod) {
 func (c *Cloud) remove(p *pod) {
 	c.pods = slices.DeleteFunc(c.pods, func(q *pod) bool { return q == p })
 }
-
-func key(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
