@@ -22,6 +22,9 @@ const (
 	messageExit   = 'x' // the exit code, in digits; the last message
 )
 
+// mostInput is how many messages of input wait for a command that does not read: a caller that goes away is noticed meanwhile.
+const mostInput = 1024
+
 // Size is that of a terminal.
 type Size struct {
 	Rows    int `json:"rows"`
@@ -58,11 +61,21 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	if q.Get("tty") == "true" {
 		p.Sizes, p.Stderr = sizes, p.Stdout
 	}
+	input := make(chan []byte, mostInput)
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		defer cancel() // the caller has gone, or the command has ended
 		defer close(sizes)
-		receive(ctx, conn, typed, sizes)
+		defer close(input)
+		receive(ctx, conn, input, sizes)
+	})
+	reading.Go(func() {
+		for b := range input {
+			if len(b) == 0 {
+				typed.Close()
+			}
+			_, _ = typed.Write(b) // the command may have ended
+		}
 	})
 	defer reading.Wait()
 	defer in.Close()
@@ -76,7 +89,7 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 }
 
 // receive reads what the caller sends, until it is gone.
-func receive(ctx context.Context, conn *websocket.Conn, typed *io.PipeWriter, sizes chan<- Size) {
+func receive(ctx context.Context, conn *websocket.Conn, input chan<- []byte, sizes chan<- Size) {
 	for {
 		_, message, err := conn.ReadMessage()
 		if err != nil || len(message) == 0 {
@@ -84,10 +97,10 @@ func receive(ctx context.Context, conn *websocket.Conn, typed *io.PipeWriter, si
 		}
 		switch body := message[1:]; message[0] {
 		case messageStdin:
-			if len(body) == 0 {
-				typed.Close()
+			select {
+			case input <- body:
+			case <-ctx.Done():
 			}
-			_, _ = typed.Write(body) // the command may have ended
 		case messageSize:
 			var size Size
 			if json.Unmarshal(body, &size) != nil {
