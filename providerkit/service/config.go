@@ -22,7 +22,8 @@ const (
 	AgainMakesAnother Again = iota
 	// AgainReplaces is a service that knows the instance by its name, and changes it. The kit asks it again when it shows none.
 	AgainReplaces
-	// AgainReturnsFirst is a service that knows the request by a token, and gives the instance that it has made. The kit asks it again at once.
+	// AgainReturnsFirst is a service that knows the request by a token, and gives the instance that it has made. The kit asks it again at once. The
+	// service knows the token for longer than its lists may lack the instance.
 	AgainReturnsFirst
 )
 

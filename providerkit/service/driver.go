@@ -55,7 +55,8 @@ type (
 	Updater[T any] interface {
 		Update(ctx context.Context, pod *corev1.Pod, instance T) error
 	}
-	// LogReader is a driver with logs. Errors do not repeat which container they are about.
+	// LogReader is a driver with logs. Errors do not repeat which container they are about. The log of the run before, of a service that does not keep it,
+	// is an error of the kind invalid-input.
 	LogReader[T any] interface {
 		Logs(ctx context.Context, of Target[T], opts api.ContainerLogOpts) (io.ReadCloser, error)
 	}
@@ -79,11 +80,15 @@ type (
 	Renewer[T any] interface {
 		Renew(ctx context.Context, in *Inputs, instance T) error
 	}
-	// Remover is a driver that makes things which outlive an instance. It names them with Provider.Leave; each is removed once, until that succeeds.
+	// Remover is a driver that makes things which outlive an instance, such as files. It names them with Provider.Leave when the instance needs them no
+	// more, or in Stop and Gone, where Remove is an error as long as the instance needs them. Remove is called until it succeeds or is an error of the kind
+	// not-found: again after 2 s, and later and later up to 5 min, or when the error says. The first failure is logged. Names do not survive a restart: a
+	// driver whose service lists what is left names that again in Work.
 	Remover interface {
 		Remove(ctx context.Context, name string) error
 	}
-	// Mourner is a driver that is told of a pod that has nothing at the service, whose create was refused or whose deletion found none.
+	// Mourner is a driver that is told of a pod that has nothing at the service: its create was refused for ever, as invalid-input, or its deletion found
+	// none. A create that is NotMade is asked again, so Gone is not called.
 	Mourner interface{ Gone(pod *corev1.Pod) }
 	// Worker is a driver with work of its own beside the lists, such as a stream of events that it gives to Provider.Cache.
 	Worker interface{ Work(ctx context.Context) }
@@ -92,7 +97,7 @@ type (
 	Follower interface{ Follow(ctx context.Context) }
 	// Closer is a driver with something to close when nothing of the provider runs any more.
 	Closer interface{ Close() }
-	// Pinger is a driver that asks the service how it is, which decides whether the node is Ready. Without it, the lists tell.
+	// Pinger is a driver that asks the service how it is, which alone decides whether the node is Ready. Without it, the lists tell, with no request more.
 	Pinger interface {
 		Ping(ctx context.Context) error
 	}
