@@ -23,7 +23,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// requestTimeout bounds every request, and the opening of a session.
+// requestTimeout bounds every request, and the opening of a session. A request that lasts as long as a command, at a service without sessions, has the
+// context of its caller instead.
 const requestTimeout = 30 * time.Second
 
 // client asks the service. An answer that is an error is an *apiError.
