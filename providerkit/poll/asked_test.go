@@ -4,6 +4,7 @@ package poll
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -18,14 +19,16 @@ func TestUnansweredPodsAreNotMissed(t *testing.T) {
 	s.run(t, func(c *Config[instance]) {
 		c.List = func(ctx context.Context) ([]instance, error) {
 			all, err := s.list(ctx)
-			if err == nil && len(unanswered) > 0 {
-				err = unanswered
-			}
+			s.edit(func() {
+				if err == nil && len(unanswered) > 0 {
+					err = maps.Clone(unanswered)
+				}
+			})
 			return all, err
 		}
 	}, func(t *testing.T, c *Cache[instance], reports *[]string) {
 		s.has(instance{id: "i1", uid: "a", state: "Failed"})
-		unanswered["b"] = false
+		s.edit(func() { unanswered["b"] = false })
 		after(time.Minute)
 		if !c.has("b") || c.has("c") || !slices.Contains(*reports, "a=Failed") {
 			t.Errorf("b is there: %t, c is there: %t, reports %v", c.has("b"), c.has("c"), *reports)
@@ -33,7 +36,7 @@ func TestUnansweredPodsAreNotMissed(t *testing.T) {
 		if err, _ := c.LastError(); err != nil || !c.Synced() {
 			t.Errorf("LastError: %v", err)
 		}
-		delete(unanswered, "b")
+		s.edit(func() { delete(unanswered, "b") })
 		after(6 * time.Second) // one list lacks it
 		known := c.Known()
 		at := slices.IndexFunc(known, func(k Known[instance]) bool { return k.Instance.uid == "b" })
@@ -41,18 +44,18 @@ func TestUnansweredPodsAreNotMissed(t *testing.T) {
 			t.Fatalf("got %+v", known)
 		}
 		missing := known[at].Missing
-		unanswered["b"] = false
+		s.edit(func() { unanswered["b"] = false })
 		after(time.Minute)
 		known = c.Known()
 		if at = slices.IndexFunc(known, func(k Known[instance]) bool { return k.Instance.uid == "b" }); at < 0 || known[at].Missing != missing {
 			t.Errorf("lists without an answer count, or have it seen: %+v, want %d lists that lack it", known, missing)
 		}
-		unanswered["b"] = true
+		s.edit(func() { unanswered["b"] = true })
 		after(time.Minute)
 		if known = c.Known(); known[0].Missing*known[len(known)-1].Missing != 0 {
 			t.Errorf("it was asked for, and lists of before count: %+v", known)
 		}
-		delete(unanswered, "b")
+		s.edit(func() { delete(unanswered, "b") })
 		after(time.Minute)
 		if c.has("b") {
 			t.Error("not lost by lists that are complete")
@@ -90,14 +93,18 @@ func TestSoonIsWhenAHurriedRoundIs(t *testing.T) {
 	s := &service{}
 	s.run(t, func(c *Config[instance]) { c.Soon = 100 * time.Millisecond }, func(t *testing.T, c *Cache[instance], _ *[]string) {
 		after(10 * time.Second)
-		before := s.lists
+		lists := func() (n int) {
+			s.edit(func() { n = s.lists })
+			return n
+		}
+		before := lists()
 		c.Hurry()
 		after(99 * time.Millisecond)
-		if s.lists != before {
+		if lists() != before {
 			t.Error("it was too soon")
 		}
-		if after(time.Millisecond); s.lists != before+1 {
-			t.Errorf("%d rounds, want 1", s.lists-before)
+		if after(time.Millisecond); lists() != before+1 {
+			t.Errorf("%d rounds, want 1", lists()-before)
 		}
 	})
 }

@@ -18,7 +18,12 @@ import (
 func TestBriefStatesAreNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
-		b := brief{lasts: 2 * time.Second, wake: make(chan struct{}, 1), notify: func(p *corev1.Pod) { told = append(told, p.Status.Message) }}
+		var mu sync.Mutex // of told
+		b := brief{lasts: 2 * time.Second, wake: make(chan struct{}, 1), notify: func(p *corev1.Pod) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, p.Status.Message)
+		}}
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { b.run(ctx) })
@@ -26,6 +31,8 @@ func TestBriefStatesAreNotReported(t *testing.T) {
 			t.Helper()
 			b.report(&corev1.Pod{Status: corev1.PodStatus{Phase: phase, Message: message}})
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if !slices.Equal(told, want) {
 				t.Errorf("after %s: told %q, want %q", message, told, want)
 			}
@@ -40,6 +47,7 @@ func TestBriefStatesAreNotReported(t *testing.T) {
 		is(corev1.PodPending, "three")
 		is(corev1.PodFailed, "end", "end")
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(told) > 0 {
 			t.Errorf("told %q after the end", told)
 		}

@@ -30,7 +30,7 @@ func TestOneInstanceWhateverAnswersAreLost(t *testing.T) {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				bubble(t, again, func(t *testing.T, h *home) {
 					p, _ := h.start(nil)
-					h.cloud.faults = faults
+					h.cloud.edit(func() { h.cloud.faults = faults })
 					pod := h.pod("web")
 					h.create(p, pod)
 					time.Sleep(3 * time.Minute)
@@ -57,7 +57,7 @@ func TestRestartIsALostAnswer(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			bubble(t, again, func(t *testing.T, h *home) {
 				p, stop := h.start(nil)
-				h.cloud.faults = append(h.cloud.faults, after)
+				h.cloud.edit(func() { h.cloud.faults = append(h.cloud.faults, after) })
 				pod := h.pod("web")
 				if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil {
 					t.Fatal("the answer was not lost")
@@ -74,9 +74,9 @@ func TestRestartIsALostAnswer(t *testing.T) {
 				if err := p.DeletePod(t.Context(), pod.DeepCopy()); !errdefs.IsNotFound(err) {
 					t.Errorf("delete of a pod that is gone: got %v", err)
 				}
-				finds = h.cloud.finds
+				finds = h.cloud.number(&h.cloud.finds)
 				h.create(p, h.pod("other"))
-				if h.cloud.finds != finds {
+				if h.cloud.number(&h.cloud.finds) != finds {
 					t.Error("the service was asked for a pod that is newer than the process")
 				}
 			})
@@ -108,15 +108,15 @@ func TestPodOfAnEarlierProcessIsMadeOnceItCannotAppear(t *testing.T) {
 func TestServiceThatMakesAnotherIsNotAskedInDoubt(t *testing.T) {
 	bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
 		p, _ := h.start(nil)
-		h.cloud.faults = append(h.cloud.faults, before)
+		h.cloud.edit(func() { h.cloud.faults = append(h.cloud.faults, before) })
 		pod := h.pod("web")
 		begun := time.Now()
 		h.create(p, pod)
 		if took := time.Since(begun); took < time.Minute || took > 70*time.Second {
 			t.Errorf("made after %s", took)
 		}
-		if h.cloud.creates != 2 {
-			t.Errorf("%d creates", h.cloud.creates)
+		if h.cloud.number(&h.cloud.creates) != 2 {
+			t.Errorf("%d creates", h.cloud.number(&h.cloud.creates))
 		}
 	})
 }
@@ -128,7 +128,7 @@ func TestRefusedCreateLeavesNothingPending(t *testing.T) {
 			bubble(t, again, func(t *testing.T, h *home) {
 				p, _ := h.start(nil)
 				time.Sleep(2 * time.Minute)
-				h.cloud.faults = append(h.cloud.faults, invalid, refuse)
+				h.cloud.edit(func() { h.cloud.faults = append(h.cloud.faults, invalid, refuse) })
 				pod := h.pod("web")
 				if err := p.CreatePod(t.Context(), pod.DeepCopy()); !errdefs.IsInvalidInput(err) {
 					t.Errorf("got %v", err)
@@ -139,8 +139,8 @@ func TestRefusedCreateLeavesNothingPending(t *testing.T) {
 				if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil || errdefs.IsInvalidInput(err) {
 					t.Errorf("got %v", err)
 				}
-				if err := p.CreatePod(t.Context(), pod.DeepCopy()); err != nil || h.cloud.finds != 0 {
-					t.Errorf("got %v after %d questions", err, h.cloud.finds)
+				if err := p.CreatePod(t.Context(), pod.DeepCopy()); err != nil || h.cloud.number(&h.cloud.finds) != 0 {
+					t.Errorf("got %v after %d questions", err, h.cloud.number(&h.cloud.finds))
 				}
 			})
 		})
@@ -153,7 +153,7 @@ func TestRefusalAfterALostAnswerFailsNoPod(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			bubble(t, again, func(t *testing.T, h *home) {
 				p, _ := h.start(nil)
-				h.cloud.faults = append(h.cloud.faults, after, invalid, invalid, invalid)
+				h.cloud.edit(func() { h.cloud.faults = append(h.cloud.faults, after, invalid, invalid, invalid) })
 				pod := h.pod("web")
 				for range 2 {
 					if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil || errdefs.IsInvalidInput(err) {
@@ -195,8 +195,8 @@ func TestPodThatAsksForMoreThanIsDeclaredIsRefused(t *testing.T) {
 		p, _ := h.start(nil, func(c *Config) { c.Capabilities = capability.Only() })
 		pod := h.pod("web")
 		pod.Spec.HostNetwork = true
-		if err := p.CreatePod(t.Context(), pod); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "spec.hostNetwork") || h.cloud.creates != 0 {
-			t.Errorf("got %v after %d creates", err, h.cloud.creates)
+		if err := p.CreatePod(t.Context(), pod); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "spec.hostNetwork") || h.cloud.number(&h.cloud.creates) != 0 {
+			t.Errorf("got %v after %d creates", err, h.cloud.number(&h.cloud.creates))
 		}
 	})
 }
@@ -205,21 +205,21 @@ func TestPodThatAsksForMoreThanIsDeclaredIsRefused(t *testing.T) {
 func TestNothingIsAskedBeforeThePodsAreKnown(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		var listed atomic.Bool
-		h.cloud.dark = true
+		h.cloud.edit(func() { h.cloud.dark = true })
 		p, _ := h.start(nil, func(c *Config) { c.Listed = listed.Load })
 		time.Sleep(time.Minute)
-		if h.cloud.lists != 0 {
-			t.Errorf("%d lists before the pods of the cluster were known", h.cloud.lists)
+		if h.cloud.number(&h.cloud.lists) != 0 {
+			t.Errorf("%d lists before the pods of the cluster were known", h.cloud.number(&h.cloud.lists))
 		}
 		listed.Store(true)
 		pod := h.pod("web")
-		if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil || !strings.Contains(err.Error(), errLost.Error()) || h.cloud.creates != 0 {
-			t.Errorf("while the first list fails: got %v after %d creates", err, h.cloud.creates)
+		if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil || !strings.Contains(err.Error(), errLost.Error()) || h.cloud.number(&h.cloud.creates) != 0 {
+			t.Errorf("while the first list fails: got %v after %d creates", err, h.cloud.number(&h.cloud.creates))
 		}
 		if _, err := p.GetPods(t.Context()); err == nil || p.AnswersForAllPods() || p.Ping(t.Context()) == nil {
 			t.Errorf("GetPods: got %v", err)
 		}
-		h.cloud.dark = false
+		h.cloud.edit(func() { h.cloud.dark = false })
 		h.create(p, pod)
 	})
 }
@@ -264,7 +264,7 @@ func TestServiceSaysWhenToAskAgainInDoubt(t *testing.T) {
 func TestAlreadyMadeIsFound(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		p, _ := h.start(nil)
-		h.cloud.faults = append(h.cloud.faults, after, already, already)
+		h.cloud.edit(func() { h.cloud.faults = append(h.cloud.faults, after, already, already) })
 		pod := h.pod("web")
 		_ = p.CreatePod(t.Context(), pod.DeepCopy())
 		if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil || errdefs.IsInvalidInput(err) || errdefs.IsNotFound(err) {
@@ -288,7 +288,7 @@ func TestAlreadyMadeIsNotMissing(t *testing.T) {
 		h.create(p, pod)
 		stop()
 		p, _ = h.start(nil, func(c *Config) { c.EarlierWithin = -1 })
-		h.cloud.faults = append(h.cloud.faults, already)
+		h.cloud.edit(func() { h.cloud.faults = append(h.cloud.faults, already) })
 		if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil {
 			t.Fatal("the service shows it, so this proves nothing")
 		}
@@ -310,16 +310,16 @@ func TestDeleteWhileTheAnswerIsLostWaits(t *testing.T) {
 				bubble(t, again, func(t *testing.T, h *home) {
 					p, _ := h.start(nil)
 					time.Sleep(2 * time.Minute)
-					h.cloud.faults = append(h.cloud.faults, fault)
+					h.cloud.edit(func() { h.cloud.faults = append(h.cloud.faults, fault) })
 					pod := h.pod("web")
 					if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil {
 						t.Fatal("the answer was not lost")
 					}
-					h.cloud.dark = true
+					h.cloud.edit(func() { h.cloud.dark = true })
 					if err := p.DeletePod(t.Context(), pod.DeepCopy()); err == nil || errdefs.IsNotFound(err) {
 						t.Errorf("while the service is dark: got %v", err)
 					}
-					h.cloud.dark = false
+					h.cloud.edit(func() { h.cloud.dark = false })
 					h.delete(p, pod)
 					if _, there := h.cloud.count(); there != 0 {
 						t.Errorf("%d instances are left", there)
@@ -353,15 +353,15 @@ func TestWhatMayAppearIsAskedForLessAndLessOften(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			bubble(t, again, func(t *testing.T, h *home) {
 				p, _ := h.start(nil)
-				h.cloud.faults = append(h.cloud.faults, before)
+				h.cloud.edit(func() { h.cloud.faults = append(h.cloud.faults, before) })
 				pod := h.pod("web")
 				if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil {
 					t.Fatal("the answer was not lost")
 				}
 				begun := time.Now()
 				h.delete(p, pod)
-				if took := time.Since(begun); took != time.Minute || h.cloud.finds < 5 || h.cloud.finds > 12 {
-					t.Errorf("the delete ended after %s and %d questions, want a minute and 5 to 12", took, h.cloud.finds)
+				if took := time.Since(begun); took != time.Minute || h.cloud.number(&h.cloud.finds) < 5 || h.cloud.number(&h.cloud.finds) > 12 {
+					t.Errorf("the delete ended after %s and %d questions, want a minute and 5 to 12", took, h.cloud.number(&h.cloud.finds))
 				}
 			})
 		})

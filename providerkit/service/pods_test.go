@@ -56,7 +56,7 @@ func TestListOfPodsIsAnErrorWhileListsFail(t *testing.T) {
 		p, _ := h.start(nil)
 		h.create(p, h.pod("web"))
 		time.Sleep(time.Minute)
-		h.cloud.dark = true
+		h.cloud.edit(func() { h.cloud.dark = true })
 		time.Sleep(time.Minute)
 		if got, err := p.GetPods(t.Context()); err == nil || errdefs.IsNotFound(err) {
 			t.Errorf("got %v, %v", got, err)
@@ -70,7 +70,7 @@ func TestListOfPodsIsAnErrorWhileListsFail(t *testing.T) {
 		if err := p.Ping(t.Context()); err == nil || p.AnswersForAllPods() {
 			t.Errorf("Ping: %v", err)
 		}
-		h.cloud.dark = false
+		h.cloud.edit(func() { h.cloud.dark = false })
 		time.Sleep(2 * time.Minute)
 		if got, err := p.GetPods(t.Context()); err != nil || len(got) != 1 || p.Ping(t.Context()) != nil {
 			t.Errorf("got %v, %v", got, err)
@@ -85,7 +85,7 @@ func TestStopIsConfirmedByLists(t *testing.T) {
 		pod := h.pod("web")
 		h.create(p, pod)
 		time.Sleep(time.Minute)
-		h.cloud.stop = func(vm) error { return errdefs.NotFound("no such machine") }
+		h.cloud.edit(func() { h.cloud.stop = func(vm) error { return errdefs.NotFound("no such machine") } })
 		if err := p.DeletePod(t.Context(), pod.DeepCopy()); err != nil {
 			t.Errorf("got %v", err)
 		}
@@ -93,12 +93,14 @@ func TestStopIsConfirmedByLists(t *testing.T) {
 		if _, err := p.GetPod(t.Context(), "ns", "web"); err != nil {
 			t.Errorf("lists have it: got %v", err)
 		}
-		h.cloud.stop = func(vm) error { return errdefs.RetryAfter(errdefs.NotFound("no such path"), 7*time.Second) }
+		h.cloud.edit(func() {
+			h.cloud.stop = func(vm) error { return errdefs.RetryAfter(errdefs.NotFound("no such path"), 7*time.Second) }
+		})
 		err := p.DeletePod(t.Context(), pod.DeepCopy())
 		if after, _ := errdefs.RetryAfterOf(err); after != 7*time.Second || errdefs.IsNotFound(err) {
 			t.Errorf("got %v", err)
 		}
-		h.cloud.stop = nil
+		h.cloud.edit(func() { h.cloud.stop = nil })
 		h.delete(p, pod)
 	})
 }
@@ -110,7 +112,7 @@ func TestStopIsConfirmedByTheEndOfTheInstance(t *testing.T) {
 		pod := h.pod("web")
 		h.create(p, pod)
 		time.Sleep(time.Minute)
-		h.cloud.stop = func(vm) error { return nil }
+		h.cloud.edit(func() { h.cloud.stop = func(vm) error { return nil } })
 		pod.DeletionTimestamp = new(metav1.Now())
 		if err := p.DeletePod(t.Context(), pod.DeepCopy()); err != nil {
 			t.Fatal(err)

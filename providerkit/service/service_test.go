@@ -244,6 +244,7 @@ func (h *home) start(driver Driver[vm], change ...func(*Config)) (p *Provider[vm
 	}
 	p = New(config, driver)
 	p.UsePodObjects(objects{})
+	p.UsePodTokens(tokens{})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(h.Context()))
 	done := make(chan error, 1)
 	go func() { done <- p.RunInBackground(ctx) }()
@@ -318,4 +319,18 @@ func (c *cloud) count() (made, there int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.made, len(c.vms)
+}
+
+// edit changes the cloud while a provider runs.
+func (c *cloud) edit(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
+// number is a counter of the cloud.
+func (c *cloud) number(n *int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return *n
 }

@@ -63,7 +63,7 @@ func TestPingerDecidesWhetherTheServiceIsWell(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		d := &pinged{cloud: h.cloud}
 		p, _ := h.start(d)
-		h.cloud.dark = true
+		h.cloud.edit(func() { h.cloud.dark = true })
 		time.Sleep(5 * time.Minute)
 		if err := p.Ping(t.Context()); err != nil {
 			t.Errorf("got %v", err)

@@ -24,6 +24,8 @@ type removing struct {
 }
 
 func (r *removing) Remove(_ context.Context, name string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.asked = append(r.asked, name)
 	return r.fails[name]
 }
@@ -41,6 +43,8 @@ func TestWhatIsLeftBehindIsRemovedOnce(t *testing.T) {
 			p.Leave("d") // asked for again, it is not tried sooner
 		}
 		count := func(name string) (n int) {
+			driver.mu.Lock()
+			defer driver.mu.Unlock()
 			for _, asked := range driver.asked {
 				if asked == name {
 					n++
@@ -51,11 +55,15 @@ func TestWhatIsLeftBehindIsRemovedOnce(t *testing.T) {
 		if count("b") != 1 || count("c") != 1 || count("d") != 1 || count("a") < 5 || count("a") > 10 {
 			t.Errorf("asked for %v", driver.asked)
 		}
-		delete(driver.fails, "a")
+		driver.edit(func() { delete(driver.fails, "a") })
 		time.Sleep(6 * time.Minute)
-		before := len(driver.asked)
-		delete(driver.fails, "d")
+		var before int
+		driver.edit(func() {
+			before = len(driver.asked)
+			delete(driver.fails, "d")
+		})
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if got := driver.asked[before:]; len(got) > 1 || len(got) == 1 && got[0] != "d" {
 			t.Errorf("then asked for %v", got)
 		}
@@ -81,10 +89,10 @@ func TestListsGoOnWhileARemovalHangs(t *testing.T) {
 		p, _ := h.start(hanging{h.cloud})
 		p.Leave("a")
 		synctest.Wait()
-		before := h.cloud.lists
+		before := h.cloud.number(&h.cloud.lists)
 		h.create(p, h.pod("web"))
 		time.Sleep(time.Minute)
-		if got := h.cloud.lists - before; got < 5 {
+		if got := h.cloud.number(&h.cloud.lists) - before; got < 5 {
 			t.Errorf("%d lists in a minute", got)
 		}
 	})
@@ -100,6 +108,8 @@ type renewing struct {
 }
 
 func (r *renewing) Renew(_ context.Context, in *Inputs, _ vm) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.at = append(r.at, time.Since(r.begun).Round(time.Minute))
 	for _, list := range in.Files {
 		for _, f := range list {
@@ -122,7 +132,6 @@ func TestTokensAreReplacedInTime(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		driver := &renewing{cloud: h.cloud, begun: time.Now()}
 		p, stop := h.start(driver)
-		p.UsePodTokens(tokens{})
 		pod := h.pod("web")
 		pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: new(int64(3600))}},
@@ -131,21 +140,24 @@ func TestTokensAreReplacedInTime(t *testing.T) {
 		h.create(p, pod)
 		h.create(p, h.pod("other"))
 		time.Sleep(2 * time.Hour)
+		synctest.Wait()
 		if want := []time.Duration{48 * time.Minute, 96 * time.Minute}; !slices.Equal(driver.at, want) || !slices.Equal(driver.files, []string{"token", "token"}) {
 			t.Errorf("replaced after %v: %v", driver.at, driver.files)
 		}
 		stop()
 		again := &renewing{cloud: h.cloud, begun: time.Now(), fails: errors.New("busy")}
-		p, _ = h.start(again)
-		p.UsePodTokens(tokens{})
+		h.start(again)
 		time.Sleep(12 * time.Minute)
+		synctest.Wait()
 		if len(again.at) < 2 || again.at[0] > 9*time.Minute {
 			t.Errorf("after a restart replaced after %v", again.at)
 		}
-		again.fails = nil
+		again.edit(func() { again.fails = nil })
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		n := len(again.at)
 		time.Sleep(40 * time.Minute)
+		synctest.Wait()
 		if len(again.at) != n {
 			t.Errorf("replaced after %v", again.at)
 		}
