@@ -55,7 +55,7 @@ type (
 	Updater[T any] interface {
 		Update(ctx context.Context, pod *corev1.Pod, instance T) error
 	}
-	// LogReader is a driver with logs. Errors do not repeat which container they are about. The log of the run before, of a service that does not keep it,
+	// LogReader is a driver with logs. As with exec and attach, errors do not repeat which container they are about. The log of the run before, of a service that does not keep it,
 	// is an error of the kind invalid-input.
 	LogReader[T any] interface {
 		Logs(ctx context.Context, of Target[T], opts api.ContainerLogOpts) (io.ReadCloser, error)

@@ -216,17 +216,17 @@ func (a able) Logs(context.Context, Target[vm], api.ContainerLogOpts) (io.ReadCl
 }
 func (a able) Exec(context.Context, Target[vm], []string, api.AttachIO) error { return a.fails }
 
-// TestErrorsOfRequestsNameTheContainerOnce, and an exit code is left as it is.
-func TestErrorsOfRequestsNameTheContainerOnce(t *testing.T) {
+// TestErrorsOfRequestsAreTheDriversOwn: the kubelet API says before them which request failed, and of which container. An exit code is left as it is.
+func TestErrorsOfRequestsAreTheDriversOwn(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		driver := &able{cloud: h.cloud, fails: errors.New("no route")}
 		p, _ := h.start(driver)
 		h.create(p, h.pod("web"))
 		_, err := p.GetContainerLogs(t.Context(), "ns", "web", "main", api.ContainerLogOpts{})
-		if err == nil || err.Error() != "log of container main of pod ns/web: no route" {
+		if !errors.Is(err, driver.fails) || err.Error() != "no route" {
 			t.Errorf("got %v", err)
 		}
-		if err := p.RunInContainer(t.Context(), "ns", "web", "main", nil, nil); err == nil || err.Error() != "exec in container main of pod ns/web: no route" {
+		if err := p.RunInContainer(t.Context(), "ns", "web", "main", nil, nil); !errors.Is(err, driver.fails) || err.Error() != "no route" {
 			t.Errorf("got %v", err)
 		}
 		driver.fails = utilexec.CodeExitError{Err: errors.New("exit 3"), Code: 3}

@@ -4,14 +4,12 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
-	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
@@ -32,11 +30,7 @@ func (p *Provider[T]) GetContainerLogs(ctx context.Context, namespace, name, con
 			return nil, err
 		}
 	}
-	log, err := reader.Logs(ctx, of, opts)
-	if err != nil {
-		return nil, fmt.Errorf("log of container %s of pod %s/%s: %w", container, namespace, name, err)
-	}
-	return log, nil
+	return reader.Logs(ctx, of, opts)
 }
 
 // hasLog refuses the log of a container that has not begun.
@@ -61,7 +55,10 @@ func (p *Provider[T]) RunInContainer(ctx context.Context, namespace, name, conta
 	if !ok {
 		return p.lacks(in, Exec)
 	}
-	return in.session("exec in", func() error { return e.Exec(ctx, in, command, attach) })
+	if err := in.isRunning(); err != nil {
+		return err
+	}
+	return e.Exec(ctx, in, command, attach)
 }
 
 // AttachToContainer implements nodeutil.Provider.
@@ -74,20 +71,18 @@ func (p *Provider[T]) AttachToContainer(ctx context.Context, namespace, name, co
 	if !ok {
 		return p.lacks(to, Attach)
 	}
-	return to.session("attach to", func() error { return a.Attach(ctx, to, attach) })
+	if err := to.isRunning(); err != nil {
+		return err
+	}
+	return a.Attach(ctx, to, attach)
 }
 
-// session runs a session in a container that runs. An exit code stays as it is.
-func (t Target[T]) session(what string, run func() error) error {
+// isRunning refuses a session in a container that does not run.
+func (t Target[T]) isRunning() error {
 	if t.State == nil || t.State.State.Running == nil {
 		return errdefs.InvalidInputf("pod %s/%s: container %s does not run", t.Pod.Namespace, t.Pod.Name, t.Container)
 	}
-	err := run()
-	var exit utilexec.ExitError
-	if err == nil || errors.As(err, &exit) {
-		return err
-	}
-	return fmt.Errorf("%s container %s of pod %s/%s: %w", what, t.Container, t.Pod.Namespace, t.Pod.Name, err)
+	return nil
 }
 
 // PortForward implements nodeutil.Provider.

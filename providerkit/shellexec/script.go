@@ -25,7 +25,7 @@ const (
 	// interrupt is for the command alone.
 	run      = `"$@" </dev/null ` + tellCode
 	runFed   = `while IFS= read -r l;do [ "$l" = . ]&&break;printf %b "$l";done|{ "$@" ` + tellCode + `;}`
-	runTyped = `trap : INT QUIT;"$@" ` + tellCode
+	runTyped = `trap : INT QUIT 2>/dev/null;"$@" ` + tellCode
 )
 
 // lastLine is the line after the last one.
@@ -34,8 +34,8 @@ const lastLine = ".\n"
 // longestPiece is how many bytes a line stands for. A terminal takes lines of 4,095 bytes.
 const longestPiece = 800
 
-// encode writes bytes as lines that printf %b reads: letters and some signs as they are, and the others as four octal digits, which is the form that
-// every shell reads. A dot is not among the letters, since it is the last line.
+// encode writes bytes as lines that printf %b reads: letters and some signs as they are, and the others as three octal digits. Four digits with a
+// leading 0, as POSIX has them, are two bytes for the shell mvdan.cc/sh. No digit follows, and a dot is not as it is, since it is the last line.
 func encode(data []byte) []byte {
 	var out bytes.Buffer
 	for i, b := range data {
@@ -45,7 +45,7 @@ func encode(data []byte) []byte {
 		if b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || strings.IndexByte(" /-_=,:", b) >= 0 {
 			out.WriteByte(b)
 		} else {
-			fmt.Fprintf(&out, `\0%03o`, b)
+			fmt.Fprintf(&out, `\%03o`, b)
 		}
 	}
 	if len(data) > 0 {

@@ -154,7 +154,7 @@ func untilDot(lines *bufio.Reader) (string, error) {
 	}
 }
 
-var octal = regexp.MustCompile(`\\0[0-7]{3}`)
+var octal = regexp.MustCompile(`\\[0-7]{3}`)
 
 // printed is a line as printf %b writes it.
 func printed(line string) string {

@@ -4,7 +4,6 @@ package remotecluster
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +21,7 @@ func (c *Cluster) GetContainerLogs(ctx context.Context, namespace, name, contain
 	}
 	log, err := c.client.CoreV1().Pods(remote.Namespace).GetLogs(remote.Name, logOptions(container, o)).Stream(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("log of container %s of pod %s/%s: %w", container, namespace, name, kind(err))
+		return nil, kind(err)
 	}
 	return log, nil
 }
