@@ -69,6 +69,15 @@ func (d *doubts) left(pod *corev1.Pod) time.Duration {
 	return max(0, left)
 }
 
+// settle notes that the service shows no instance of a pod, and ends a doubt whose time is over: none can appear. It returns how long one still may.
+func (d *doubts) settle(pod *corev1.Pod) time.Duration {
+	left := d.left(pod)
+	if left == 0 {
+		d.clear(pod.UID)
+	}
+	return left
+}
+
 // open reports whether nobody has found out since whether a pod has an instance that may have appeared.
 func (d *doubts) open(pod *corev1.Pod) bool {
 	d.mu.Lock()
@@ -100,10 +109,8 @@ func (d *doubts) isEarlier(pod *corev1.Pod) bool {
 // unsure reports whether the service is to be asked for the instance of a pod that lists lack: it may have one, or the process is so young that
 // lists may lack what an earlier one made.
 func (d *doubts) unsure(uid types.UID) bool {
-	if d.lost(uid) > 0 {
-		return true
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return time.Since(d.began) < d.seenWithin
+	_, asked := d.asked[uid]
+	return asked || time.Since(d.began) < max(d.seenWithin, d.earlierWithin)
 }

@@ -31,12 +31,11 @@ func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 		p.doubts.clear(pod.UID)
 		return nil
 	}
-	doubtful := p.doubts.left(pod) > 0 || p.config.Unlisted && p.doubts.open(pod)
-	if doubtful && p.config.Again != AgainReturnsFirst {
+	if p.config.Again != AgainReturnsFirst && p.doubts.open(pod) { // once more when its time is over: an instance may have appeared since
 		if _, found, err := p.lookFor(ctx, pod); found || err != nil {
 			return err
 		}
-		if left := p.doubts.left(pod); left > 0 && p.config.Again == AgainMakesAnother {
+		if left := p.doubts.settle(pod); left > 0 && p.config.Again == AgainMakesAnother {
 			return p.mayAppear(left)
 		}
 	}
@@ -44,7 +43,6 @@ func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	lost := p.doubts.lost(pod.UID) > 0
 	instance, err := p.driver.Create(ctx, in)
 	switch {
 	case err == nil:
@@ -58,18 +56,8 @@ func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 			failed = fmt.Errorf("%s has made the pod, and does not show it yet: %w", p.config.Service, err)
 		}
 		return hide(failed, in.hidden)
-	case madeNothing(err) && !lost:
-		if errdefs.IsInvalidInput(err) {
-			p.mourn(pod)
-		}
-		return hide(err, in.hidden)
-	case madeNothing(err): // this create; the one without an answer may have made it, and a refusal would fail the pod
-		_, found, failed := p.lookFor(ctx, pod)
-		if failed == nil && !found {
-			after, _ := errdefs.RetryAfterOf(err)
-			failed = errdefs.RetryAfter(errors.New(err.Error()), max(askAgain, after))
-		}
-		return hide(failed, in.hidden)
+	case madeNothing(err):
+		return hide(p.refused(ctx, pod, err), in.hidden)
 	}
 	p.doubts.add(pod.UID) // from now on, as a call may have an effect at its end
 	p.cache.Hurry()       // it may have been made: then the next round finds it
@@ -77,6 +65,23 @@ func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 		err = errdefs.RetryAfter(err, askAgain)
 	}
 	return hide(err, in.hidden)
+}
+
+// refused returns the error of a create that has made nothing. One without an answer may have, and a refusal would fail the pod.
+func (p *Provider[T]) refused(ctx context.Context, pod *corev1.Pod, refusal error) error {
+	if p.doubts.open(pod) {
+		if _, found, err := p.lookFor(ctx, pod); found || err != nil {
+			return err
+		}
+		if left := p.doubts.settle(pod); left > 0 {
+			after, _ := errdefs.RetryAfterOf(refusal)
+			return errdefs.RetryAfter(errors.New(refusal.Error()), max(askAgain, after, p.pause(left)))
+		}
+	}
+	if errdefs.IsInvalidInput(refusal) {
+		p.mourn(pod)
+	}
+	return refusal
 }
 
 // UpdatePod implements node.PodLifecycleHandler. A pod that the service does not have is an error of the kind not-found.
@@ -146,6 +151,7 @@ func (p *Provider[T]) known(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, 
 		return nil, none, err
 	}
 	if have, instance, ok := p.cache.Get(pod.UID); ok {
+		p.doubts.clear(pod.UID) // it is this one
 		return have, instance, nil
 	}
 	if p.config.Unlisted || p.doubts.unsure(pod.UID) {
@@ -154,8 +160,8 @@ func (p *Provider[T]) known(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, 
 			return pod, instance, err
 		}
 		left := p.doubts.lost(pod.UID)
-		if p.config.Again == AgainMakesAnother { // its lists need not have what nobody at home knows
-			left = p.doubts.left(pod)
+		if all := p.doubts.settle(pod); p.config.Again == AgainMakesAnother { // its lists need not have what nobody at home knows
+			left = all
 		}
 		if left > 0 {
 			return nil, none, p.mayAppear(left)

@@ -66,7 +66,8 @@ func (p *Provider[T]) had(namespace, name string) bool {
 func (p *Provider[T]) Capabilities() capability.Declaration { return p.config.Capabilities }
 
 // AnswersForAllPods implements node.PodAuthority: lists are complete, or errors. What an earlier process created last may come late.
-func (p *Provider[T]) AnswersForAllPods() bool { return p.cache.Complete() }
+// A service without a list answers for those alone that it is asked about.
+func (p *Provider[T]) AnswersForAllPods() bool { return !p.config.Unlisted && p.cache.Complete() }
 
 // NotifyPods implements node.PodNotifier.
 func (p *Provider[T]) NotifyPods(_ context.Context, notify func(*corev1.Pod)) {
@@ -123,6 +124,9 @@ func (p *Provider[T]) find(ctx context.Context, namespace, name string) (*corev1
 		return nil, none, err
 	}
 	pod, instance, err := p.cache.Find(namespace, name)
+	if err == nil {
+		p.doubts.clear(pod.UID) // it is this one
+	}
 	if errdefs.IsNotFound(err) {
 		if failing := p.failing(); failing != nil {
 			return nil, none, failing
@@ -149,7 +153,12 @@ func (p *Provider[T]) mayBe(namespace, name string) time.Duration {
 // mayAppear is the error of a call about a pod that may have an instance which the service does not show yet.
 func (p *Provider[T]) mayAppear(left time.Duration) error {
 	return errdefs.RetryAfter(fmt.Errorf("whether %s has made the pod is not known for another %s: an answer was lost", p.config.Service, left.Round(time.Second)),
-		min(left, max(askAgain, (p.config.SeenWithin-left)/2))) // an instance that comes mostly comes soon
+		p.pause(left))
+}
+
+// pause is how long to wait until it is asked again for an instance that may still appear for some time: one that comes mostly comes soon.
+func (p *Provider[T]) pause(left time.Duration) time.Duration {
+	return min(left, max(askAgain, (p.config.SeenWithin-left)/2))
 }
 
 // failing returns why lists fail; nil if they do not.

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"testing"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+)
+
+// appears makes the instance of a create without an answer when the service shows it only shortly before its time is over, as it lags.
+func appears(c *cloud, in *Inputs) (vm, error) {
+	time.AfterFunc(30*time.Second, func() { c.make(in) })
+	return vm{}, errLost
+}
+
+// TestInstanceThatAppearsLateIsFoundBeforeTheDoubtEnds: the last question is asked when no instance can appear any more, as neither lists nor
+// questions need have come since it appeared.
+func TestInstanceThatAppearsLateIsFoundBeforeTheDoubtEnds(t *testing.T) {
+	for kind, again := range policies {
+		for _, deleted := range []bool{false, true} {
+			t.Run(kind, func(t *testing.T) {
+				bubble(t, again, func(t *testing.T, h *home) {
+					p, _ := h.start(empty{h.cloud}) // a list would be as late as the last question
+					h.cloud.faults = append(h.cloud.faults, appears)
+					pod := h.pod("web")
+					if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil {
+						t.Fatal("the answer was not lost")
+					}
+					if deleted {
+						h.delete(p, pod)
+						if _, there := h.cloud.count(); there != 0 {
+							t.Errorf("%d instances are left", there)
+						}
+						return
+					}
+					time.Sleep(2 * time.Second)
+					h.create(p, pod)
+					if made, _ := h.cloud.count(); made > 1 {
+						t.Errorf("%d instances were made", made)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestKnownInstanceEndsTheDoubt: a list has it, so no other one is waited for when it has stopped, whether its create had no answer or an earlier
+// process made it.
+func TestKnownInstanceEndsTheDoubt(t *testing.T) {
+	for kind, again := range policies {
+		for _, restart := range []bool{false, true} {
+			t.Run(kind, func(t *testing.T) {
+				bubble(t, again, func(t *testing.T, h *home) {
+					long := func(c *Config) { c.SeenWithin = 10 * time.Minute }
+					p, stop := h.start(nil, long)
+					h.cloud.faults = append(h.cloud.faults, after)
+					pod := h.pod("web")
+					if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil {
+						t.Fatal("the answer was not lost")
+					}
+					if restart {
+						stop()
+						p, _ = h.start(nil, long)
+					}
+					time.Sleep(2 * time.Minute)
+					if _, err := p.GetPod(t.Context(), "ns", "web"); err != nil {
+						t.Fatalf("no list has shown it: %v", err)
+					}
+					begun := time.Now()
+					h.delete(p, pod)
+					if err := p.DeletePod(t.Context(), pod.DeepCopy()); !errdefs.IsNotFound(err) || time.Since(begun) > 30*time.Second {
+						t.Errorf("restart: %t: after %s got %v", restart, time.Since(begun), err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestPodIsLookedForWhileAnEarlierProcessMayHaveMadeIt, also where that is longer than for its own creates.
+func TestPodIsLookedForWhileAnEarlierProcessMayHaveMadeIt(t *testing.T) {
+	for kind, again := range policies {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, again, func(t *testing.T, h *home) {
+				pod := h.pod("web")
+				p, _ := h.start(empty{h.cloud}, func(c *Config) { c.EarlierWithin = 10 * time.Minute })
+				time.Sleep(5 * time.Minute)
+				h.cloud.vms = []vm{{id: "vm-1", pod: identity.Of(pod), made: time.Now().Add(-time.Hour)}}
+				if err := p.DeletePod(t.Context(), pod.DeepCopy()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestRefusalFailsNoPodThatAnEarlierProcessMayHaveMade: its instance is not shown yet.
+func TestRefusalFailsNoPodThatAnEarlierProcessMayHaveMade(t *testing.T) {
+	for kind, again := range policies {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, again, func(t *testing.T, h *home) {
+				p, stop := h.start(nil)
+				h.cloud.faults = append(h.cloud.faults, after)
+				pod := h.pod("web")
+				if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil {
+					t.Fatal("the answer was not lost")
+				}
+				stop()
+				p, _ = h.start(nil)
+				h.cloud.faults = append(h.cloud.faults, invalid)
+				if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil || errdefs.IsInvalidInput(err) {
+					t.Errorf("got %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestUnlistedServiceAnswersForNoPodThatItIsNotAskedAbout: the node must doubt that many pods have gone at once.
+func TestUnlistedServiceAnswersForNoPodThatItIsNotAskedAbout(t *testing.T) {
+	for _, unlisted := range []bool{false, true} {
+		bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
+			p, _ := h.start(nil, func(c *Config) { c.Unlisted = unlisted })
+			time.Sleep(5 * time.Minute)
+			if p.AnswersForAllPods() == unlisted {
+				t.Errorf("unlisted: %t, and it answers for all pods: %t", unlisted, !unlisted)
+			}
+		})
+	}
+}
