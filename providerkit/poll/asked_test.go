@@ -145,3 +145,30 @@ func TestAnnotationsOfAnInstanceAreThePods(t *testing.T) {
 		}
 	})
 }
+
+// TestSecondInstanceIsToldWithoutALock: who is told asks the service, which may be slow, and creates of other pods go on meanwhile.
+func TestSecondInstanceIsToldWithoutALock(t *testing.T) {
+	created := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running", created: created}, {id: "i2", uid: "a", state: "Running", created: created.Add(time.Second)}}}
+	var c *Cache[instance]
+	told := 0
+	s.run(t, func(config *Config[instance]) {
+		config.Busy, config.Rest, config.Idle = time.Minute, time.Minute, time.Minute
+		config.Double = func(context.Context, instance) {
+			if c == nil { // of the first round
+				return
+			}
+			if told++; c.order.TryLock() {
+				c.order.Unlock()
+			} else {
+				t.Error("a pod that is accepted now waits")
+			}
+		}
+	}, func(_ *testing.T, cache *Cache[instance], _ *[]string) {
+		s.edit(func() { c = cache })
+		after(2 * time.Minute)
+		if told == 0 {
+			t.Error("nobody was told")
+		}
+	})
+}

@@ -51,10 +51,16 @@ func (c *Cache[T]) due(now time.Time) (since time.Time, list bool) {
 // apply takes down what the service said when it was asked at that time. A complete list says of the pods that it lacks too, but for those of which
 // nothing was said.
 func (c *Cache[T]) apply(ctx context.Context, instances []T, asked time.Time, list bool, unanswered Unanswered) {
+	for _, d := range c.applyInOrder(ctx, instances, asked, list, unanswered) { // the service is asked without a lock
+		c.config.Double(ctx, d)
+	}
+}
+
+// applyInOrder is apply, and returns the second instances of pods that a list had, if somebody is to be told.
+func (c *Cache[T]) applyInOrder(ctx context.Context, instances []T, asked time.Time, list bool, unanswered Unanswered) (doubles []T) {
 	c.order.Lock()
 	defer c.order.Unlock()
 	there, ids := map[types.UID]bool{}, map[string]bool{}
-	var doubles []T
 	c.date(instances)
 	for _, instance := range instances {
 		id, ours := c.config.Identify(instance)
@@ -73,17 +79,16 @@ func (c *Cache[T]) apply(ctx context.Context, instances []T, asked time.Time, li
 		c.tell(report)
 	}
 	if !list {
-		return
+		return nil
 	}
 	for _, pod := range c.lacking(there, ids, asked, unanswered) {
 		log.G(ctx).WithField("pod", pod.Namespace+"/"+pod.Name).WithField("uid", pod.UID).
 			Warn("The service has lost the pod: several complete lists in a row lack it")
 	}
-	if c.config.Double != nil {
-		for _, d := range doubles {
-			c.config.Double(ctx, d)
-		}
+	if c.config.Double == nil {
+		return nil
 	}
+	return doubles
 }
 
 // take takes down what the service said of one instance. It returns the pod if its status changed, and what is a pod's second instance.
