@@ -77,6 +77,8 @@ type Config struct {
 
 	// Objects replaces what is read of the API, for services that see the cluster from elsewhere. Nil: it is taken as it is.
 	Objects func(node.PodObjects) node.PodObjects
+	// NoLogins is a service that pulls images with credentials of its own: the pull secrets of pods are not read.
+	NoLogins bool
 	// Skips reports whether the files of a volume are not wanted. Nil: all are.
 	Skips func(*corev1.Volume) bool
 }

@@ -107,7 +107,7 @@ func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, error
 	if err := r.files(ctx, in); err != nil {
 		return nil, err
 	}
-	if len(pod.Spec.ImagePullSecrets) > 0 && r.credentials != nil {
+	if len(pod.Spec.ImagePullSecrets) > 0 && r.credentials != nil && !r.config.NoLogins {
 		if in.Logins, err = r.credentials.PullCredentials(ctx, pod); err != nil {
 			return nil, err
 		}

@@ -84,7 +84,7 @@ func newProvider(in cli.ProviderInput, config Config) (*service.Provider[instanc
 	every := time.Duration(config.StatusInterval)
 	p := service.New(service.Config{
 		Service: "InterLink", Owner: identity.Owner{Node: in.NodeName}, Capabilities: config.Capabilities(),
-		Pods: in.Pods, Listed: in.Listed, LogsUnseen: true,
+		Pods: in.Pods, Listed: in.Listed, LogsUnseen: true, NoLogins: true,
 		Instead: map[service.Request]string{
 			service.Exec:        "read what the job writes with kubectl logs",
 			service.Attach:      "follow its output with kubectl logs -f",

@@ -102,7 +102,7 @@ func newDriver(in cli.ProviderInput, config Config) (*driver, error) {
 	}
 	d.provider = service.New(service.Config{
 		Service: "Nomad", Owner: identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}, Capabilities: config.Capabilities(),
-		Pods: in.Pods, Listed: in.Listed, Again: service.AgainReturnsFirst, SeenWithin: seenWithin, EarlierWithin: -1,
+		Pods: in.Pods, Listed: in.Listed, Again: service.AgainReturnsFirst, SeenWithin: seenWithin, EarlierWithin: -1, NoLogins: true,
 		Instead:     map[service.Request]string{service.Attach: "use exec or logs"},
 		Allocatable: func() corev1.ResourceList { found, _ := d.found(); return found.capacity(config) },
 	}, d)
