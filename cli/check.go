@@ -9,10 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
 func (p Program) checkCommand(o *options) *cobra.Command {
@@ -29,14 +29,16 @@ func (p Program) checkCommand(o *options) *cobra.Command {
 		Short: "Check whether a node with these settings can run the pods in a file",
 		Long: "Check whether a node with these settings can run the pods in a file, without a cluster.\n\n" +
 			"The file has objects in YAML or JSON: pods, and what makes pods, such as a Deployment. Other objects are ignored.\n" +
+			"The provider maps each pod as its node would, and asks nobody. It does not read ConfigMaps, Secrets and tokens: the line of a pod\n" +
+			"that can run names those that it takes.\n" +
 			"The exit code is 0 if all pods can run, 1 if one cannot, and 2 if the check itself failed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			declared, err := p.declared(o, cmd)
+			refuse, err := p.refuser(o, cmd)
 			if err != nil {
 				return exitError{2, err}
 			}
-			fine, err := checkFile(cmd.OutOrStdout(), file, cmd.InOrStdin(), declared)
+			fine, err := checkFile(cmd.OutOrStdout(), file, cmd.InOrStdin(), refuse)
 			switch {
 			case err != nil:
 				return exitError{2, err}
@@ -51,27 +53,36 @@ func (p Program) checkCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// declared returns what the chosen provider declares, with its configuration.
-func (p Program) declared(o *options, cmd *cobra.Command) (capability.Declaration, error) {
+// refuser returns the function that says why the node would not run a pod, with the chosen provider and its configuration.
+func (p Program) refuser(o *options, cmd *cobra.Command) (func(*corev1.Pod) error, error) {
 	if r, err := o.resolve(cmd.Root().PersistentFlags(), os.Getenv); r == nil {
-		return capability.Declaration{}, err
+		return nil, err
 	}
 	chosen, err := choose(p.Providers, o.Provider)
-	switch {
-	case err != nil:
-		return capability.Declaration{}, err
-	case chosen.Capabilities == nil:
-		return capability.All(), nil
-	}
-	declared, err := chosen.Capabilities(o.ProviderConfig)
 	if err != nil {
-		return capability.Declaration{}, fmt.Errorf("provider %s: %w", chosen.Name, err)
+		return nil, err
 	}
-	return declared, nil
+	declared, maps := capability.All(), func(*corev1.Pod) error { return nil }
+	if chosen.Capabilities != nil {
+		if declared, err = chosen.Capabilities(o.ProviderConfig); err != nil {
+			return nil, fmt.Errorf("provider %s: %w", chosen.Name, err)
+		}
+	}
+	if chosen.Check != nil {
+		if maps, err = chosen.Check(o.ProviderConfig); err != nil {
+			return nil, fmt.Errorf("provider %s: %w", chosen.Name, err)
+		}
+	}
+	return func(pod *corev1.Pod) error {
+		if unsupported := declared.Check(pod); len(unsupported) > 0 {
+			return errdefs.InvalidInput(capability.Message(unsupported))
+		}
+		return maps(pod)
+	}, nil
 }
 
 // checkFile writes a line for each pod in a file, and reports whether all can run.
-func checkFile(out io.Writer, name string, stdin io.Reader, declared capability.Declaration) (fine bool, err error) {
+func checkFile(out io.Writer, name string, stdin io.Reader, refuse func(*corev1.Pod) error) (fine bool, err error) {
 	in := stdin
 	if name != "-" {
 		f, err := os.Open(name)
@@ -101,16 +112,18 @@ func checkFile(out io.Writer, name string, stdin io.Reader, declared capability.
 		if err != nil {
 			return false, fmt.Errorf("read %s: %w", name, err)
 		}
-		spec := podSpecOf(object)
-		if spec == nil {
+		pod := podOf(object)
+		if pod == nil {
 			continue
 		}
 		seen++
-		failure := "can run"
-		if unsupported := declared.Check(&corev1.Pod{Spec: *spec}); len(unsupported) > 0 {
-			fine, failure = false, capability.Message(unsupported)
+		says := "can run"
+		if err := refuse(pod); err != nil {
+			fine, says = false, err.Error()
+		} else if names := unread(pod); len(names) > 0 {
+			says += "; not read: " + strings.Join(names, ", ")
 		}
-		if _, err := fmt.Fprintf(out, "%s: %s\n", title(object), failure); err != nil {
+		if _, err := fmt.Fprintf(out, "%s: %s\n", title(object), says); err != nil {
 			return false, err
 		}
 	}
@@ -123,32 +136,4 @@ func title(object runtime.Object) string {
 		name = m.GetName()
 	}
 	return kind + " " + name
-}
-
-// podSpecOf returns the spec of the pods that an object is or makes, nil if it makes none.
-func podSpecOf(object runtime.Object) *corev1.PodSpec {
-	switch o := object.(type) {
-	case *corev1.Pod:
-		return &o.Spec
-	case *corev1.PodTemplate:
-		return &o.Template.Spec
-	case *corev1.ReplicationController:
-		if o.Spec.Template == nil {
-			return nil
-		}
-		return &o.Spec.Template.Spec
-	case *appsv1.Deployment:
-		return &o.Spec.Template.Spec
-	case *appsv1.ReplicaSet:
-		return &o.Spec.Template.Spec
-	case *appsv1.StatefulSet:
-		return &o.Spec.Template.Spec
-	case *appsv1.DaemonSet:
-		return &o.Spec.Template.Spec
-	case *batchv1.Job:
-		return &o.Spec.Template.Spec
-	case *batchv1.CronJob:
-		return &o.Spec.JobTemplate.Spec.Template.Spec
-	}
-	return nil
 }

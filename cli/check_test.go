@@ -5,8 +5,12 @@ package cli_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
@@ -44,7 +48,39 @@ spec:
 		{Name: "broken", Capabilities: func(path string) (capability.Declaration, error) {
 			return capability.Declaration{}, errors.New("no configuration " + path)
 		}},
+		{Name: "maps", Check: func(path string) (func(*corev1.Pod) error, error) {
+			if path != "" {
+				return nil, errors.New("no configuration " + path)
+			}
+			return func(pod *corev1.Pod) error {
+				if pod.Spec.Subdomain == "" {
+					return nil
+				}
+				owner := metav1.GetControllerOf(pod)
+				return fmt.Errorf("%s/%s of %s %s with %s.%s, %s, %v: no", pod.Namespace, pod.Name, owner.Kind, owner.Name, pod.Spec.Hostname, pod.Spec.Subdomain,
+					pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName, pod.Annotations)
+			}, nil
+		}},
 	}}
+	const makers = `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: shop}
+spec:
+  serviceName: db
+  volumeClaimTemplates: [{metadata: {name: data}}]
+  template:
+    metadata: {annotations: {a: b}}
+    spec: {containers: [{name: main, image: i, volumeMounts: [{name: data, mountPath: /d}]}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: plain}
+spec:
+  imagePullSecrets: [{name: login}]
+  containers: [{name: main, image: i, envFrom: [{configMapRef: {name: m}}], env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]
+  volumes: [{name: s, secret: {secretName: s}}, {name: p, projected: {sources: [{configMap: {name: other}}]}}]
+`
 	for _, tt := range []struct {
 		name     string
 		args     []string
@@ -55,6 +91,9 @@ spec:
 		{"one cannot", []string{"--provider=little"}, pods, "Pod plain: can run\nCronJob nightly: this node cannot run the pod: " +
 			"spec.containers[0].tty: the backend has no InteractiveContainers; spec.hostPID: the backend has no HostNamespaces\n", "exit code 1"},
 		{"a broken configuration", []string{"--provider=broken", "--provider-config=/c"}, pods, "", "provider broken: no configuration /c"},
+		{"the mapping refuses", []string{"--provider=maps"}, makers, "StatefulSet db: shop/db-0 of StatefulSet db with db-0.db, data-db-0, map[a:b]: no\n" +
+			"Pod plain: can run; not read: ConfigMap m, Secret s, ConfigMap other, Secret login\n", "exit code 1"},
+		{"a broken configuration for the mapping", []string{"--provider=maps", "--provider-config=/c"}, pods, "", "provider maps: no configuration /c"},
 		{"no pods", []string{"--provider=all"}, "apiVersion: v1\nkind: Service\n", "", "has no pod, and nothing that makes pods"},
 		{"not an object", []string{"--provider=all"}, "nonsense", "", "read -: "},
 		{"no file", []string{"--provider=all", "-f", "/does/not/exist"}, "", "", "read the pods: open /does/not/exist"},

@@ -49,6 +49,11 @@ type Provider struct {
 	// Capabilities returns what the provider will declare with the configuration file at that path, "" for
 	// none, so that pods can be checked without a node. Nil: it declares nothing and gets every pod.
 	Capabilities func(configPath string) (capability.Declaration, error)
+	// Check returns the function that says, with the configuration file at that path, why CreatePod would refuse a pod for more than the provider
+	// declares: the mapping of the provider, which answers in the words of CreatePod, and asks neither the backend nor the cluster. It does not judge
+	// what ConfigMaps, Secrets and tokens of the pod contain. The command check asks it about pods that the declaration lets pass; a node does not. Nil: the
+	// declaration says all that can be known without the backend.
+	Check func(configPath string) (func(pod *corev1.Pod) error, error)
 	// Contract changes how the command contract tests the provider, where the backend does not run the image and the commands of
 	// that command. Nil: it does.
 	Contract func(*providertest.Harness)
