@@ -2,7 +2,26 @@
 
 package podruntime
 
-import "github.com/virtual-kubelet/virtual-kubelet/capability"
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
+)
+
+// Check refuses the pods that CreatePod of a Runtime with this configuration would refuse, in the same words. It looks at nothing but the pod.
+func Check(cfg Config, pod *corev1.Pod) error {
+	local := slices.Clone(cfg.LocalVolumes)
+	if cfg.ProvisionVolumes != "" {
+		local = append(local, cfg.ProvisionVolumes)
+	}
+	pulls := func(context.Context, *corev1.Pod, *corev1.Volume) (*runtimeapi.Mount, error) { return nil, nil }
+	return volumes.Config{HostPaths: cfg.HostPaths, LocalVolumes: local, Image: pulls}.Check(pod)
+}
 
 // Capabilities returns what pods get from a Runtime with this configuration.
 func Capabilities(cfg Config) capability.Declaration {

@@ -101,6 +101,22 @@ func (d *driver) List(ctx context.Context) ([]instance, error) { return d.groups
 // Refuse implements service.Refuser.
 func (d *driver) Refuse(pod *corev1.Pod) error { return refuse(pod) }
 
+// check refuses what Create would refuse of a pod, as far as the pod alone says it. It is of a driver that asks no registry.
+func (d *driver) check(pod *corev1.Pod) error {
+	if err := refuse(pod); err != nil {
+		return err
+	}
+	in, err := service.Unread(identity.Owner{Cluster: d.config.ClusterName}, pod, accountName, accountKey)
+	if err != nil {
+		return err
+	}
+	r, err := d.resolve(context.Background(), in)
+	if err == nil {
+		_, err = d.mapping.group(r)
+	}
+	return err
+}
+
 // Create implements service.Driver.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {
 	r, err := d.resolve(ctx, in)
@@ -164,7 +180,7 @@ func (d *driver) resolve(ctx context.Context, in *service.Inputs) (resolved, err
 		if r.seccomp[c.Name], err = d.config.Seccomp.profileOf(in.Pod, c, at); err != nil {
 			return err
 		}
-		if len(c.Command) == 0 && len(c.Args) > 0 {
+		if len(c.Command) == 0 && len(c.Args) > 0 && d.entrypoints != nil {
 			r.entrypoints[c.Name], err = d.entrypoints.of(ctx, c.Image, in.Logins)
 		}
 		if err == nil {

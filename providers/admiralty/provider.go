@@ -5,6 +5,7 @@ package admiralty
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
@@ -32,6 +33,10 @@ func Provider() cli.Provider {
 		Capabilities: func(path string) (capability.Declaration, error) {
 			config, err := LoadConfig(path)
 			return config.Capabilities(), err
+		},
+		Check: func(path string) (func(*corev1.Pod) error, error) {
+			config, err := LoadConfig(path)
+			return remotecluster.Config{Place: config.place}.Check, err
 		},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
@@ -17,6 +18,11 @@ import (
 // Capabilities returns what pods get from a provider with this configuration.
 func (c Config) Capabilities() capability.Declaration {
 	return podruntime.Capabilities(podruntime.Config{HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes, Privileged: c.Privileged, Notes: notes})
+}
+
+// check refuses what CreatePod would refuse of a pod.
+func (c Config) check(pod *corev1.Pod) error {
+	return podruntime.Check(podruntime.Config{HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes}, pod)
 }
 
 // notes are on what depends on the runtime and the kernel.

@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
@@ -28,6 +30,10 @@ func Provider() cli.Provider {
 		Capabilities: func(path string) (capability.Declaration, error) {
 			config, err := LoadConfig(path)
 			return config.Capabilities(), err
+		},
+		Check: func(path string) (func(*corev1.Pod) error, error) {
+			config, err := LoadConfig(path)
+			return config.check, err
 		},
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 // maxParts is how many containers, init containers and volumes a group has, and maxTagValue how
@@ -26,6 +27,15 @@ const (
 type mapping struct {
 	config Config
 	owner  identity.Owner
+}
+
+// check refuses what group would refuse of a pod, as far as the pod alone says it.
+func (m mapping) check(pod *corev1.Pod) error {
+	in, err := service.Unread(m.owner, pod)
+	if err == nil {
+		_, err = m.group(resolved{in})
+	}
+	return err
 }
 
 // group returns the request for the group of a pod. It is the same for the same pod, as its token is. Errors are of the kind invalid-input, with

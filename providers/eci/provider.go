@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
@@ -39,6 +41,11 @@ func Provider() cli.Provider {
 		Capabilities: func(path string) (capability.Declaration, error) {
 			config, err := LoadConfig(path)
 			return config.Capabilities(), err
+		},
+		Check: func(path string) (func(*corev1.Pod) error, error) {
+			config, err := LoadConfig(path)
+			config, _ = config.complete() // what is missing there is for the node to say
+			return mapping{config: config}.check, err
 		},
 	}
 }

@@ -45,6 +45,30 @@ type mapping struct {
 	owner  identity.Owner
 }
 
+// check refuses what prepare would refuse of a pod, as far as the pod alone says it.
+func (m mapping) check(pod *corev1.Pod) error {
+	if err := refuse(pod); err != nil {
+		return err
+	}
+	in, err := service.Unread(m.owner, pod)
+	if err != nil {
+		return err
+	}
+	if _, err := m.task(pod, ""); err != nil {
+		return err
+	}
+	secrets, err := vault{config: m.config, owner: m.owner}.secrets(in)
+	if err != nil {
+		return err
+	}
+	arns := map[string]string{}
+	for as, s := range secrets {
+		arns[as] = s.name
+	}
+	_, err = m.definition(in, arns)
+	return err
+}
+
 // startedBy is what all tasks of the node were started by.
 func (m mapping) startedBy() string { return "vk-" + identity.Hash(m.owner.Cluster, m.owner.Node) }
 

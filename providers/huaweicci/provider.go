@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -41,6 +42,11 @@ func Provider() cli.Provider {
 		Capabilities: func(path string) (capability.Declaration, error) {
 			config, err := LoadConfig(path)
 			return config.Capabilities(), err
+		},
+		Check: func(path string) (func(*corev1.Pod) error, error) {
+			config, err := LoadConfig(path)
+			config, _ = config.complete() // what is missing there is for the node to say
+			return remotecluster.Config{Namespace: config.Namespace, Adjust: config.adjust}.Check, err
 		},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
@@ -36,6 +37,15 @@ func offloaded(pod *corev1.Pod) error {
 		}
 	}
 	return nil
+}
+
+// check refuses what Create would refuse of a pod, as far as the pod alone says it.
+func check(pod *corev1.Pod) error {
+	if err := offloaded(pod); err != nil {
+		return err
+	}
+	_, err := service.Unread(identity.Owner{}, pod)
+	return err
 }
 
 // request returns what the API server gets of a pod. Nothing is changed.

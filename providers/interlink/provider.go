@@ -43,6 +43,10 @@ func Provider() cli.Provider {
 			config, err := LoadConfig(path)
 			return config.Capabilities(), err
 		},
+		Check: func(path string) (func(*corev1.Pod) error, error) {
+			_, err := LoadConfig(path)
+			return check, err
+		},
 	}
 }
 

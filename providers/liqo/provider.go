@@ -42,6 +42,10 @@ func Provider() cli.Provider {
 			config, err := LoadConfig(path)
 			return config.Capabilities(), err
 		},
+		Check: func(path string) (func(*corev1.Pod) error, error) {
+			_, err := LoadConfig(path)
+			return remotecluster.Config{}.Check, err
+		},
 	}
 }
 

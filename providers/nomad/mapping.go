@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
@@ -32,6 +33,15 @@ const (
 type mapping struct {
 	config Config
 	owner  owner
+}
+
+// check refuses what job would refuse of a pod, as far as the pod alone says it. Of which speed CPUs are decides nothing.
+func (m mapping) check(pod *corev1.Pod) error {
+	in, err := service.Unread(identity.Owner{}, pod)
+	if err == nil {
+		_, err = m.job(in, 1000)
+	}
+	return err
 }
 
 // job returns the job of a pod and its Variables, for CPUs of a speed in MHz. Errors are of the kind invalid-input.

@@ -40,6 +40,11 @@ func Provider() cli.Provider {
 			config.defaults()
 			return config.Capabilities(), err
 		},
+		Check: func(path string) (func(*corev1.Pod) error, error) {
+			config, err := LoadConfig(path)
+			config.defaults()
+			return mapping{config: config}.check, err
+		},
 	}
 }
 

@@ -3,10 +3,13 @@
 package process
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	fieldpath "k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/bundle"
 )
 
@@ -17,6 +20,16 @@ const (
 	// more, which shows it its limits.
 	maxVolumeMounts = bundle.MaxGuestMounts - filesOfAll - 4
 )
+
+// check refuses what CreatePod would refuse of a pod, as far as that does not depend on the machine.
+func (c Config) check(pod *corev1.Pod) error {
+	if cmp.Or(c.Isolation, IsolationGVisor) == IsolationGVisor {
+		if err := mountsOfGuest(pod); err != nil {
+			return err
+		}
+	}
+	return podruntime.Check(podruntime.Config{HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes}, pod)
+}
 
 // mountsOfGuest refuses a container with more volumes than gVisor can open for it.
 func mountsOfGuest(pod *corev1.Pod) error {

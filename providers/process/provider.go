@@ -35,6 +35,10 @@ func Provider() cli.Provider {
 			config, err := LoadConfig(path)
 			return config.Capabilities(), err
 		},
+		Check: func(path string) (func(*corev1.Pod) error, error) {
+			config, err := LoadConfig(path)
+			return config.check, err
+		},
 	}
 }
 

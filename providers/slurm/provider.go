@@ -42,6 +42,11 @@ func Provider() cli.Provider {
 			config, err := LoadConfig(path)
 			return config.Capabilities(), err
 		},
+		Check: func(path string) (func(*corev1.Pod) error, error) {
+			config, err := LoadConfig(path)
+			config, _ = config.complete() // what is missing there is for the node to say
+			return config.check, err
+		},
 	}
 }
 

@@ -5,6 +5,7 @@ package tensilekube
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
@@ -33,6 +34,10 @@ func Provider() cli.Provider {
 		Capabilities: func(path string) (capability.Declaration, error) {
 			config, err := LoadConfig(path)
 			return config.Capabilities(), err
+		},
+		Check: func(path string) (func(*corev1.Pod) error, error) {
+			config, err := LoadConfig(path)
+			return remotecluster.Config{Place: config.place, StorageClasses: config.StorageClasses}.Check, err
 		},
 	}
 }

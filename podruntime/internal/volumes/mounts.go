@@ -39,7 +39,7 @@ func (v *Volumes) mount(ctx context.Context, pod *corev1.Pod, container *corev1.
 		return nil, fmt.Errorf("cannot find volume %q to mount into container %q", wish.Name, container.Name)
 	}
 	volume := &pod.Spec.Volumes[i]
-	if err := v.refuse(volume, i); err != nil {
+	if err := v.cfg.refuse(volume, i); err != nil {
 		return nil, err
 	}
 	sub, err := subPath(wish, container.Env)

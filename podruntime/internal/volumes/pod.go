@@ -57,7 +57,7 @@ func named(pod *corev1.Pod) map[string]bool {
 }
 
 // refuse says why a volume cannot be, if that is for ever.
-func (v *Volumes) refuse(volume *corev1.Volume, i int) error {
+func (c Config) refuse(volume *corev1.Volume, i int) error {
 	at := field.NewPath("spec", "volumes").Index(i)
 	no := func(path *field.Path, why string) error {
 		return errdefs.InvalidInputf("%s: volume %q: %s", path, volume.Name, why)
@@ -71,15 +71,15 @@ func (v *Volumes) refuse(volume *corev1.Volume, i int) error {
 			return no(at.Child("emptyDir", "medium"), fmt.Sprintf("medium %q is not supported by this node", m))
 		}
 	case source.HostPath != nil:
-		if err := allowed(v.cfg.HostPaths, source.HostPath.Path); err != nil {
+		if err := allowed(c.HostPaths, source.HostPath.Path); err != nil {
 			return no(at.Child("hostPath", "path"), err.Error())
 		}
 	case source.Image != nil:
-		if v.cfg.Image == nil {
+		if c.Image == nil {
 			return no(at.Child("image"), "images as volumes are not supported by this node")
 		}
 	case claims(source):
-		if len(v.cfg.HostPaths)+len(v.cfg.LocalVolumes) == 0 {
+		if len(c.HostPaths)+len(c.LocalVolumes) == 0 {
 			return no(at.Child(kindOf(source)), "no directory of the machine is open to PersistentVolumes; see localVolumes in the provider's configuration")
 		}
 	case source.ConfigMap != nil, source.Secret != nil, source.DownwardAPI != nil, source.Projected != nil:

@@ -21,11 +21,14 @@ const refreshEvery = 15 * time.Second
 
 // Check refuses pods with volumes that this node cannot give, whatever it tries: the error is of the kind
 // invalid-input, and names the volume and the field.
-func (v *Volumes) Check(pod *corev1.Pod) error {
+func (v *Volumes) Check(pod *corev1.Pod) error { return v.cfg.Check(pod) }
+
+// Check is that of the Volumes of a configuration that is complete.
+func (c Config) Check(pod *corev1.Pod) error {
 	names := named(pod)
 	for i := range pod.Spec.Volumes {
 		if names[pod.Spec.Volumes[i].Name] {
-			if err := v.refuse(&pod.Spec.Volumes[i], i); err != nil {
+			if err := c.refuse(&pod.Spec.Volumes[i], i); err != nil {
 				return err
 			}
 		}
@@ -83,7 +86,7 @@ func (v *Volumes) each(ctx context.Context, pod *corev1.Pod, do func(context.Con
 // setup makes one volume. The time is when it is to be looked at, if that is known.
 func (v *Volumes) setup(ctx context.Context, pod *corev1.Pod, i int) (time.Time, error) {
 	volume := &pod.Spec.Volumes[i]
-	if err := v.refuse(volume, i); err != nil {
+	if err := v.cfg.refuse(volume, i); err != nil {
 		return time.Time{}, err
 	}
 	switch {

@@ -3,6 +3,7 @@
 package remotecluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -141,6 +142,28 @@ func (c *Cluster) translate(home *corev1.Pod, claims map[string]string) (*Transl
 		err = c.adjust(home, tr)
 	}
 	return tr, err
+}
+
+// Check refuses what CreatePod would refuse of a pod, as far as the pod alone says it.
+func (c Config) Check(home *corev1.Pod) error {
+	t := Target{Home: c.Home, Namespace: cmp.Or(c.Namespace, home.Namespace), Labels: c.Labels, ServiceAccount: c.ServiceAccount, Annotations: c.Annotations}
+	if c.Place != nil {
+		var err error
+		if t.Place, err = c.Place(home); err != nil {
+			return err
+		}
+	}
+	if len(c.StorageClasses) > 0 { // which of them a claim has is not in the pod
+		t.Claims = map[string]string{}
+		for i := range home.Spec.Volumes {
+			t.Claims[home.Spec.Volumes[i].Name] = "unread"
+		}
+	}
+	tr, err := Translate(home, t)
+	if err != nil || c.Adjust == nil {
+		return err
+	}
+	return c.Adjust(home, tr.Pod)
 }
 
 // adjust changes what a provider changes of a remote pod, or refuses it.

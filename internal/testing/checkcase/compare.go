@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package checkcase
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// Node is a provider whose backend can be asked.
+type Node interface {
+	capability.Declarer
+	CreatePod(ctx context.Context, pod *corev1.Pod) error
+}
+
+// Compare fails the test if a node refuses one of All in other words than check, or makes a pod that check refuses. Containers run the image with the
+// arguments, which are for the stand-in of the backend.
+func Compare(t *testing.T, n Node, check func(*corev1.Pod) error, args ...string) {
+	t.Helper()
+	for name, pod := range All() {
+		for i := range pod.Spec.Containers {
+			pod.Spec.Containers[i].Args = args
+		}
+		if n.Capabilities().Check(pod) != nil {
+			continue // the admission refuses it
+		}
+		says, does := check(pod), n.CreatePod(t.Context(), pod)
+		switch {
+		case says == nil && does == nil:
+		case says == nil || does == nil || says.Error() != does.Error():
+			t.Errorf("pod %s: check says %v, and the node %v", name, says, does)
+		case !errdefs.IsInvalidInput(says):
+			t.Errorf("pod %s: the refusal %q is not of the kind invalid-input", name, says)
+		}
+	}
+}
+
+// Objects has a Secret with a key for each name, and containers as they are in their pods.
+type Objects struct{}
+
+// ConfigMap implements node.PodObjects.
+func (Objects) ConfigMap(context.Context, *corev1.Pod, string) (*corev1.ConfigMap, error) {
+	return &corev1.ConfigMap{Data: map[string]string{"key": "value"}}, nil
+}
+
+// Secret implements node.PodObjects.
+func (Objects) Secret(context.Context, *corev1.Pod, string) (*corev1.Secret, error) {
+	return &corev1.Secret{Data: map[string][]byte{"key": []byte("value")}}, nil
+}
+
+// Container implements node.PodObjects.
+func (Objects) Container(_ context.Context, pod *corev1.Pod, name string) (*corev1.Container, error) {
+	i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
+	return pod.Spec.Containers[i].DeepCopy(), nil
+}

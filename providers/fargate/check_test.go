@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/checkcase"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// TestCheckAndNodeRefuseInTheSameWords: a node makes the pods that check lets pass, and refuses the others as check does.
+func TestCheckAndNodeRefuseInTheSameWords(t *testing.T) {
+	p := open(t, cloudOf(t))
+	checkcase.Compare(t, p.kit, p.mapping.check, program.Program{Stay: program.Forever}.Args()...)
+}
