@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -34,6 +35,7 @@ type driver struct {
 	config    Config
 	client    services
 	mapping   mapping
+	pods      corev1listers.PodLister // of the cluster; nil: they are not known
 	kit       *service.Provider[ecstypes.Task]
 	inquiries inquiries
 	made      made
@@ -65,7 +67,7 @@ func newDriver(ctx context.Context, in cli.ProviderInput, config Config, conf se
 	if in.Node != nil {
 		owner.Node = in.Node.Name
 	}
-	d := &driver{config: config, client: c, mapping: mapping{config: config, owner: owner}, made: made{turn: make(chan struct{}, 1)}}
+	d := &driver{config: config, client: c, mapping: mapping{config: config, owner: owner}, pods: in.Pods, made: made{turn: make(chan struct{}, 1)}}
 	d.prober = newProber(func(pod *corev1.Pod, container, kind, reason, message string) {
 		if in.Recorder != nil {
 			in.Recorder.Eventf(pod, kind, reason, "container %s: %s", container, message)
@@ -182,7 +184,7 @@ func (d *driver) Remove(ctx context.Context, name string) error {
 	return d.client.drop(ctx, name)
 }
 
-// Identify implements service.Driver by the tags of a task.
+// Identify implements service.Driver by the tags of a task. Those that StopTask deletes were given back by describe.
 func (d *driver) Identify(t ecstypes.Task) (poll.Identity, bool) {
 	pod, ours := d.mapping.owner.Owned(tagsOf(t))
 	return poll.Identity{

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
+	apitypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -142,14 +143,50 @@ func (m mapping) task(pod *corev1.Pod, definition string) (*ecs.RunTaskInput, er
 			Subnets: m.config.Subnets, SecurityGroups: m.config.SecurityGroups, AssignPublicIp: public,
 		}},
 	}
-	tags := m.owner.Tags(identity.Of(pod))
-	if hasOwn(pod) {
+	in.Tags, in.Group = m.tags(identity.Of(pod), hasOwn(pod)), aws.String(group(pod.UID, hasOwn(pod)))
+	return in, nil
+}
+
+// tags returns the tags of the task of a pod.
+func (m mapping) tags(pod identity.Pod, own bool) (out []types.Tag) {
+	tags := m.owner.Tags(pod)
+	if own {
 		tags[tagOwn] = "true"
 	}
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		in.Tags = append(in.Tags, types.Tag{Key: aws.String(key), Value: aws.String(tags[key])})
+		out = append(out, types.Tag{Key: aws.String(key), Value: aws.String(tags[key])})
 	}
-	return in, nil
+	return out
+}
+
+// Beginnings of the names of task groups. The rest of the name is the UID of the pod. A task keeps its group, and StopTask deletes its tags.
+const (
+	groupPlain = "vk-pod-"
+	groupOwn   = "vk-own-secret-" // of tasks with a secret that ends with them
+)
+
+// group returns the name of the task group of a pod.
+func group(uid apitypes.UID, own bool) string {
+	if own {
+		return groupOwn + string(uid)
+	}
+	return groupPlain + string(uid)
+}
+
+// podOf returns the UID of the pod of a task of this node by the group of the task, and whether a secret ends with the task. The UID is empty for a
+// task without such a group.
+func (m mapping) podOf(t types.Task) (uid apitypes.UID, own bool) {
+	if aws.ToString(t.StartedBy) != m.startedBy() {
+		return "", false
+	}
+	if uid, own := strings.CutPrefix(aws.ToString(t.Group), groupOwn); own {
+		return apitypes.UID(uid), true
+	}
+	plain, _ := strings.CutPrefix(aws.ToString(t.Group), groupPlain)
+	if plain == aws.ToString(t.Group) {
+		return "", false
+	}
+	return apitypes.UID(plain), false
 }
 
 // role is that of the pod's annotation, if the configuration allows it: who may write pods gets no rights by that alone.

@@ -159,7 +159,7 @@ func (d *driver) ask(ctx context.Context, arns []string) error {
 func (d *driver) askTogether(ctx context.Context, arns []string) error {
 	for try := 0; try < 3 && len(arns) > 0; try++ {
 		at := time.Now()
-		tasks, missing, err := d.client.describe(ctx, arns)
+		tasks, missing, err := d.describe(ctx, arns)
 		if err != nil {
 			d.kit.Cache().Hurry()
 			return err

@@ -10,7 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
@@ -23,6 +26,50 @@ func (d *driver) known() (all []poll.Known[ecstypes.Task], by map[string]*corev1
 	return all, by
 }
 
+// describe asks about tasks, and gives those their tags back that are to stop.
+func (d *driver) describe(ctx context.Context, arns []string) (tasks []ecstypes.Task, missing []string, err error) {
+	tasks, missing, err = d.client.describe(ctx, arns)
+	d.tagAgain(tasks)
+	return tasks, missing, err
+}
+
+// tagAgain gives tasks of this node the tags that StopTask has deleted: a task that the cache has is known by its ARN, every other one by its group,
+// which has the UID of a pod of the cluster.
+func (d *driver) tagAgain(tasks []ecstypes.Task) {
+	var cached map[string]ecstypes.Task
+	var pods map[types.UID]*corev1.Pod
+	for i := range tasks {
+		t := &tasks[i]
+		if _, ours := d.Identify(*t); ours || aws.ToString(t.StartedBy) != d.mapping.startedBy() {
+			continue
+		}
+		if cached == nil {
+			cached, pods = map[string]ecstypes.Task{}, map[types.UID]*corev1.Pod{}
+			for _, k := range d.kit.Cache().Known() {
+				cached[aws.ToString(k.Instance.TaskArn)] = k.Instance
+			}
+			for _, pod := range d.podsOfCluster() {
+				pods[pod.UID] = pod
+			}
+		}
+		uid, own := d.mapping.podOf(*t)
+		if known, ok := cached[aws.ToString(t.TaskArn)]; ok {
+			t.Tags = known.Tags
+		} else if pod := pods[uid]; pod != nil {
+			t.Tags = d.mapping.tags(identity.Of(pod), own)
+		}
+	}
+}
+
+// podsOfCluster returns the pods of this node, as far as they are known.
+func (d *driver) podsOfCluster() []*corev1.Pod {
+	if d.pods == nil {
+		return nil
+	}
+	pods, _ := d.pods.List(labels.Everything()) // the lister is a cache, and never fails
+	return pods
+}
+
 // Changed implements service.ChangeLister: it asks about some of the tasks.
 func (d *driver) Changed(ctx context.Context, _ time.Time) ([]ecstypes.Task, error) {
 	all, pods := d.known()
@@ -31,7 +78,7 @@ func (d *driver) Changed(ctx context.Context, _ time.Time) ([]ecstypes.Task, err
 		return nil, d.client.ping(ctx) // no pod asks for anything, and the node wants to know
 	}
 	at := time.Now()
-	tasks, missing, err := d.client.describe(ctx, arns)
+	tasks, missing, err := d.describe(ctx, arns)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +127,7 @@ func (d *driver) List(ctx context.Context) ([]ecstypes.Task, error) {
 		}
 	}
 	slices.Sort(ask)
-	tasks, missing, err := d.client.describe(ctx, ask)
+	tasks, missing, err := d.describe(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +159,7 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (task ecstypes.Task,
 			strange = append(strange, arn)
 		}
 	}
-	tasks, _, err := d.client.describe(ctx, strange)
+	tasks, _, err := d.describe(ctx, strange)
 	for _, t := range tasks {
 		if id, ours := d.Identify(t); ours && id.UID == pod.UID {
 			return t, true, nil
@@ -153,17 +200,21 @@ func (d *driver) wanted(t ecstypes.Task) bool {
 // learn takes down what tasks say besides their states, however they were asked about. The cache is told of them afterwards.
 func (d *driver) learn(tasks []ecstypes.Task) {
 	for _, t := range tasks {
-		id, ours := d.Identify(t)
-		if !ours || !ended(t) {
+		if !ended(t) {
 			continue
 		}
+		id, ours := d.Identify(t)
+		uid, own := d.mapping.podOf(t)
+		if ours {
+			uid, own = id.UID, tagsOf(t)[tagOwn] != ""
+		}
 		// A secret may have been removed. Lists have the task for an hour, and it is news once.
-		if _, before, ok := d.kit.Cache().Get(id.UID); ok && t.StopCode == ecstypes.TaskStopCodeTaskFailedToStart &&
+		if _, before, ok := d.kit.Cache().Get(id.UID); ours && ok && t.StopCode == ecstypes.TaskStopCodeTaskFailedToStart &&
 			aws.ToString(before.TaskArn) == id.ID && !ended(before) {
 			d.made.forget()
 		}
-		if tagsOf(t)[tagOwn] != "" && !d.inquiries.set(id.ID, func(i *inquiry) { i.left = true }).left {
-			d.kit.Leave(ownName(d.mapping.owner, id.UID))
+		if own && !d.inquiries.set(aws.ToString(t.TaskArn), func(i *inquiry) { i.left = true }).left {
+			d.kit.Leave(ownName(d.mapping.owner, uid))
 		}
 	}
 }

@@ -195,7 +195,7 @@ func (s *Server) show(t *task, tags bool) map[string]any {
 	}
 	out := map[string]any{
 		"taskArn": t.arn, "clusterArn": s.arn("ecs", "cluster/"+t.cluster), "taskDefinitionArn": t.definition.arn, "lastStatus": state, "launchType": "FARGATE",
-		"cpu": t.definition.CPU, "memory": t.definition.Memory, "startedBy": t.startedBy, "enableExecuteCommand": t.exec, "createdAt": at(t.created),
+		"cpu": t.definition.CPU, "memory": t.definition.Memory, "startedBy": t.startedBy, "group": t.group, "enableExecuteCommand": t.exec, "createdAt": at(t.created),
 	}
 	if !t.stopping.IsZero() {
 		desired = "STOPPED"
@@ -208,7 +208,10 @@ func (s *Server) show(t *task, tags bool) map[string]any {
 		}
 	}
 	if tags {
-		out["tags"] = t.tags
+		out["tags"] = []any{}
+		if !t.untagged && t.tags != nil {
+			out["tags"] = t.tags
+		}
 	}
 	ip := t.status.PodIP
 	if ip == "" && !t.started.IsZero() {

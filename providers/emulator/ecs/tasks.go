@@ -4,6 +4,7 @@ package ecs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -16,28 +17,33 @@ import (
 
 // task is a task of a cluster.
 type task struct {
-	id, arn, cluster, startedBy, stopCode, reason string
-	definition                                    *definition
-	request                                       []byte
-	tags                                          []any
-	exec                                          bool
-	created, started, stopping, stopped           time.Time
-	gone                                          time.Time // when the runner ceased to have it
-	status                                        corev1.PodStatus
-	said                                          string                   // what was told of it last
-	pumps                                         map[string]chan struct{} // of logs, by container and run; closed at the end
+	id, arn, cluster, group, startedBy, stopCode, reason string
+	definition                                           *definition
+	request                                              []byte
+	tags                                                 []any // as the request has them
+	untagged                                             bool  // the service has deleted the tags
+	exec                                                 bool
+	created, started, stopping, stopped                  time.Time
+	gone                                                 time.Time // when the runner ceased to have it
+	status                                               corev1.PodStatus
+	said                                                 string                   // what was told of it last
+	pumps                                                map[string]chan struct{} // of logs, by container and run; closed at the end
 }
+
+// maxGroup is how many characters the name of a task group has at most.
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-groups.html, read on 2026-11-28.
+const maxGroup = 255
 
 // listed is what lists said at a time.
 type listed struct{ live, halted []string }
 
 func (s *Server) runTask(body []byte) (any, error) {
 	var in struct {
-		Cluster, TaskDefinition, ClientToken, StartedBy, LaunchType string
-		Count                                                       *int
-		EnableExecuteCommand                                        bool
-		CapacityProviderStrategy                                    []struct{ CapacityProvider string }
-		NetworkConfiguration                                        *struct {
+		Cluster, TaskDefinition, ClientToken, Group, StartedBy, LaunchType string
+		Count                                                              *int
+		EnableExecuteCommand                                               bool
+		CapacityProviderStrategy                                           []struct{ CapacityProvider string }
+		NetworkConfiguration                                               *struct {
 			AwsvpcConfiguration *struct{ Subnets, SecurityGroups []string }
 		}
 		Tags []any
@@ -60,8 +66,8 @@ func (s *Server) runTask(body []byte) (any, error) {
 	switch {
 	case d == nil:
 		return nil, refusal{"ClientException", "TaskDefinition not found."}
-	case len(in.ClientToken) > 64 || len(in.StartedBy) > 128 || len(in.Tags) > 50 || in.Count != nil && *in.Count != 1:
-		return nil, refusal{"InvalidParameterException", "want a token of at most 64, a startedBy of at most 128 and at most 50 tags, for one task"}
+	case len(in.ClientToken) > 64 || len(in.StartedBy) > 128 || len(in.Group) > maxGroup || len(in.Tags) > 50 || in.Count != nil && *in.Count != 1:
+		return nil, refusal{"InvalidParameterException", "want a token of at most 64, a startedBy of at most 128, a group of at most 255 and at most 50 tags, for one task"}
 	case (in.LaunchType == "") == (len(in.CapacityProviderStrategy) == 0):
 		return nil, refusal{"InvalidParameterException", "Specify either the launch type or the capacity provider strategy."}
 	case n == nil || n.AwsvpcConfiguration == nil || len(n.AwsvpcConfiguration.Subnets) == 0 || len(n.AwsvpcConfiguration.Subnets) > 16 || len(n.AwsvpcConfiguration.SecurityGroups) > 5:
@@ -86,7 +92,7 @@ func (s *Server) runTask(body []byte) (any, error) {
 	s.last++
 	t := &task{
 		id: fmt.Sprintf("%032x", s.last), cluster: cluster, startedBy: in.StartedBy, definition: d, request: body, tags: in.Tags, exec: in.EnableExecuteCommand,
-		created: time.Now(), pumps: map[string]chan struct{}{},
+		created: time.Now(), pumps: map[string]chan struct{}{}, group: cmp.Or(in.Group, "family:"+d.Family),
 	}
 	t.arn = s.arn("ecs", "task/"+cluster+"/"+t.id)
 	if err := s.start(t); err != nil {
@@ -147,6 +153,7 @@ func (s *Server) stopTask(body []byte) (any, error) {
 	if len(in.Reason) > 1024 {
 		return nil, refusal{"InvalidParameterException", "reason: want at most 1024 characters"}
 	}
+	t.untagged = true // API_StopTask of the service's reference, read on 2026-11-28: it deletes the tags of the task
 	s.halt(t, "UserInitiated", in.Reason)
 	s.settle(t)
 	s.tell(t)
