@@ -91,7 +91,8 @@ type Config struct {
 	Reachable *bool `json:"reachable,omitempty"`
 	// LogGroup is the group of CloudWatch Logs, which must be there. Default: none, and pods have no logs.
 	LogGroup string `json:"logGroup,omitempty"`
-	// CapacityProvider is what pods run on that do not say: OnDemand or Spot. Default: OnDemand.
+	// CapacityProvider is what pods run on that do not say: OnDemand or Spot. The cluster of ECS must have it. Default: the launch type FARGATE,
+	// which is on demand, and which every cluster takes.
 	CapacityProvider string `json:"capacityProvider,omitempty"`
 	// RegistryCredentials are the ARNs of secrets of Secrets Manager with user name and password, by the host of the registry.
 	RegistryCredentials map[string]string `json:"registryCredentials,omitempty"`
@@ -124,7 +125,7 @@ func (c Config) complete() (Config, error) {
 		problem("clusterName: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_FARGATE_CLUSTER_NAME", c.ClusterID)
 	}
 	c.Cluster, c.FilesImage = cmp.Or(c.Cluster, "default"), cmp.Or(c.FilesImage, "busybox:stable")
-	c.PlatformVersion, c.Architecture, c.CapacityProvider = cmp.Or(c.PlatformVersion, "LATEST"), cmp.Or(c.Architecture, "X86_64"), cmp.Or(c.CapacityProvider, OnDemand)
+	c.PlatformVersion, c.Architecture = cmp.Or(c.PlatformVersion, "LATEST"), cmp.Or(c.Architecture, "X86_64")
 	if len(c.Subnets) == 0 || len(c.Subnets) > maxSubnets {
 		problem("subnets: %d: want the IDs of 1 to %d of the VPC that pods are in", len(c.Subnets), maxSubnets)
 	}
@@ -134,7 +135,7 @@ func (c Config) complete() (Config, error) {
 	if c.Architecture != "X86_64" && c.Architecture != "ARM64" {
 		problem("architecture: %q: want X86_64 or ARM64", c.Architecture)
 	}
-	if !capacityProvider(c.CapacityProvider) {
+	if c.CapacityProvider != "" && !capacityProvider(c.CapacityProvider) {
 		problem("capacityProvider: %q: want %s or %s", c.CapacityProvider, OnDemand, Spot)
 	}
 	if !role(c.ExecutionRole) {

@@ -59,7 +59,7 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 			t.Errorf("got %v, want an error with %q", err, want)
 		}
 	}
-	if good.Cluster != "default" || good.PlatformVersion != "LATEST" || good.CapacityProvider != OnDemand {
+	if good.Cluster != "default" || good.PlatformVersion != "LATEST" || good.CapacityProvider != "" {
 		t.Errorf("got the defaults %q, %q, %q", good.Cluster, good.PlatformVersion, good.CapacityProvider)
 	}
 }

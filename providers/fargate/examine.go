@@ -3,10 +3,12 @@
 package fargate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,7 +99,23 @@ func (c *client) examine(ctx context.Context, conf Config, key string) error {
 	if conf.Queue != "" {
 		problems = append(problems, c.examineQueue(ctx, conf.Queue))
 	}
-	return errors.Join(append(problems, c.examineNetwork(ctx, conf), c.examineRoles(ctx, conf), c.examineQuota(ctx, conf))...)
+	return errors.Join(append(problems, c.examineProvider(ctx, conf), c.examineNetwork(ctx, conf), c.examineRoles(ctx, conf), c.examineQuota(ctx, conf))...)
+}
+
+// examineProvider looks whether the cluster has the capacity provider that the configuration names.
+func (c *client) examineProvider(ctx context.Context, conf Config) error {
+	if conf.CapacityProvider == "" {
+		return nil
+	}
+	out, err := c.ecs.DescribeClusters(ctx, &ecs.DescribeClustersInput{Clusters: []string{c.cluster}})
+	if err != nil {
+		return kind(err, "look at the capacity providers of the cluster "+c.cluster)
+	}
+	if len(out.Clusters) == 1 && !slices.Contains(out.Clusters[0].CapacityProviders, conf.CapacityProvider) {
+		return fmt.Errorf("the cluster %s does not have the capacity provider %s of capacityProvider, and ECS refuses each task: give it to the cluster with "+
+			"PutClusterCapacityProviders, or leave capacityProvider out to run pods on demand", c.cluster, conf.CapacityProvider)
+	}
+	return nil
 }
 
 // examineQueue looks at a queue, and leaves its messages to be read.
@@ -192,17 +210,18 @@ func (c *client) examineRoles(ctx context.Context, conf Config) error {
 // examineQuota compares what the node offers with the quota of the account.
 func (c *client) examineQuota(ctx context.Context, conf Config) error {
 	var out struct{ Quota struct{ Value float64 } }
+	provider := cmp.Or(conf.CapacityProvider, OnDemand)
 	err := c.signed.json(ctx, "servicequotas", "https://servicequotas."+domainOf(conf.Region), "ServiceQuotasV20190624.GetServiceQuota", map[string]string{
-		"ServiceCode": "fargate", "QuotaCode": vcpuQuotas[conf.CapacityProvider],
+		"ServiceCode": "fargate", "QuotaCode": vcpuQuotas[provider],
 	}, &out)
 	switch offered := conf.Capacity.Cpu().AsApproximateFloat64(); {
 	case denied(err):
 		return nil
 	case err != nil:
-		return kind(err, "look at the quota of virtual CPUs of "+conf.CapacityProvider)
+		return kind(err, "look at the quota of virtual CPUs of "+provider)
 	case out.Quota.Value < offered:
 		return fmt.Errorf("the account may run %g virtual CPUs of %s at once, and capacity.cpu offers %g: lower it, or ask for more in Service Quotas (%s)",
-			out.Quota.Value, conf.CapacityProvider, offered, vcpuQuotas[conf.CapacityProvider])
+			out.Quota.Value, provider, offered, vcpuQuotas[provider])
 	}
 	return nil
 }

@@ -46,6 +46,8 @@ func TestDoctor(t *testing.T) {
 		"no such role for exec":         {config: func(c *Config) { c.ExecRole += "s" }, want: "make it, or configure execRole"},
 		"a role that trusts no task":    {config: func(c *Config) { c.ExecutionRole = "arn:aws:iam::123456789012:role/strange" }, want: "let its trust policy name the service ecs-tasks"},
 		"a quota below the capacity":    {cloud: func(c *ecs.Config) { c.VCPUs = 6 }, want: "may run 6 virtual CPUs of FARGATE at once, and capacity.cpu offers 20: lower it, or ask for more"},
+		"no capacity provider":          {config: func(c *Config) { c.CapacityProvider = Spot }, want: "does not have the capacity provider FARGATE_SPOT"},
+		"a capacity provider":           {cloud: func(c *ecs.Config) { c.CapacityProviders = []string{OnDemand, Spot} }, config: func(c *Config) { c.CapacityProvider = Spot }},
 		"no such queue":                 {config: func(c *Config) { c.Queue += "s" }, want: "look at queue, or leave it out"},
 		"no right to run tasks":         {cloud: without("ecs:RunTask"), want: "ecs:RunTask"},
 		"no right to stop tasks":        {cloud: without("ecs:StopTask"), want: "ecs:StopTask"},

@@ -127,7 +127,7 @@ func (m mapping) definition(in *service.Inputs, arns map[string]string) (*ecs.Re
 
 // task returns the request for the task of a pod. Asked again it is the same task, as it has the same token.
 func (m mapping) task(pod *corev1.Pod, definition string) (*ecs.RunTaskInput, error) {
-	provider := cmp.Or(pod.Annotations[AnnotationCapacityProvider], m.config.CapacityProvider)
+	provider := cmp.Or(pod.Annotations[AnnotationCapacityProvider], m.config.CapacityProvider, OnDemand)
 	if !capacityProvider(provider) {
 		return nil, errdefs.InvalidInputf("%s: %q: want %s or %s", annotation(AnnotationCapacityProvider), provider, OnDemand, Spot)
 	}
@@ -138,10 +138,14 @@ func (m mapping) task(pod *corev1.Pod, definition string) (*ecs.RunTaskInput, er
 	in := &ecs.RunTaskInput{
 		Cluster: &m.config.Cluster, TaskDefinition: &definition, Count: aws.Int32(1), EnableExecuteCommand: m.config.ExecRole != "", PlatformVersion: &m.config.PlatformVersion,
 		ClientToken: aws.String(m.owner.Name(identity.Of(pod))), StartedBy: aws.String(m.startedBy()),
-		CapacityProviderStrategy: []types.CapacityProviderStrategyItem{{CapacityProvider: &provider, Weight: 1}},
 		NetworkConfiguration: &types.NetworkConfiguration{AwsvpcConfiguration: &types.AwsVpcConfiguration{
 			Subnets: m.config.Subnets, SecurityGroups: m.config.SecurityGroups, AssignPublicIp: public,
 		}},
+	}
+	if provider == OnDemand && m.config.CapacityProvider != OnDemand {
+		in.LaunchType = types.LaunchTypeFargate // ECS refuses a strategy in a cluster that was not given its capacity providers
+	} else {
+		in.CapacityProviderStrategy = []types.CapacityProviderStrategyItem{{CapacityProvider: &provider, Weight: 1}}
 	}
 	in.Tags, in.Group = m.tags(identity.Of(pod), hasOwn(pod)), aws.String(group(pod.UID, hasOwn(pod)))
 	return in, nil

@@ -23,6 +23,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -292,6 +293,31 @@ func TestSizes(t *testing.T) {
 		got := fmt.Sprintf("%d/%d", size.MilliCPU, size.Memory>>20)
 		if err != nil || got != want || storage != 0 {
 			t.Errorf("got %s, %d, %v, want %s", got, storage, err, want)
+		}
+	}
+}
+
+// TestStrategyOnlyWhereTheClusterNeedsOne: ECS refuses a capacity provider that the cluster was not given, so a pod on demand has a launch type, unless
+// the configuration names the capacity provider.
+func TestStrategyOnlyWhereTheClusterNeedsOne(t *testing.T) {
+	for _, c := range []struct{ config, annotation, launch, strategy string }{
+		{"", "", "FARGATE", ""}, {"", OnDemand, "FARGATE", ""}, {"", Spot, "", Spot},
+		{OnDemand, "", "", OnDemand}, {OnDemand, OnDemand, "", OnDemand}, {OnDemand, Spot, "", Spot},
+		{Spot, "", "", Spot}, {Spot, OnDemand, "FARGATE", ""}, {Spot, Spot, "", Spot},
+	} {
+		m, pod := testMapping(t), podOf("a", program.Program{})
+		m.config.CapacityProvider = c.config
+		pod.Annotations = map[string]string{AnnotationCapacityProvider: c.annotation}
+		in, err := m.task(pod, "arn")
+		if err != nil {
+			t.Fatal(err)
+		}
+		strategy := ""
+		for _, i := range in.CapacityProviderStrategy {
+			strategy += aws.ToString(i.CapacityProvider)
+		}
+		if string(in.LaunchType) != c.launch || strategy != c.strategy {
+			t.Errorf("configured %q, asked for %q: launch type %q and strategy %q, want %q and %q", c.config, c.annotation, in.LaunchType, strategy, c.launch, c.strategy)
 		}
 	}
 }

@@ -187,9 +187,10 @@ func TestEarlyEnd(t *testing.T) {
 
 // TestSpotInterruption: a task that is taken away has failed, and its containers have no exit code of 0 that nobody told.
 func TestSpotInterruption(t *testing.T) {
-	c := cloudOf(t)
+	c := cloudOf(t, func(c *ecs.Config) { c.CapacityProviders = []string{Spot} })
 	p := open(t, c)
 	pod := podOf("spot", program.Program{Stay: program.Forever})
+	pod.Annotations = map[string]string{AnnotationCapacityProvider: Spot}
 	if err := p.kit.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,8 @@ type Config struct {
 	LogGroups []string
 	// Subnets, SecurityGroups and Roles are the IDs and names of those that there are. Nil: all.
 	Subnets, SecurityGroups, Roles []string
+	// CapacityProviders are the names of those that each cluster has. Default: none, as a cluster has that was made without.
+	CapacityProviders []string
 	// VCPUs is how many tasks may have together. Default: 1000.
 	VCPUs int
 	// Lag is how long it takes until a new task shows.
@@ -293,7 +295,9 @@ func (s *Server) describeClusters(body []byte) (any, error) {
 			failures = append(failures, map[string]string{"arn": s.arn("ecs", "cluster/"+said), "reason": "MISSING"})
 			continue
 		}
-		clusters = append(clusters, map[string]any{"clusterName": name, "clusterArn": s.arn("ecs", "cluster/"+name), "status": "ACTIVE"})
+		clusters = append(clusters, map[string]any{
+			"clusterName": name, "clusterArn": s.arn("ecs", "cluster/"+name), "status": "ACTIVE", "capacityProviders": append([]string{}, s.config.CapacityProviders...),
+		})
 	}
 	return map[string]any{"clusters": clusters, "failures": failures}, nil
 }

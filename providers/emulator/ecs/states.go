@@ -207,6 +207,9 @@ func (s *Server) show(t *task, tags bool) map[string]any {
 			out[name] = at(when)
 		}
 	}
+	if t.provider != "" {
+		out["capacityProviderName"] = t.provider
+	}
 	if tags {
 		out["tags"] = []any{}
 		if !t.untagged && t.tags != nil {

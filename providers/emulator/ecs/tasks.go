@@ -18,6 +18,7 @@ import (
 // task is a task of a cluster.
 type task struct {
 	id, arn, cluster, group, startedBy, stopCode, reason string
+	provider                                             string // of capacity; empty for a launch type
 	definition                                           *definition
 	request                                              []byte
 	tags                                                 []any // as the request has them
@@ -30,24 +31,24 @@ type task struct {
 	pumps                                                map[string]chan struct{} // of logs, by container and run; closed at the end
 }
 
-// maxGroup is how many characters the name of a task group has at most.
-// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-groups.html, read on 2026-11-28.
-const maxGroup = 255
-
 // listed is what lists said at a time.
 type listed struct{ live, halted []string }
 
-func (s *Server) runTask(body []byte) (any, error) {
-	var in struct {
-		Cluster, TaskDefinition, ClientToken, Group, StartedBy, LaunchType string
-		Count                                                              *int
-		EnableExecuteCommand                                               bool
-		CapacityProviderStrategy                                           []struct{ CapacityProvider string }
-		NetworkConfiguration                                               *struct {
-			AwsvpcConfiguration *struct{ Subnets, SecurityGroups []string }
-		}
-		Tags []any
+// taskRequest is a request for a task.
+type taskRequest struct {
+	Cluster, TaskDefinition, ClientToken, Group, StartedBy, LaunchType string
+
+	Count                    *int
+	EnableExecuteCommand     bool
+	CapacityProviderStrategy []struct{ CapacityProvider string }
+	NetworkConfiguration     *struct {
+		AwsvpcConfiguration *struct{ Subnets, SecurityGroups []string }
 	}
+	Tags []any
+}
+
+func (s *Server) runTask(body []byte) (any, error) {
+	var in taskRequest
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
@@ -66,12 +67,15 @@ func (s *Server) runTask(body []byte) (any, error) {
 	switch {
 	case d == nil:
 		return nil, refusal{"ClientException", "TaskDefinition not found."}
-	case len(in.ClientToken) > 64 || len(in.StartedBy) > 128 || len(in.Group) > maxGroup || len(in.Tags) > 50 || in.Count != nil && *in.Count != 1:
-		return nil, refusal{"InvalidParameterException", "want a token of at most 64, a startedBy of at most 128, a group of at most 255 and at most 50 tags, for one task"}
-	case (in.LaunchType == "") == (len(in.CapacityProviderStrategy) == 0):
-		return nil, refusal{"InvalidParameterException", "Specify either the launch type or the capacity provider strategy."}
+	case len(in.ClientToken) > 64 || len(in.StartedBy) > 128 || len(in.Tags) > 50 || in.Count != nil && *in.Count != 1:
+		return nil, refusal{"InvalidParameterException", "want a token of at most 64, a startedBy of at most 128 and at most 50 tags, for one task"}
 	case n == nil || n.AwsvpcConfiguration == nil || len(n.AwsvpcConfiguration.Subnets) == 0 || len(n.AwsvpcConfiguration.Subnets) > 16 || len(n.AwsvpcConfiguration.SecurityGroups) > 5:
 		return nil, refusal{"InvalidParameterException", "Network Configuration must be provided when networkMode 'awsvpc' is specified."}
+	}
+	for _, r := range taskRules {
+		if problem := r.broken(&s.config, &in); problem != "" {
+			return nil, refusal{"InvalidParameterException", problem}
+		}
 	}
 	for _, id := range n.AwsvpcConfiguration.Subnets {
 		if lacks(s.config.Subnets, id) {
@@ -100,6 +104,9 @@ func (s *Server) runTask(body []byte) (any, error) {
 	}
 	s.tasks[t.id] = t
 	s.order = append(s.order, t.id)
+	if len(in.CapacityProviderStrategy) > 0 {
+		t.provider = in.CapacityProviderStrategy[0].CapacityProvider
+	}
 	if in.ClientToken != "" {
 		s.tokens[in.ClientToken] = t
 	}
