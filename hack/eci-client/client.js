@@ -76,7 +76,7 @@ const create = {
   volume: [new eci.CreateContainerGroupRequestVolume({
     name: 'files', type: 'ConfigFileVolume',
     configFileVolume: new eci.CreateContainerGroupRequestVolumeConfigFileVolume({
-      configFileToPath: [new eci.CreateContainerGroupRequestVolumeConfigFileVolumeConfigFileToPath({path: 'a', content: Buffer.from('text').toString('base64'), mode: 420})],
+      configFileToPath: [new eci.CreateContainerGroupRequestVolumeConfigFileVolumeConfigFileToPath({path: 'a', content: Buffer.from('text').toString('base64'), mode: '0644'})],
     }),
   })],
 };

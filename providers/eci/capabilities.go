@@ -9,8 +9,10 @@ func (c Config) Capabilities() capability.Declaration {
 	const noField = "a group of ECI has no field for it"
 	return capability.Only(
 		capability.InitContainers, capability.EmptyDir, capability.MemoryEmptyDir, capability.Hostname, capability.HostAliases,
-		capability.SharedProcesses, capability.ReadOnlyRoot, capability.Sysctls, capability.TerminationMessages,
+		capability.SharedProcesses, capability.ReadOnlyRoot,
 	).
+		Note("the two that ECI calls safe, and kernel.shm*, kernel.msg*, kernel.sem, fs.mqueue.*, net.* but for three", capability.Sysctls).
+		Note("the file alone: FallbackToLogsOnError gives nothing more", capability.TerminationMessages).
 		Note("commands, and requests by HTTP and TCP; no sleep", capability.PostStartHooks, capability.PreStopHooks).
 		Note("no startup probe", capability.ExecProbes).
 		Note("HTTP and TCP; no gRPC, no headers, no startup probe", capability.NetworkProbes).

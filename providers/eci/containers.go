@@ -4,7 +4,9 @@ package eci
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -24,7 +26,10 @@ func (r resolved) container(spec *corev1.Container, isInit bool, at *field.Path)
 	}
 	out = container{
 		Name: c.Name, Image: c.Image, ImagePullPolicy: string(c.ImagePullPolicy), WorkingDir: c.WorkingDir, Command: c.Command, Arg: c.Args,
-		CPU: cpus(asked), Memory: gibs(asked), TerminationMessagePath: c.TerminationMessagePath, TerminationMessagePolicy: string(c.TerminationMessagePolicy),
+		CPU: cpus(asked), Memory: gibs(asked), TerminationMessagePath: c.TerminationMessagePath,
+	}
+	if err := out.moveArgs(at); err != nil {
+		return out, err
 	}
 	if out.EnvironmentVar, err = environment(c, at.Child("env")); err != nil {
 		return out, err
@@ -65,6 +70,23 @@ func (r resolved) container(spec *corev1.Container, isInit bool, at *field.Path)
 	return out, out.hooks(c, at.Child("lifecycle"))
 }
 
+// mostCommand and mostArgs are how many words the command, and the arguments, of a container have at most.
+const mostCommand, mostArgs = 100, 10
+
+// moveArgs appends arguments to the command if they are too many for the field. Without a command that of the image is run, which nobody knows here.
+func (out *container) moveArgs(at *field.Path) error {
+	if len(out.Arg) > mostArgs && len(out.Command) > 0 {
+		out.Command, out.Arg = slices.Concat(out.Command, out.Arg), nil
+	}
+	if n := len(out.Command); n > mostCommand {
+		return errdefs.InvalidInputf("%s: ECI takes %d words, and there are %d with the arguments: put them into a file or a variable", at.Child("command"), mostCommand, n)
+	}
+	if n := len(out.Arg); n > mostArgs {
+		return errdefs.InvalidInputf("%s: ECI takes %d arguments for the command of an image, and there are %d: set command too, which has room for them", at.Child("args"), mostArgs, n)
+	}
+	return nil
+}
+
 func cmpProtocol(p corev1.Protocol) corev1.Protocol {
 	if p == "" {
 		return corev1.ProtocolTCP
@@ -75,10 +97,22 @@ func cmpProtocol(p corev1.Protocol) corev1.Protocol {
 // variableName is what ECI takes as the name of a variable. Kubernetes takes more.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
+// addresses are the fields that are not known before the group is there.
+var addresses = []string{"status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs"}
+
+// mostVariables is how many variables a container has at most, and longestValue how many characters the value of one.
+const mostVariables, longestValue = 240, 256
+
 // environment is that of a container. The addresses of the group are known to ECI alone, so they are fields there too.
 func environment(c *corev1.Container, at *field.Path) (out []variable, err error) {
+	if n := len(c.Env); n > mostVariables {
+		return nil, errdefs.InvalidInputf("%s: ECI takes %d variables, and there are %d with those of envFrom and of services: set enableServiceLinks to false, or mount files", at, mostVariables, n)
+	}
 	for i := range c.Env {
 		e := &c.Env[i]
+		if n := utf8.RuneCountInString(e.Value); n > longestValue {
+			return nil, errdefs.InvalidInputf("%s: variable %s has %d characters, and ECI takes %d: mount it as a file", at.Index(i), e.Name, n, longestValue)
+		}
 		if !variableName.MatchString(e.Name) {
 			return nil, errdefs.InvalidInputf("%s: variable %q: ECI has names of letters, digits and _, with no digit first: rename it, or its key in envFrom", at.Index(i), e.Name)
 		}
@@ -86,7 +120,7 @@ func environment(c *corev1.Container, at *field.Path) (out []variable, err error
 		switch from := e.ValueFrom; {
 		case from == nil:
 			v.Value = &e.Value
-		case from.FieldRef != nil && (from.FieldRef.FieldPath == "status.podIP" || from.FieldRef.FieldPath == "status.podIPs" || from.FieldRef.FieldPath == "status.hostIP"):
+		case from.FieldRef != nil && slices.Contains(addresses, from.FieldRef.FieldPath):
 			v.FieldRef.FieldPath = "status.podIP" // ECI has no other, and a group has one address, which is that of its machine too
 		default:
 			return nil, errdefs.InvalidInputf("%s: variable %s: ECI has no such source", at.Index(i), e.Name)

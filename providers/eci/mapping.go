@@ -87,7 +87,13 @@ func (m mapping) group(r resolved) (createRequest, error) {
 		}
 		out.Volume = append(out.Volume, v)
 	}
+	if err := r.checkFiles(spec.Child("volumes")); err != nil {
+		return out, err
+	}
 	out.network(pod)
+	if err := out.sysctls(pod, spec.Child("securityContext", "sysctls")); err != nil {
+		return out, err
+	}
 	out.EphemeralStorage = extraStorage(pod)
 	return out, m.config.annotate(pod, &out)
 }
@@ -146,10 +152,5 @@ func (out *createRequest) network(pod *corev1.Pod) {
 	}
 	for _, a := range pod.Spec.HostAliases {
 		out.HostAliase = append(out.HostAliase, hostAlias{a.IP, a.Hostnames})
-	}
-	if s := pod.Spec.SecurityContext; s != nil {
-		for _, c := range s.Sysctls {
-			out.SecurityContext.Sysctl = append(out.SecurityContext.Sysctl, header{c.Name, c.Value})
-		}
 	}
 }

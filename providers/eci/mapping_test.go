@@ -3,7 +3,6 @@
 package eci
 
 import (
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -77,10 +76,10 @@ func TestAPodBecomesAGroup(t *testing.T) {
 		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptrTo[int64](0), ActiveDeadlineSeconds: ptrTo[int64](60), Hostname: "h",
 		DNSConfig:       &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.9"}, Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: ptrTo("5")}}},
 		HostAliases:     []corev1.HostAlias{{IP: "10.0.0.8", Hostnames: []string{"db"}}},
-		SecurityContext: &corev1.PodSecurityContext{RunAsUser: ptrTo[int64](0), Sysctls: []corev1.Sysctl{{Name: "net.core.somaxconn", Value: "9"}}},
+		SecurityContext: &corev1.PodSecurityContext{RunAsUser: ptrTo[int64](0), Sysctls: []corev1.Sysctl{{Name: "net/core/somaxconn", Value: "9"}, {Name: "net.ipv4.ping_group_range", Value: "1"}}},
 		InitContainers:  []corev1.Container{{Name: "i", Image: "init"}},
 		Containers: []corev1.Container{{
-			Name: "a", Image: "reg.example/img", Command: []string{"sh"}, Args: []string{"-c", "x"}, WorkingDir: "/w", ImagePullPolicy: corev1.PullAlways,
+			Name: "a", Image: "reg.example/img", TerminationMessagePolicy: corev1.TerminationMessageReadFile, Command: []string{"sh"}, Args: []string{"-c", "x"}, WorkingDir: "/w", ImagePullPolicy: corev1.PullAlways,
 			Env: []corev1.EnvVar{{Name: "E", Value: ""}, {Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
 				{Name: "S", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}},
 			Ports:          []corev1.ContainerPort{{Name: "http", ContainerPort: 80}},
@@ -104,7 +103,7 @@ func TestAPodBecomesAGroup(t *testing.T) {
 		c := r.Containers["a"].DeepCopy()
 		c.Env[2] = corev1.EnvVar{Name: "S", Value: "secret"}
 		r.Containers["a"] = c
-		r.Files = map[string][]podspec.File{"f": {{Path: "d/x", Data: []byte("hi"), Mode: 0o400}, {Path: "t", Mode: 0o600, User: ptrTo[int64](7)}, {Path: "z", Mode: fs.ModeSticky}}}
+		r.Files = map[string][]podspec.File{"f": {{Path: "d/x", Data: []byte("hi"), Mode: 0o400}, {Path: "t", Mode: 0o600, User: ptrTo[int64](7)}, {Path: "z"}}}
 		r.Logins = []node.RegistryCredential{{Registry: "https://other.example.org/v1/", Username: "x", Password: "y"}, {Registry: "*.example", Username: "u", Password: "p"}}
 	})
 	if err != nil {
@@ -127,14 +126,15 @@ func TestAPodBecomesAGroup(t *testing.T) {
 		Container.1.WorkingDir=/w ContainerGroupName=` + name + ` Cpu=1
 		DnsConfig.NameServer.1=10.0.0.9 DnsConfig.Option.1.Name=ndots DnsConfig.Option.1.Value=5 DnsPolicy=Default EphemeralStorage=2
 		HostAliase.1.Hostname.1=db HostAliase.1.Ip=10.0.0.8 HostName=h
+		HostSecurityContext.Sysctl.1.Name=net.core.somaxconn HostSecurityContext.Sysctl.1.Value=9
 		ImageRegistryCredential.1.Password=p ImageRegistryCredential.1.Server=reg.example ImageRegistryCredential.1.UserName=u
 		InitContainer.1.Image=init InitContainer.1.Name=i InitContainer.1.SecurityContext.RunAsUser=0
-		Memory=4 RamRoleName=reader RestartPolicy=Never SecurityContext.Sysctl.1.Name=net.core.somaxconn SecurityContext.Sysctl.1.Value=9 SecurityGroupId=sg-1
+		Memory=4 RamRoleName=reader RestartPolicy=Never SecurityContext.Sysctl.1.Name=net.ipv4.ping_group_range SecurityContext.Sysctl.1.Value=1 SecurityGroupId=sg-1
 		Tag.1.Key=vk-cluster Tag.1.Value=home Tag.2.Key=vk-name Tag.2.Value=web Tag.3.Key=vk-namespace Tag.3.Value=ns
 		Tag.4.Key=vk-node Tag.4.Value=node Tag.5.Key=vk-uid Tag.5.Value=u-1 TerminationGracePeriodSeconds=0 VSwitchId=vsw-2
-		Volume.1.ConfigFileVolume.ConfigFileToPath.1.Content=aGk= Volume.1.ConfigFileVolume.ConfigFileToPath.1.Mode=256 Volume.1.ConfigFileVolume.ConfigFileToPath.1.Path=d/x
-		Volume.1.ConfigFileVolume.ConfigFileToPath.2.Mode=420 Volume.1.ConfigFileVolume.ConfigFileToPath.2.Path=t
-		Volume.1.ConfigFileVolume.ConfigFileToPath.3.Mode=512 Volume.1.ConfigFileVolume.ConfigFileToPath.3.Path=z
+		Volume.1.ConfigFileVolume.ConfigFileToPath.1.Content=aGk= Volume.1.ConfigFileVolume.ConfigFileToPath.1.Mode=0400 Volume.1.ConfigFileVolume.ConfigFileToPath.1.Path=d/x
+		Volume.1.ConfigFileVolume.ConfigFileToPath.2.Mode=0644 Volume.1.ConfigFileVolume.ConfigFileToPath.2.Path=t
+		Volume.1.ConfigFileVolume.ConfigFileToPath.3.Mode=0000 Volume.1.ConfigFileVolume.ConfigFileToPath.3.Path=z
 		Volume.1.Name=f Volume.1.Type=ConfigFileVolume
 		Volume.2.EmptyDirVolume.Medium=Memory Volume.2.EmptyDirVolume.SizeLimit=1Gi Volume.2.Name=e Volume.2.Type=EmptyDirVolume
 		Volume.3.NFSVolume.Path=/p Volume.3.NFSVolume.ReadOnly=true Volume.3.NFSVolume.Server=nas Volume.3.Name=n Volume.3.Type=NFSVolume`)
@@ -184,6 +184,15 @@ func TestRefusals(t *testing.T) {
 		"spec.volumes[0]": func(p *corev1.Pod, _ *k) {
 			p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}}}
 		},
+		"spec.securityContext.sysctls[0]": func(p *corev1.Pod, _ *k) {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel/shm_rmid_forced", Value: "1"}}}
+		},
+		"spec.containers[0].args":    func(_ *corev1.Pod, c *k) { c.Args = make([]string, 11) },
+		"spec.containers[0].command": func(_ *corev1.Pod, c *k) { c.Command, c.Args = []string{"sh"}, make([]string, 100) },
+		"spec.containers[0].env":     func(_ *corev1.Pod, c *k) { c.Env = make([]corev1.EnvVar, 241) },
+		"spec.initContainers[0].env[0]": func(p *corev1.Pod, _ *k) {
+			p.Spec.InitContainers = []k{{Name: "i", Env: []corev1.EnvVar{{Name: "E", Value: strings.Repeat("x", 257)}}}}
+		},
 		"spec.subdomain": func(p *corev1.Pod, _ *k) { p.Spec.Subdomain = "s" },
 		"spec.overhead":  func(p *corev1.Pod, _ *k) { p.Spec.Overhead = list("1", "1Gi") },
 		"spec.securityContext.supplementalGroups": func(p *corev1.Pod, _ *k) {
@@ -203,6 +212,38 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// TestFilesOfECI: a file has 32 KB and all of a pod have 60 KB, in all volumes.
+func TestFilesOfECI(t *testing.T) {
+	for name, c := range map[string]struct {
+		sizes [2]int
+		want  string // the field; "": it is taken
+	}{
+		"just so":            {[2]int{28 << 10, 32 << 10}, ""},
+		"one file":           {[2]int{0, 32<<10 + 1}, "spec.volumes[1]"},
+		"too large together": {[2]int{28<<10 + 1, 32 << 10}, "spec.volumes"},
+	} {
+		pod := testPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i"}}, Volumes: []corev1.Volume{
+			{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
+			{Name: "w", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}},
+		}})
+		_, err := form(t, pod, func(r *resolved) {
+			r.Files = map[string][]podspec.File{"v": {{Path: "f", Data: make([]byte, c.sizes[0])}}, "w": {{Path: "f", Data: make([]byte, c.sizes[1])}}}
+		})
+		if c.want == "" && err != nil || c.want != "" && (!errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), c.want+":")) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// TestManyArgumentsAreWordsOfTheCommand: the command of a container has room for them.
+func TestManyArgumentsAreWordsOfTheCommand(t *testing.T) {
+	args := strings.Fields("1 2 3 4 5 6 7 8 9 10 11")
+	lines, err := form(t, testPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i", Command: []string{"sh", "-c"}, Args: args}}}), nil)
+	if err != nil || !slices.Contains(lines, "Container.1.Command.13=11") || slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Container.1.Arg") }) {
+		t.Errorf("got %v, %v", lines, err)
 	}
 }
 

@@ -28,6 +28,7 @@ type createRequest struct {
 	TerminationGracePeriodSeconds *int64
 	ActiveDeadlineSeconds         int64
 	SecurityContext               groupSecurity
+	HostSecurityContext           groupSecurity // of sysctls that are not safe
 	AutoMatchImageCache           *bool
 
 	// By annotations.
@@ -60,7 +61,6 @@ type container struct {
 	SecurityContextRunAsGroup    *int64
 	SecurityContextRunAsNonRoot  bool
 	TerminationMessagePath       string
-	TerminationMessagePolicy     string
 
 	LifecyclePostStartHandlerExec              []string
 	LifecyclePostStartHandlerHTTPGetHost       string   `json:"LifecyclePostStartHandlerHttpGetHost"`
@@ -139,7 +139,7 @@ type configFiles struct {
 type configFile struct {
 	Path    string
 	Content string // base64
-	Mode    *int64
+	Mode    string // four octal digits
 }
 
 type registryCredential struct{ Server, UserName, Password string }

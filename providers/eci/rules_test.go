@@ -4,6 +4,7 @@ package eci
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,12 +32,14 @@ func refused(t *testing.T, path string, change func(pod *corev1.Pod, c *corev1.C
 
 func TestPublishedC30VariablesOfECI(t *testing.T) {
 	refused(t, "spec.containers[0].env[0]", func(_ *corev1.Pod, c *corev1.Container) { c.Env = []corev1.EnvVar{{Name: "discovery.type"}} })
-	pod := testPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "img", Env: []corev1.EnvVar{
-		{Name: "HOST", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.hostIP"}}},
-	}}}})
-	lines, err := form(t, pod, nil)
-	if all := strings.Join(lines, " "); err != nil || !strings.Contains(all, "FieldRef.FieldPath=status.podIP") {
-		t.Errorf("got %s, %v, want the one source that ECI has", all, err)
+	for _, path := range []string{"status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs"} {
+		pod := testPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "img", Env: []corev1.EnvVar{
+			{Name: "HOST", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}},
+		}}}})
+		lines, err := form(t, pod, nil)
+		if !slices.Contains(lines, "Container.1.EnvironmentVar.1.FieldRef.FieldPath=status.podIP") {
+			t.Errorf("%s: got %v, %v, want the one source that ECI has", path, lines, err)
+		}
 	}
 }
 

@@ -4,7 +4,8 @@ package eci
 
 import (
 	"encoding/base64"
-	"io/fs"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,6 +18,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
+// largestFile and largestFiles are how many bytes a file, and all files of a group, have at most.
+const (
+	largestFile  = 32 << 10
+	largestFiles = 60 << 10
+)
+
 // resolved is a pod with all that comes from other objects.
 type resolved struct{ *service.Inputs }
 
@@ -27,8 +34,11 @@ func (r resolved) volume(v *corev1.Volume, at *field.Path) (volume, error) {
 	case podspec.Written(v):
 		out.Type = "ConfigFileVolume"
 		for _, f := range r.Files[v.Name] {
+			if len(f.Data) > largestFile {
+				return out, errdefs.InvalidInputf("%s: volume %q: file %s has %d bytes, and ECI takes files of %d: put it into the image or on NFS", at, v.Name, f.Path, len(f.Data), largestFile)
+			}
 			out.ConfigFileVolume.ConfigFileToPath = append(out.ConfigFileVolume.ConfigFileToPath, configFile{
-				Path: f.Path, Content: base64.StdEncoding.EncodeToString(f.Data), Mode: new(modeOf(f)),
+				Path: f.Path, Content: base64.StdEncoding.EncodeToString(f.Data), Mode: modeOf(f),
 			})
 		}
 	case v.EmptyDir != nil:
@@ -49,18 +59,33 @@ func (r resolved) volume(v *corev1.Volume, at *field.Path) (volume, error) {
 	return out, nil
 }
 
-// modeOf are the bits of a file's mode as Unix has them. ECI writes files as root, so those for one other user are made readable for it.
-func modeOf(f podspec.File) int64 {
-	mode := int64(f.Mode.Perm())
-	for flag, bit := range map[fs.FileMode]int64{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000, fs.ModeSticky: 0o1000} {
-		if f.Mode&flag != 0 {
-			mode |= bit
-		}
-	}
+// modeOf returns the permissions of a file as ECI writes them: four octal digits, of which the first is always 0. ECI writes files as root, so those
+// for one other user are made readable for it.
+func modeOf(f podspec.File) string {
+	mode := f.Mode.Perm()
 	if f.User != nil && *f.User != 0 {
 		mode |= 0o044
 	}
-	return mode
+	return fmt.Sprintf("%04o", mode)
+}
+
+// checkFiles refuses files that are too large together.
+func (r resolved) checkFiles(at *field.Path) error {
+	all, largest, name := 0, 0, ""
+	for _, volume := range slices.Sorted(maps.Keys(r.Files)) {
+		size := 0
+		for _, f := range r.Files[volume] {
+			size += len(f.Data)
+		}
+		all += size
+		if size > largest {
+			largest, name = size, volume
+		}
+	}
+	if all <= largestFiles {
+		return nil
+	}
+	return errdefs.InvalidInputf("%s: the files of the pod have %d bytes, of which volume %q has %d, and ECI takes %d: put some into the image or on NFS", at, all, name, largest, largestFiles)
 }
 
 // logins are the credentials that an image of the pod needs, one for each registry: ECI takes ten. It takes a name and a password only.

@@ -147,8 +147,8 @@ func podOf(f fields) (spec corev1.PodSpec, files map[string]map[string][]byte, e
 					return spec, nil, fail(http.StatusBadRequest, "InvalidParameter", "volume %s: the content of %s is no base64", out.Name, file.text("Path"))
 				}
 				item := corev1.KeyToPath{Key: key, Path: file.text("Path")}
-				if mode := file.optional("Mode"); mode != nil {
-					item.Mode = new(int32(*mode)) //nolint:gosec // of 12 bits
+				if mode, err := strconv.ParseInt(file.text("Mode"), 8, 32); err == nil { // brokenRule has looked
+					item.Mode = new(int32(mode))
 				}
 				out.Secret.Items = append(out.Secret.Items, item)
 			}
@@ -165,8 +165,8 @@ func containerOf(f fields) corev1.Container {
 	c := corev1.Container{
 		Name: f.text("Name"), Image: f.text("Image"), ImagePullPolicy: corev1.PullPolicy(f.text("ImagePullPolicy")), WorkingDir: f.text("WorkingDir"),
 		Command: f.texts("Command"), Args: f.texts("Arg"),
-		TerminationMessagePath: f.text("TerminationMessagePath"), TerminationMessagePolicy: corev1.TerminationMessagePolicy(f.text("TerminationMessagePolicy")),
-		LivenessProbe: probeOf(f.part("LivenessProbe")), ReadinessProbe: probeOf(f.part("ReadinessProbe")),
+		TerminationMessagePath: f.text("TerminationMessagePath"),
+		LivenessProbe:          probeOf(f.part("LivenessProbe")), ReadinessProbe: probeOf(f.part("ReadinessProbe")),
 	}
 	for _, v := range f.list("EnvironmentVar") {
 		e := corev1.EnvVar{Name: v.text("Key"), Value: v.text("Value")}

@@ -3,6 +3,7 @@
 package eci
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -14,7 +15,7 @@ import (
 
 // rule is one that ECI keeps between the values of a container group, or within one beyond its type.
 type rule struct {
-	// source is where the rule is published, and date is when.
+	// source is where the rule is published. date is when it was published, or read in what has no date.
 	source, date string
 	code         string
 	broken       func(f fields) string
@@ -24,6 +25,13 @@ type rule struct {
 const (
 	rulesPage = "alibabacloud.com/help/en/eci/api-createcontainergroup, and the description of ECI 2018-08-08 that the SDKs are made from"
 	rulesDate = "2026-06-22"
+	modelPage = "the descriptions of the fields in the vendor's SDKs of ECI 2018-08-08"
+	modelDate = "2026-11-28"
+	filesPage = "alibabacloud.com/help/en/eci/user-guide/mount-a-configfile-volume"
+	filesDate = "2024-12-11"
+	// The page has more exceptions than the SDKs, which were made before it.
+	sysctlPage = "alibabacloud.com/help/en/eci/user-guide/configure-a-security-context-for-an-elastic-container-instance-or-a-container"
+	sysctlDate = "2026-04-01"
 	// invalid is the code of parameters that have none of their own.
 	invalid = "InvalidParameter"
 )
@@ -31,6 +39,13 @@ const (
 var (
 	variableKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 	groupName   = regexp.MustCompile(`^[a-z0-9][-a-z0-9]{0,126}[a-z0-9]$`)
+	// fileMode has a 0 first, which stands for a file that is none of a device.
+	fileMode = regexp.MustCompile(`^0[0-7]{3}$`)
+
+	// safeSysctls are those of SecurityContext, and unsafeSysctl those of HostSecurityContext but for noUnsafeSysctls.
+	safeSysctls     = []string{"net.ipv4.ping_group_range", "net.ipv4.ip_unprivileged_port_start"}
+	unsafeSysctl    = regexp.MustCompile(`^(kernel\.shm.*|kernel\.msg.*|kernel\.sem|fs\.mqueue\..*|net\..*|vm\.min_free_kbytes)$`)
+	noUnsafeSysctls = append([]string{"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies"}, safeSysctls...)
 )
 
 // rules are those that are published. A group that breaks one is refused by the first.
@@ -111,7 +126,15 @@ var rules = []rule{
 	}},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
 		return each(f, func(c fields) string {
-			return said(len(c.texts("Command")) > 100 || len(c.texts("Arg")) > 100, "Command, Arg: want at most 100")
+			return said(len(c.texts("Command")) > 100, "Command: want at most 100")
+		})
+	}},
+	{modelPage, modelDate, invalid, func(f fields) string {
+		return each(f, func(c fields) string { return said(len(c.texts("Arg")) > 10, "Arg: want at most 10") })
+	}},
+	{modelPage, modelDate, invalid, func(f fields) string {
+		return each(f, func(c fields) string {
+			return said(c.has("TerminationMessagePolicy"), "TerminationMessagePolicy: want a queue of Message Service (MNS), and the emulator has none")
 		})
 	}},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
@@ -133,9 +156,49 @@ var rules = []rule{
 	{rulesPage, rulesDate, invalid, func(f fields) string {
 		for _, v := range f.list("Volume") {
 			for _, file := range v.part("ConfigFileVolume").list("ConfigFileToPath") {
-				if len(file.text("Content"))/4*3 > 32<<10+2 {
+				if sizeOf(file) > 32<<10 {
 					return "ConfigFileToPath.Content: " + file.text("Path") + " is larger than 32 KB"
 				}
+			}
+		}
+		return ""
+	}},
+	{filesPage, filesDate, invalid, func(f fields) string {
+		all := 0
+		for _, v := range f.list("Volume") {
+			for _, file := range v.part("ConfigFileVolume").list("ConfigFileToPath") {
+				all += sizeOf(file)
+			}
+		}
+		return said(all > 60<<10, "ConfigFileVolume: all files are larger than 60 KB")
+	}},
+	{filesPage, filesDate, invalid, func(f fields) string {
+		for _, v := range f.list("Volume") {
+			files := v.part("ConfigFileVolume")
+			modes := []string{files.text("DefaultMode")}
+			for _, file := range files.list("ConfigFileToPath") {
+				modes = append(modes, file.text("Mode"))
+			}
+			for _, mode := range modes {
+				if mode != "" && !fileMode.MatchString(mode) {
+					return "ConfigFileVolume: mode " + mode + ": want four octal digits, such as 0644"
+				}
+			}
+		}
+		return ""
+	}},
+	{sysctlPage, sysctlDate, invalid, func(f fields) string {
+		for _, s := range f.part("SecurityContext").list("Sysctl") {
+			if !slices.Contains(safeSysctls, s.text("Name")) {
+				return "SecurityContext.Sysctl.Name: " + s.text("Name")
+			}
+		}
+		return ""
+	}},
+	{sysctlPage, sysctlDate, invalid, func(f fields) string {
+		for _, s := range f.part("HostSecurityContext").list("Sysctl") {
+			if name := s.text("Name"); slices.Contains(noUnsafeSysctls, name) || !unsafeSysctl.MatchString(name) {
+				return "HostSecurityContext.Sysctl.Name: " + name
 			}
 		}
 		return ""
@@ -157,6 +220,12 @@ func brokenRule(f fields) error {
 		}
 	}
 	return nil
+}
+
+// sizeOf returns how many bytes a file has.
+func sizeOf(file fields) int {
+	data, _ := base64.StdEncoding.DecodeString(file.text("Content")) // podOf refuses what is no base64
+	return len(data)
 }
 
 func said(is bool, text string) string {

@@ -3,6 +3,7 @@
 package eci
 
 import (
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"net/url"
@@ -36,10 +37,17 @@ func TestPublishedC34EveryRuleOfECIIsKept(t *testing.T) {
 		{"Container.1.EnvironmentVar.1.Key": "A", "Container.1.EnvironmentVar.1.Value": strings.Repeat("x", 257)},
 		{"Container.1.EnvironmentVar.1.Key": "A", "Container.1.EnvironmentVar.1.FieldRef.FieldPath": "status.hostIP"},
 		many(241, "Container.1.EnvironmentVar.%d.Key", "A"),
-		many(101, "Container.1.Arg.%d", "a"),
+		many(101, "Container.1.Command.%d", "a"),
+		many(11, "Container.1.Arg.%d", "a"),
+		{"Container.1.TerminationMessagePolicy": "File"},
 		{"Container.1.SecurityContext.Capability.Add.1": "SYS_ADMIN"},
 		{"Container.1.ReadinessProbe.SuccessThreshold": "2"},
-		{"Volume.1.ConfigFileVolume.ConfigFileToPath.1.Content": strings.Repeat("aGk=", 11000)},
+		{"Volume.1.ConfigFileVolume.ConfigFileToPath.1.Content": base64.StdEncoding.EncodeToString(make([]byte, 32<<10+1))},
+		{"Volume.1.Name": "v", "Volume.1.ConfigFileVolume.ConfigFileToPath.1.Content": base64.StdEncoding.EncodeToString(make([]byte, 31<<10)),
+			"Volume.2.ConfigFileVolume.ConfigFileToPath.1.Content": base64.StdEncoding.EncodeToString(make([]byte, 30<<10))},
+		{"Volume.1.ConfigFileVolume.ConfigFileToPath.1.Mode": "420"},
+		{"SecurityContext.Sysctl.1.Name": "net.core.somaxconn"},
+		{"HostSecurityContext.Sysctl.1.Name": "net.ipv4.ping_group_range"},
 		{"Cpu": "1", "Memory": "2", "Container.1.Cpu": "2"},
 	}
 	if len(broken) != len(rules) {
@@ -63,8 +71,17 @@ func TestPublishedC34EveryRuleOfECIIsKept(t *testing.T) {
 		}
 		return -1
 	}
-	if i := first(nil); i >= 0 {
-		t.Errorf("a group that breaks no rule breaks rule %d", i)
+	whole := base64.StdEncoding.EncodeToString(make([]byte, 30<<10))
+	for _, more := range []map[string]string{
+		nil,
+		many(10, "Container.1.Arg.%d", "a"),
+		{"Volume.1.Name": "v", "Volume.1.ConfigFileVolume.ConfigFileToPath.1.Content": whole, "Volume.2.ConfigFileVolume.ConfigFileToPath.1.Content": whole},
+		{"Volume.1.ConfigFileVolume.ConfigFileToPath.1.Mode": "0400", "Volume.1.ConfigFileVolume.DefaultMode": "0644"},
+		{"SecurityContext.Sysctl.1.Name": "net.ipv4.ping_group_range", "HostSecurityContext.Sysctl.1.Name": "net.core.somaxconn"},
+	} {
+		if i := first(more); i >= 0 {
+			t.Errorf("a group that breaks no rule breaks rule %d", i)
+		}
 	}
 	for i, more := range broken {
 		if got := first(more); got != i {
