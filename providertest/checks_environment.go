@@ -17,8 +17,12 @@ var environment = []Check{
 	{
 		Name: "environment/literal", Why: "programs are configured by variables",
 		Run: func(c *C) {
-			c.hasVariables("literal", []corev1.EnvVar{{Name: "COLOR", Value: "green and blue"}, {Name: "EMPTY"}}, "COLOR=green and blue", "EMPTY=")
+			c.hasVariables("literal", []corev1.EnvVar{{Name: "COLOR", Value: "green and blue"}}, "COLOR=green and blue")
 		},
+	},
+	{
+		Name: "environment/empty", Why: "a variable without a value takes away the value that the image gives it",
+		Run: func(c *C) { c.hasVariables("empty", []corev1.EnvVar{{Name: "EMPTY"}}, "EMPTY=") },
 	},
 	{
 		Name: "environment/objects", Why: "configuration and passwords come from ConfigMaps and Secrets",

@@ -15,6 +15,7 @@ var costs = map[string]cost{
 	"creation/init-fails":          {pods: 1, containers: 2, podsOfMany: 0, ticks: 0},
 	"creation/sidecar":             {pods: 1, containers: 2, podsOfMany: 0, ticks: 2},
 	"environment/literal":          {pods: 1, containers: 1, podsOfMany: 0, ticks: 1},
+	"environment/empty":            {pods: 1, containers: 1, podsOfMany: 0, ticks: 1},
 	"environment/objects":          {pods: 1, containers: 1, podsOfMany: 0, ticks: 1},
 	"environment/fields":           {pods: 1, containers: 1, podsOfMany: 0, ticks: 1},
 	"environment/own":              {pods: 1, containers: 2, podsOfMany: 0, ticks: 1},
