@@ -73,7 +73,7 @@ func (r resolved) alike(spec *corev1.Container, at *field.Path) (*corev1.Contain
 	}
 	p := &aci.InitContainerPropertiesDefinition{Image: new(imageOf(c.Image)), Command: pointers(r.command(c))}
 	var errs [3]error
-	p.EnvironmentVariables, errs[0] = r.environment(c, at.Child("env"))
+	p.EnvironmentVariables, errs[0] = r.environment(spec, c, at)
 	p.VolumeMounts, errs[1] = mounts(c, at.Child("volumeMounts"))
 	p.SecurityContext, errs[2] = r.security(c, at.Child("securityContext"))
 	return c, p, cmp.Or(errs[:]...)
@@ -156,17 +156,40 @@ func (r resolved) asks(c *corev1.Container) corev1.ResourceList {
 // variableName is what ACI takes as the name of a variable. Kubernetes takes more.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// environment is that of a container. What comes from a secret goes where ACI shows it to nobody.
-func (r resolved) environment(c *corev1.Container, at *field.Path) (out []*aci.EnvironmentVariable, err error) {
+const variableNameWanted = "ACI has names of letters, digits and _, with no digit first"
+
+// refuseVariables refuses the names of variables that a pod says by itself. Those of the keys of other objects are refused when they are known.
+func refuseVariables(c *corev1.Container, at *field.Path) error {
+	for i := range c.Env {
+		if name := c.Env[i].Name; !variableName.MatchString(name) {
+			return errdefs.InvalidInputf("%s: variable %q: %s: rename it", at.Child("env").Index(i), name, variableNameWanted)
+		}
+	}
+	for i := range c.EnvFrom {
+		if prefix := c.EnvFrom[i].Prefix; prefix != "" && !variableName.MatchString(prefix) {
+			return errdefs.InvalidInputf("%s: %q: %s: change it", at.Child("envFrom").Index(i).Child("prefix"), prefix, variableNameWanted)
+		}
+	}
+	return nil
+}
+
+// environment is that of a container. What comes from a secret goes where ACI shows it to nobody. A variable without a value is left out: ACI takes none.
+func (r resolved) environment(spec, c *corev1.Container, at *field.Path) (out []*aci.EnvironmentVariable, err error) {
 	for i := range c.Env {
 		e := &c.Env[i]
 		v := &aci.EnvironmentVariable{Name: &e.Name}
+		from := at.Child("envFrom")
+		if n := slices.IndexFunc(spec.Env, func(s corev1.EnvVar) bool { return s.Name == e.Name }); n >= 0 {
+			from = at.Child("env").Index(n)
+		}
 		switch {
 		case !variableName.MatchString(e.Name):
-			return nil, errdefs.InvalidInputf("%s: variable %q: ACI has names of letters, digits and _, with no digit first: rename it, or its key in envFrom", at.Index(i), e.Name)
+			return nil, errdefs.InvalidInputf("%s: variable %q: %s: rename it, or its key", from, e.Name, variableNameWanted)
 		case e.ValueFrom != nil:
-			return nil, errdefs.InvalidInputf("%s: variable %s: ACI has no such source: addresses are not known before the group is there", at.Index(i), e.Name)
-		case r.secretEnv[c.Name][e.Name] && e.Value != "":
+			return nil, errdefs.InvalidInputf("%s: variable %s: ACI has no such source: addresses are not known before the group is there", from, e.Name)
+		case e.Value == "":
+			continue
+		case r.secretEnv[c.Name][e.Name]:
 			v.SecureValue = &e.Value
 		default:
 			v.Value = &e.Value

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
@@ -51,7 +52,8 @@ func refuse(pod *corev1.Pod) error {
 			return errdefs.InvalidInputf("%s: %s", is.at, is.why)
 		}
 	}
-	return storage.Check(pod, resource.MustParse(storageGiven), "ACI")
+	err := service.Containers(pod, func(c *corev1.Container, _ bool, at *field.Path) error { return refuseVariables(c, at) })
+	return cmp.Or(err, storage.Check(pod, resource.MustParse(storageGiven), "ACI"))
 }
 
 // group returns the group of a pod. It is the same for the same pod. Errors are of the kind invalid-input, with the field that a group
@@ -167,7 +169,7 @@ func (m mapping) dns(pod *corev1.Pod) (servers, searches, options []string) {
 		servers, searches = append(servers, d.Nameservers...), append(searches, d.Searches...)
 		for _, o := range d.Options {
 			options = slices.DeleteFunc(options, func(had string) bool { name, _, _ := strings.Cut(had, ":"); return name == o.Name })
-			if o.Value != nil {
+			if value(o.Value) != "" {
 				o.Name += ":" + *o.Value
 			}
 			options = append(options, o.Name)

@@ -209,12 +209,43 @@ func TestPublishedC4OneLoginForARegistry(t *testing.T) {
 	}}.refused(t, "spec.containers[1].image")
 }
 
-// TestPublishedC5NamesOfVariables: Azure/aci-deploy#29, Azure/aci-deploy#89, InvalidContainerEnvironmentVariable.
+// TestPublishedC5NamesOfVariables: Azure/aci-deploy#29, Azure/aci-deploy#89, InvalidContainerEnvironmentVariable. A name that the pod says is refused before
+// anything is read, and a key as soon as it is.
 func TestPublishedC5NamesOfVariables(t *testing.T) {
-	for _, name := range []string{"discovery.type", "my-name", "1ST"} {
-		published{pod: func(_ *corev1.Pod, c *corev1.Container) {
-			c.Env = []corev1.EnvVar{{Name: "MY_NAME", Value: "x"}, {Name: name, Value: "single-node"}}
-		}}.refused(t, "spec.containers[0].env[1]")
+	for _, name := range []string{"discovery.type", "my-name", "1ST", "É", "a b"} {
+		named := func(pod *corev1.Pod, c *corev1.Container) {
+			c.Env = []corev1.EnvVar{{Name: "_MY_NAME2", Value: "x"}, {Name: name}}
+		}
+		published{pod: named}.refused(t, "spec.containers[0].env[1]")
+		pod := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{{}, {}}}}
+		named(pod, &pod.Spec.InitContainers[1])
+		if err := refuse(pod); !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), "spec.initContainers[1].env[1]: ") {
+			t.Errorf("%s: got %v without a service", name, err)
+		}
+		r := whole()
+		c := r.Pod.Spec.Containers[0].DeepCopy() // as it is with its keys
+		c.Env = append([]corev1.EnvVar{{Name: name, Value: "x"}}, c.Env...)
+		r.Containers[c.Name] = c
+		if _, err := testMapping(t).group(r); !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), "spec.containers[0].envFrom: ") {
+			t.Errorf("%s: got %v for a key", name, err)
+		}
+	}
+	for prefix, path := range map[string]string{"app.": "spec.containers[0].envFrom[0].prefix", "1": "spec.containers[0].envFrom[0].prefix"} {
+		published{pod: func(_ *corev1.Pod, c *corev1.Container) { c.EnvFrom = []corev1.EnvFromSource{{Prefix: prefix}} }}.refused(t, path)
+	}
+}
+
+// TestPublishedC16VariablesWithoutValues: virtual-kubelet/virtual-kubelet#296, #297, Azure/aci-connector-k8s#43: ACI refuses them, and azure-aci leaves them out.
+func TestPublishedC16VariablesWithoutValues(t *testing.T) {
+	group, err := published{pod: func(pod *corev1.Pod, c *corev1.Container) {
+		c.Env = []corev1.EnvVar{{Name: "SOME_EMPTY_ENV"}, {Name: "A", Value: "x"}}
+		pod.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "demo", Command: c.Command, Env: []corev1.EnvVar{{Name: "EMPTY"}}}}
+	}}.create(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if env := group.Containers[0].Properties.EnvironmentVariables; len(env) != 1 || *env[0].Name != "A" || len(group.InitContainers[0].Properties.EnvironmentVariables) != 0 {
+		t.Errorf("got the variables %v, want A alone", env)
 	}
 }
 

@@ -49,7 +49,7 @@ func Rules() []Rule {
 		{"microsoft/rest-api-fuzz-testing#6", "2020-10-22", http.StatusBadRequest, unquoted, registryTwice},
 		{"virtual-kubelet/virtual-kubelet#411", "2018-11-15", http.StatusBadRequest, "InvalidRequestContent", loginWithoutUser},
 		{"Azure/aci-deploy#29", "2020-11-18", http.StatusBadRequest, "InvalidContainerEnvironmentVariable", variableWithDot},
-		{"virtual-kubelet/virtual-kubelet#296, mage-ai/mage-ai#4872", "2018-08-03", http.StatusBadRequest, "InvalidEnvironmentVariable", variableWithoutValue},
+		{"virtual-kubelet/virtual-kubelet#296, #297, mage-ai/mage-ai#4872", "2018-08-03", http.StatusBadRequest, "InvalidEnvironmentVariable", variableWithoutValue},
 		{"virtual-kubelet/azure-aci#175", "2021-11-22", http.StatusBadRequest, "SecretValueNotSpecified", emptyFile},
 		{"virtual-kubelet/azure-aci#303", "2022-09-27", http.StatusBadRequest, "DuplicateVolumes", volumeTwice},
 		{"MicrosoftDocs/azure-compute-docs: container-instances-resource-and-quota-limits.md", "2025-11-17", http.StatusBadRequest, unquoted, tooManyVolumes},
@@ -183,10 +183,12 @@ func variableWithDot(g *Request) string {
 	})
 }
 
+// variableWithoutValue holds an empty value for none: clients that were refused had left it out, and those that are not send no such variable.
 func variableWithoutValue(g *Request) string {
+	has := func(value *string) bool { return value != nil && *value != "" }
 	return g.each(true, func(c *container) string {
 		for _, e := range c.Properties.EnvironmentVariables {
-			if (e.Value == nil) == (e.SecureValue == nil) {
+			if has(e.Value) == has(e.SecureValue) {
 				return "The environment variable '" + e.Name + "' in container '" + c.Name + "' must have one of 'value' and 'secureValue'."
 			}
 		}

@@ -96,4 +96,12 @@ func TestPublishedC15EveryRuleOfACIIsKept(t *testing.T) {
 			t.Errorf("group %d breaks %q, want rule %d, %s", i, code, i, rule.Code)
 		}
 	}
+	for variable, refused := range map[string]bool{
+		`"value": ""`: true, `"secureValue": ""`: true, `"value": "x", "secureValue": "y"`: true, `"value": "x"`: false, `"secureValue": "x"`: false,
+	} {
+		code, _ := find(groupWith("MORE", `"environmentVariables": [{"name": "A", `+variable+`}],`))
+		if strings.HasSuffix(code, " InvalidEnvironmentVariable") != refused {
+			t.Errorf("a variable with %s: got %q", variable, code)
+		}
+	}
 }
