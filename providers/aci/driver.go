@@ -128,7 +128,10 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 		return instance{}, err
 	}
 	made, err := d.client.create(ctx, in.Name, group)
-	if answered(err) {
+	switch {
+	case isMade(err):
+		err = service.AlreadyMade(err)
+	case answered(err):
 		err = service.NotMade(err)
 	}
 	if err != nil {

@@ -43,24 +43,51 @@ var advice = map[string]string{
 	"PrivateIPAddressVirtualNetworkMissingDelegations": "delegate the subnet to Microsoft.ContainerInstance/containerGroups",
 	"NetworkProfileSubnetNotFound":                     "look at network.vnet and network.subnet",
 	"SubnetIsFull":                                     "the subnet has no addresses left",
+	"InaccessibleImage":                                "look at the image, at imagePullSecrets, and at the network rules of the registry",
+	"RegistryErrorResponse":                            "the registry limits pulls, or is not well: a login in imagePullSecrets has a limit of its own",
+	"CannotAccessStorageAccount":                       "look at the Secret of the volume, and at keys and network rules of the storage account",
+	"RequestDisallowedByPolicy":                        "a policy of Azure forbids it: ask who administers the subscription",
 }
 
 // mendable are parts of the codes of bad requests that time, the operator or another pod can mend, beside the codes of advice. All other bad
-// requests for a group say that the group cannot be, today and tomorrow: ACI has more codes for that than any list. The codes of the resource
-// manager are those of Microsoft's page "Troubleshoot common Azure deployment errors".
+// requests for a group say that the group cannot be, today and tomorrow: ACI has more codes for that than any list. The emulator has the codes that
+// are published, with their sources; this table is tested with them.
 var mendable = []string{
-	"InaccessibleImage", "MultipleErrorsOccurred", "RegistryErrorResponse", // the image may come, or its registry
-	"NotAvailable", "Quota", "Capacity", "OperationNotAllowed", // another group may end; DnsNameLabelNotAvailable is one of them
-	"FailedIdentityOperation", "Timeout", "TooManyRequests", "Conflict", // another try may do
-	"InvalidApiVersionParameter", "NoRegisteredProviderFound", "LinkedInvalidPropertyId", "InvalidResourceReference", "NotRegistered", "RegistrationState",
+	"MultipleErrorsOccurred",                                                                                                   // one of them may be any
+	"StorageAccount",                                                                                                           // a share, its key, and who may reach it
+	"NotAvailable", "Quota", "Capacity", "LimitReached", "OperationNotAllowed", "AllocationFailed", "DoesNotAllowProvisioning", // DnsNameLabelNotAvailable is one of them
+	"FailedIdentityOperation", "Timeout", "TooManyRequests", "Conflict", "InProgress", "BeingDeleted", // another try may do
+	"InvalidApiVersionParameter", "NoRegisteredProviderFound", "LinkedInvalidPropertyId", "InvalidResourceReference", "NotRegistered", "Registration",
 	"DisallowedOperation", "Subnet", "VirtualNetwork", "Vnet", "NetworkProfile", // the configuration of the node
+}
+
+// never are codes of groups that cannot be which have such a part all the same.
+var never = []string{"CustomProvisioningTimeoutInSecondsNotSuppported", "InvalidIpAddressTypeForNetworkProfile", "PrivateIpWithoutSubnetNotSupported"}
+
+// made are the codes of creates of a group that is there.
+var made = []string{"ContainerGroupTransitioning", "InvalidContainerGroupUpdate"}
+
+// isMade reports whether an error says that the group is there.
+func isMade(err error) bool {
+	var is refused
+	return errors.As(err, &is) && slices.Contains(made, is.code)
 }
 
 // isFinal reports whether an answer says that a group cannot be. A bad request without a code is not of ACI, but of a proxy, and ACI names a
 // time for a next try only where one can succeed.
 func isFinal(answer *http.Response, code string) bool {
-	return answer != nil && answer.StatusCode == http.StatusBadRequest && answer.Request != nil && answer.Request.Method == http.MethodPut && code != "" && advice[code] == "" && retryAfter(answer) == 0 &&
-		!slices.ContainsFunc(mendable, func(part string) bool { return strings.Contains(code, part) })
+	switch {
+	case !isCreate(answer) || answer.StatusCode != http.StatusBadRequest:
+		return false
+	case code == "" || advice[code] != "" || slices.Contains(made, code) || retryAfter(answer) != 0:
+		return false
+	}
+	return slices.Contains(never, code) || !slices.ContainsFunc(mendable, func(part string) bool { return strings.Contains(code, part) })
+}
+
+// isCreate reports whether an answer is for the create of a group. If that lacks something, it is not the group.
+func isCreate(answer *http.Response) bool {
+	return answer != nil && answer.Request != nil && answer.Request.Method == http.MethodPut
 }
 
 // explain makes an error of the SDK one that says what failed, and what to do, on one line; its kind is not-found or invalid-input where ACI says so.
@@ -94,7 +121,7 @@ func explain(what string, err error) error {
 	}
 	var out error = refused{errors.New(text), answer.StatusCode, code}
 	switch {
-	case answer.StatusCode == http.StatusNotFound && code != "ResourceGroupNotFound" && code != "SubscriptionNotFound":
+	case answer.StatusCode == http.StatusNotFound && code != "ResourceGroupNotFound" && code != "SubscriptionNotFound" && !isCreate(answer.RawResponse):
 		out = errdefs.AsNotFound(out)
 	case isFinal(answer.RawResponse, code):
 		out = errdefs.AsInvalidInput(out)

@@ -21,6 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/aci"
@@ -294,4 +295,32 @@ func TestPodThatListsAreLateToShowAfterARestart(t *testing.T) {
 		t.Fatal("the pod is not known")
 	}
 	until(t, "the pod to run", func() bool { return after.phase(pod) == corev1.PodRunning })
+}
+
+// TestGroupsThatAreThereDoNotChange: the emulator refuses as ACI does what would change the size of a group, and a group that is being deleted.
+func TestGroupsThatAreThereDoNotChange(t *testing.T) {
+	a := testAzure(t)
+	p := a.provider(t, nil).run(t)
+	pod := programPod("u-1", stays)
+	name := p.driver.groups.owner.Name(identity.Of(pod))
+	create := func(cpu string) error {
+		pod.Spec.Containers[0].Resources.Requests = list(cpu, "1G")
+		_, err := p.driver.client.create(t.Context(), name, groupOf(t, p, pod))
+		return err
+	}
+	if err := create("1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := create("1"); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+	if err := create("2"); err == nil || !strings.Contains(err.Error(), "400 InvalidContainerGroupUpdate") {
+		t.Errorf("another size: got %v", err)
+	}
+	if err := p.driver.client.delete(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	if err := create("1"); err == nil || !strings.Contains(err.Error(), "409 ContainerGroupTransitioning") {
+		t.Errorf("while it is deleted: got %v", err)
+	}
 }

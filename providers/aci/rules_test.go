@@ -22,6 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
+	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/aci"
 )
 
 // objectsOf are the objects that a pod names, and its logins.
@@ -394,6 +395,53 @@ func TestPublishedC12BadRequestIsTheEnd(t *testing.T) {
 			t.Errorf("%s: got %v, which ends the pod: %t, want %t", code, err, errdefs.IsInvalidInput(err), ends)
 		}
 	}
+}
+
+// TestPublishedC17AnswersThatEndAPod: an answer ends a pod if no group can ever come of it, and no other does. The answers are those of the emulator.
+func TestPublishedC17AnswersThatEndAPod(t *testing.T) {
+	answers := emulated.Answers()
+	for _, r := range emulated.Rules() {
+		fate := emulated.Never
+		if r.Status != http.StatusBadRequest {
+			fate = emulated.Later
+		}
+		answers = append(answers, emulated.Answer{Source: r.Source, Status: r.Status, Code: r.Code, Fate: fate})
+	}
+	a := testAzure(t)
+	p := a.provider(t, nil).run(t)
+	for i, answer := range answers {
+		mend := a.front.Break(emulator.Fault{Operations: []string{"Create"}, Answer: refuses(answer.Status, answer.Code, nil)})
+		pod := programPod(fmt.Sprint("u-", i), stays)
+		err := p.CreatePod(t.Context(), pod)
+		mend()
+		if ends := answer.Fate == emulated.Never; err == nil || errdefs.IsInvalidInput(err) != ends || errdefs.IsNotFound(err) {
+			t.Errorf("%d %s: got %v, which ends the pod: %t, want %t: %s", answer.Status, answer.Code, err, errdefs.IsInvalidInput(err), ends, answer.Source)
+		}
+		if answer.Fate != emulated.Made {
+			continue
+		}
+		group, err := p.driver.client.create(t.Context(), p.driver.groups.owner.Name(identity.Of(pod)), groupOf(t, p, pod))
+		if err != nil || group == nil {
+			t.Fatal(err)
+		}
+		mend = a.front.Break(emulator.Fault{Operations: []string{"Create"}, Answer: refuses(answer.Status, answer.Code, nil)})
+		if err := p.CreatePod(t.Context(), pod); err != nil {
+			t.Errorf("%s: the group is there, and the pod is not: %v", answer.Code, err)
+		}
+		mend()
+	}
+}
+
+// groupOf is the group of a pod.
+func groupOf(t *testing.T, p *provider, pod *corev1.Pod) *aci.ContainerGroup {
+	t.Helper()
+	r := resolve(pod)
+	r.Logins, r.Tags = nil, p.driver.groups.owner.Tags(identity.Of(pod))
+	group, err := p.driver.mapping.group(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return group
 }
 
 // TestPublishedC13InlineVolumesOfAzureFiles: virtual-kubelet/azure-aci: e2e/fixtures/csi-driver.yml, and the mount options that the guide of

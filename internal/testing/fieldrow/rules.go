@@ -20,6 +20,7 @@ var rules = []Row{
 	{"C14", "virtual-kubelet/azure-aci 1.6.4: pkg/provider/aci.go", "a pod with ports has a public address where no subnet is named", "the same for the file and the variables of azure-aci; a file of this provider says network.public", "2026-11-28"},
 	{"C15", "27 rules of ACI, each with its source in providers/emulator/aci/rules.go", "a pod that passes the tests runs on ACI", "the emulator keeps each rule, and answers the code of ACI", "2026-11-28"},
 	{"C16", "virtual-kubelet/virtual-kubelet#296, #297, Azure/aci-connector-k8s#43", "a pod with a variable without a value runs", "the variable is left out, as azure-aci does: ACI takes none", "2026-11-28"},
+	{"C17", "the answers of ACI, each with its source in providers/emulator/aci/answers.go", "a pod that no try can make fails at once, and no other does", "each published code ends the pod, or is tried again, or says that the group is there", "2026-11-28"},
 	{"C20", "aws/amazon-ecs-agent#1220", "two containers may declare one port", "a task declares a port once", "2026-11-28"},
 	{"C21", "awsdocs/amazon-ecs-developer-guide#149", "a pod with large variables runs, or the reason is said", "a task definition above 64 KiB is refused at spec.containers", "2026-11-28"},
 	{"C22", "virtual-kubelet/aws-fargate: fargate/pod.go", "iam.amazonaws.com/role is the role of the task", "it is, as an ARN or a name, if taskRoles has it; another one is refused at the annotation", "2026-11-28"},

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"regexp"
 	"slices"
@@ -28,6 +29,7 @@ type group struct {
 	shows   map[string]any // as it was asked for, without what is secret
 	created time.Time
 	failed  string // why it could not be started
+	ending  bool   // its deletion was asked for
 	events  map[string]event
 }
 
@@ -160,8 +162,16 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request, name string, data
 	hide(shows)
 	s.mu.Lock()
 	if old := s.groups[name]; old != nil {
+		ending := old.ending
 		s.mu.Unlock()
-		s.get(w, r, name) // the same request again changes nothing
+		switch {
+		case ending:
+			refuse(w, http.StatusConflict, codeTransitioning, "The container group '"+name+"' is still transitioning, please retry later.")
+		case !old.asked.isUpdatedBy(&asked):
+			refuse(w, http.StatusBadRequest, codeUpdate, "The updates on container group '"+name+"' are invalid: restart policy, network, CPU and memory do not change.")
+		default:
+			s.get(w, r, name) // the same request again changes nothing
+		}
 		return
 	}
 	if s.Quota != 0 && len(s.groups) >= s.Quota {
@@ -182,6 +192,25 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request, name string, data
 	body := s.body(g)
 	body["properties"].(map[string]any)["provisioningState"] = "Pending"
 	answer(w, http.StatusCreated, body)
+}
+
+// sum is what the containers of a group ask for together.
+func (g *Request) sum() (cpu, memory float64) {
+	for i := range g.Properties.Containers {
+		if r := g.Properties.Containers[i].Properties.Resources; r != nil {
+			cpu, memory = cpu+r.Requests.CPU, memory+r.Requests.MemoryInGB
+		}
+	}
+	return cpu, memory
+}
+
+// isUpdatedBy reports whether a group may become another one: MicrosoftDocs/azure-docs#38067, 2019-08-30.
+func (g *Request) isUpdatedBy(to *Request) bool {
+	of := func(g *Request) string {
+		cpu, memory := g.sum()
+		return fmt.Sprint(g.Properties.OSType, g.Properties.RestartPolicy, g.Properties.SubnetIDs, math.Round(cpu*100), math.Round(memory*10))
+	}
+	return of(g) == of(to)
 }
 
 // hide takes out what the service never shows again.
@@ -296,6 +325,9 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, name string) {
 		refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
 		return
 	}
+	s.mu.Lock()
+	g.ending = true
+	s.mu.Unlock()
 	w.Header().Set("Azure-AsyncOperation", "https://"+r.Host+"/operations/"+g.id)
 	w.WriteHeader(http.StatusAccepted)
 }

@@ -70,16 +70,6 @@ func Rules() []Rule {
 	}
 }
 
-// sum is what the containers of a group ask for together.
-func (g *Request) sum() (cpu, memory float64) {
-	for i := range g.Properties.Containers {
-		if r := g.Properties.Containers[i].Properties.Resources; r != nil {
-			cpu, memory = cpu+r.Requests.CPU, memory+r.Requests.MemoryInGB
-		}
-	}
-	return cpu, memory
-}
-
 // above reports whether a number is larger than another, by more than the sum of fractions may be off.
 func above(n, than float64) bool { return n > than+1e-6 }
 

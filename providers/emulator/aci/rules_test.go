@@ -18,6 +18,8 @@ func groupWith(replaced ...string) string {
 		"resources": {"requests": {"cpu": 1, "memoryInGB": 1.5} LIMITS}}}]}}`)
 }
 
+var date = regexp.MustCompile(`^20\d\d-\d\d-\d\d$`)
+
 var blank = regexp.MustCompile(`\b(ZONES|SPEC|MORE|LIMITS)\b`)
 
 // TestPublishedC15EveryRuleOfACIIsKept: the emulator refuses a group that breaks a rule with the code of ACI, and one that breaks none not at all.
@@ -87,7 +89,6 @@ func TestPublishedC15EveryRuleOfACIIsKept(t *testing.T) {
 	if code, _ := find(groupWith()); code != "" {
 		t.Errorf("a group that breaks no rule breaks %s", code)
 	}
-	date := regexp.MustCompile(`^20\d\d-\d\d-\d\d$`)
 	for i, rule := range rules {
 		if rule.Source == "" || !date.MatchString(rule.Date) || rule.Status < http.StatusBadRequest || rule.Code == "" {
 			t.Errorf("rule %d lacks a source, a date or an answer: %+v", i, rule)
@@ -103,5 +104,21 @@ func TestPublishedC15EveryRuleOfACIIsKept(t *testing.T) {
 		if strings.HasSuffix(code, " InvalidEnvironmentVariable") != refused {
 			t.Errorf("a variable with %s: got %q", variable, code)
 		}
+	}
+}
+
+// TestAnswersHaveSources: each has a source, and no rule says otherwise.
+func TestAnswersHaveSources(t *testing.T) {
+	seen := map[string]bool{}
+	for _, rule := range Rules() {
+		if rule.Status == http.StatusBadRequest {
+			seen[rule.Code] = true
+		}
+	}
+	for _, answer := range Answers() {
+		if answer.Source == "" || !date.MatchString(answer.Date) || answer.Status < http.StatusBadRequest || answer.Code == "" || answer.Fate == "" || seen[answer.Code] {
+			t.Errorf("the answer %+v lacks something, or is there twice", answer)
+		}
+		seen[answer.Code] = true
 	}
 }
