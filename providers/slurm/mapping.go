@@ -10,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	kitidentity "github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
@@ -47,22 +45,6 @@ func jobName(uid types.UID) string { return "vk-" + string(uid) }
 
 // endOfFlags is before the script: should the last flag want a value, that is the value, and the script stays the script.
 const endOfFlags = "--"
-
-// check refuses what Create would refuse of a pod, as far as the pod alone says it.
-func (c Config) check(pod *corev1.Pod) error {
-	in, err := service.Unread(kitidentity.Owner{}, pod)
-	if err != nil {
-		return err
-	}
-	args, err := c.submission(pod, identity{}, "", "", "")
-	if err == nil && c.REST != nil {
-		_, err = restJob(args)
-	}
-	if err != nil {
-		return err
-	}
-	return c.setImages(in.Pod)
-}
 
 // submission is the command line of sbatch for a pod. dir is that of the pod, program and script are what runs.
 func (c Config) submission(pod *corev1.Pod, id identity, dir, program, script string) ([]string, error) {

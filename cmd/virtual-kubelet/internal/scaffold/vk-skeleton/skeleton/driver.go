@@ -51,7 +51,20 @@ func Provider() cli.Provider {
 			config, err := LoadConfig(path)
 			return config.Capabilities(), err
 		},
+		Check: func(path string) (func(*corev1.Pod) error, error) {
+			_, err := LoadConfig(path)
+			return check, err
+		},
 	}
+}
+
+// check refuses what Create would refuse of a pod, as far as the pod alone says it.
+func check(pod *corev1.Pod) error {
+	in, err := service.Unread(identity.Owner{}, pod)
+	if err == nil {
+		_, err = groupOf(in)
+	}
+	return err
 }
 
 // newProvider returns the provider of a configuration that is complete.
