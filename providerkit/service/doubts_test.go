@@ -97,25 +97,25 @@ func TestPodIsLookedForWhileAnEarlierProcessMayHaveMadeIt(t *testing.T) {
 	}
 }
 
-// TestRefusalFailsNoPodThatAnEarlierProcessMayHaveMade: its instance is not shown yet.
-func TestRefusalFailsNoPodThatAnEarlierProcessMayHaveMade(t *testing.T) {
+// TestRefusalFailsNoPodThatAnEarlierProcessMade: lists lack its instance, and the service has it. A pod that nobody made fails.
+func TestRefusalFailsNoPodThatAnEarlierProcessMade(t *testing.T) {
 	for kind, again := range policies {
-		t.Run(kind, func(t *testing.T) {
-			bubble(t, again, func(t *testing.T, h *home) {
-				p, stop := h.start(nil)
-				h.cloud.faults = append(h.cloud.faults, after)
-				pod := h.pod("web")
-				if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil {
-					t.Fatal("the answer was not lost")
-				}
-				stop()
-				p, _ = h.start(nil)
-				h.cloud.faults = append(h.cloud.faults, invalid)
-				if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil || errdefs.IsInvalidInput(err) {
-					t.Errorf("got %v", err)
-				}
+		for _, made := range []bool{false, true} {
+			t.Run(kind, func(t *testing.T) {
+				bubble(t, again, func(t *testing.T, h *home) {
+					pod := h.pod("web")
+					if made {
+						h.cloud.make(&Inputs{Pod: pod})
+						time.Sleep(lag)
+					}
+					p, _ := h.start(empty{h.cloud})
+					h.cloud.faults = append(h.cloud.faults, invalid)
+					if err := p.CreatePod(t.Context(), pod.DeepCopy()); made && err != nil || !made && again != AgainMakesAnother && !errdefs.IsInvalidInput(err) {
+						t.Errorf("made: %t: got %v", made, err)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 

@@ -73,7 +73,8 @@ func (p *Provider[T]) refused(ctx context.Context, pod *corev1.Pod, refusal erro
 		if _, found, err := p.lookFor(ctx, pod); found || err != nil {
 			return err
 		}
-		if left := p.doubts.settle(pod); left > 0 {
+		left := p.doubts.lost(pod.UID) // who waited for what an earlier process may have made would keep a pod from failing that nobody made
+		if p.doubts.settle(pod); left > 0 {
 			after, _ := errdefs.RetryAfterOf(refusal)
 			return errdefs.RetryAfter(errors.New(refusal.Error()), max(askAgain, after, p.pause(left)))
 		}
