@@ -73,6 +73,7 @@ type Config struct {
 	Busy, Rest, Idle, Soon, ListEvery, LostFor time.Duration
 	// Unlisted is a service without a list: its driver asks it about the pods of poll.Cache.Known and of the cluster. No list has an instance that nobody
 	// asks for, so a pod that is deleted is looked for if it is not known, and one whose instance may appear once more when it must have appeared.
+	// Its provider is given to the node as Unlisted.
 	Unlisted bool
 
 	// Objects replaces what is read of the API, for services that see the cluster from elsewhere. Nil: it is taken as it is.

@@ -118,16 +118,3 @@ func TestRefusalFailsNoPodThatAnEarlierProcessMade(t *testing.T) {
 		}
 	}
 }
-
-// TestUnlistedServiceAnswersForNoPodThatItIsNotAskedAbout: the node must doubt that many pods have gone at once.
-func TestUnlistedServiceAnswersForNoPodThatItIsNotAskedAbout(t *testing.T) {
-	for _, unlisted := range []bool{false, true} {
-		bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
-			p, _ := h.start(nil, func(c *Config) { c.Unlisted = unlisted })
-			time.Sleep(5 * time.Minute)
-			if p.AnswersForAllPods() == unlisted {
-				t.Errorf("unlisted: %t, and it answers for all pods: %t", unlisted, !unlisted)
-			}
-		})
-	}
-}

@@ -30,6 +30,19 @@ type Provider[T any] struct {
 	leftovers *leftovers // nil without a Remover
 }
 
+// Unlisted is a Provider that is no node.PodAuthority, for a service without a list: it may have lost its memory, so the node doubts that many pods
+// have gone at once.
+type Unlisted[T any] struct {
+	*Provider[T]
+	noAuthority
+}
+
+// noAuthority has the method of node.PodAuthority as deep as Provider in Unlisted, which therefore has none.
+type noAuthority struct{}
+
+// AnswersForAllPods is no answer.
+func (noAuthority) AnswersForAllPods() {}
+
 // Cache returns what the service said of each pod last. A driver that learns of instances besides the lists gives them to Take.
 func (p *Provider[T]) Cache() *poll.Cache[T] { return p.cache }
 
@@ -66,8 +79,8 @@ func (p *Provider[T]) had(namespace, name string) bool {
 func (p *Provider[T]) Capabilities() capability.Declaration { return p.config.Capabilities }
 
 // AnswersForAllPods implements node.PodAuthority: lists are complete, or errors. What an earlier process created last may come late.
-// A service without a list answers for those alone that it is asked about.
-func (p *Provider[T]) AnswersForAllPods() bool { return !p.config.Unlisted && p.cache.Complete() }
+// A service without a list answers for those alone that it is asked about; see Unlisted.
+func (p *Provider[T]) AnswersForAllPods() bool { return p.cache.Complete() }
 
 // NotifyPods implements node.PodNotifier.
 func (p *Provider[T]) NotifyPods(_ context.Context, notify func(*corev1.Pod)) {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 )
 
@@ -145,5 +147,22 @@ func TestUnlistedServiceIsAskedBeforeASecondCreate(t *testing.T) {
 				t.Errorf("a new pod: %v, and it was looked for %d times", err, h.cloud.finds-finds)
 			}
 		})
+	}
+}
+
+// TestUnlistedProviderIsNoAuthority, and has all other abilities.
+func TestUnlistedProviderIsNoAuthority(t *testing.T) {
+	var p any = Unlisted[vm]{Provider: New[vm](Config{}, &cloud{})}
+	if _, is := p.(node.PodAuthority); is {
+		t.Error("it answers for all pods")
+	}
+	if _, is := p.(nodeutil.Provider); !is {
+		t.Error("it is no provider")
+	}
+	_, notifies := p.(node.PodNotifier)
+	_, runs := p.(node.BackgroundRunner)
+	_, asked := p.(node.NodeProvider)
+	if !notifies || !runs || !asked {
+		t.Errorf("it notifies %t, runs %t, is asked of the node %t", notifies, runs, asked)
 	}
 }

@@ -37,7 +37,7 @@ func Provider() cli.Provider {
 			for _, warning := range d.config.warnings {
 				log.G(ctx).Warn("interlink provider: " + warning)
 			}
-			return p, nil
+			return service.Unlisted[instance]{Provider: p}, nil
 		},
 		Capabilities: func(path string) (capability.Declaration, error) {
 			config, err := LoadConfig(path)
