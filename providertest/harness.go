@@ -38,7 +38,8 @@ type Harness struct {
 	Patience time.Duration
 	// Every is how often a check looks whether what it waits for is there. Default 10 ms.
 	Every time.Duration
-	// Tick is the unit of the times in programs: how fine the times are that a backend keeps. Default one second.
+	// Tick is the unit of the times in programs. Take the larger of how fine the times are that the backend keeps and how old its lists may be: most
+	// programs end after one Tick, and a check that waits until it sees such a program run fails if no list shows it. Default one second.
 	Tick time.Duration
 	// Many is how many pods the checks of many pods make. Default 20.
 	Many int
@@ -46,12 +47,13 @@ type Harness struct {
 	Parallel int
 
 	// Unproven are declared features that no check can prove with this harness, and why. One that is proven all the same
-	// fails the run.
+	// fails the run. A check that needs the feature and fails still fails the run: name that check in Except too.
 	Unproven map[capability.Feature]string
 	// AllowUnproven lets declared features that no check could prove count as skipped, as where a backend cannot be broken. A
 	// feature whose check failed fails the run all the same.
 	AllowUnproven bool
-	// Except are checks, by name, that are not run, and why. They count as skipped.
+	// Except are checks, by name, that are not run, and why. They count as skipped. No declaration says which requests a service has, or that it keeps
+	// an instance in its lists after a delete: without them, checks such as attach/output, stats/summary and deletion/told fail until they are here.
 	Except map[string]string
 	// Extra are more checks.
 	Extra []Check

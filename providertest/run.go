@@ -158,7 +158,7 @@ func show[T Testing[T]](t T, r Result) {
 	case Skipped:
 		t.Skip(r.Detail)
 	case Failed:
-		t.Errorf("%s\nwhy it matters: %s\n%s", r.Detail, r.Why, strings.Join(r.Log, "\n"))
+		t.Errorf("%s: %s\nwhy it matters: %s\n%s", r.Name, r.Detail, r.Why, strings.Join(r.Log, "\n"))
 	}
 }
 
