@@ -26,7 +26,7 @@ func TestEveryRuleOfRunTaskIsKept(t *testing.T) {
 			t.Fatalf("%s: %v", text, err)
 		}
 		for i, r := range taskRules {
-			if r.broken(&Config{CapacityProviders: []string{"FARGATE_SPOT"}}, &in) != "" {
+			if r.broken([]string{"FARGATE_SPOT"}, &in) != "" {
 				return i
 			}
 		}

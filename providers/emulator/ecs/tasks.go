@@ -34,19 +34,6 @@ type task struct {
 // listed is what lists said at a time.
 type listed struct{ live, halted []string }
 
-// taskRequest is a request for a task.
-type taskRequest struct {
-	Cluster, TaskDefinition, ClientToken, Group, StartedBy, LaunchType string
-
-	Count                    *int
-	EnableExecuteCommand     bool
-	CapacityProviderStrategy []struct{ CapacityProvider string }
-	NetworkConfiguration     *struct {
-		AwsvpcConfiguration *struct{ Subnets, SecurityGroups []string }
-	}
-	Tags []any
-}
-
 func (s *Server) runTask(body []byte) (any, error) {
 	var in taskRequest
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -73,7 +60,7 @@ func (s *Server) runTask(body []byte) (any, error) {
 		return nil, refusal{"InvalidParameterException", "Network Configuration must be provided when networkMode 'awsvpc' is specified."}
 	}
 	for _, r := range taskRules {
-		if problem := r.broken(&s.config, &in); problem != "" {
+		if problem := r.broken(s.config.CapacityProviders, &in); problem != "" {
 			return nil, refusal{"InvalidParameterException", problem}
 		}
 	}
