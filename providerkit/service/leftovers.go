@@ -23,6 +23,8 @@ type leftovers struct {
 	mu    sync.Mutex
 	names map[string]leftover // guarded by mu
 	quiet bool                // guarded by mu; a failure was logged, and no removal has succeeded since
+	now   string              // guarded by mu; what is being removed
+	again bool                // guarded by mu; it was left behind once more meanwhile
 }
 
 // leftover is how the removal of a thing went.
@@ -40,6 +42,7 @@ func (l *leftovers) add(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.names[name]; known {
+		l.again = l.again || name == l.now
 		return
 	}
 	l.names[name] = leftover{}
@@ -61,6 +64,7 @@ func (l *leftovers) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		for _, name := range l.due() {
+			l.begin(name)
 			err := l.remove(ctx, name)
 			if ctx.Err() != nil {
 				return
@@ -89,13 +93,23 @@ func (l *leftovers) due() (names []string) {
 	return names
 }
 
+// begin notes that a thing is being removed.
+func (l *leftovers) begin(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now, l.again = name, false
+}
+
 // note takes down how a removal went, and reports whether it is the first failure after a success.
 func (l *leftovers) note(name string, err error) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.now = ""
 	if err == nil || errdefs.IsNotFound(err) {
 		l.quiet = false
-		delete(l.names, name)
+		if l.names[name] = (leftover{}); !l.again {
+			delete(l.names, name)
+		}
 		return false
 	}
 	one := l.names[name]

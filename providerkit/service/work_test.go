@@ -163,3 +163,32 @@ func TestTokensAreReplacedInTime(t *testing.T) {
 		}
 	})
 }
+
+// waiting is a cloud that removes a thing when it may.
+type waiting struct {
+	*cloud
+	asked, may chan struct{}
+}
+
+func (w waiting) Remove(context.Context, string) error {
+	w.asked <- struct{}{}
+	<-w.may
+	return nil
+}
+
+// TestWhatIsLeftBehindDuringItsRemovalIsRemovedAgain: a pod that is tried again has made it anew, and the removal may have been before that.
+func TestWhatIsLeftBehindDuringItsRemovalIsRemovedAgain(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		driver := waiting{h.cloud, make(chan struct{}, 9), make(chan struct{}, 9)}
+		p, _ := h.start(driver)
+		p.Leave("a")
+		<-driver.asked
+		p.Leave("a")
+		driver.may <- struct{}{}
+		driver.may <- struct{}{}
+		time.Sleep(time.Hour)
+		if n := len(driver.asked); n != 1 {
+			t.Errorf("asked for %d times more, want once", n)
+		}
+	})
+}
