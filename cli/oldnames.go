@@ -47,7 +47,6 @@ const (
 const (
 	insteadOfExporters = "traces are sent by OpenTelemetry: use --trace-endpoint"
 	noCacheTimes       = "answers of the API server are kept for the times that a kubelet has by default"
-	noKubeProxy        = "container groups have no kube-proxy: addresses of Services are not reached from them"
 )
 
 // oldNames is the table of all of them. A new one needs no code beside its row; a field is read by the provider.
@@ -90,8 +89,8 @@ var oldNames = []oldName{
 	{name: "LOG_ANALYTICS_KEY", of: ofACI, provider: "aci", field: "logAnalytics.workspaceKey"},
 	{name: "LOG_ANALYTICS_AUTH_LOCATION", of: ofACI, provider: "aci", field: "logAnalytics.file"},
 	{name: "ACI_SUBNET_CIDR", of: ofACI, provider: "aci", nothing: "this provider makes no subnets: make it, and delegate it to Microsoft.ContainerInstance/containerGroups"},
-	{name: "MASTER_URI", of: ofACI, provider: "aci", nothing: noKubeProxy},
-	{name: "CLUSTER_CIDR", of: ofACI, provider: "aci", nothing: noKubeProxy},
+	{name: "MASTER_URI", of: ofACI, provider: "aci", field: "network.kubeProxy.apiServer"},
+	{name: "CLUSTER_CIDR", of: ofACI, provider: "aci", field: "network.kubeProxy.clusterCIDR"},
 	{name: "ENABLE_REAL_TIME_METRICS", of: ofACI, provider: "aci", nothing: "set stats: true in the file of --provider-config, or VKUBELET_ACI_STATS=true, for kubectl top"},
 	{name: "CLUSTER_RESOURCE_ID", of: ofACI, provider: "aci", nothing: "the logs of pods have no metadata of the cluster"},
 	{name: "ACI_EXTRA_USER_AGENT", of: ofACI, provider: "aci", nothing: "requests name this program"},

@@ -54,7 +54,7 @@ func TestEveryOldNameIsSomething(t *testing.T) {
 }
 
 func TestOldNamesOfOtherProvidersAreNoWarning(t *testing.T) {
-	r, err := resolveWith(t, []string{"--disable-kubelet-api", "--enable-controllers=PVControllers"}, map[string]string{"CLUSTER_CIDR": "10.0.0.0/8", "DEFAULTNODE_NAME": "n1"}, "")
+	r, err := resolveWith(t, []string{"--disable-kubelet-api", "--enable-controllers=PVControllers"}, map[string]string{"CLUSTER_RESOURCE_ID": "c", "DEFAULTNODE_NAME": "n1"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestOldNamesOfOtherProvidersAreNoWarning(t *testing.T) {
 	if diff := cmp.Diff([]string{common}, r.warningsFor("mock")); diff != "" {
 		t.Error(diff)
 	}
-	if got := r.warningsFor("aci"); len(got) != 2 || !strings.HasPrefix(got[1], "environment variable CLUSTER_CIDR has no effect: ") {
+	if got := r.warningsFor("aci"); len(got) != 2 || !strings.HasPrefix(got[1], "environment variable CLUSTER_RESOURCE_ID has no effect: ") {
 		t.Errorf("got %q", got)
 	}
 	if got := r.warningsFor("tensilekube"); len(got) != 2 || !strings.HasPrefix(got[1], "flag --enable-controllers has no effect: ") {

@@ -92,7 +92,7 @@ func TestPublishedD1ChartOfAzureACI(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, want := range []string{
-		"flag --client-verify-ca is deprecated: use --client-ca-file", "environment variable MASTER_URI has no effect: ", "environment variable ACI_EXTRA_USER_AGENT has no effect: ",
+		"flag --client-verify-ca is deprecated: use --client-ca-file", "environment variable ACI_EXTRA_USER_AGENT has no effect: ",
 	} {
 		if !strings.Contains(log, want) {
 			t.Errorf("%q is not said:\n%s", want, log)

@@ -109,9 +109,22 @@ type Network struct {
 	Subnet         string `json:"subnet,omitempty" env:"ACI_SUBNET_NAME"`
 	// ClusterDNS is the address of the cluster's DNS as the subnet reaches it. Default: names are those of the virtual network.
 	ClusterDNS string `json:"clusterDNS,omitempty" env:"KUBE_DNS_IP"`
+	// KubeProxy lets pods in a subnet reach addresses of Services, clusterDNS among them. Default: they do not.
+	KubeProxy KubeProxy `json:"kubeProxy,omitzero"`
 	// Public gives pods with ports a public address. It cannot be together with a subnet. Default: no; for a file of azure-aci, and for its
 	// variables without a file, yes if there is no subnet, as azure-aci did.
 	Public *bool `json:"public,omitempty"`
+}
+
+// KubeProxy is the one that ACI runs beside the containers of each group. It keeps what it was given until the group ends.
+type KubeProxy struct {
+	// APIServer is the URL of the API server as the subnet reaches it. Kube-proxy shows it the token of the service account of this process, as with
+	// azure-aci, if there is no kubeconfig.
+	APIServer string `json:"apiServer,omitempty" env:"MASTER_URI"`
+	// Kubeconfig is that of an account that may list Services and Endpoints, and no more, with its token in it. It is in the place of APIServer.
+	Kubeconfig config.Secret `json:"kubeconfig,omitzero"`
+	// ClusterCIDR is the range of the addresses of pods. Default: 10.240.0.0/16, as with azure-aci.
+	ClusterCIDR string `json:"clusterCIDR,omitempty" env:"CLUSTER_CIDR"`
 }
 
 // isPublic reports whether pods with ports have a public address.
@@ -262,6 +275,14 @@ func (c *Config) completeNetwork(problem func(string, ...any)) {
 		if n.Subnet == "" {
 			problem("network.clusterDNS: only groups in a subnet can have it: name vnet and subnet")
 		}
+	}
+	if k := n.KubeProxy; k.ClusterCIDR != "" {
+		if _, err := netip.ParsePrefix(k.ClusterCIDR); err != nil {
+			problem("network.kubeProxy.clusterCIDR: %q: want a range of addresses, such as 10.240.0.0/16", k.ClusterCIDR)
+		}
+	}
+	if n.KubeProxy.Kubeconfig.IsSet() && n.Subnet == "" {
+		problem("network.kubeProxy: only groups in a subnet can have it: name vnet and subnet")
 	}
 	n.SubscriptionID, n.ResourceGroup = cmp.Or(n.SubscriptionID, c.SubscriptionID), cmp.Or(n.ResourceGroup, c.ResourceGroup)
 }

@@ -44,6 +44,10 @@ func TestConfigurations(t *testing.T) {
 		{"a public subnet", func(c *Config) { c.Network = Network{VNet: "v", Subnet: "s", Public: new(true)} }, "network.public"},
 		{"DNS without a subnet", func(c *Config) { c.Network.ClusterDNS = "10.0.0.10" }, "network.clusterDNS"},
 		{"DNS that is no address", func(c *Config) { c.Network = Network{VNet: "v", Subnet: "s", ClusterDNS: "x"} }, "network.clusterDNS"},
+		{"a kube-proxy with no range", func(c *Config) {
+			c.Network = Network{VNet: "v", Subnet: "s", KubeProxy: KubeProxy{APIServer: "a", ClusterCIDR: "x"}}
+		}, "network.kubeProxy.clusterCIDR"},
+		{"a kube-proxy without a subnet", func(c *Config) { c.Network.KubeProxy.Kubeconfig = config.Literal("k") }, "network.kubeProxy: "},
 		{"too few requests", func(c *Config) { c.Requests.AtRest = 1 }, "requests.atRest"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -150,9 +154,9 @@ func TestPublishedD11EnvironmentOfTheChartOfAzureACI(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := []string{c.ResourceGroup, c.Region, c.Network.id(), c.Network.ClusterDNS, c.Credentials.IdentityClientID, c.LogAnalytics.WorkspaceID, c.LogAnalytics.WorkspaceKey.Value(t.Context()),
-		c.Cloud.Endpoint, c.Cloud.Audience, c.Cloud.Authority}
+		c.Cloud.Endpoint, c.Cloud.Audience, c.Cloud.Authority, c.Network.KubeProxy.APIServer}
 	want := []string{"g", "chinaeast2", "/subscriptions/s/resourceGroups/nets/providers/Microsoft.Network/virtualNetworks/v/subnets/virtual-node-aci", "10.0.0.10", "mine", "w", "hidden-1",
-		"https://management.chinacloudapi.cn", "https://management.core.chinacloudapi.cn/", "https://login.chinacloudapi.cn"}
+		"https://management.chinacloudapi.cn", "https://management.core.chinacloudapi.cn/", "https://login.chinacloudapi.cn", "https://cluster.example:443"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -34,6 +34,7 @@ type resolved struct {
 	entrypoints  map[string][]string        // by container; of the images of those with arguments alone
 	seccomp      map[string]string          // by container; profiles in base64
 	workspaceKey string
+	kubeconfig   string // of kube-proxy; "" if the group has none
 }
 
 // container maps one container of the spec.

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	corev1listers "k8s.io/client-go/listers/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -46,6 +47,8 @@ type driver struct {
 	tls         *tls.Config
 	proxy       func(*http.Request) (*url.URL, error)
 	dial        service.Dial // nil is the network of this process
+	services    corev1listers.ServiceLister
+	account     string // where the token of the service account is
 	followEvery time.Duration
 }
 
@@ -80,6 +83,7 @@ func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 	d := &driver{
 		config: config, client: c, mapping: mapping{config: config, domain: in.KubeClusterDomain}, monitor: newMonitor(config, credential, through),
 		entrypoints: &entrypoints{transport: registries(through)}, followEvery: cmp.Or(at.follow, followEvery),
+		services: in.Services, account: serviceAccount,
 	}
 	if t, ok := through.Transport.(*http.Transport); ok { // sessions of exec go the same way
 		d.tls, d.proxy = t.TLSClientConfig, t.Proxy
@@ -179,7 +183,14 @@ func (d *driver) resolve(ctx context.Context, in *service.Inputs) (resolved, err
 		workspaceKey: d.config.LogAnalytics.WorkspaceKey.Value(ctx),
 	}
 	in.Hide(r.workspaceKey)
-	err := service.Containers(in.Pod, func(c *corev1.Container, _ bool, at *field.Path) (err error) {
+	err := d.config.Network.reachesDNS(in.Pod, d.services)
+	if n := d.config.Network; err == nil && n.Subnet != "" && n.KubeProxy.isSet() {
+		r.kubeconfig, err = n.KubeProxy.kubeconfig(ctx, in, d.account)
+	}
+	if err != nil {
+		return r, err
+	}
+	err = service.Containers(in.Pod, func(c *corev1.Container, _ bool, at *field.Path) (err error) {
 		if r.seccomp[c.Name], err = d.config.Seccomp.profileOf(in.Pod, c, at); err != nil {
 			return err
 		}

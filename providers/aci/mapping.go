@@ -104,6 +104,9 @@ func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 	if err := m.network(pod, out, spec); err != nil {
 		return nil, err
 	}
+	if r.kubeconfig != "" {
+		out.Extensions = []*aci.DeploymentExtensionSpec{m.config.Network.KubeProxy.extension(r.kubeconfig)}
+	}
 	if err := annotate(out, pod, m.config.Annotations); err != nil {
 		return nil, err
 	}

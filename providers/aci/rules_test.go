@@ -4,7 +4,10 @@ package aci
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,10 +19,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
+	secretConfig "github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/aci"
@@ -429,6 +436,102 @@ func TestPublishedC17AnswersThatEndAPod(t *testing.T) {
 			t.Errorf("%s: the group is there, and the pod is not: %v", answer.Code, err)
 		}
 		mend()
+	}
+}
+
+// TestPublishedC18NamesOfTheCluster: virtual-kubelet/azure-aci#176, #549: without the kube-proxy of its group, a pod reaches no address of a Service.
+func TestPublishedC18NamesOfTheCluster(t *testing.T) {
+	dns := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-dns"}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.10", ClusterIPs: []string{"10.0.0.10"}}}
+	services := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+	if err := services.Add(dns); err != nil {
+		t.Fatal(err)
+	}
+	account := t.TempDir()
+	for name, text := range map[string]string{"ca.crt": "ca", "token": "token-1\n"} {
+		if err := os.WriteFile(filepath.Join(account, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create := func(account string, policy corev1.DNSPolicy, network Network) (*aci.ContainerGroupPropertiesProperties, error) {
+		a := testAzure(t)
+		network.VNet, network.Subnet = "net", "pods"
+		p := a.provider(t, func(c *Config) { c.Network = network }).run(t)
+		p.driver.services, p.driver.account = corev1listers.NewServiceLister(services), account
+		var sent *aci.ContainerGroup
+		a.front.Break(emulator.Fault{Operations: []string{"Create"}, Times: 1, Answer: func(w http.ResponseWriter, r *http.Request) {
+			data, err := io.ReadAll(r.Body)
+			if err == nil {
+				err = json.Unmarshal(data, &sent)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			http.Error(w, `{"error": {"code": "InvalidParameter", "message": "the token is token-1"}}`, http.StatusBadRequest)
+		}})
+		pod := programPod("u-1", stays)
+		pod.Spec.DNSPolicy = policy
+		err := p.CreatePod(t.Context(), pod)
+		if err != nil && network.KubeProxy.isSet() && strings.Contains(err.Error(), "token-1") {
+			t.Errorf("a token is shown: %v", err)
+		}
+		if sent == nil {
+			return nil, err
+		}
+		if err := p.CreatePod(t.Context(), pod); err != nil {
+			t.Errorf("the emulator refuses it: %v", err)
+		}
+		group, err := p.driver.client.get(t.Context(), p.driver.groups.owner.Name(identity.Of(pod)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := group.Properties.Extensions; len(e) > 0 && e[0].Properties.ProtectedSettings != nil {
+			t.Errorf("the emulator shows %v", e[0].Properties.ProtectedSettings)
+		}
+		return sent.Properties, nil
+	}
+	of := func(e *aci.DeploymentExtensionSpec) (settings map[string]any, kubeconfig string) {
+		data, err := base64.StdEncoding.DecodeString(e.Properties.ProtectedSettings.(map[string]any)["kubeConfig"].(string))
+		if err != nil || *e.Name != "kube-proxy" || *e.Properties.ExtensionType != "kube-proxy" || *e.Properties.Version != "1.0" {
+			t.Errorf("got the extension %v, %v", e, err)
+		}
+		return e.Properties.Settings.(map[string]any), string(data)
+	}
+
+	if _, err := create(account, "", Network{ClusterDNS: "10.0.0.10"}); err == nil || errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), "network.clusterDNS: ") || !strings.Contains(err.Error(), "kube-system/kube-dns") {
+		t.Errorf("the address of a Service: got %v, want a way out that does not end the pod", err)
+	}
+	for name, network := range map[string]Network{"the address of a Service for a pod that does not ask it": {ClusterDNS: "10.0.0.10"}, "another address": {ClusterDNS: "10.1.0.9"}} {
+		policy := corev1.DNSClusterFirst
+		if network.ClusterDNS == "10.0.0.10" {
+			policy = corev1.DNSDefault
+		}
+		if group, err := create(account, policy, network); err != nil || len(group.Extensions) != 0 {
+			t.Errorf("%s: got %v, %v", name, group, err)
+		}
+	}
+	group, err := create(account, "", Network{ClusterDNS: "10.0.0.10", KubeProxy: KubeProxy{APIServer: "https://cluster.example:443"}})
+	if err != nil || len(group.Extensions) != 1 || group.DNSConfig == nil || *group.DNSConfig.NameServers[0] != "10.0.0.10" {
+		t.Fatalf("as azure-aci: got %+v, %v", group, err)
+	}
+	settings, kubeconfig := of(group.Extensions[0])
+	if settings["clusterCidr"] != "10.240.0.0/16" || settings["kubeVersion"] != "v1.9.10" {
+		t.Errorf("got the settings %v", settings)
+	}
+	config, err := clientcmd.Load([]byte(kubeconfig))
+	if err != nil || config.Clusters["virtual-kubelet"].Server != "https://cluster.example:443" || string(config.Clusters["virtual-kubelet"].CertificateAuthorityData) != "ca" ||
+		config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo].Token != "token-1" {
+		t.Errorf("got %s, %v", kubeconfig, err)
+	}
+	const own = `{"kind": "Config", "apiVersion": "v1", "users": [{"name": "u", "user": {"token": "token-1"}}]}`
+	group, err = create("", "", Network{KubeProxy: KubeProxy{APIServer: "x", ClusterCIDR: "10.9.0.0/16", Kubeconfig: secretConfig.Literal(own)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if settings, kubeconfig := of(group.Extensions[0]); kubeconfig != own || settings["clusterCidr"] != "10.9.0.0/16" {
+		t.Errorf("a kubeconfig: got %q, %v", kubeconfig, settings)
+	}
+	if _, err := create(t.TempDir(), "", Network{KubeProxy: KubeProxy{APIServer: "x"}}); err == nil || errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "name kubeconfig") {
+		t.Errorf("no service account: got %v", err)
 	}
 }
 

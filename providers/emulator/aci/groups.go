@@ -54,7 +54,14 @@ type Request struct {
 			Ports        []port `json:"ports"`
 			DNSNameLabel string `json:"dnsNameLabel"`
 		} `json:"ipAddress"`
-		DNSConfig map[string]any `json:"dnsConfig"`
+		DNSConfig  map[string]any `json:"dnsConfig"`
+		Extensions []struct {
+			Name       string `json:"name"`
+			Properties *struct {
+				ExtensionType string `json:"extensionType"`
+				Version       string `json:"version"`
+			} `json:"properties"`
+		} `json:"extensions"`
 	} `json:"properties"`
 }
 
@@ -217,7 +224,7 @@ func (g *Request) isUpdatedBy(to *Request) bool {
 func hide(v any) {
 	switch v := v.(type) {
 	case map[string]any:
-		for _, name := range []string{"secureValue", "password", "workspaceKey", "storageAccountKey"} {
+		for _, name := range []string{"secureValue", "password", "workspaceKey", "storageAccountKey", "protectedSettings"} {
 			delete(v, name)
 		}
 		if secret, ok := v["secret"].(map[string]any); ok {

@@ -66,6 +66,7 @@ func Rules() []Rule {
 		{"MicrosoftDocs/SupportArticles-docs: error-codes-spot-container-creation.md", "2025-04-14", http.StatusBadRequest, "SpotPriorityContainerGroupNotSupportedForInboundConnectivity", spotWithNetwork},
 		{"MicrosoftDocs/SupportArticles-docs: error-codes-spot-container-creation.md", "2025-04-14", http.StatusBadRequest, "SpotPriorityContainerGroupNotSupportedInSku", spotOfOtherSKU},
 		{"MicrosoftDocs/azure-compute-docs: container-instances-spot-containers-overview.md", "2025-11-17", http.StatusBadRequest, unquoted, spotInZone},
+		{"Azure/azure-sdk-for-go: armcontainerinstance v2.4.0, models.go", "2023-11-24", http.StatusBadRequest, unquoted, extensionWithoutType},
 		{"MicrosoftDocs/azure-docs#24776, azure-compute-docs: container-instances-resource-and-quota-limits.md", "2019-02-12", http.StatusConflict, "ServiceUnavailable", tooLarge},
 	}
 }
@@ -323,6 +324,15 @@ func spotOfOtherSKU(g *Request) string {
 func spotInZone(g *Request) string {
 	if g.isSpot() && len(g.Zones) > 0 {
 		return "Spot container groups are pinned to no zone."
+	}
+	return ""
+}
+
+func extensionWithoutType(g *Request) string {
+	for _, e := range g.Properties.Extensions {
+		if e.Properties != nil && (e.Properties.ExtensionType == "" || e.Properties.Version == "") {
+			return "Extension '" + e.Name + "' must have 'extensionType' and 'version'."
+		}
 	}
 	return ""
 }

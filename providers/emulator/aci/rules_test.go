@@ -64,6 +64,7 @@ func TestPublishedC15EveryRuleOfACIIsKept(t *testing.T) {
 		{"SPEC", `"priority": "Spot", ` + subnet},
 		{"SPEC", `"priority": "Spot", "sku": "Dedicated",`},
 		{"SPEC", `"priority": "Spot",`, "ZONES", `"zones": ["1"],`},
+		{"SPEC", `"extensions": [{"name": "kube-proxy", "properties": {"extensionType": "kube-proxy", "settings": {}}}],`},
 		{`"cpu": 1,`, `"cpu": 32,`},
 	}
 	rules := Rules()
