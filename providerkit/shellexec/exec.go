@@ -41,7 +41,7 @@ func New(o Options) *Exec {
 // Command returns the command for the service. Not for Typing: there the service runs its shell.
 func (e *Exec) Command() []string {
 	if e.o.By == Reading {
-		return []string{"sh", "-c", "m=$1;" + read, "sh", e.mark}
+		return []string{"sh", "-c", "m=$1;" + tellReady + read, "sh", e.mark}
 	}
 	return append([]string{"sh", "-c", "m=$1;shift;" + e.o.body(), "sh", e.mark}, e.o.Command...)
 }
@@ -58,11 +58,11 @@ func (e *Exec) Send(ctx context.Context, in io.Reader, write func([]byte) error)
 		if err := write([]byte(opener)); err != nil {
 			return err
 		}
+	}
+	if e.o.By != Words {
 		if err := wait(ctx, e.ready); err != nil {
 			return err
 		}
-	}
-	if e.o.By != Words {
 		if err := write(append(encode(e.o.whole()), lastLine...)); err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (e *Exec) Write(data []byte) (int, error) {
 func (e *Exec) begin(word string) error {
 	switch word {
 	case "ready":
-		if e.o.By == Typing && !closed(e.ready) {
+		if !closed(e.ready) {
 			close(e.ready)
 		}
 		return nil

@@ -11,7 +11,8 @@ type By int
 const (
 	// Words hands the script and the command to the shell as its arguments.
 	Words By = iota
-	// Reading hands the shell a short script that reads the rest from the input, for services that limit the number or length of words.
+	// Reading hands the shell a short script that reads the rest from the input, for services that limit the number or length of words. The shell
+	// says first that it reads, so that a session may be known by its first output before anything is sent.
 	// With a TTY it is Words, because the input is then the caller's.
 	Reading
 	// Typing types the script into a shell that runs on a terminal without arguments.

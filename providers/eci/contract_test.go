@@ -52,7 +52,7 @@ func exceptions() map[string]string {
 	for _, name := range []string{"attach/output", "port-forward/both-ways", "port-forward/refused"} {
 		except[name] = "ECI has no such request, and the provider says so"
 	}
-	except["exec/output"] = "a session of ECI has one output, for both kinds"
+	except["exec/output"] = "the shell that tells how a command ended makes one output of both kinds"
 	except["exec/terminal"] = "nobody describes how a session is told another size; the first one is set"
 	except["probes/startup"] = "a group of ECI has no startup probe, and the provider says so"
 	except["stats/summary"], except["stats/ended"] = "what groups use is in CloudMonitor, which is not read", "what groups use is in CloudMonitor, which is not read"

@@ -8,9 +8,11 @@ import (
 	"context"
 	"crypto/sha1" //nolint:gosec // of the handshake of RFC 6455
 	"encoding/base64"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
@@ -26,6 +29,7 @@ import (
 type caller struct {
 	in     io.Reader
 	out    bytes.Buffer
+	errs   *bytes.Buffer // nil for a caller who wants none
 	tty    bool
 	resize chan api.TermSize
 }
@@ -41,7 +45,12 @@ func (c *caller) Stdin() io.Reader { return c.in }
 func (c *caller) Stdout() io.WriteCloser { return open{&c.out} }
 
 // Stderr implements api.AttachIO.
-func (c *caller) Stderr() io.WriteCloser { return nil }
+func (c *caller) Stderr() io.WriteCloser {
+	if c.errs == nil {
+		return nil
+	}
+	return open{c.errs}
+}
 
 // TTY implements api.AttachIO.
 func (c *caller) TTY() bool { return c.tty }
@@ -49,11 +58,24 @@ func (c *caller) TTY() bool { return c.tty }
 // Resize implements api.AttachIO.
 func (c *caller) Resize() <-chan api.TermSize { return c.resize }
 
+// words is a command that has so many bytes as JSON.
+func words(bytes int) (command []string) {
+	for left := bytes - 1; left > 0; { // a word has quotes and a comma or a bracket besides
+		n := min(left, 200)
+		if left-n > 0 && left-n < 4 {
+			n -= 4
+		}
+		command = append(command, strings.Repeat("x", n-3))
+		left -= n
+	}
+	return command
+}
+
 // TestWordsOfECI: what ECI does not take is refused with what to do.
 func TestWordsOfECI(t *testing.T) {
 	long := strings.Repeat("x", longestWord+1)
 	many := strings.Split(strings.Repeat("a ", mostWords), " ")
-	words := func(c *caller, shell bool, command []string) (string, error) {
+	text := func(c *caller, shell bool, command []string) (string, error) {
 		s := &session{attach: c}
 		if shell {
 			s.useShell(command, 50, 132)
@@ -70,12 +92,15 @@ func TestWordsOfECI(t *testing.T) {
 		{"a terminal has", true, true, []string{long}, false},
 		{"a terminal has a number", true, true, many, false},
 		{"without a shell", false, false, []string{long}, false},
+		{"2,048 bytes", false, false, words(2048), true},
+		{"2,049 bytes", false, false, words(2049), false},
+		{"signs are not longer", false, false, []string{strings.Repeat("&", 250), strings.Repeat("<", 250)}, true},
 	} {
-		if _, err := words(&caller{tty: c.tty}, c.shell, c.command); (err == nil) != c.ok {
+		if _, err := text(&caller{tty: c.tty}, c.shell, c.command); (err == nil) != c.ok {
 			t.Errorf("%s: got %v", c.name, err)
 		}
 	}
-	got, err := words(&caller{tty: true}, true, []string{"sh"})
+	got, err := text(&caller{tty: true}, true, []string{"sh"})
 	if err != nil || !strings.Contains(got, "stty rows 50 cols 132") {
 		t.Errorf("got %s, %v", got, err)
 	}
@@ -99,6 +124,99 @@ func TestNoShellIsNotRemembered(t *testing.T) {
 	}
 	if len(r.asked) != 2 {
 		t.Errorf("asked %d times", len(r.asked))
+	}
+}
+
+// message is one of a session.
+type message struct {
+	kind int
+	data string
+}
+
+// TestSessionsWithAndWithoutChannels: the first message tells whether messages have channels, and input is sent in the same way.
+func TestSessionsWithAndWithoutChannels(t *testing.T) {
+	const binary, text = websocket.BinaryMessage, websocket.TextMessage
+	for name, c := range map[string]struct {
+		says      []message
+		gets      string // the input, as it comes to the service
+		out, errs string
+		code      int // -1: ECI does not tell
+	}{
+		"channels":                {[]message{{binary, "\x01out"}, {binary, "\x02err"}, {binary, "\x043"}}, "\x00typed", "out", "err", 3},
+		"errors come first":       {[]message{{binary, "\x02err"}, {binary, "\x01\x01out"}, {binary, "\x040"}}, "\x00typed", "\x01out", "err", 0},
+		"an end that is not told": {[]message{{binary, "\x01out"}, {binary, "\x04?"}}, "\x00typed", "out", "", -1},
+		"text among them":         {[]message{{binary, "\x01out"}, {text, "\x01more"}}, "\x00typed", "out\x01more", "", -1},
+		"no channels":             {[]message{{binary, "out"}, {binary, "\x01more"}}, "typed", "out\x01more", "", -1},
+		"text alone":              {[]message{{text, "\x01out"}, {binary, "\x02"}}, "typed", "\x01out\x02", "", -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := make(chan string, 1)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+				if err != nil {
+					return
+				}
+				defer conn.Close()
+				for i, m := range c.says {
+					if err := conn.WriteMessage(m.kind, []byte(m.data)); err != nil {
+						return
+					}
+					if i == 0 {
+						_, data, _ := conn.ReadMessage()
+						got <- string(data)
+					}
+				}
+			}))
+			defer server.Close()
+			conn, answer, err := websocket.DefaultDialer.DialContext(t.Context(), strings.Replace(server.URL, "http", "ws", 1), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer.Body.Close()
+			defer conn.Close()
+			who := &caller{in: strings.NewReader("typed"), errs: &bytes.Buffer{}}
+			s := &session{attach: who, conn: conn}
+			go s.send(t.Context())
+			err = s.receive(t.Context())
+			code := 0
+			var exit utilexec.ExitError
+			if errors.As(err, &exit) {
+				code = exit.ExitStatus()
+			} else if err != nil {
+				code = -1
+			}
+			if in := <-got; in != c.gets || who.out.String() != c.out || who.errs.String() != c.errs || code != c.code {
+				t.Errorf("the service got %q, the caller %q and %q with %d (%v), want %q, %q and %q with %d", in, &who.out, who.errs, code, err, c.gets, c.out, c.errs, c.code)
+			}
+		})
+	}
+}
+
+// TestSessionThatWaitsForInput: one that says nothing is taken to have channels, and its first message is right.
+func TestSessionThatWaitsForInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f framing
+		if err := f.wait(t.Context()); err != nil || !f.hasChannels() {
+			t.Errorf("got channels %t, %v", f.hasChannels(), err)
+		}
+		if channel, data := f.open(websocket.BinaryMessage, []byte("plain")); channel != channelOutput || string(data) != "plain" || f.hasChannels() {
+			t.Errorf("got %d, %q, channels %t", channel, data, f.hasChannels())
+		}
+	})
+}
+
+func TestEndsOfSessions(t *testing.T) {
+	for text, want := range map[string]int{
+		"0": 0, "137\n": 137, `{"status":"Success"}`: 0, `{"status":"Failure","details":{"causes":[{"reason":"ExitCode","message":"7"}]}}`: 7,
+		"": -1, "gone": -1, `{"status":"Failure"}`: -1, `{"status":"Failure","details":{}}`: -1,
+	} {
+		code, ok := readExit([]byte(text))
+		if !ok {
+			code = -1
+		}
+		if code != want {
+			t.Errorf("%q: got %d, want %d", text, code, want)
+		}
 	}
 }
 

@@ -71,6 +71,22 @@ func TestProcesses(t *testing.T) {
 	for i := range every {
 		every[i] = byte(i)
 	}
+	for _, plain := range []bool{false, true} {
+		h.region.Plain.Store(plain)
+		commands(t, p, string(every))
+	}
+	h.Delete(p, pod)
+	h.UntilGone(p, pod)
+	all := h.ReportsOf(pod.UID)
+	last := all[len(all)-1].Status.ContainerStatuses[0].State.Terminated
+	if last == nil || last.ExitCode != 7 {
+		t.Errorf("the last report says that it ended with %+v, want 7", last)
+	}
+}
+
+// commands runs some in the pod.
+func commands(t *testing.T, p nodeutil.Provider, every string) {
+	t.Helper()
 	for name, c := range map[string]struct {
 		who     *caller
 		command []string
@@ -79,8 +95,8 @@ func TestProcesses(t *testing.T) {
 	}{
 		"the other output": {&caller{}, []string{"sh", "-c", "echo to err >&2"}, "to err\n", 0},
 		"a code":           {&caller{}, []string{"sh", "-c", "exit 3"}, "", 3},
-		"an input":         {&caller{in: strings.NewReader(string(every))}, []string{"cat"}, string(every), 0},
-		"a part of it":     {&caller{in: strings.NewReader(string(every))}, []string{"head", "-c", "3"}, "\x00\x01\x02", 0},
+		"an input":         {&caller{in: strings.NewReader(every)}, []string{"cat"}, every, 0},
+		"a part of it":     {&caller{in: strings.NewReader(every)}, []string{"head", "-c", "3"}, "\x00\x01\x02", 0},
 		"no program":       {&caller{}, []string{"/nowhere/program"}, "-", 127},
 		"many words":       {&caller{}, append([]string{"echo"}, strings.Split(strings.Repeat("a ", 29)+"a", " ")...), strings.Repeat("a ", 29) + "a\n", 0},
 		"quoted as it is":  {&caller{}, []string{"printf", "%s", "it's $HOME\n\n"}, "it's $HOME\n\n", 0},
@@ -96,12 +112,5 @@ func TestProcesses(t *testing.T) {
 		if got := c.who.out.String(); code != c.code || got != c.out && c.out != "-" {
 			t.Errorf("%s: got %d with %d bytes %.40q, want %d with %.40q", name, code, len(got), got, c.code, c.out)
 		}
-	}
-	h.Delete(p, pod)
-	h.UntilGone(p, pod)
-	all := h.ReportsOf(pod.UID)
-	last := all[len(all)-1].Status.ContainerStatuses[0].State.Terminated
-	if last == nil || last.ExitCode != 7 {
-		t.Errorf("the last report says that it ended with %+v, want 7", last)
 	}
 }

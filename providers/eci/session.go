@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
@@ -20,8 +21,9 @@ import (
 )
 
 const (
-	// mostWords and longestWord are what ECI takes of a command.
-	mostWords, longestWord = 20, 256
+	// mostWords, longestWord and longestCommand are what ECI takes of a command: words, the characters of one, and the bytes of all as JSON. The
+	// last one is not in its documentation: a public client keeps it.
+	mostWords, longestWord, longestCommand = 20, 256, 2048
 	// execBeat is how often a session says that it is there.
 	execBeat = 10 * time.Second
 	// execSilence is how long a session may say nothing, not even that it is there.
@@ -36,6 +38,7 @@ type session struct {
 	attach    api.AttachIO
 	shell     *shellexec.Exec // nil for an image without a shell
 	container string
+	framing   framing
 	mu        sync.Mutex // of writes
 }
 
@@ -66,11 +69,24 @@ func (s *session) words(command []string) (string, error) {
 			return "", errdefs.InvalidInputf("ECI takes words of %d characters, and one of the command has %d: put it into a file", longestWord, len([]rune(w)))
 		}
 	}
-	text, err := json.Marshal(command)
-	return string(text), err
+	var text strings.Builder
+	as := json.NewEncoder(&text)
+	as.SetEscapeHTML(false) // which makes six bytes of one
+	if err := as.Encode(command); err != nil {
+		return "", err
+	}
+	out := strings.TrimSuffix(text.String(), "\n")
+	if len(out) > longestCommand {
+		return "", errdefs.InvalidInputf("ECI takes a command of %d bytes, and this one has %d with what tells its exit code: put it into a file", longestCommand, len(out))
+	}
+	return out, nil
 }
 
+// write sends input.
 func (s *session) write(data []byte) error {
+	if s.framing.hasChannels() {
+		data = append([]byte{channelInput}, data...)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conn.WriteMessage(websocket.BinaryMessage, data)
@@ -83,7 +99,7 @@ func (s *session) send(ctx context.Context) {
 		_ = s.shell.Send(ctx, in, s.write) // it ends with the session
 		return
 	}
-	if in == nil {
+	if in == nil || s.framing.wait(ctx) != nil {
 		return
 	}
 	buffer := make([]byte, 8<<10)
@@ -120,12 +136,12 @@ func (s *session) heard() error { return s.conn.SetReadDeadline(time.Now().Add(e
 
 // receive passes the output on until the command has ended.
 func (s *session) receive(ctx context.Context) error {
-	out := s.output()
 	for {
 		err := s.heard()
+		var kind int
 		var data []byte
 		if err == nil {
-			_, data, err = s.conn.ReadMessage()
+			kind, data, err = s.conn.ReadMessage()
 		}
 		if err != nil {
 			if s.shell != nil {
@@ -136,7 +152,18 @@ func (s *session) receive(ctx context.Context) error {
 			}
 			return fmt.Errorf("the session ended before the command did, or the command in a container without a shell did, and ECI does not tell how: %w", hidden(err))
 		}
-		if _, err := out.Write(data); err != nil {
+		channel, data := s.framing.open(kind, data)
+		switch channel {
+		case channelOutput:
+			_, err = s.output().Write(data)
+		case channelErrors:
+			_, err = s.errors().Write(data)
+		case channelExit:
+			if code, ok := readExit(data); ok {
+				return s.ended(code)
+			}
+		}
+		if err != nil {
 			return err
 		}
 		if s.shell != nil {
@@ -156,6 +183,33 @@ func (s *session) output() io.Writer {
 		return to
 	}
 	return io.Discard
+}
+
+// errors is where the standard error goes. With a shell it is what the shell itself says: that of the command is in the output.
+func (s *session) errors() io.Writer {
+	if to := s.attach.Stderr(); to != nil {
+		return to
+	}
+	if s.shell != nil {
+		return io.Discard // in the output it could come between the bytes by which the shell tells the end
+	}
+	return s.output()
+}
+
+// ended returns how the command ended, which ECI has told.
+func (s *session) ended(code int) error {
+	if s.shell != nil {
+		if ended, err := s.shell.Ended(); ended {
+			return err
+		}
+		if err := s.shell.Flush(); err != nil {
+			return err
+		}
+	}
+	if code == 0 {
+		return nil
+	}
+	return utilexec.CodeExitError{Err: fmt.Errorf("the command ended with exit code %d", code), Code: code}
 }
 
 // hidden is why a session ended, without an address.

@@ -43,6 +43,9 @@ func Run(command []string, attach api.AttachIO, run func(command []string, attac
 		say(attach, "$ "+first+"\x1e"+mark+" ready\n") // as a shell with a prompt
 	case len(command) >= 5 && command[1] == "-c":
 		text, mark, words = command[2], command[4], command[5:]
+		if strings.Contains(text, "ready") {
+			say(attach, "\x1e"+mark+" ready\n")
+		}
 	default:
 		return fmt.Errorf("the shell does not know %q", command)
 	}

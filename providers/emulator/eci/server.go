@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,8 @@ type Server struct {
 	Quota int
 	// Fleet runs the containers.
 	Fleet *emulator.Fleet
+	// Plain lets sessions have messages without a channel, as an older public client reads them.
+	Plain atomic.Bool
 
 	mu       sync.Mutex
 	groups   []*group            // guarded by mu; the oldest first

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -25,9 +26,10 @@ import (
 const (
 	// mostLines and mostBytes are what of a log the service gives at once.
 	defaultLines, mostLines, mostBytes = 500, 2000, 1 << 20
-	// mostWords and longestWord are what it takes of a command.
-	mostWords, longestWord = 20, 256
-	sessionPath            = "/exec/"
+	// mostWords and longestWord are what it takes of a command by its documentation of 2025-10-17, and longestCommand what a public client takes
+	// for its limit: PyPI eci-as-sandbox 0.2.2.
+	mostWords, longestWord, longestCommand = 20, 256, 2048
+	sessionPath                            = "/exec/"
 	// sessionFor is how long the address of a session is good.
 	sessionFor = 30 * time.Second
 )
@@ -95,12 +97,15 @@ func (s *Server) exec(r *http.Request, form url.Values) (object, error) {
 			return nil, fail(http.StatusBadRequest, "InvalidParameter.ValueExceeded", "Command: a word has more than %d characters", longestWord)
 		}
 	}
+	if n := len(f.text("Command")); n > longestCommand {
+		return nil, fail(http.StatusBadRequest, "InvalidParameter.ValueExceeded", "Command: it has %d bytes, and may have %d", n, longestCommand)
+	}
 	if f.is("Sync") {
 		if c.tty {
 			return nil, fail(http.StatusBadRequest, "InvalidParameter", "Sync: not with TTY")
 		}
 		var out bytes.Buffer
-		err := s.run(r.Context(), c, &streams{out: &out})
+		err := s.run(r.Context(), c, &streams{out: &out, err: &out})
 		var exit utilexec.ExitError
 		if err != nil && !errors.As(err, &exit) {
 			return nil, fail(http.StatusBadRequest, "IncorrectStatus", "%v", err)
@@ -122,8 +127,18 @@ func (s *Server) run(ctx context.Context, c *session, to *streams) error {
 	return runner.RunInContainer(ctx, ns, name, c.container, c.command, to)
 }
 
-// serveSession is what the address of a session leads to. Its frames are ours, as nobody describes the service's: what comes is input, and what goes is output, of
-// both kinds, as it is. The end of the command is the end of the connection.
+// The channels of a session, by which the first byte of a binary message says what follows. Source: PyPI eci-as-sandbox 0.2.2 names them, and another client cuts
+// the first byte of each binary message; read on 2026-11-28. What follows exit is ours, as neither reads it.
+const (
+	channelInput byte = iota
+	channelOutput
+	channelErrors
+	channelSize
+	channelExit
+)
+
+// serveSession is what the address of a session leads to. With Plain a message is input, or output of both kinds, as it is. The end of the command is the end
+// of the connection.
 func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	secret := r.URL.Query().Get("s")
@@ -139,6 +154,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 		return // it has answered
 	}
 	defer conn.Close()
+	plain := s.Plain.Load()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	in, typed := io.Pipe()
@@ -151,19 +167,36 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 				typed.CloseWithError(io.EOF)
 				return
 			}
+			if !plain {
+				if len(data) == 0 || data[0] != channelInput { // sizes are not set here
+					continue
+				}
+				data = data[1:]
+			}
 			if c.stdin {
 				_, _ = typed.Write(data) // a command that has ended reads no more
 			}
 		}
 	}()
-	to := &streams{out: &frames{conn: conn}, tty: c.tty}
+	all := &frames{conn: conn}
+	to := &streams{out: all, err: all, tty: c.tty}
+	if !plain {
+		to.out, to.err = channel{all, channelOutput}, channel{all, channelErrors}
+	}
 	if c.stdin {
 		to.in = in
 	}
 	err = s.run(ctx, c, to)
 	var exit utilexec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	switch failed := err != nil && !errors.As(err, &exit); {
+	case failed:
 		_, _ = to.out.Write([]byte(strings.TrimSpace(err.Error()) + "\n"))
+	case !plain:
+		code := 0
+		if err != nil {
+			code = exit.ExitStatus()
+		}
+		_, _ = channel{all, channelExit}.Write([]byte(strconv.Itoa(code)))
 	}
 	_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second))
 }
@@ -184,11 +217,23 @@ func (f *frames) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
+// channel writes each piece as a message of a channel.
+type channel struct {
+	to   *frames
+	code byte
+}
+
+// Write implements io.Writer.
+func (c channel) Write(data []byte) (int, error) {
+	n, err := c.to.Write(append([]byte{c.code}, data...))
+	return max(0, n-1), err
+}
+
 // streams are those of a command.
 type streams struct {
-	in  io.Reader
-	out io.Writer
-	tty bool
+	in       io.Reader
+	out, err io.Writer
+	tty      bool
 }
 
 type noClose struct{ io.Writer }
@@ -206,7 +251,7 @@ func (s *streams) Stderr() io.WriteCloser {
 	if s.tty {
 		return nil
 	}
-	return noClose{s.out}
+	return noClose{s.err}
 }
 
 // TTY implements api.AttachIO.

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The channels of a session, which are the first byte of a binary message. Two public clients of 2025 read messages so; an older one reads a message as
+// output alone.
+const (
+	channelInput byte = iota
+	channelOutput
+	channelErrors
+	channelSize // of a terminal; nobody describes what follows
+	channelExit
+)
+
+// guessAfter is how long the first message is waited for. A session that says nothing before its input is taken to have channels.
+const guessAfter = time.Second
+
+// framing is how messages of a session look, which the first one with bytes tells.
+type framing struct {
+	mu       sync.Mutex
+	channels bool          // guarded by mu
+	told     bool          // guarded by mu; the first message came
+	first    chan struct{} // guarded by mu; closed by the first message, and nil until it is asked for
+}
+
+// came returns a channel that the first message closes. The caller holds mu.
+func (f *framing) came() chan struct{} {
+	if f.first == nil {
+		f.first = make(chan struct{})
+	}
+	return f.first
+}
+
+// open returns the channel of a message, and its bytes. One without channels, and one of text, is output.
+func (f *framing) open(kind int, data []byte) (byte, []byte) {
+	if len(data) == 0 {
+		return channelOutput, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.told {
+		f.told = true
+		f.channels = kind == websocket.BinaryMessage && (data[0] == channelOutput || data[0] == channelErrors || data[0] == channelExit)
+		close(f.came())
+	}
+	if !f.channels || kind != websocket.BinaryMessage {
+		return channelOutput, data
+	}
+	return data[0], data[1:]
+}
+
+// hasChannels reports whether messages have channels.
+func (f *framing) hasChannels() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.channels
+}
+
+// wait waits for the first message, and guesses if there is none.
+func (f *framing) wait(ctx context.Context) error {
+	f.mu.Lock()
+	first := f.came()
+	f.mu.Unlock()
+	patience := time.NewTimer(guessAfter)
+	defer patience.Stop()
+	select {
+	case <-first:
+	case <-patience.C:
+		f.mu.Lock()
+		f.channels = f.channels || !f.told
+		f.mu.Unlock()
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// readExit reads what a session tells of the end of a command: a number, or a status as Kubernetes has it. Nobody describes the form, so another one is
+// no error.
+func readExit(data []byte) (int, bool) {
+	text := strings.TrimSpace(string(data))
+	if code, err := strconv.Atoi(text); err == nil {
+		return code, true
+	}
+	var status metav1.Status
+	if json.Unmarshal(data, &status) != nil {
+		return 0, false
+	}
+	if status.Status == metav1.StatusSuccess {
+		return 0, true
+	}
+	if status.Details == nil {
+		return 0, false
+	}
+	for _, cause := range status.Details.Causes {
+		if cause.Type == "ExitCode" {
+			code, err := strconv.Atoi(cause.Message)
+			return code, err == nil
+		}
+	}
+	return 0, false
+}
