@@ -69,6 +69,8 @@ type Config[T any] struct {
 	Busy, Rest, Idle time.Duration
 	// Soon is how long after Hurry the next round is at the latest; 0 is half of Busy.
 	Soon time.Duration
+	// Slowest is the longest time between two rounds that failed, unless the service asks for more; 0 is 1 min.
+	Slowest time.Duration
 	// ListEvery is how often a round is a list where Changed would do; 0 is 5 min.
 	ListEvery time.Duration
 	// SeenWithin is how long the service may take until its lists have a pod that it accepted; 0 is 2 min.
@@ -87,8 +89,6 @@ const (
 	awayAfter = 2
 	// lostAfter is how many complete lists in a row must lack a pod until it is lost.
 	lostAfter = 3
-	// slowest is the longest time between two rounds that failed, unless the service asks for more.
-	slowest = time.Minute
 )
 
 // Cache has what the service said of each pod last. Its methods may be called from any goroutine.
@@ -134,7 +134,7 @@ func New[T any](c Config[T]) *Cache[T] {
 		panic("poll: a Config needs List, Identify and Status")
 	}
 	c.Busy, c.Rest, c.Idle = cmp.Or(c.Busy, 2*time.Second), cmp.Or(c.Rest, 5*time.Second), cmp.Or(c.Idle, time.Minute)
-	c.Soon = cmp.Or(c.Soon, c.Busy/2)
+	c.Soon, c.Slowest = cmp.Or(c.Soon, c.Busy/2), cmp.Or(c.Slowest, time.Minute)
 	c.ListEvery, c.SeenWithin = cmp.Or(c.ListEvery, 5*time.Minute), cmp.Or(c.SeenWithin, 2*time.Minute)
 	c.EarlierWithin = cmp.Or(c.EarlierWithin, c.SeenWithin)
 	return &Cache[T]{

@@ -165,6 +165,20 @@ func TestRefresh(t *testing.T) {
 	})
 }
 
+// TestServiceThatFailsIsAskedAgainWithinSlowest: its users wait for it to be mended.
+func TestServiceThatFailsIsAskedAgainWithinSlowest(t *testing.T) {
+	s := &service{}
+	s.run(t, func(c *Config[instance]) { c.Slowest = 10 * time.Second }, func(t *testing.T, _ *Cache[instance], _ *[]string) {
+		s.fail(errors.New("503"))
+		after(10 * time.Minute)
+		before := s.lists
+		after(10 * time.Minute)
+		if lists := s.lists - before; lists < 55 || lists > 65 {
+			t.Errorf("%d lists in ten minutes of failures, want one in 10 s", lists)
+		}
+	})
+}
+
 func TestAnErrorIsNeverAnEmptyList(t *testing.T) {
 	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
 	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {

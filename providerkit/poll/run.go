@@ -40,7 +40,7 @@ func (c *Cache[T]) Run(ctx context.Context) {
 			if failed++; failed == 1 {
 				log.G(ctx).WithError(err).Warn("The service does not tell the states of pods; they stay as they were seen last")
 			}
-			wait = min(c.config.Busy<<min(failed-1, 8), max(slowest, c.config.Rest)) // soon at first: most errors pass
+			wait = min(c.config.Busy<<min(failed-1, 8), max(c.config.Slowest, c.config.Rest)) // soon at first: most errors pass
 			if after, says := errdefs.RetryAfterOf(err); says {
 				wait = max(wait, after)
 			}

@@ -69,8 +69,8 @@ type Config struct {
 	Brief time.Duration
 	// Patience is how long a request waits for the first list; 0 is 10 s.
 	Patience time.Duration
-	// Busy, Rest, Idle, Soon, ListEvery and LostFor are the times of the lists; see poll.Config.
-	Busy, Rest, Idle, Soon, ListEvery, LostFor time.Duration
+	// Busy, Rest, Idle, Soon, Slowest, ListEvery and LostFor are the times of the lists; see poll.Config.
+	Busy, Rest, Idle, Soon, Slowest, ListEvery, LostFor time.Duration
 	// Unlisted is a service without a list: its driver asks it about the pods of poll.Cache.Known and of the cluster. No list has an instance that nobody
 	// asks for, so a pod that is deleted is looked for if it is not known, and one whose instance may appear once more when it must have appeared.
 	// Its provider is given to the node as Unlisted.

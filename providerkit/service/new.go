@@ -28,7 +28,7 @@ func New[T any](config Config, driver Driver[T]) *Provider[T] {
 	lists := poll.Config[T]{
 		List: driver.List, Identify: driver.Identify, Status: driver.Status, Pod: p.InCluster, Had: p.had, Double: p.removeDouble,
 		Busy: config.Busy, Rest: config.Rest, Idle: config.Idle, ListEvery: config.ListEvery, SeenWithin: config.SeenWithin, EarlierWithin: config.EarlierWithin,
-		LostFor: config.LostFor, Soon: config.Soon,
+		LostFor: config.LostFor, Soon: config.Soon, Slowest: config.Slowest,
 	}
 	if c, ok := driver.(ChangeLister[T]); ok {
 		lists.Changed = c.Changed

@@ -34,14 +34,14 @@ type Provider[T any] struct {
 // have gone at once.
 type Unlisted[T any] struct {
 	*Provider[T]
-	noAuthority
+	noAuthority //nolint:unused // its method hides that of Provider
 }
 
 // noAuthority has the method of node.PodAuthority as deep as Provider in Unlisted, which therefore has none.
-type noAuthority struct{}
+type noAuthority struct{} //nolint:unused // as above
 
 // AnswersForAllPods is no answer.
-func (noAuthority) AnswersForAllPods() {}
+func (noAuthority) AnswersForAllPods() {} //nolint:unused // as above
 
 // Cache returns what the service said of each pod last. A driver that learns of instances besides the lists gives them to Take.
 func (p *Provider[T]) Cache() *poll.Cache[T] { return p.cache }

@@ -42,8 +42,8 @@ func (c Config) Capabilities() capability.Declaration {
 	return d.Note("readinessProbe alone, by this node, which must reach the addresses of pods", capability.NetworkProbes)
 }
 
-// maxContainers is how many containers a task definition has at most, and maxGrace how many seconds a container has to stop.
-const maxContainers, maxGrace = 10, 120
+// maxContainers is how many containers a task definition has at most, and minGrace and maxGrace how many seconds a container has to stop.
+const maxContainers, minGrace, maxGrace = 10, 2, 120
 
 // filesName is the name of the container that writes the files of a pod before the others start.
 const filesName = "vk-files"

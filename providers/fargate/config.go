@@ -37,6 +37,9 @@ const (
 // maxGroups is how many security groups a task may have, and maxSubnets how many subnets.
 const maxGroups, maxSubnets = 5, 16
 
+// filesImage is the default of filesImage. Every pod with a token pulls it.
+const filesImage = "public.ecr.aws/docker/library/busybox:stable"
+
 // fileSystemID is the ID of one, as fileSystems of the configuration has it.
 var fileSystemID = regexp.MustCompile(`^fs-[0-9a-f]{8,40}$`)
 
@@ -82,7 +85,7 @@ type Config struct {
 	// none, and there is no exec.
 	ExecRole string `json:"execRole,omitempty"`
 	// FilesImage is an image with sh, base64 and tar, of which a container writes the files of ConfigMaps, Secrets, tokens and the downward
-	// API before the others start. Default: busybox:stable.
+	// API before the others start. Default: busybox of the public registry of AWS, as Docker Hub limits how often an address pulls.
 	FilesImage string `json:"filesImage,omitempty"`
 	// Queue is the URL of a queue of SQS that a rule of EventBridge fills with the changes of tasks. Default: none, and ECS is asked.
 	Queue string `json:"queue,omitempty"`
@@ -124,7 +127,7 @@ func (c Config) complete() (Config, error) {
 	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
 		problem("clusterName: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_FARGATE_CLUSTER_NAME", c.ClusterID)
 	}
-	c.Cluster, c.FilesImage = cmp.Or(c.Cluster, "default"), cmp.Or(c.FilesImage, "busybox:stable")
+	c.Cluster, c.FilesImage = cmp.Or(c.Cluster, "default"), cmp.Or(c.FilesImage, filesImage)
 	c.PlatformVersion, c.Architecture = cmp.Or(c.PlatformVersion, "LATEST"), cmp.Or(c.Architecture, "X86_64")
 	if len(c.Subnets) == 0 || len(c.Subnets) > maxSubnets {
 		problem("subnets: %d: want the IDs of 1 to %d of the VPC that pods are in", len(c.Subnets), maxSubnets)

@@ -114,9 +114,10 @@ func (b *builder) after(c *corev1.Container, until types.ContainerCondition) {
 	b.wait = append(b.wait[:len(b.wait):len(b.wait)], types.ContainerDependency{ContainerName: &c.Name, Condition: until})
 }
 
+// grace returns how many seconds a container has to stop. ECS takes no fewer than minGrace.
 func (b *builder) grace() int32 {
 	if s := b.Pod.Spec.TerminationGracePeriodSeconds; s != nil {
-		return int32(max(1, *s))
+		return int32(max(minGrace, *s))
 	}
 	return corev1.DefaultTerminationGracePeriodSeconds
 }

@@ -12,6 +12,7 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
 	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -36,6 +37,7 @@ type driver struct {
 	client    services
 	mapping   mapping
 	pods      corev1listers.PodLister // of the cluster; nil: they are not known
+	recorder  record.EventRecorder    // nil: nobody reads events
 	kit       *service.Provider[ecstypes.Task]
 	inquiries inquiries
 	made      made
@@ -67,7 +69,7 @@ func newDriver(ctx context.Context, in cli.ProviderInput, config Config, conf se
 	if in.Node != nil {
 		owner.Node = in.Node.Name
 	}
-	d := &driver{config: config, client: c, mapping: mapping{config: config, owner: owner}, pods: in.Pods, made: made{turn: make(chan struct{}, 1)}}
+	d := &driver{config: config, client: c, mapping: mapping{config: config, owner: owner}, pods: in.Pods, recorder: in.Recorder, made: made{turn: make(chan struct{}, 1)}}
 	d.prober = newProber(func(pod *corev1.Pod, container, kind, reason, message string) {
 		if in.Recorder != nil {
 			in.Recorder.Eventf(pod, kind, reason, "container %s: %s", container, message)
@@ -102,6 +104,9 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (ecstypes.Task,
 		return task, service.AlreadyMade(err)
 	case saysNo(err):
 		return task, service.NotMade(err)
+	}
+	if s := in.Pod.Spec.TerminationGracePeriodSeconds; err == nil && s != nil && *s < minGrace && d.recorder != nil {
+		d.recorder.Eventf(in.Pod, corev1.EventTypeWarning, "GracePeriodRaised", "spec.terminationGracePeriodSeconds: %d: Fargate takes %d to %d: containers have %d", *s, minGrace, maxGrace, minGrace)
 	}
 	task.Tags = request.Tags
 	return task, err

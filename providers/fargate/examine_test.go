@@ -173,3 +173,22 @@ type carrier func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) { return c(r) }
+
+// TestDoctorAdvisesAgainstDockerHub: every pod with a token pulls filesImage, and Docker Hub limits pulls without an account.
+func TestDoctorAdvisesAgainstDockerHub(t *testing.T) {
+	login := map[string]string{"docker.io": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:hub"}
+	for _, c := range []struct {
+		image  string
+		logins map[string]string
+		want   bool
+	}{
+		{"", nil, false}, {"busybox:stable", nil, true}, {"docker.io/library/busybox", nil, true}, {"busybox:stable", login, false},
+		{"123456789012.dkr.ecr.eu-central-1.amazonaws.com/tools", nil, false},
+	} {
+		conf := testConfig(t, func(conf *Config) { conf.FilesImage, conf.RegistryCredentials = c.image, c.logins })
+		var adviser cli.Adviser = advised{driver: &driver{config: conf}}
+		if _, advice := adviser.Advise(t.Context()); (len(advice) > 0) != c.want {
+			t.Errorf("filesImage %q with the logins %v: the advice is %v", c.image, c.logins, advice)
+		}
+	}
+}

@@ -17,9 +17,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
@@ -318,6 +320,50 @@ func TestStrategyOnlyWhereTheClusterNeedsOne(t *testing.T) {
 		}
 		if string(in.LaunchType) != c.launch || strategy != c.strategy {
 			t.Errorf("configured %q, asked for %q: launch type %q and strategy %q, want %q and %q", c.config, c.annotation, in.LaunchType, strategy, c.launch, c.strategy)
+		}
+	}
+}
+
+// TestGracePeriodsThatFargateLacks: ECS takes 2 to 120 seconds. Fewer are raised, and an event of the pod says so; more are refused.
+func TestGracePeriodsThatFargateLacks(t *testing.T) {
+	c := cloudOf(t)
+	conf, err := c.config("home")
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := record.NewFakeRecorder(10)
+	in := cli.ProviderInput{NodeName: "node"}
+	in.Recorder = events
+	p, err := newDriver(t.Context(), in, conf, quick)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	p.kit.UsePodObjects(values{})
+	for asked, want := range map[int64]int32{0: 2, 1: 2, 2: 2, 120: 120} {
+		pod := podOf(fmt.Sprintf("grace-%d", asked), program.Program{})
+		pod.Spec.TerminationGracePeriodSeconds = &asked
+		resolved, err := p.kit.Resolve(t.Context(), pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		definition, err := p.mapping.definition(resolved, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := *definition.ContainerDefinitions[0].StopTimeout; got != want {
+			t.Errorf("%d seconds are a stopTimeout of %d, want %d", asked, got, want)
+		}
+		if _, err := p.Create(t.Context(), resolved); err != nil {
+			t.Errorf("%d seconds: %v", asked, err)
+		}
+		said := ""
+		select {
+		case said = <-events.Events:
+		default:
+		}
+		if (said != "") != (asked < 2) || said != "" && !strings.Contains(said, "spec.terminationGracePeriodSeconds") {
+			t.Errorf("%d seconds: the event says %q", asked, said)
 		}
 	}
 }

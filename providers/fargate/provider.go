@@ -6,6 +6,7 @@ import (
 	"context"
 	"sync"
 
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
@@ -30,7 +31,7 @@ func Provider() cli.Provider {
 			if err != nil {
 				return nil, err
 			}
-			return d.kit, nil
+			return advised{d.kit, d}, nil
 		},
 		Capabilities: func(path string) (capability.Declaration, error) {
 			config, err := LoadConfig(path)
@@ -42,6 +43,24 @@ func Provider() cli.Provider {
 			return mapping{config: config}.check, err
 		},
 	}
+}
+
+// advised is the provider with advice for the command doctor.
+type advised struct {
+	*service.Provider[ecstypes.Task]
+	driver *driver
+}
+
+// Advise implements cli.Adviser: Docker Hub limits how often an address pulls, and many tasks share one.
+func (a advised) Advise(context.Context) (versions []string, advice []cli.Advice) {
+	c := a.driver.config
+	if host := registry(c.FilesImage); host == dockerHub && c.RegistryCredentials[host] == "" {
+		advice = append(advice, cli.Advice{
+			Problem: "filesImage: " + c.FilesImage + " is on Docker Hub, which limits how often it is pulled without an account, and each pod with a token pulls it",
+			Fix:     "leave filesImage out, name an image of another registry, or name a secret of an account in registryCredentials[" + dockerHub + "]",
+		})
+	}
+	return nil, advice
 }
 
 // Work implements service.Worker.

@@ -180,13 +180,16 @@ func (v vault) secrets(in *service.Inputs) (map[string]secret, error) {
 	return out, v.addFiles(in, out)
 }
 
+// dockerHub is the registry of images that name none.
+const dockerHub = "docker.io"
+
 // registry is the host that an image is pulled from.
 func registry(image string) string {
 	host, rest, ok := strings.Cut(image, "/")
 	if ok && rest != "" && (strings.ContainsAny(host, ".:") || host == "localhost") {
 		return host
 	}
-	return "docker.io"
+	return dockerHub
 }
 
 const (

@@ -72,6 +72,8 @@ const (
 	unseenFor = 2 * time.Minute
 	// soon is how long after a create or a delete the next answer is asked for.
 	soon = 250 * time.Millisecond
+	// slowest is how long a server that fails is left alone at most: users mend it themselves, and wait for that.
+	slowest = 10 * time.Second
 )
 
 // newProvider returns the provider of a configuration, and its driver.
@@ -95,7 +97,7 @@ func newProvider(in cli.ProviderInput, config Config) (*service.Provider[instanc
 			service.PortForward: "reach the job in the network of its site",
 		},
 		Again: service.AgainMakesAnother, Unlisted: true, SeenWithin: unseenFor, EarlierWithin: cmp.Or(config.earlier, keptFor), LostFor: missingFor,
-		Busy: every, Rest: every, Idle: every, Soon: min(soon, every), // without a pod nothing is asked
+		Busy: every, Rest: every, Idle: every, Soon: min(soon, every), Slowest: slowest, // without a pod nothing is asked
 		Objects: func(o node.PodObjects) node.PodObjects { return withCA{o, config.KubernetesAPI.CA} },
 		Skips:   func(v *corev1.Volume) bool { return v.Projected != nil && config.NoProjectedVolumes },
 	}, d)

@@ -202,9 +202,9 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request, name string, data
 }
 
 // sum is what the containers of a group ask for together.
-func (g *Request) sum() (cpu, memory float64) {
-	for i := range g.Properties.Containers {
-		if r := g.Properties.Containers[i].Properties.Resources; r != nil {
+func (p *Request) sum() (cpu, memory float64) {
+	for i := range p.Properties.Containers {
+		if r := p.Properties.Containers[i].Properties.Resources; r != nil {
 			cpu, memory = cpu+r.Requests.CPU, memory+r.Requests.MemoryInGB
 		}
 	}
@@ -212,12 +212,12 @@ func (g *Request) sum() (cpu, memory float64) {
 }
 
 // isUpdatedBy reports whether a group may become another one: MicrosoftDocs/azure-docs#38067, 2019-08-30.
-func (g *Request) isUpdatedBy(to *Request) bool {
+func (p *Request) isUpdatedBy(to *Request) bool {
 	of := func(g *Request) string {
 		cpu, memory := g.sum()
 		return fmt.Sprint(g.Properties.OSType, g.Properties.RestartPolicy, g.Properties.SubnetIDs, math.Round(cpu*100), math.Round(memory*10))
 	}
-	return of(g) == of(to)
+	return of(p) == of(to)
 }
 
 // hide takes out what the service never shows again.

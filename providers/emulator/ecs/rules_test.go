@@ -36,6 +36,7 @@ func TestPublishedC23EveryRuleOfECSIsKept(t *testing.T) {
 		{c(`"healthCheck": {"command": ["CMD"], "interval": 5, "timeout": 61, "retries": 3}`)},
 		{c(`"mountPoints": [{"sourceVolume": "v", "containerPath": "/v"}]`)},
 		{c(`"linuxParameters": {"capabilities": {"add": ["NET_ADMIN"]}}`)},
+		{c(`"stopTimeout": 1`)},
 	}
 	if len(broken) != len(rules) {
 		t.Fatalf("there are %d rules, and %d definitions that break one", len(rules), len(broken))
