@@ -40,7 +40,8 @@ type Container struct {
 	State State
 	// Run is the run that is on, or that ended in the state Exited. In the state Waiting it is not looked at.
 	Run Run
-	// Last is the run before; nil if there was none, or nothing is known of it.
+	// Last is the run before; nil if there was none, or nothing is known of it. Without its ExitCode lastState stays empty, because the API has no end
+	// without one.
 	Last *Run
 	// Restarts is how many runs came before this one.
 	Restarts int32
@@ -59,7 +60,8 @@ type Run struct {
 	ID        string
 	StartedAt time.Time
 
-	// Of a run that has ended. A nil ExitCode is one that the backend does not tell.
+	// Of a run that has ended. A nil ExitCode is one that the backend does not tell: the container then waits,
+	// with the reason ContainerStatusUnknown.
 	FinishedAt time.Time
 	ExitCode   *int32
 	// Reason is "" or the backend's: OOMKilled for example. Message is the termination message.

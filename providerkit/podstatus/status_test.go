@@ -138,6 +138,7 @@ func TestStatus(t *testing.T) {
 		{"its rule about other codes does not", pod(always, nil, others), of(exited("a", 1)), "Failed a:Error(1)"},
 		{"its rule may restart it", pod(always, nil, others), of(unknown("a")), "Running a:ContainerStatusUnknown"},
 		{"waits again, nobody knows how it ended", pod(always, nil, a), of(podstatus.Container{Name: "a", Restarts: 1}), "Running a:ContainerCreatingx1"},
+		{"waits again, after an end without an exit code", pod(always, nil, a), of(podstatus.Container{Name: "a", Restarts: 1, Last: &podstatus.Run{ID: "x"}}), "Running a:ContainerCreatingx1"},
 		{"waits again, nobody counted", pod(always, nil, a), of(podstatus.Container{Name: "a", Last: run("a", 1)}), "Running a:ContainerCreating<Error(1)"},
 		{"its policy does not", pod(always, nil, rules), of(exited("a", 1)), "Failed a:Error(1)"},
 		{"an init container of which nobody knows how it ended", pod(never, inits, a), of(unknown("i")), "Pending i:ContainerStatusUnknown a:PodInitializing"},

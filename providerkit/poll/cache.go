@@ -49,7 +49,7 @@ type Config[T any] struct {
 	Changed func(ctx context.Context, since time.Time) ([]T, error)
 	// Identify says which pod an instance is. False is an instance that is none of a pod of this node.
 	Identify func(T) (Identity, bool)
-	// Status is what an instance makes of a pod. It is a pure function, and is called with a lock held.
+	// Status is what an instance makes of a pod, which has the status that was told last. It is a pure function, and is called with a lock held.
 	Status func(pod *corev1.Pod, instance T) corev1.PodStatus
 	// Annotations are those that a pod gets from its instance. Nil: none.
 	Annotations func(T) map[string]string

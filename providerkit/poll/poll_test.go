@@ -575,6 +575,28 @@ func TestAPodWithoutASpecIsAskedForAgain(t *testing.T) {
 	})
 }
 
+// TestStatusIsMadeFromTheStatusThatWasTold: of the pod of the cluster after a restart, then of the last report.
+func TestStatusIsMadeFromTheStatusThatWasTold(t *testing.T) {
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
+	s.run(t, func(c *Config[instance]) {
+		of := podOf("a")
+		of.Spec.Containers = []corev1.Container{{Name: "main"}}
+		of.Status.Phase = "Told"
+		c.Pod = func(Identity) *corev1.Pod { return of }
+		c.Status = func(pod *corev1.Pod, i instance) corev1.PodStatus {
+			if pod.Status.Phase == "Told" {
+				return corev1.PodStatus{Phase: "ToldOnce"}
+			}
+			return corev1.PodStatus{Phase: pod.Status.Phase + corev1.PodPhase(i.state)}
+		}
+	}, func(t *testing.T, c *Cache[instance], reports *[]string) {
+		c.Refresh("a")
+		if want := []string{"a=ToldOnce", "a=ToldOnceRunning"}; !slices.Equal(*reports, want) {
+			t.Errorf("reports: got %v, want %v", *reports, want)
+		}
+	})
+}
+
 // TestTheOlderInstanceIsThePod though nobody has said yet when the one that was accepted came to be.
 func TestTheOlderInstanceIsThePod(t *testing.T) {
 	t0 := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -32,7 +32,8 @@ type Driver[T any] interface {
 	Stop(ctx context.Context, pod *corev1.Pod, instance T) error
 	// Identify says which pod an instance is. False is an instance of no pod of this node.
 	Identify(instance T) (poll.Identity, bool)
-	// Status is what an instance makes of a pod. It is called with a lock held.
+	// Status is what an instance makes of a pod. It is called with a lock held. The pod has the status that was told last, also after a restart if the
+	// node knows the pod by then: a driver whose service tells only one run of a container takes lastState from there.
 	Status(pod *corev1.Pod, instance T) corev1.PodStatus
 }
 

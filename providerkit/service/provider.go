@@ -46,7 +46,8 @@ func (noAuthority) AnswersForAllPods() {} //nolint:unused // as above
 // Cache returns what the service said of each pod last. A driver that learns of instances besides the lists gives them to Take.
 func (p *Provider[T]) Cache() *poll.Cache[T] { return p.cache }
 
-// Leave lets the driver's Remove be called with a name, until it succeeds. It panics if the driver is no Remover.
+// Leave lets the driver's Remove be called with a name, until it succeeds or this process ends; see Remover. It may be called again with the same name. It
+// panics if the driver is no Remover.
 func (p *Provider[T]) Leave(name string) { p.leftovers.add(name) }
 
 // Resolve returns a pod with all that it takes from other objects, as Create gets it.
