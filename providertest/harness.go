@@ -38,8 +38,8 @@ type Harness struct {
 	Patience time.Duration
 	// Every is how often a check looks whether what it waits for is there. Default 10 ms.
 	Every time.Duration
-	// Tick is the unit of the times in programs. Take the larger of how fine the times are that the backend keeps and how old its lists may be: most
-	// programs end after one Tick, and a check that waits until it sees such a program run fails if no list shows it. Default one second.
+	// Tick is the unit of the times in programs. It is no shorter than the unit of the times that the backend keeps, and longer than its lists may be late:
+	// many programs run for one or two of it, and a check that waits until it sees one run fails if no list shows that. Default one second.
 	Tick time.Duration
 	// Many is how many pods the checks of many pods make. Default 20.
 	Many int

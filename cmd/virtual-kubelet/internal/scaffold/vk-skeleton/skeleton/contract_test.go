@@ -4,6 +4,7 @@ package skeleton
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -27,8 +28,18 @@ import (
 // TestContract is what every provider promises.
 //
 // FILL(contract): open the provider on your service, or on a stand-in for it: give the package toy the routes of your service, or begin anew. Where the
-// images of the service have a shell, providertest.Shell has the Container and the Command of the harness. Except has, by name, the checks of what your
-// service does not have, such as exec/output, each with the reason.
+// images of the service have a shell, providertest.Shell has the Container and the Command of the harness.
+//
+// Except names the checks that fail because of the service, each with the reason. If you delete a method, these fail:
+//   - Logs: logs/…, environment/…, deletion/grace, deletion/early and deletion/exit-code, which read the log; logs/previous alone if the service keeps no
+//     log of the run before.
+//   - Exec: exec/…. With input only at the start, or output only at the end: exec/stdin, exec/terminal, exec/cancel, exec/pod-ends.
+//   - Attach: attach/output. Forward: port-forward/both-ways. Stats: stats/summary.
+//
+// If lists lack a pod as soon as it has ended after Stop: deletion/told and deletion/exit-code. If a feature is in Unproven, such as ContainerLimits, and its
+// check fails on a stand-in: that check, settings/limits.
+//
+// Tick is longer than the lists of the service may be late, and a run takes longer with it.
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Harness{
 		Backend: backend,
@@ -64,6 +75,9 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 		},
 		Close: func() error {
 			server.Close()
+			if faults.lose.Load() {
+				return errors.New("no answer was lost: isCreate knows no request that the driver has made")
+			}
 			return nil
 		},
 		Instances: func(pod *corev1.Pod) (int, error) { return service.Running(identity.TagUID, string(pod.UID)), nil },
@@ -94,11 +108,16 @@ func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(int(status))
 		return
 	}
-	if r.Method == http.MethodPut && f.lose.CompareAndSwap(true, false) {
+	if isCreate(r) && f.lose.CompareAndSwap(true, false) {
 		f.next.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler) // closes the connection
 	}
 	f.next.ServeHTTP(w, r)
+}
+
+// isCreate reports whether a request may start a pod. LoseAnswer is about the next one, so other writes do no harm.
+func isCreate(r *http.Request) bool {
+	return r.Method == http.MethodPut || r.Method == http.MethodPost || r.Method == http.MethodPatch
 }
 
 // runProgram does what the contract asks of containers and commands.

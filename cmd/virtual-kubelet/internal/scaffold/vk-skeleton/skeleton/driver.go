@@ -71,7 +71,7 @@ func check(pod *corev1.Pod) error {
 //
 // FILL(driver): say of your service what a second create does (Again), and how long it may take until lists and Find show what it has made (SeenWithin).
 // Then go through the methods below: service.Driver says what each promises. Take out the abilities that the service does not have: users are then told so,
-// with what you say in Instead.
+// with what you say in Instead, and TestContract names the checks to except.
 func newProvider(in cli.ProviderInput, config Config) *service.Provider[group] {
 	d := &driver{client: newClient(config), owner: identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}, every: config.every}
 	d.kit = service.New(service.Config{
