@@ -4,6 +4,7 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -20,6 +21,8 @@ type leftovers struct {
 	remove func(context.Context, string) error
 	wake   chan struct{} // holds a value when there is another one
 
+	removal chan struct{} // holds a value while a thing is removed
+
 	mu    sync.Mutex
 	names map[string]leftover // guarded by mu
 	quiet bool                // guarded by mu; a failure was logged, and no removal has succeeded since
@@ -34,7 +37,7 @@ type leftover struct {
 }
 
 func newLeftovers(remove func(context.Context, string) error) *leftovers {
-	return &leftovers{remove: remove, wake: make(chan struct{}, 1), names: map[string]leftover{}}
+	return &leftovers{remove: remove, wake: make(chan struct{}, 1), removal: make(chan struct{}, 1), names: map[string]leftover{}}
 }
 
 // add lets a thing be removed.
@@ -64,12 +67,11 @@ func (l *leftovers) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		for _, name := range l.due() {
-			l.begin(name)
-			err := l.remove(ctx, name)
+			first, err := l.try(ctx, name)
 			if ctx.Err() != nil {
 				return
 			}
-			if l.note(name, err) {
+			if first {
 				log.G(ctx).WithError(err).WithField("name", name).Warn("What a pod has left behind is not removed yet")
 			}
 		}
@@ -93,11 +95,45 @@ func (l *leftovers) due() (names []string) {
 	return names
 }
 
-// begin notes that a thing is being removed.
-func (l *leftovers) begin(name string) {
+// try removes a thing that is still to be removed, and reports whether that is the first failure after a success.
+func (l *leftovers) try(ctx context.Context, name string) (first bool, err error) {
+	l.removal <- struct{}{}
+	defer func() { <-l.removal }()
+	if !l.begin(name) {
+		return false, nil
+	}
+	err = l.remove(ctx, name)
+	return l.note(name, err), err
+}
+
+// begin notes that a thing is being removed. False is one that is to be kept.
+func (l *leftovers) begin(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if _, known := l.names[name]; !known {
+		return false
+	}
 	l.now, l.again = name, false
+	return true
+}
+
+// keep lets a thing not be removed. It waits for the end of its removal.
+func (l *leftovers) keep(ctx context.Context, name string) error {
+	l.mu.Lock()
+	removed := l.now == name
+	l.mu.Unlock()
+	if removed {
+		select {
+		case l.removal <- struct{}{}:
+			defer func() { <-l.removal }()
+		case <-ctx.Done():
+			return fmt.Errorf("%s is still being removed: %w", name, ctx.Err())
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.names, name)
+	return nil
 }
 
 // note takes down how a removal went, and reports whether it is the first failure after a success.

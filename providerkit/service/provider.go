@@ -50,6 +50,11 @@ func (p *Provider[T]) Cache() *poll.Cache[T] { return p.cache }
 // panics if the driver is no Remover.
 func (p *Provider[T]) Leave(name string) { p.leftovers.add(name) }
 
+// Keep takes a Leave back: a thing of that name is about to be made, or used, again. It waits for the end of a removal that is under way.
+func (p *Provider[T]) Keep(ctx context.Context, name string) error {
+	return p.leftovers.keep(ctx, name)
+}
+
 // Resolve returns a pod with all that it takes from other objects, as Create gets it.
 func (p *Provider[T]) Resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, error) {
 	return p.resolver.resolve(ctx, pod)

@@ -75,6 +75,42 @@ func TestWhatIsLeftBehindIsRemovedOnce(t *testing.T) {
 	})
 }
 
+// TestWhatIsKeptAgainIsNotRemoved: a create that succeeds uses what the one before has left. It waits for a removal that is under way.
+func TestWhatIsKeptAgainIsNotRemoved(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		driver := waiting{h.cloud, make(chan struct{}, 9), make(chan struct{}, 9)}
+		p, _ := h.start(driver)
+		p.Leave("a")
+		<-driver.asked
+		p.Leave("b")
+		if err := p.Keep(t.Context(), "b"); err != nil {
+			t.Error(err)
+		}
+		kept := make(chan error, 1)
+		go func() { kept <- p.Keep(t.Context(), "a") }()
+		synctest.Wait()
+		if len(kept) != 0 {
+			t.Error("kept while it is removed")
+		}
+		driver.may <- struct{}{}
+		if err := <-kept; err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Hour)
+		if n := len(driver.asked); n != 0 {
+			t.Errorf("asked for %d times more", n)
+		}
+		p.Leave("c")
+		<-driver.asked
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := p.Keep(ctx, "c"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("while a removal hangs: got %v", err)
+		}
+		driver.may <- struct{}{}
+	})
+}
+
 // hanging is a cloud that does not answer who removes a thing.
 type hanging struct{ *cloud }
 

@@ -156,7 +156,9 @@ func (d *driver) keep(ctx context.Context, in *service.Inputs) (map[string]strin
 		in.Hide(s.text)
 		keep := func() (string, error) { return d.client.keep(ctx, s) }
 		if s.own {
-			arns[as], err = d.made.mine(s, keep)
+			if err = d.kit.Keep(ctx, s.name); err == nil { // an earlier create may have left it
+				arns[as], err = d.made.mine(s, keep)
+			}
 		} else {
 			arns[as], err = d.made.once(ctx, s.name, keep)
 		}
