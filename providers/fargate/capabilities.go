@@ -22,7 +22,7 @@ func (c Config) Capabilities() capability.Declaration {
 		Note("readinessProbe alone, every 5 s at most, with 2 s of time at least", capability.ExecProbes).
 		Note("the limit of memory; CPU may be used up to the size of the task", capability.ContainerLimits).
 		Note("on the disk of the task; a sizeLimit is not kept", capability.EmptyDir).
-		Note("runAsNonRoot and runAsGroup with runAsUser", capability.RunAsUser).
+		Note("runAsNonRoot and runAsGroup with runAsUser; a command of exec is root all the same", capability.RunAsUser).
 		Note("", capability.ReadOnlyRoot).
 		Note("all can be dropped, and SYS_PTRACE be added", capability.Capabilities).
 		Note("written once, by a container of filesImage that starts before the others", capability.ObjectVolumes).

@@ -45,6 +45,8 @@ type channel struct {
 	ready chan struct{} // closed after the handshake
 	room  chan struct{} // holds what is under way
 
+	ending sync.Once // for the message that ends the session
+
 	mu      sync.Mutex
 	number  int64                 // guarded by mu; of the next message
 	waiting map[int64]*waitingFor // guarded by mu; by number
@@ -66,20 +68,36 @@ func newChannel(conn *websocket.Conn, attach api.AttachIO, shell *shellexec.Exec
 	return c
 }
 
-// run copies until the session ends.
+// run copies until the session ends. A session that does not end by itself is ended: the command would run on.
 func (c *channel) run(ctx context.Context) error {
+	open, closed := context.WithCancel(context.WithoutCancel(ctx))
+	defer closed()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() {
-		var flag [4]byte
-		binary.BigEndian.PutUint32(flag[:], terminate)
-		_ = c.write(frame{kind: typeInput, id: newID(), payload: payloadFlag, data: flag[:]})
-		_ = c.conn.Close()
-	})
+	stop := context.AfterFunc(ctx, c.terminate)
 	defer stop()
 	go c.feed(ctx)
 	go c.resize(ctx)
-	go c.again(ctx)
+	go c.again(open)
+	err := c.copy(ctx)
+	if err == nil {
+		return nil
+	}
+	c.terminate()
+	for c.unacknowledged() {
+		_, data, cut := c.conn.ReadMessage()
+		if cut != nil {
+			break
+		}
+		if f, broken := unmarshal(data); broken == nil && f.kind == typeAck {
+			_, _ = c.take(f) // it never fails
+		}
+	}
+	return err
+}
+
+// copy takes messages until the session has ended or ctx has.
+func (c *channel) copy(ctx context.Context) error {
 	for {
 		kind, data, err := c.conn.ReadMessage()
 		if ended, _ := c.shell.Ended(); ended {
@@ -98,10 +116,32 @@ func (c *channel) run(ctx context.Context) error {
 		if err != nil {
 			continue // without an acknowledgement it is sent again
 		}
+		if ctx.Err() != nil && f.kind != typeAck {
+			return ctx.Err()
+		}
 		if over, err := c.take(f); over || err != nil {
 			return err
 		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
+}
+
+// terminate asks the other end once to end the session, and lets it answer for a while. The message has a number like every other: the agent
+// passes over a number that it has seen.
+func (c *channel) terminate() {
+	c.ending.Do(func() {
+		_ = c.conn.SetReadDeadline(time.Now().Add(2 * againAfter)) // a message that gets lost is sent again once
+		_ = c.send(payloadFlag, binary.BigEndian.AppendUint32(nil, terminate))
+	})
+}
+
+// unacknowledged reports whether the other end has not taken all messages.
+func (c *channel) unacknowledged() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting) > 0
 }
 
 // take takes a message. True is the end.

@@ -95,7 +95,8 @@ func (d *dataChannel) again() {
 	}
 }
 
-// read reads what the client sends, in its order and each once, until take says no.
+// read reads what the client sends, in its order and each once, until take says no. A flag has its place in the order like everything else: the agent
+// (amazon-ssm-agent, agent/session/datachannel, read on 2026-11-28) passes over a number that it has had.
 func (d *dataChannel) read(take func(payloadType uint32, payload []byte) bool) {
 	defer close(d.ended)
 	early := map[int64][]byte{}
@@ -111,7 +112,7 @@ func (d *dataChannel) read(take func(payloadType uint32, payload []byte) bool) {
 		if sum := sha256.Sum256(payload); !bytes.Equal(sum[:], m[80:112]) || int(binary.BigEndian.Uint32(m[116:])) != len(payload) {
 			continue
 		}
-		number, payloadType := int64(binary.BigEndian.Uint64(m[48:])), binary.BigEndian.Uint32(m[112:])
+		number := int64(binary.BigEndian.Uint64(m[48:]))
 		switch strings.TrimRight(string(m[4:36]), " ") {
 		case "acknowledge":
 			var ack struct {
@@ -124,12 +125,6 @@ func (d *dataChannel) read(take func(payloadType uint32, payload []byte) bool) {
 				d.mu.Unlock()
 			}
 		case "input_stream_data":
-			if payloadType == 10 {
-				if !take(payloadType, payload) {
-					return
-				}
-				continue
-			}
 			ack, _ := json.Marshal(map[string]any{"AcknowledgedMessageType": "input_stream_data", "AcknowledgedMessageSequenceNumber": number, "IsSequentialMessage": true})
 			d.mu.Lock()
 			_ = d.conn.WriteMessage(websocket.BinaryMessage, message("acknowledge", 0, 0, ack)) // as above

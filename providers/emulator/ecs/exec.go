@@ -139,10 +139,14 @@ func (s *Server) channel(w http.ResponseWriter, r *http.Request) {
 	reads := make(chan struct{})
 	defer func() { <-reads }()
 	defer conn.Close() // it was used
+	end := func() bool {
+		cancel()
+		_ = typed.CloseWithError(io.EOF) // it never fails
+		return false
+	}
 	go func() {
 		defer close(reads)
-		defer cancel()
-		defer typed.CloseWithError(io.EOF)
+		// A connection that is cut ends no session: the client may come back. What ends it is the flag, or the command.
 		d.read(func(payload uint32, data []byte) bool {
 			switch payload {
 			case 6: // HandshakeResponse
@@ -151,12 +155,12 @@ func (s *Server) channel(w http.ResponseWriter, r *http.Request) {
 				select {
 				case keys <- data:
 				default: // nobody reads
-					return false
+					return end()
 				}
 			case 3:
 				t.resize(data)
 			case 10: // a flag: the session is to end
-				return false
+				return end()
 			}
 			return true
 		})
@@ -170,13 +174,29 @@ func (s *Server) channel(w http.ResponseWriter, r *http.Request) {
 	d.send(7, []byte(`{"HandshakeTimeToComplete":1000000,"CustomerMessage":""}`))
 	t.out = d
 	runner, namespace, name := s.fleet.Runner(c.task.id)
+	s.count(1)
 	err = runner.RunInContainer(ctx, namespace, name, c.container, c.command, t)
+	s.count(-1)
 	said := ""
 	var exit utilexec.ExitError
 	if err != nil && !errors.As(err, &exit) { // a session tells no exit code
 		said = err.Error()
 	}
 	d.close(said)
+}
+
+// count adds to the commands of sessions that run.
+func (s *Server) count(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commands += n
+}
+
+// Commands returns how many commands of sessions run, for tests.
+func (s *Server) Commands() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commands
 }
 
 // terminal is that of a session.

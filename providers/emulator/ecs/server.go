@@ -67,6 +67,7 @@ type Server struct {
 	secrets     map[string]*secret       // guarded by mu; by name
 	streams     map[string]*stream       // guarded by mu; by group and name
 	sessions    map[string]*session      // guarded by mu; by ID
+	commands    int                      // guarded by mu; of sessions that run
 	stale       *listed                  // guarded by mu; what lists say; nil for what is
 	limits      map[string]*limit        // guarded by mu; by operation
 	queue       queue
