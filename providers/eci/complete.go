@@ -77,9 +77,7 @@ func (c *Config) completeCredentials(problem func(string, ...any)) {
 		if o.ProviderARN == "" || o.TokenFile == "" {
 			problem("oidc: providerARN or tokenFile is missing")
 		}
-		if o.Endpoint == "" {
-			o.Endpoint = "https://sts." + c.Region + ".aliyuncs.com"
-		}
+		o.findEndpoint(c.Region)
 		if !strings.HasPrefix(o.Endpoint, "https://") {
 			problem("oidc.endpoint: %q: want an URL that begins with https://", o.Endpoint)
 		}

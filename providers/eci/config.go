@@ -3,8 +3,10 @@
 package eci
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,7 +81,8 @@ type OIDC struct {
 	RoleARN     string `json:"roleARN,omitempty" env:"ALIBABA_CLOUD_ROLE_ARN"`
 	ProviderARN string `json:"providerARN,omitempty" env:"ALIBABA_CLOUD_OIDC_PROVIDER_ARN"`
 	TokenFile   string `json:"tokenFile,omitempty" env:"ALIBABA_CLOUD_OIDC_TOKEN_FILE"`
-	// Endpoint is the URL of STS. Default: that of the region.
+	// Endpoint is the URL of STS. Default: ALIBABA_CLOUD_STS_ENDPOINT, which may be a host alone, or else that of ALIBABA_CLOUD_STS_REGION or Region:
+	// with ALIBABA_CLOUD_VPC_ENDPOINT_ENABLED=true the one inside the VPC.
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
@@ -100,6 +103,25 @@ func LoadConfig(path string) (Config, error) {
 		return c, err
 	}
 	return c.withQuotas()
+}
+
+// findEndpoint sets the URL of STS from the variables of the vendor's SDK and of the add-on ack-pod-identity-webhook, if nothing else says it.
+func (o *OIDC) findEndpoint(region string) {
+	if o.Endpoint != "" {
+		return
+	}
+	host := os.Getenv("ALIBABA_CLOUD_STS_ENDPOINT")
+	if host == "" {
+		service := "sts"
+		if strings.EqualFold(os.Getenv("ALIBABA_CLOUD_VPC_ENDPOINT_ENABLED"), "true") {
+			service = "sts-vpc"
+		}
+		host = service + "." + cmp.Or(os.Getenv("ALIBABA_CLOUD_STS_REGION"), region) + ".aliyuncs.com"
+	}
+	if !strings.Contains(host, "://") {
+		host = "https://" + host
+	}
+	o.Endpoint = strings.TrimSuffix(host, "/")
 }
 
 // fromTOML reads the file that alibabacloud-eci has, with the defaults of that.

@@ -62,6 +62,30 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// TestEndpointOfSTS: the add-on ack-pod-identity-webhook sets the variables from 0.4.0, the first one without a scheme.
+func TestEndpointOfSTS(t *testing.T) {
+	for name, c := range map[string]struct{ endpoint, region, vpc, file, want string }{
+		"none":                  {"", "", "", "", "https://sts.cn-hangzhou.aliyuncs.com"},
+		"inside the VPC":        {"", "", "True", "", "https://sts-vpc.cn-hangzhou.aliyuncs.com"},
+		"not inside":            {"", "", "false", "", "https://sts.cn-hangzhou.aliyuncs.com"},
+		"the cluster elsewhere": {"", "cn-beijing", "true", "", "https://sts-vpc.cn-beijing.aliyuncs.com"},
+		"of the add-on":         {"sts-vpc.cn-beijing.aliyuncs.com", "cn-beijing", "true", "", "https://sts-vpc.cn-beijing.aliyuncs.com"},
+		"with a scheme":         {"https://sts.example/", "", "true", "", "https://sts.example"},
+		"without encryption":    {"http://sts.example", "", "", "", ""},
+		"the file says it":      {"sts-vpc.cn-beijing.aliyuncs.com", "cn-beijing", "true", ", endpoint: 'https://sts.example'", "https://sts.example"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("ALIBABA_CLOUD_STS_ENDPOINT", c.endpoint)
+			t.Setenv("ALIBABA_CLOUD_STS_REGION", c.region)
+			t.Setenv("ALIBABA_CLOUD_VPC_ENDPOINT_ENABLED", c.vpc)
+			got, err := loaded(t, strings.Replace(goodConfig, "accessKeyID: AK\naccessKeySecret: SK", "oidc: {roleARN: r, providerARN: p, tokenFile: f"+c.file+"}", 1))
+			if c.want == "" && (err == nil || !strings.Contains(err.Error(), "oidc.endpoint")) || c.want != "" && (err != nil || got.OIDC.Endpoint != c.want) {
+				t.Errorf("got %q, %v, want %q", got.OIDC.Endpoint, err, c.want)
+			}
+		})
+	}
+}
+
 // TestEnvironmentOfOthers: variables by which this provider and the vendor's tools were configured before.
 func TestEnvironmentOfOthers(t *testing.T) {
 	for name, value := range map[string]string{
