@@ -3,6 +3,7 @@
 package eci
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
