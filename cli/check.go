@@ -29,8 +29,8 @@ func (p Program) checkCommand(o *options) *cobra.Command {
 		Short: "Check whether a node with these settings can run the pods in a file",
 		Long: "Check whether a node with these settings can run the pods in a file, without a cluster.\n\n" +
 			"The file has objects in YAML or JSON: pods, and what makes pods, such as a Deployment. Other objects are ignored.\n" +
-			"The provider maps each pod as its node would, and asks nobody. It does not read ConfigMaps, Secrets and tokens: the line of a pod\n" +
-			"that can run names those that it takes.\n" +
+			"The provider maps each pod as its node would, and asks nobody. It reads no ConfigMap, Secret or token: for a pod\n" +
+			"that can run, the output names the objects that were not read.\n" +
 			"The exit code is 0 if all pods can run, 1 if one cannot, and 2 if the check itself failed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -112,12 +112,21 @@ var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKU
 // LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
+// endpointOf returns the address of a service in a region. That of Dublin has a domain of its own: the vendor's page of its SDKs, 2026-05-18.
+func endpointOf(service, region string) string {
+	domain := "myhuaweicloud.com"
+	if region == "eu-west-101" {
+		domain = "myhuaweicloud.eu"
+	}
+	return "https://" + service + "." + region + "." + domain
+}
+
 // complete fills the defaults of c and refuses what cannot be, with every reason.
 func (c Config) complete() (Config, error) {
 	problems := config.Problems{Provider: "huaweicci"}
 	problem := problems.Add
 	if c.Endpoint == "" && c.Region != "" {
-		c.Endpoint = "https://cci." + c.Region + ".myhuaweicloud.com"
+		c.Endpoint = endpointOf("cci", c.Region)
 	}
 	if u, err := url.Parse(c.Endpoint); err != nil || u.Scheme != "https" || u.Host == "" {
 		problem("endpoint: %q: want the region, such as cn-north-4, or an URL that begins with https://", c.Endpoint)
@@ -166,7 +175,7 @@ func (c *Config) completeCredentials(problem func(string, ...any)) {
 		problem("accessKey and secretKey: are missing, or one of them, and there is no iam.user: name the files that have them")
 	}
 	if user && c.IAM.Endpoint == "" && c.Region != "" {
-		c.IAM.Endpoint = "https://iam." + c.Region + ".myhuaweicloud.com"
+		c.IAM.Endpoint = endpointOf("iam", c.Region)
 	}
 	if u, err := url.Parse(c.IAM.Endpoint); user && (err != nil || u.Scheme != "https" || u.Host == "") {
 		problem("iam.endpoint: %q: want the region, or an URL that begins with https://", c.IAM.Endpoint)

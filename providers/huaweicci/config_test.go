@@ -69,6 +69,17 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
+// TestRegionWithADomainOfItsOwn: a user of Dublin reached no service.
+func TestRegionWithADomainOfItsOwn(t *testing.T) {
+	c := smallest()
+	c.Region, c.AccessKey, c.SecretKey = "eu-west-101", config.Secret{}, config.Secret{}
+	c.IAM = IAM{User: "node", Domain: "d", Password: config.Literal("p")}
+	c, err := c.complete()
+	if err != nil || c.Endpoint != "https://cci.eu-west-101.myhuaweicloud.eu" || c.IAM.Endpoint != "https://iam.eu-west-101.myhuaweicloud.eu" {
+		t.Errorf("got %s and %s (%v)", c.Endpoint, c.IAM.Endpoint, err)
+	}
+}
+
 func TestConfigOfTheReadme(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {

@@ -4,7 +4,7 @@
 //
 // The promise: a test that goes through All asks of each provider whether check and node agree on pods that users have.
 //
-// What surprises: a provider that has since learned to run one of these pods is as right as one that refuses it.
+// What surprises: a provider may refuse one of these pods, or may have learned to run it.
 package checkcase
 
 import (
