@@ -63,6 +63,7 @@ client {
   cni_path = "/usr/lib/cni"
   network_interface = "lo"
   gc_max_allocs = 500
+  gc_disk_usage_threshold = 99
   options = { "fingerprint.denylist" = "env_aws,env_azure,env_gce,env_digitalocean,landlock" }
   chroot_env {
 %s  }
