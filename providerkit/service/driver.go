@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
-// Driver is what differs between services: their requests, and what those mean. T is an instance as the service tells of it. Methods may be called
+// Driver has the requests of one service, and tells the kit how to read the answers. T is an instance as the service tells of it. Methods may be called
 // from any goroutine; Identify, Status and Ended are pure functions. Errors do not repeat which pod they are about.
 type Driver[T any] interface {
 	// List returns every instance of this node. It is complete or an error; see poll.Config.

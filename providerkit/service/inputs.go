@@ -120,8 +120,11 @@ func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, error
 
 // fresh returns a pod with its tokens, and nothing else that it takes from other objects: Secrets may have changed since it was made, or be gone.
 func (r *resolver) fresh(ctx context.Context, pod *corev1.Pod) (*Inputs, error) {
-	of := identity.Of(pod)
-	in := &Inputs{Pod: pod.DeepCopy(), Name: r.config.Owner.Name(of), Tags: r.config.Owner.Tags(of), Objects: r.objects, Tokens: r.tokens,
+	objects, of := r.objects, identity.Of(pod)
+	if r.config.Objects != nil {
+		objects = r.config.Objects(objects)
+	}
+	in := &Inputs{Pod: pod.DeepCopy(), Name: r.config.Owner.Name(of), Tags: r.config.Owner.Tags(of), Objects: objects, Tokens: r.tokens,
 		Files: map[string][]podspec.File{}}
 	for i := range in.Pod.Spec.Volumes {
 		v := &in.Pod.Spec.Volumes[i]
