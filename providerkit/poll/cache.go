@@ -85,6 +85,8 @@ type Config[T any] struct {
 const GoneAfter = 2
 
 const (
+	// roundTime bounds a round, so that a service which never answers is seen to be away. A list of many pages at a slow rate takes minutes.
+	roundTime = 10 * time.Minute
 	// awayAfter is how many rounds in a row must fail until the service is away.
 	awayAfter = 2
 	// lostAfter is how many complete lists in a row must lack a pod until it is lost.

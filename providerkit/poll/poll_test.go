@@ -165,6 +165,18 @@ func TestRefresh(t *testing.T) {
 	})
 }
 
+// TestServiceThatNeverAnswersIsAway: a List without a time limit must not leave the node Ready for ever.
+func TestServiceThatNeverAnswersIsAway(t *testing.T) {
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
+	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		s.edit(func() { s.slow = 1000 * time.Hour })
+		after(25 * time.Minute)
+		if err := c.Away(); !errors.Is(err, context.DeadlineExceeded) || !c.has("a") {
+			t.Errorf("away: %v, the pod is there: %t", err, c.has("a"))
+		}
+	})
+}
+
 // TestServiceThatFailsIsAskedAgainWithinSlowest: its users wait for it to be mended.
 func TestServiceThatFailsIsAskedAgainWithinSlowest(t *testing.T) {
 	s := &service{}
@@ -540,10 +552,10 @@ func TestWhatWasToldIsNotChanged(t *testing.T) {
 }
 
 func TestAListThatBeganBeforeTheCreateProvesNothing(t *testing.T) {
-	s := &service{slow: time.Hour}
+	s := &service{slow: 9 * time.Minute}
 	s.run(t, func(c *Config[instance]) { c.SeenWithin = time.Nanosecond }, func(t *testing.T, c *Cache[instance], _ *[]string) {
 		c.Accepted(podOf("a"), instance{id: "i1", uid: "a", state: "Running"})
-		after(2*time.Hour + time.Minute)
+		after(2*9*time.Minute + time.Minute)
 		for _, e := range c.pods {
 			if e.missing != 1 {
 				t.Errorf("lists that lack it: %d of 2, of which one began before it was there", e.missing)

@@ -70,6 +70,8 @@ func (c *Cache[T]) interval() time.Duration {
 
 // round asks the service once, and takes down whether it answered.
 func (c *Cache[T]) round(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, roundTime)
+	defer cancel()
 	asked := time.Now()
 	c.begin(asked)
 	since, list := c.due(asked)
