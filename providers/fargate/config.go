@@ -4,12 +4,9 @@ package fargate
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,65 +108,61 @@ func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
 // complete fills the defaults of c and refuses what cannot be, with every reason.
 func (c Config) complete() (Config, error) {
-	var problems []error
-	problem := func(format string, args ...any) {
-		problems = append(problems, fmt.Errorf("fargate provider: "+format, args...))
-	}
+	problems := config.Problems{Provider: "fargate"}
 	if c.Region == "" {
-		problem("region: is missing: name that of the cluster of ECS, such as eu-central-1")
+		problems.Add("region: is missing: name that of the cluster of ECS, such as eu-central-1")
 	}
 	if c.Endpoint != "" && !safeURL(c.Endpoint) {
-		problem("endpoint: %q: want an URL that begins with https://, or with http:// for this machine itself", c.Endpoint)
+		problems.Add("endpoint: %q: want an URL that begins with https://, or with http:// for this machine itself", c.Endpoint)
 	}
 	if c.Queue != "" && !safeURL(c.Queue) {
-		problem("queue: %q: want the URL of a queue of SQS, such as https://sqs.eu-central-1.amazonaws.com/123456789012/tasks", c.Queue)
+		problems.Add("queue: %q: want the URL of a queue of SQS, such as https://sqs.eu-central-1.amazonaws.com/123456789012/tasks", c.Queue)
 	}
 	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
-		problem("clusterName: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_FARGATE_CLUSTER_NAME", c.ClusterID)
+		problems.Add("clusterName: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_FARGATE_CLUSTER_NAME", c.ClusterID)
 	}
 	c.Cluster, c.FilesImage = cmp.Or(c.Cluster, "default"), cmp.Or(c.FilesImage, filesImage)
 	c.PlatformVersion, c.Architecture = cmp.Or(c.PlatformVersion, "LATEST"), cmp.Or(c.Architecture, "X86_64")
 	if len(c.Subnets) == 0 || len(c.Subnets) > maxSubnets {
-		problem("subnets: %d: want the IDs of 1 to %d of the VPC that pods are in", len(c.Subnets), maxSubnets)
+		problems.Add("subnets: %d: want the IDs of 1 to %d of the VPC that pods are in", len(c.Subnets), maxSubnets)
 	}
 	if len(c.SecurityGroups) > maxGroups {
-		problem("securityGroups: %d: a task may have %d", len(c.SecurityGroups), maxGroups)
+		problems.Add("securityGroups: %d: a task may have %d", len(c.SecurityGroups), maxGroups)
 	}
 	if c.Architecture != "X86_64" && c.Architecture != "ARM64" {
-		problem("architecture: %q: want X86_64 or ARM64", c.Architecture)
+		problems.Add("architecture: %q: want X86_64 or ARM64", c.Architecture)
 	}
 	if c.CapacityProvider != "" && !capacityProvider(c.CapacityProvider) {
-		problem("capacityProvider: %q: want %s or %s", c.CapacityProvider, OnDemand, Spot)
+		problems.Add("capacityProvider: %q: want %s or %s", c.CapacityProvider, OnDemand, Spot)
 	}
 	if !role(c.ExecutionRole) {
-		problem("executionRole: %q: want the ARN of a role, such as arn:aws:iam::123456789012:role/ecsTaskExecutionRole: set it in the file of --provider-config or in VKUBELET_FARGATE_EXECUTION_ROLE", c.ExecutionRole)
+		problems.Add("executionRole: %q: want the ARN of a role, such as arn:aws:iam::123456789012:role/ecsTaskExecutionRole: set it in the file of --provider-config or in VKUBELET_FARGATE_EXECUTION_ROLE", c.ExecutionRole)
 	}
 	if c.ExecRole != "" && !role(c.ExecRole) {
-		problem("execRole: %q: want the ARN of a role", c.ExecRole)
+		problems.Add("execRole: %q: want the ARN of a role", c.ExecRole)
 	}
 	for i, r := range c.TaskRoles {
 		if !role(r) {
-			problem("taskRoles[%d]: %q: want the ARN of a role", i, r)
+			problems.Add("taskRoles[%d]: %q: want the ARN of a role", i, r)
 		}
 	}
 	for i, id := range c.FileSystems {
 		if !fileSystemID.MatchString(id) {
-			problem("fileSystems[%d]: %q: want the ID of a file system of EFS, such as fs-0123456789abcdef0", i, id)
+			problems.Add("fileSystems[%d]: %q: want the ID of a file system of EFS, such as fs-0123456789abcdef0", i, id)
 		}
 	}
 	for registry, arn := range c.RegistryCredentials {
 		if !strings.HasPrefix(arn, "arn:") || !strings.Contains(arn, ":secretsmanager:") {
-			problem("registryCredentials[%s]: want the ARN of a secret of Secrets Manager", registry)
+			problems.Add("registryCredentials[%s]: want the ARN of a secret of Secrets Manager", registry)
 		}
 	}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
 		if q := c.Capacity[name]; q.Sign() <= 0 {
-			problem("capacity.%s: is missing: say how much the node offers", name)
+			problems.Add("capacity.%s: is missing: say how much the node offers", name)
 		}
 	}
 	c.Capacity = storage.Offer(c.Capacity, *resource.NewQuantity(storageGiven*sizing.Gi, resource.BinarySI))
-	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) }) // maps have no order
-	return c, errors.Join(problems...)
+	return c, problems.Err()
 }
 
 func (c Config) reachable() bool { return c.Reachable == nil || *c.Reachable }

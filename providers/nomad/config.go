@@ -5,8 +5,6 @@ package nomad
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"slices"
@@ -113,49 +111,46 @@ func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
 // complete fills the defaults of c and refuses what cannot be, with every reason.
 func (c Config) complete() (Config, error) {
-	var problems []error
-	problem := func(format string, args ...any) {
-		problems = append(problems, fmt.Errorf("nomad provider: "+format, args...))
-	}
+	problems := config.Problems{Provider: "nomad"}
 	c.defaults()
 	u, err := url.Parse(c.Address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-		problem("address: want an URL such as https://nomad.example:4646")
+		problems.Add("address: want an URL such as https://nomad.example:4646")
 	} else if u.Scheme == "http" && c.TLS != (TLS{}) {
-		problem("tls: the address begins with http://")
+		problems.Add("tls: the address begins with http://")
 	}
 	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
-		problem("clusterName: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_NOMAD_CLUSTER_NAME", c.ClusterName)
+		problems.Add("clusterName: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_NOMAD_CLUSTER_NAME", c.ClusterName)
 	}
 	for _, d := range c.Drivers {
 		if d != DriverExec && d != DriverRawExec && d != DriverDocker {
-			problem("drivers: %q: want %s, %s or %s", d, DriverExec, DriverRawExec, DriverDocker)
+			problems.Add("drivers: %q: want %s, %s or %s", d, DriverExec, DriverRawExec, DriverDocker)
 		}
 	}
 	if c.Network != NetworkBridge && c.Network != NetworkHost {
-		problem("network: %q: want %s or %s", c.Network, NetworkBridge, NetworkHost)
+		problems.Add("network: %q: want %s or %s", c.Network, NetworkBridge, NetworkHost)
 	}
 	if c.Priority < 1 || c.Priority > 100 {
-		problem("priority: %d: want 1 to 100", c.Priority)
+		problems.Add("priority: %d: want 1 to 100", c.Priority)
 	}
 	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
-		problem("tls: certFile and keyFile are only useful together")
+		problems.Add("tls: certFile and keyFile are only useful together")
 	}
 	for _, file := range []string{c.TLS.CAFile, c.TLS.CertFile, c.TLS.KeyFile} {
 		if _, err := os.Stat(file); file != "" && err != nil {
-			problem("tls: %w", err)
+			problems.Add("tls: %w", err)
 		}
 	}
 	if c.RestartDelay.Duration < time.Second || c.LostAfter.Duration < time.Second {
-		problem("restartDelay and lostAfter are %s and %s: want 1s or more", c.RestartDelay.Duration, c.LostAfter.Duration)
+		problems.Add("restartDelay and lostAfter are %s and %s: want 1s or more", c.RestartDelay.Duration, c.LostAfter.Duration)
 	}
 	if c.DefaultResources.Cpu().Sign() <= 0 || c.DefaultResources.Memory().Sign() <= 0 {
-		problem("defaultResources: want cpu and memory, both more than 0")
+		problems.Add("defaultResources: want cpu and memory, both more than 0")
 	}
 	if c.MaxPods < 0 {
-		problem("maxPods: %d: want 1 or more", c.MaxPods)
+		problems.Add("maxPods: %d: want 1 or more", c.MaxPods)
 	}
-	return c, errors.Join(problems...)
+	return c, problems.Err()
 }
 
 func (c *Config) defaults() {

@@ -4,8 +4,6 @@ package slurm
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -125,15 +123,12 @@ func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
 // complete fills the defaults of c and refuses what cannot be, with every reason.
 func (c Config) complete() (Config, error) {
-	var problems []error
-	problem := func(format string, args ...any) {
-		problems = append(problems, fmt.Errorf("slurm provider: "+format, args...))
-	}
+	problems := config.Problems{Provider: "slurm"}
 	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
-		problem("clusterName: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_SLURM_CLUSTER_NAME", c.ClusterName)
+		problems.Add("clusterName: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_SLURM_CLUSTER_NAME", c.ClusterName)
 	}
 	if !filepath.IsAbs(c.SharedDir) || strings.ContainsAny(c.SharedDir, "%\\\n") {
-		problem("sharedDir: %q: want the absolute path of a directory that the nodes of Slurm have too, without %% and backslashes", c.SharedDir)
+		problems.Add("sharedDir: %q: want the absolute path of a directory that the nodes of Slurm have too, without %% and backslashes", c.SharedDir)
 	}
 	names := map[string]string{"partition": c.Partition, "account": c.Account, "qos": c.QOS}
 	for node, partition := range c.Partitions {
@@ -141,41 +136,41 @@ func (c Config) complete() (Config, error) {
 	}
 	for field, value := range names {
 		if value != "" && !word.MatchString(value) {
-			problem("%s: %q: want a name of Slurm", field, value)
+			problems.Add("%s: %q: want a name of Slurm", field, value)
 		}
 	}
 	if c.Containers != "" && c.Containers != job.RuntimePodman && c.Containers != job.RuntimeUnpack {
-		problem("containers: %q: want podman or unpack for images, or nothing for programs of the nodes", c.Containers)
+		problems.Add("containers: %q: want podman or unpack for images, or nothing for programs of the nodes", c.Containers)
 	}
 	if c.SSH != nil {
-		c.SSH.check(problem)
+		c.SSH.check(problems.Add)
 	}
 	if c.REST != nil {
-		c.REST.check(problem)
+		c.REST.check(problems.Add)
 	}
 	for _, flag := range c.Flags {
 		if why := checkAllowedFlag(flag); why != "" {
-			problem("flags: %q: %s", flag, why)
+			problems.Add("flags: %q: %s", flag, why)
 		}
 	}
 	if c.DefaultResources == nil {
 		c.DefaultResources = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")}
 	}
 	if c.DefaultResources.Cpu().Sign() <= 0 || c.DefaultResources.Memory().Sign() <= 0 {
-		problem("defaultResources: want cpu and memory, both more than 0")
+		problems.Add("defaultResources: want cpu and memory, both more than 0")
 	}
 	if c.OverheadMemory.Format == "" { // it is not set, to 0 neither
 		c.OverheadMemory = resource.MustParse("128Mi")
 	}
 	if c.OverheadMemory.Sign() < 0 {
-		problem("overheadMemory: %s: want 0 or more", c.OverheadMemory.String())
+		problems.Add("overheadMemory: %s: want 0 or more", c.OverheadMemory.String())
 	}
 	if c.GPUResource == "" {
 		c.GPUResource = "nvidia.com/gpu"
 	}
 	for _, d := range []*metav1.Duration{&c.FastEvery, &c.SlowEvery} {
 		if d.Duration < 0 {
-			problem("fastEvery and slowEvery: want 0 for the default, or more")
+			problems.Add("fastEvery and slowEvery: want 0 for the default, or more")
 		}
 	}
 	if c.FastEvery.Duration == 0 {
@@ -184,7 +179,7 @@ func (c Config) complete() (Config, error) {
 	if c.SlowEvery.Duration == 0 {
 		c.SlowEvery.Duration = 10 * time.Second
 	}
-	return c, errors.Join(problems...)
+	return c, problems.Err()
 }
 
 // partition is that of a node.
