@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
@@ -58,7 +59,7 @@ func (d *driver) adopt(ctx context.Context, jobs map[types.UID][]queued) error {
 		d.mu.Lock()
 		has := d.pods[uid] != nil
 		d.mu.Unlock()
-		var b job.Bundle
+		var b podjob.Bundle
 		if has {
 			continue
 		}
@@ -80,7 +81,7 @@ func (d *driver) adopt(ctx context.Context, jobs map[types.UID][]queued) error {
 		if t.said, t.seen, err = d.place.said(uid, nil, false); err != nil {
 			return fmt.Errorf("read the files of the pod with UID %s: %w", uid, err)
 		}
-		var stop job.Stop
+		var stop podjob.Stop
 		if job.ReadJSON(filepath.Join(d.place.pod(uid), job.StopFile), &stop) == nil {
 			t.stop = &stopping{until: stop.Until}
 			if stop.Until.IsZero() { // an earlier version wrote it
@@ -99,7 +100,7 @@ func (d *driver) adopt(ctx context.Context, jobs map[types.UID][]queued) error {
 }
 
 // named is what the comments of jobs say of their pod, where its file is damaged; no pod where they say nothing.
-func named(jobs []queued) (b job.Bundle) {
+func named(jobs []queued) (b podjob.Bundle) {
 	for _, q := range jobs {
 		if id, ok := parseComment(q.Comment); ok {
 			b.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: id.UID}}

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
@@ -37,7 +38,7 @@ func TestSharedDirIsAway(t *testing.T) {
 			p.place.root = filepath.Join(t.TempDir(), "shared", "root")
 			path := filepath.Join(p.place.pod("u"), job.StatusFile)
 			write := func(ended bool, phase corev1.PodPhase) error {
-				return job.WriteJSON(path, job.Status{Job: "7", Ended: ended, Pod: corev1.PodStatus{Phase: phase}})
+				return job.WriteJSON(path, podjob.Status{Job: "7", Ended: ended, Pod: corev1.PodStatus{Phase: phase}})
 			}
 			if err := errors.Join(os.MkdirAll(p.place.pod("u"), 0o700), write(false, corev1.PodRunning)); err != nil {
 				t.Fatal(err)
@@ -83,7 +84,7 @@ func TestStartWithoutSharedDir(t *testing.T) {
 			t.Fatal("it answers for all pods")
 		}
 	}
-	if err := errors.Join(os.Mkdir(p.place.pod("u"), 0o700), p.place.rewrite("u", job.Bundle{Pod: &corev1.Pod{}})); err != nil {
+	if err := errors.Join(os.Mkdir(p.place.pod("u"), 0o700), p.place.rewrite("u", podjob.Bundle{Pod: &corev1.Pod{}})); err != nil {
 		t.Fatal(err)
 	}
 	if p.list(t.Context()); !p.AnswersForAllPods() || p.pods["u"] == nil {

@@ -10,14 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
 // bundle is what the job of a pod needs. It notes in in when tokens are to be renewed.
-func (d *driver) bundle(ctx context.Context, in *service.Inputs) (b job.Bundle, err error) {
-	b = job.Bundle{
+func (d *driver) bundle(ctx context.Context, in *service.Inputs) (b podjob.Bundle, err error) {
+	b = podjob.Bundle{
 		Pod: in.Pod.DeepCopy(), Node: d.in.Node.DeepCopy(), DNSDomain: d.in.KubeClusterDomain, Containers: in.Containers,
-		Runtime: d.config.Containers, ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]*corev1.Secret{}, Tokens: map[string]job.Token{},
+		Runtime: d.config.Containers, ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]*corev1.Secret{}, Tokens: map[string]podjob.Token{},
 	}
 	if err := d.config.setImages(b.Pod); err != nil {
 		return b, err
@@ -29,14 +29,14 @@ func (d *driver) bundle(ctx context.Context, in *service.Inputs) (b job.Bundle, 
 	}
 	if d.config.Containers != "" {
 		for _, l := range in.Logins {
-			b.Logins = append(b.Logins, job.Login(l))
+			b.Logins = append(b.Logins, podjob.Login(l))
 		}
 	}
 	return b, nil
 }
 
 // addVolume adds what a volume is written from. What is optional may be missing.
-func addVolume(ctx context.Context, in *service.Inputs, v *corev1.Volume, b *job.Bundle) (err error) {
+func addVolume(ctx context.Context, in *service.Inputs, v *corev1.Volume, b *podjob.Bundle) (err error) {
 	optional := func(o *bool, err error) error {
 		if apierrors.IsNotFound(err) && o != nil && *o {
 			return nil
@@ -74,7 +74,7 @@ func addVolume(ctx context.Context, in *service.Inputs, v *corev1.Volume, b *job
 		case s.ServiceAccountToken != nil && in.Tokens != nil:
 			t, tokenErr := in.Tokens.Token(ctx, in.Pod, s.ServiceAccountToken)
 			if err = tokenErr; err == nil {
-				b.Tokens[job.TokenKey(s.ServiceAccountToken)] = job.Token{Token: t.Token, ExpiresAt: t.ExpiresAt, RefreshAt: t.RefreshAt}
+				b.Tokens[podjob.TokenKey(s.ServiceAccountToken)] = podjob.Token{Token: t.Token, ExpiresAt: t.ExpiresAt, RefreshAt: t.RefreshAt}
 				if in.RenewAt.IsZero() || t.RefreshAt.Before(in.RenewAt) {
 					in.RenewAt = t.RefreshAt
 				}

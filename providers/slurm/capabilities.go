@@ -5,11 +5,11 @@ package slurm
 import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
 // Capabilities returns what pods get.
 func (c Config) Capabilities() capability.Declaration {
-	lacks, notes := job.Lacks()
+	lacks, notes := podjob.Lacks()
 	return podruntime.Capabilities(podruntime.Config{Lacks: lacks, Notes: notes})
 }

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
@@ -102,7 +103,7 @@ func TestDamagedFileIsOnePod(t *testing.T) {
 		for _, uid := range []types.UID{"u", "old"} {
 			dir := p.place.pod(uid)
 			err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, job.BundleFile), []byte(damaged), 0o600), p.place.submitted(uid, 1),
-				job.WriteJSON(filepath.Join(dir, job.StatusFile), job.Status{Job: "7", Pod: corev1.PodStatus{Phase: corev1.PodRunning}}))
+				job.WriteJSON(filepath.Join(dir, job.StatusFile), podjob.Status{Job: "7", Pod: corev1.PodStatus{Phase: corev1.PodRunning}}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,9 +126,9 @@ func TestSecretsOfNobody(t *testing.T) {
 	old := time.Now().Add(-2 * unansweredTime)
 	for uid, file := range map[types.UID]string{"queued": "", "young": "", "nobody": "", "asked": submittedFile, "told": job.StatusFile, "claimed": job.ClaimFile} {
 		dir := p.place.pod(uid)
-		err := errors.Join(os.Mkdir(dir, 0o700), p.place.rewrite(uid, job.Bundle{Pod: &corev1.Pod{}}))
+		err := errors.Join(os.Mkdir(dir, 0o700), p.place.rewrite(uid, podjob.Bundle{Pod: &corev1.Pod{}}))
 		if file != "" {
-			err = errors.Join(err, job.WriteJSON(filepath.Join(dir, file), job.Status{}))
+			err = errors.Join(err, job.WriteJSON(filepath.Join(dir, file), podjob.Status{}))
 		}
 		if uid != "young" {
 			err = errors.Join(err, os.Chtimes(dir, old, old))

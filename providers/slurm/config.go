@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
 // What a configuration file of this provider says about itself.
@@ -102,7 +102,7 @@ func (r REST) check(problem func(string, ...any)) {
 		problem("rest.url: %q: want unix:///path", r.URL)
 	case u.Scheme != "unix" && u.Scheme != "http" && u.Scheme != "https" || u.Scheme != "unix" && u.Host == "":
 		problem("rest.url: %q: want https://host, http://127.0.0.1:port or unix:///path", r.URL)
-	case u.Scheme == "http" && !job.Loopback(u.Hostname()):
+	case u.Scheme == "http" && !podjob.Loopback(u.Hostname()):
 		problem("rest.url: %q: by http the token would travel as it is: want https, or an address of this machine, such as http://127.0.0.1:6820", r.URL)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "unix" && strings.Trim(u.Path, "/") != "":
 		problem("rest.url: want nothing but the host and the port")
@@ -139,7 +139,7 @@ func (c Config) complete() (Config, error) {
 			problems.Add("%s: %q: want a name of Slurm", field, value)
 		}
 	}
-	if c.Containers != "" && c.Containers != job.RuntimePodman && c.Containers != job.RuntimeUnpack {
+	if c.Containers != "" && c.Containers != podjob.RuntimePodman && c.Containers != podjob.RuntimeUnpack {
 		problems.Add("containers: %q: want podman or unpack for images, or nothing for programs of the nodes", c.Containers)
 	}
 	if c.SSH != nil {

@@ -22,8 +22,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
@@ -127,7 +128,7 @@ func backend(c *slurmtest.Cluster, env providertest.Env) (*providertest.Backend,
 		},
 		Instances: func(pod *corev1.Pod) (int, error) {
 			live, err := of(pod)
-			var said job.Status
+			var said podjob.Status
 			if job.ReadJSON(filepath.Join(c.Shared, env.Namespace, env.Node.Name, string(pod.UID), job.StatusFile), &said) == nil && said.Ended {
 				return 0, err // the job is about to end, and nothing runs in it
 			}
@@ -180,7 +181,7 @@ func supervisor(uid string) (int, error) {
 	for _, path := range lines {
 		data, _ := os.ReadFile(path)
 		args := strings.Split(string(data), "\x00")
-		if len(args) < 4 || args[1] != enter.Marker || args[2] != enter.ModeRun || !strings.HasSuffix(args[3], uid) {
+		if len(args) < 5 || args[1] != enter.Marker || args[2] != enter.ModeRun || !strings.HasSuffix(args[4], uid) {
 			continue
 		}
 		return strconv.Atoi(filepath.Base(filepath.Dir(path)))

@@ -15,6 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
@@ -147,7 +148,7 @@ func (d *driver) Stop(_ context.Context, pod *corev1.Pod, i *instance) error {
 	until := t.stop.until
 	d.mu.Unlock()
 	grace := max(0, time.Until(until)-endTime).Round(time.Second)
-	stop := job.Stop{GraceSeconds: int64(grace / time.Second), Until: until}
+	stop := podjob.Stop{GraceSeconds: int64(grace / time.Second), Until: until}
 	if err := job.WriteJSON(filepath.Join(d.place.pod(i.id.UID), job.StopFile), stop); err != nil && !os.IsNotExist(err) {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
 )
 
 // Exec implements service.Executor, through a step of the job.
@@ -25,8 +25,8 @@ func (d *driver) Exec(ctx context.Context, in service.Target[*instance], command
 	if attach.TTY() {
 		return errdefs.InvalidInput("a command in a job has no terminal: leave -t away")
 	}
-	return d.stream(ctx, in.Instance, job.Request{
-		Op: job.OpExec, Container: in.Container, Command: command, TTY: attach.TTY(),
+	return d.stream(ctx, in.Instance, podjob.Request{
+		Op: podjob.OpExec, Container: in.Container, Command: command, TTY: attach.TTY(),
 		Stdin: attach.Stdin() != nil, Stdout: attach.Stdout() != nil, Stderr: attach.Stderr() != nil,
 	}, ends{attach.Stdin(), attach.Stdout(), attach.Stderr(), attach.Resize()})
 }
@@ -39,7 +39,7 @@ type ends struct {
 }
 
 // stream does what req says. The command line of the step has a path and a number: the request goes through its input.
-func (d *driver) stream(ctx context.Context, i *instance, req job.Request, e ends) error {
+func (d *driver) stream(ctx context.Context, i *instance, req podjob.Request, e ends) error {
 	if i.said == nil || i.said.Ended {
 		return errdefs.InvalidInput("its job does not run")
 	}
@@ -60,8 +60,8 @@ func (d *driver) stream(ctx context.Context, i *instance, req job.Request, e end
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("srun: %w", err)
 	}
-	frames := job.NewFrames(in)
-	err = frames.SendJSON(job.FrameInput, req)
+	frames := podjob.NewFrames(in)
+	err = frames.SendJSON(podjob.FrameInput, req)
 	if err == nil {
 		go send(ctx, frames, e)
 		err = receive(out, e)
@@ -75,13 +75,13 @@ func (d *driver) stream(ctx context.Context, i *instance, req job.Request, e end
 }
 
 // send sends what comes from this side. A read of somebody else's stream ends with that.
-func send(ctx context.Context, frames *job.Frames, e ends) {
+func send(ctx context.Context, frames *podjob.Frames, e ends) {
 	if e.resize != nil {
 		go func() {
 			for {
 				select {
 				case s, ok := <-e.resize:
-					if !ok || frames.SendJSON(job.FrameResize, job.Size{Width: s.Width, Height: s.Height}) != nil {
+					if !ok || frames.SendJSON(podjob.FrameResize, podjob.Size{Width: s.Width, Height: s.Height}) != nil {
 						return
 					}
 				case <-ctx.Done():
@@ -96,11 +96,11 @@ func send(ctx context.Context, frames *job.Frames, e ends) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := e.in.Read(buffer)
-		if n > 0 && frames.Send(job.FrameInput, buffer[:n]) != nil {
+		if n > 0 && frames.Send(podjob.FrameInput, buffer[:n]) != nil {
 			return
 		}
 		if err != nil {
-			_ = frames.Send(job.FrameInputEnd, nil)
+			_ = frames.Send(podjob.FrameInputEnd, nil)
 			return
 		}
 	}
@@ -111,17 +111,17 @@ var errNoResult = errors.New("no result")
 // receive takes in what the job sends, until the result.
 func receive(from io.Reader, e ends) error {
 	for {
-		kind, data, err := job.ReadFrame(from)
+		kind, data, err := podjob.ReadFrame(from)
 		if err != nil {
 			return errNoResult
 		}
 		switch {
-		case kind == job.FrameOutput && e.out != nil:
+		case kind == podjob.FrameOutput && e.out != nil:
 			_, err = e.out.Write(data)
-		case kind == job.FrameError && e.err != nil:
+		case kind == podjob.FrameError && e.err != nil:
 			_, err = e.err.Write(data)
-		case kind == job.FrameResult:
-			var r job.Result
+		case kind == podjob.FrameResult:
+			var r podjob.Result
 			if err := json.Unmarshal(data, &r); err != nil {
 				return err
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
@@ -49,7 +50,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[*instance], opts ap
 		now, _, there := d.provider.Cache().Get(pod.UID)
 		return !there || opts.Previous || !runs(now, container, last)
 	}
-	return logs.NewReader(ctx, &logSource{path: filepath.Join(dir, strconv.Itoa(last)+".log"), over: over, older: job.KeptLogs}, opts, time.Now()), nil
+	return logs.NewReader(ctx, &logSource{path: filepath.Join(dir, strconv.Itoa(last)+".log"), over: over, older: podjob.KeptLogs}, opts, time.Now()), nil
 }
 
 // runs tells whether that run of the container may still write.

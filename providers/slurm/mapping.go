@@ -10,13 +10,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
 // script is that of every job. What it runs, and where, are its arguments. sbatch hands on the token of who submits, which is nothing to a pod.
 // While a supervisor begins its heap may grow: nearly all that it makes then stays. It has little to do, whatever the machine has: one thread at a time does.
-const script = "#!/bin/sh\nunset SLURM_JWT\nGOGC=800 GOMAXPROCS=1 exec \"$1\" " + enter.Marker + " " + enter.ModeRun + " \"$2\"\n"
+const script = scriptBegin + "\"$1\"" + scriptRun + "\"$2\"\n"
+
+// Every script of jobs is scriptBegin, the program, scriptRun and the directory of the pod.
+const (
+	scriptBegin = "#!/bin/sh\nunset SLURM_JWT\nGOGC=800 GOMAXPROCS=1 exec "
+	scriptRun   = " " + enter.Marker + " " + enter.ModeRun + " " + job.Host + " "
+)
 
 // identity is what the comment of a job says.
 type identity struct {

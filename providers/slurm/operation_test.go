@@ -27,8 +27,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
 // objects are those of a test.
@@ -323,7 +323,7 @@ func TestPodIsDeletedWithoutAnAnswer(t *testing.T) {
 		_, gone := os.Lstat(p.place.pod(pod.UID))
 		return err == nil && strings.TrimSpace(out) == "" && os.IsNotExist(gone), fmt.Sprint(out, err, gone)
 	})
-	if err := p.place.rewrite(pod.UID, job.Bundle{}); !os.IsNotExist(err) {
+	if err := p.place.rewrite(pod.UID, podjob.Bundle{}); !os.IsNotExist(err) {
 		t.Errorf("files of a pod that is gone: %v", err)
 	}
 	if err := p.DeletePod(t.Context(), pod); !errdefs.IsNotFound(err) {

@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
@@ -121,7 +122,7 @@ func same(path string, from io.ReadSeeker) bool {
 func (p place) pod(uid types.UID) string { return filepath.Join(p.root, string(uid)) }
 
 // write writes what the job of a pod needs. before is that it had been written before.
-func (p place) write(uid types.UID, b job.Bundle) (before bool, err error) {
+func (p place) write(uid types.UID, b podjob.Bundle) (before bool, err error) {
 	dir := p.pod(uid)
 	err = os.Mkdir(dir, 0o700)
 	if before = errors.Is(err, os.ErrExist); err != nil && !before {
@@ -131,7 +132,7 @@ func (p place) write(uid types.UID, b job.Bundle) (before bool, err error) {
 }
 
 // rewrite writes it anew. A pod that was removed stays away.
-func (p place) rewrite(uid types.UID, b job.Bundle) error {
+func (p place) rewrite(uid types.UID, b podjob.Bundle) error {
 	return job.WriteJSON(filepath.Join(p.pod(uid), job.BundleFile), b)
 }
 
@@ -143,7 +144,7 @@ func (p place) remove(uid types.UID) error { return os.RemoveAll(p.pod(uid)) }
 
 // said is what the job of a pod wrote, if that is another file than the one that was seen; again looks at it in any case. nil is nothing new; an
 // error is that it cannot be known.
-func (p place) said(uid types.UID, seen os.FileInfo, again bool) (*job.Status, os.FileInfo, error) {
+func (p place) said(uid types.UID, seen os.FileInfo, again bool) (*podjob.Status, os.FileInfo, error) {
 	path := filepath.Join(p.pod(uid), job.StatusFile)
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -152,7 +153,7 @@ func (p place) said(uid types.UID, seen os.FileInfo, again bool) (*job.Status, o
 	if err != nil || !again && unchanged(seen, info) {
 		return nil, seen, err
 	}
-	var said job.Status
+	var said podjob.Status
 	err = job.ReadJSON(path, &said)
 	switch {
 	case errors.Is(err, job.ErrDamaged), errors.Is(err, os.ErrNotExist):

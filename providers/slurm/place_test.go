@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
@@ -23,7 +24,7 @@ func TestStatusesOfOneTick(t *testing.T) {
 	if err := os.Mkdir(p.pod("uid"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	show := func(s job.Status) {
+	show := func(s podjob.Status) {
 		path := filepath.Join(p.pod("uid"), job.StatusFile)
 		if err := job.ShowJSON(path, s); err != nil {
 			t.Fatal(err)
@@ -32,7 +33,7 @@ func TestStatusesOfOneTick(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	show(job.Status{Pod: corev1.PodStatus{Phase: corev1.PodRunning}})
+	show(podjob.Status{Pod: corev1.PodStatus{Phase: corev1.PodRunning}})
 	said, seen, err := p.said("uid", nil, false)
 	if err != nil || said == nil || said.Pod.Phase != corev1.PodRunning {
 		t.Fatalf("first: %+v, %v, want Running", said, err)
@@ -40,7 +41,7 @@ func TestStatusesOfOneTick(t *testing.T) {
 	if said, _, err := p.said("uid", seen, false); err != nil || said != nil {
 		t.Errorf("the same again: %+v, %v, want nothing new", said, err)
 	}
-	show(job.Status{Pod: corev1.PodStatus{Phase: corev1.PodFailed}, Ended: true})
+	show(podjob.Status{Pod: corev1.PodStatus{Phase: corev1.PodFailed}, Ended: true})
 	if said, _, err := p.said("uid", seen, false); err != nil || said == nil || !said.Ended {
 		t.Errorf("then: %+v, %v, want its end", said, err)
 	}

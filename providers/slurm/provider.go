@@ -20,7 +20,7 @@ import (
 	kitidentity "github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
 // Provider returns the provider slurm.
@@ -105,7 +105,7 @@ type tracked struct {
 	id        identity
 	job       queued
 	submitted time.Time // by this process; zero for one that was found
-	said      *job.Status
+	said      *podjob.Status
 	seen      os.FileInfo // of the file; nil: there was none
 	missing   int         // complete lists in a row without the job
 	missingAt time.Time   // the first of them

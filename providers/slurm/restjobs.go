@@ -16,11 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
 )
 
 // restScript is script, whose arguments are in the environment: slurmrestd has no way for arguments that works in each of its versions.
-const restScript = "#!/bin/sh\nunset SLURM_JWT\nGOGC=800 GOMAXPROCS=1 exec \"$VK_JOB_PROGRAM\" " + enter.Marker + " " + enter.ModeRun + " \"$VK_JOB_DIR\"\n"
+const restScript = scriptBegin + "\"$VK_JOB_PROGRAM\"" + scriptRun + "\"$VK_JOB_DIR\"\n"
 
 // restField is what a flag of sbatch is in a job of slurmrestd.
 type restField struct {

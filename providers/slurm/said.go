@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
 // look is at what the job of a pod wrote.
@@ -17,7 +17,7 @@ type look struct {
 	t     *tracked
 	seen  os.FileInfo
 	again bool
-	said  *job.Status
+	said  *podjob.Status
 	now   os.FileInfo
 }
 

@@ -8,15 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
 // instance is what is known of a pod at one time.
 type instance struct {
 	id        identity
 	job       queued
-	said      *job.Status // nil: it has written nothing
-	unsettled bool        // the job is over, and its last status may yet be seen
+	said      *podjob.Status // nil: it has written nothing
+	unsettled bool           // the job is over, and its last status may yet be seen
 }
 
 // ended are the states of jobs of which nothing runs any more, and the reason of a pod that had not ended by itself.
@@ -30,7 +30,7 @@ var ended = map[string]string{
 const stateLost = "LOST"
 
 // statusOf is how a pod is, by its job and what the job wrote; nil if it has written nothing.
-func statusOf(pod *corev1.Pod, q queued, said *job.Status) corev1.PodStatus {
+func statusOf(pod *corev1.Pod, q queued, said *podjob.Status) corev1.PodStatus {
 	reason, over := ended[q.State]
 	switch {
 	case said != nil && said.Cause != "" && !over:
@@ -72,7 +72,7 @@ func message(q queued) string {
 }
 
 // cut are the containers of a job that ended without their last status.
-func cut(pod *corev1.Pod, q queued, said *job.Status) []podstatus.Container {
+func cut(pod *corev1.Pod, q queued, said *podjob.Status) []podstatus.Container {
 	if said == nil {
 		return nil // none of them ran, as far as is known
 	}
@@ -102,7 +102,7 @@ func runOf(t *corev1.ContainerStateTerminated) *podstatus.Run {
 	}
 }
 
-func addresses(said *job.Status, host bool) (all []string) {
+func addresses(said *podjob.Status, host bool) (all []string) {
 	switch {
 	case said == nil:
 	case host && said.Pod.HostIP != "":

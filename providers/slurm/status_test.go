@@ -12,23 +12,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
 // TestStatusOfEveryState: no state of Slurm makes a pod succeed, or gives a container the exit code 0, that has not said so itself.
 func TestStatusOfEveryState(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c"}}}}
-	running := &job.Status{Pod: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+	running := &podjob.Status{Pod: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
 		{Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}},
 	}}}
-	done := func(phase corev1.PodPhase, code int32, cause string) *job.Status {
-		return &job.Status{Ended: true, Cause: cause, Pod: corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{
+	done := func(phase corev1.PodPhase, code int32, cause string) *podjob.Status {
+		return &podjob.Status{Ended: true, Cause: cause, Pod: corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{
 			{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}},
 		}}}
 	}
 	for _, test := range []struct {
 		state  string
-		said   *job.Status
+		said   *podjob.Status
 		phase  corev1.PodPhase
 		reason string
 		code   int32 // -1: none
@@ -99,7 +100,7 @@ func TestFinalStatusMayComeLate(t *testing.T) {
 		t.Helper()
 		path := filepath.Join(p.place.pod(uid), job.StatusFile)
 		_ = os.MkdirAll(filepath.Dir(path), 0o700)
-		if err := job.WriteJSON(path, job.Status{Ended: ended, Pod: corev1.PodStatus{Phase: phase}}); err != nil {
+		if err := job.WriteJSON(path, podjob.Status{Ended: ended, Pod: corev1.PodStatus{Phase: phase}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chtimes(path, stamp, stamp); err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
@@ -34,7 +35,7 @@ func stopped(state string, n int, until time.Time) map[types.UID]*tracked {
 		uid := types.UID(fmt.Sprintf("%s-%d", state, i))
 		t := &tracked{id: identity{UID: uid}, job: queued{ID: len(state)*10000 + i, State: state}, stop: &stopping{until: until}}
 		if state == "RUNNING" {
-			t.said = &job.Status{}
+			t.said = &podjob.Status{}
 		}
 		all[uid] = t
 	}
@@ -180,7 +181,7 @@ func TestGraceDoesNotBeginAnew(t *testing.T) {
 	if err := os.WriteFile(p.place.pod("u"), nil, 0o600); err != nil { // nothing can be written below it
 		t.Fatal(err)
 	}
-	p.pods["u"] = &tracked{id: identity{Namespace: "ns", Name: "a", UID: "u"}, job: queued{ID: 1, State: "RUNNING"}, said: &job.Status{}}
+	p.pods["u"] = &tracked{id: identity{Namespace: "ns", Name: "a", UID: "u"}, job: queued{ID: 1, State: "RUNNING"}, said: &podjob.Status{}}
 	p.refresh(p.pods["u"])
 	p.report(t.Context())
 	if err := p.DeletePod(t.Context(), pod); err == nil {
@@ -197,13 +198,13 @@ func TestGraceDoesNotBeginAnew(t *testing.T) {
 	if got := p.pods["u"].stop.until; !got.Equal(first) {
 		t.Errorf("it has until %v, want %v", got, first)
 	}
-	var said job.Stop
+	var said podjob.Stop
 	if err := job.ReadJSON(filepath.Join(p.place.pod("u"), job.StopFile), &said); err != nil || said.GraceSeconds != 1800 {
 		t.Errorf("the job is told %+v, %v", said, err)
 	}
 	again := home(of())
 	again.place = p.place
-	if err := errors.Join(p.place.rewrite("u", job.Bundle{Pod: pod}), p.place.submitted("u", 1), again.adopt(t.Context(), nil)); err != nil || again.pods["u"] == nil || !again.pods["u"].stop.until.Equal(first) {
+	if err := errors.Join(p.place.rewrite("u", podjob.Bundle{Pod: pod}), p.place.submitted("u", 1), again.adopt(t.Context(), nil)); err != nil || again.pods["u"] == nil || !again.pods["u"].stop.until.Equal(first) {
 		t.Errorf("after a restart: %+v, %v", again.pods["u"], err)
 	}
 	sooner := pod.DeepCopy()

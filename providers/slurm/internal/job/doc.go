@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package job is what runs inside a Slurm job: a pod, with the containers as programs of the job's node, or of images.
+// Package job has what a Slurm job knows of Slurm: package podjob runs the pod in it.
 //
-// The guarantee: a pod is run by one job only, its status and logs are in its directory on the shared file system, and when its job ends nothing
-// of it runs. Containers are kept by package podruntime, as on a node of its own: init containers, restarts, probes, hooks and grace.
+// The guarantee: of two jobs of a pod the second one does nothing, and what a job reads and writes is in the directory of its pod on the shared
+// file system.
 //
-// What surprises: it is the same program as the node. A process that runs it under the name virtual-kubelet-job never gets to main.
+// What surprises: the job is the same program as the node, started by the script of jobs.
 package job
+
+// Host is the name by which the script of jobs starts this program: see podjob.Main.
+const Host = "slurm"

@@ -8,9 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // The files of a pod, in its directory on the shared file system.
@@ -24,68 +21,6 @@ const (
 	// OutputFile has what the job itself says.
 	OutputFile = "job.log"
 )
-
-// Bundle is a pod with all that it needs.
-type Bundle struct {
-	Pod *corev1.Pod
-	// Containers have their environments resolved, but for addresses.
-	Containers map[string]*corev1.Container
-	ConfigMaps map[string]*corev1.ConfigMap
-	Secrets    map[string]*corev1.Secret
-	Tokens     map[string]Token
-	Node       *corev1.Node
-	DNSDomain  string
-	// Runtime is RuntimePodman or RuntimeUnpack for containers of images; "": they are programs of the job's node.
-	Runtime string
-	// Logins are those of the pod at registries.
-	Logins []Login
-}
-
-// The runtimes whose containers have the files of images.
-const (
-	RuntimePodman = "podman" // podman of the job's node pulls and keeps the images
-	RuntimeUnpack = "unpack" // the job pulls them itself
-)
-
-// Login is how to log in at a registry.
-type Login struct{ Registry, Username, Password, IdentityToken, RegistryToken string }
-
-// Token is a token of a service account.
-type Token struct {
-	Token                string
-	ExpiresAt, RefreshAt time.Time
-}
-
-// TokenKey names the token of a source.
-func TokenKey(s *corev1.ServiceAccountTokenProjection) string {
-	var seconds int64
-	if s.ExpirationSeconds != nil {
-		seconds = *s.ExpirationSeconds
-	}
-	return fmt.Sprintf("%s/%d", s.Audience, seconds)
-}
-
-// Status is what a job says of its pod.
-type Status struct {
-	Pod corev1.PodStatus
-	// Job is the number of the job, Host its node.
-	Job, Host string
-	// Socket is where the job takes streams, on its node.
-	Socket string
-	// Ended is that nothing of the pod runs any more, and nothing will.
-	Ended bool
-	// Stopped is that it was told to.
-	Stopped bool
-	// Cause is the signal that ended the pod before its time.
-	Cause string
-}
-
-// Stop is the order to stop.
-type Stop struct {
-	GraceSeconds int64
-	// Until is when the job is cancelled, by the clock of the node that says so.
-	Until time.Time
-}
 
 // ErrDamaged is that a file can be read and has something else in it.
 var ErrDamaged = errors.New("the file is damaged")

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package job
+package podjob
 
 import (
 	"context"
@@ -32,6 +32,8 @@ type runtime struct {
 	hidden  string     // what containers are not to see of it
 	store   imageStore // nil: containers are programs of the machine
 
+	keepVariable func(name string) bool // see Config
+
 	mu         sync.Mutex
 	sandboxes  map[string]*sandbox   // guarded by mu
 	containers map[string]*container // guarded by mu
@@ -60,7 +62,7 @@ func newID() string {
 
 // Version says what this is.
 func (r *runtime) Version(context.Context, string) (*runtimeapi.VersionResponse, error) {
-	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "slurm", RuntimeVersion: "1.0.0", RuntimeApiVersion: "v1"}, nil
+	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "podjob", RuntimeVersion: "1.0.0", RuntimeApiVersion: "v1"}, nil
 }
 
 // Status says that it is ready.

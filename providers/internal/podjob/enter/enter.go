@@ -10,11 +10,11 @@
 package enter
 
 // Marker is the first argument of a process of a job.
-const Marker = "virtual-kubelet-slurm-job"
+const Marker = "virtual-kubelet-podjob"
 
 // Modes of such a process, the second argument.
 const (
-	ModeRun    = "run"    // supervises a pod; the third argument is its directory
+	ModeRun    = "run"    // supervises a pod; the third argument names the host, and those after it are for the host
 	ModeStream = "stream" // connects with the socket that the third argument names
 	ModeEnter  = "enter"  // begins a process of a container
 )

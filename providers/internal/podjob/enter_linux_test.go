@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package job
+package podjob
 
 import (
 	"io"
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
 )
 
 // initialized is a package that the runtime of Go says it has initialized.

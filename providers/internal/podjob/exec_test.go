@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package job
+package podjob
 
 import (
 	"io"
@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
 )
 
 // TestCommandThatHangsIsKilled: a command ends with its time, although it is begun by a program that waits for it.

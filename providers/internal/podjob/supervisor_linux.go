@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package job
+package podjob
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -27,9 +26,9 @@ import (
 
 // supervisor runs the pod of a job.
 type supervisor struct {
-	dir     string // on the shared file system
-	local   string // on this machine
-	written Status // owned by run: what the file says
+	config  Config
+	local   string // a directory of this machine
+	written Status // owned by run: what the host has
 	bundle  *bundle
 	pods    *podruntime.Runtime
 	wg      sync.WaitGroup
@@ -43,14 +42,21 @@ type supervisor struct {
 	clean   func() // makes what is left removable
 }
 
-// run runs the pod in dir until it has ended, or was told to stop.
-func run(dir string) error {
-	if err := claim(dir); err != nil {
+// Defaults of Config.
+const (
+	defaultLookEvery = 5 * time.Second
+	defaultKillGrace = 25 * time.Second
+)
+
+// Run runs the pod of a host until it has ended, or was told to stop, and that is written. When ctx ends, so does all that runs of the pod.
+func Run(ctx context.Context, c Config) error {
+	c.LookEvery, c.KillGrace = cmp.Or(c.LookEvery, defaultLookEvery), cmp.Or(c.KillGrace, defaultKillGrace)
+	if err := claim(ctx, c.Host); err != nil {
 		return err
 	}
-	s := &supervisor{dir: dir, changed: make(chan struct{}, 1), quiet: make(chan struct{}, 1), clean: func() {}}
+	s := &supervisor{config: c, changed: make(chan struct{}, 1), quiet: make(chan struct{}, 1), clean: func() {}}
 	var err error
-	if s.bundle, err = openBundle(dir); err != nil {
+	if s.bundle, err = openBundle(ctx, c.Host); err != nil {
 		return err
 	}
 	if s.local, err = os.MkdirTemp("", "vk-job-"); err != nil {
@@ -68,7 +74,7 @@ func run(dir string) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGHUP)
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := s.start(ctx); err != nil {
 		return err
@@ -109,22 +115,13 @@ func (s *supervisor) awaitSessions() {
 	}
 }
 
-// claim takes the pod for this job. Of two jobs for one pod, as when the answer to a submission got lost, the second one does nothing.
-func claim(dir string) error {
-	path, own := filepath.Join(dir, ClaimFile), os.Getenv("SLURM_JOB_ID")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err == nil {
-		_, err = f.WriteString(own)
-		return errors.Join(err, f.Close())
+func claim(ctx context.Context, host Host) error {
+	ctx, cancel := context.WithTimeout(ctx, hostTime)
+	defer cancel()
+	if err := host.Claim(ctx); err != nil {
+		return fmt.Errorf("claim the pod: %w", err)
 	}
-	if !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	other, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("job %s runs this pod, or has run it: job %s does nothing", strings.TrimSpace(string(other)), own)
+	return nil
 }
 
 // start makes the runtime of pods, and gives it the pod.
@@ -145,14 +142,16 @@ func (s *supervisor) start(ctx context.Context) error {
 	if r.store != nil {
 		store, s.clean = r.store, r.store.clean
 	}
+	r.keepVariable = s.config.KeepVariable
 	var err error
-	// The directory of a pod is sharedDir/CLUSTER/NODE/UID: no pod is to read the files of others.
-	if r.hidden, err = filepath.EvalSymlinks(filepath.Join(s.dir, "..", "..", "..")); err != nil {
-		return err
+	if s.config.Hide != "" {
+		if r.hidden, err = filepath.EvalSymlinks(s.config.Hide); err != nil {
+			return err
+		}
 	}
 	s.pods, err = podruntime.New(podruntime.Config{
 		Runtime: r, Images: store, Node: node, Recorder: &record.FakeRecorder{},
-		Root: filepath.Join(s.local, "pods"), LogRoot: filepath.Join(s.dir, LogDir), ClusterDomain: s.bundle.DNSDomain,
+		Root: filepath.Join(s.local, "pods"), LogRoot: s.config.LogDir, ClusterDomain: s.bundle.DNSDomain,
 		MachineNetwork: true, KeepLogs: true, Lacks: lacks, Notes: notes,
 	})
 	if err != nil {
@@ -174,36 +173,36 @@ func (s *supervisor) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.status = Status{Job: os.Getenv("SLURM_JOB_ID"), Host: os.Getenv("SLURMD_NODENAME"), Socket: filepath.Join(s.local, "s")}
+	s.status = Status{Job: s.config.Job, Host: s.config.Machine, Socket: filepath.Join(s.local, "s")}
 	s.wg.Go(func() { _ = s.pods.RunInBackground(ctx) })
-	s.wg.Go(func() { s.serve(ctx, l) })
+	for _, l := range []net.Listener{l, s.config.Listener} {
+		if l != nil {
+			s.wg.Go(func() { s.serve(ctx, l) })
+		}
+	}
 	return s.pods.CreatePod(ctx, s.bundle.Pod.DeepCopy())
 }
 
-// write writes down how the pod is, if that is new: the node takes each new file for a change.
-func (s *supervisor) write() error {
+// write tells the host how the pod is, if that is new: the node takes each status for a change.
+func (s *supervisor) write(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(s.status, s.written) {
 		return nil
 	}
-	if err := ShowJSON(filepath.Join(s.dir, StatusFile), s.status); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, hostTime)
+	defer cancel()
+	if err := s.config.Host.WriteStatus(ctx, s.status); err != nil {
 		return fmt.Errorf("write the status of the pod: %w", err)
 	}
 	s.written = s.status
 	return nil
 }
 
-// lookEvery is how often the directory is looked into for what no signal told.
-const lookEvery = 5 * time.Second
-
-// killGrace is how long containers have when Slurm ends the job: by default it kills after 30 s.
-const killGrace = 25
-
 // lastWrite is how long it is tried to write down how the pod ended.
 const lastWrite = 10 * time.Minute
 
 // follow writes down how the pod is until it has ended, and that is written. What cannot be written is tried again: the pod runs on.
 func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error {
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(s.config.LookEvery)
 	defer ticker.Stop()
 	stopping, failing := false, false
 	var over time.Time
@@ -211,16 +210,21 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 	var sawTick bool
 	var late os.Signal
 	for {
-		sig := late
+		sig, look := late, false
 		if late = nil; sig == nil {
 			select {
 			case <-s.changed:
 			case <-ticker.C:
 				sawTick = true // it begins no more, whatever its pod waits for
+				look = !stopping
+			case <-s.config.Wake:
+				look = true
 			case sig = <-signals:
+			case <-ctx.Done():
+				return ctx.Err()
 			}
 		}
-		if grace, cause, asked := s.order(sig); asked {
+		if grace, cause, asked := s.order(ctx, sig, look); asked {
 			if err := s.stop(ctx, grace); err != nil {
 				return err
 			}
@@ -249,7 +253,7 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 		if terminal && over.IsZero() {
 			over = time.Now()
 		}
-		err := s.write()
+		err := s.write(ctx)
 		if sawTick || s.status.Pod.Phase != "" && s.status.Pod.Phase != corev1.PodPending {
 			begun.Do(usualHeap)
 		}
@@ -263,10 +267,10 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 	}
 }
 
-// signalSpread is how long Slurm, on a busy machine, takes to signal all processes of a job.
+// signalSpread is how long a busy machine takes to signal all processes of a job.
 const signalSpread = 200 * time.Millisecond
 
-// lateSignal returns the signal of Slurm that a pod may have ended by, if there is one. It goes to the processes of containers and to the
+// lateSignal returns the signal to the job that a pod may have ended by, if there is one. It goes to the processes of containers and to the
 // supervisor, in any order: what ended just before the supervisor got its own did not end by itself.
 func lateSignal(signals <-chan os.Signal) os.Signal {
 	select {
@@ -282,23 +286,27 @@ func lateSignal(signals <-chan os.Signal) os.Signal {
 	}
 }
 
-// usualHeap gives the heap the room that programs have: see script. Many supervisors may share a machine.
+// usualHeap gives the heap the room that programs have: a host may begin with more. Many supervisors may share a machine.
 func usualHeap() { debug.SetGCPercent(100) }
 
-// order is what a signal, or the directory, says.
-func (s *supervisor) order(sig os.Signal) (grace int64, cause string, asked bool) {
+// order returns how long the pod has, if a signal, or the host, says that it is to stop.
+func (s *supervisor) order(ctx context.Context, sig os.Signal, look bool) (grace int64, cause string, asked bool) {
 	if sig == syscall.SIGTERM || sig == syscall.SIGINT {
-		grace = killGrace
+		grace = int64(s.config.KillGrace / time.Second)
 		if g := s.bundle.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
 			grace = min(grace, *g)
 		}
 		return grace, "SIGTERM", true
 	}
-	var stop Stop
-	if err := ReadJSON(filepath.Join(s.dir, StopFile), &stop); err == nil && (sig != nil || !s.status.Stopped) {
+	if sig == nil && !look {
+		return 0, "", false
+	}
+	ctx, cancel := context.WithTimeout(ctx, hostTime)
+	defer cancel()
+	if stop, err := s.config.Host.StopOrder(ctx); err == nil && stop != nil {
 		return stop.GraceSeconds, "", true
 	}
-	return 0, "", false
+	return 0, "", false // the host is asked again
 }
 
 func (s *supervisor) stop(ctx context.Context, grace int64) error {

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package job
+package podjob
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
 )
 
 // container is a program of the machine, with the mounts of the pod.
@@ -75,7 +75,7 @@ func (r *runtime) entry(ctx context.Context, id string, config *runtimeapi.Conta
 	if err != nil {
 		return e, err
 	}
-	e.Env = environment(config, of)
+	e.Env = r.environment(config, of)
 	if len(e.Argv) == 0 {
 		return e, status.Error(codes.InvalidArgument, "the container needs a command: "+map[bool]string{
 			true: "its image has none", false: "containers are programs of the job's node, and no image is used",
@@ -104,8 +104,22 @@ func (r *runtime) entry(ctx context.Context, id string, config *runtimeapi.Conta
 	return e, setUser(&e, config.GetLinux().GetSecurityContext(), of)
 }
 
-// kept are the beginnings of variables that containers have of their job: what it was given, of GPUs for example.
-var kept = []string{"SLURM_", "CUDA_", "GPU_", "ROCR_", "HIP_", "ZE_", "TMPDIR=", "USER=", "LOGNAME=", "HOME=", "SHELL="}
+// ofDevices are the beginnings of variables that name the devices of a process.
+var ofDevices = []string{"CUDA_", "GPU_", "ROCR_", "HIP_", "ZE_"}
+
+// ofUser are variables that mean something where the files of the machine are.
+var ofUser = []string{"TMPDIR", "USER", "LOGNAME", "HOME", "SHELL"}
+
+// kept tells whether containers have a variable of this process.
+func (r *runtime) kept(name string, of *image) bool {
+	switch {
+	case slices.ContainsFunc(ofDevices, func(head string) bool { return strings.HasPrefix(name, head) }):
+		return true
+	case of == nil && slices.Contains(ofUser, name):
+		return true
+	}
+	return r.keepVariable != nil && r.keepVariable(name)
+}
 
 // image has e begin in the image of the container; nil where containers are programs of the machine.
 func (r *runtime) image(ctx context.Context, e *enter.Entry, id string, config *runtimeapi.ContainerConfig) (*image, error) {
@@ -135,9 +149,6 @@ func (r *runtime) image(ctx context.Context, e *enter.Entry, id string, config *
 	return of, nil
 }
 
-// keptByImages are those of kept that mean something where the machine's files are not.
-var keptByImages = []string{"SLURM_", "CUDA_", "GPU_", "ROCR_", "HIP_", "ZE_"}
-
 // withDefault adds a variable that env has not.
 func withDefault(env []string, name, value string) []string {
 	if slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") }) {
@@ -146,14 +157,11 @@ func withDefault(env []string, name, value string) []string {
 	return append(env, name+"="+value)
 }
 
-// environment is that of the job, that of the image and that of the configuration.
-func environment(config *runtimeapi.ContainerConfig, of *image) []string {
-	env, kept := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, kept
-	if of != nil {
-		kept = keptByImages
-	}
+// environment is that of this process as far as it is kept, that of the image and that of the configuration.
+func (r *runtime) environment(config *runtimeapi.ContainerConfig, of *image) []string {
+	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "SLURM_TIME_FORMAT=") && !strings.HasPrefix(v, "SLURM_JWT=") && slices.ContainsFunc(kept, func(k string) bool { return strings.HasPrefix(v, k) }) {
+		if name, _, _ := strings.Cut(v, "="); r.kept(name, of) {
 			env = append(env, v)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package job
+package podjob
 
 import (
 	"errors"
@@ -14,39 +14,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestStatusIsWrittenWhenItIsNew: the node asks Slurm often for a while after each new file.
+// TestStatusIsWrittenWhenItIsNew: the node asks more often for a while after each new status.
 func TestStatusIsWrittenWhenItIsNew(t *testing.T) {
-	s := &supervisor{dir: t.TempDir(), status: Status{Job: "7"}}
-	path := filepath.Join(s.dir, StatusFile)
-	write := func() os.FileInfo {
-		t.Helper()
-		if err := s.write(); err != nil {
+	host := &memory{}
+	s := &supervisor{config: Config{Host: host}, status: Status{Job: "7"}}
+	for _, step := range []struct {
+		phase corev1.PodPhase
+		want  int
+	}{{"", 1}, {"", 1}, {corev1.PodRunning, 2}, {corev1.PodRunning, 2}} {
+		s.status.Pod.Phase = step.phase
+		if err := s.write(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
+		if n, last := len(host.said), host.last(); n != step.want || last.Pod.Phase != step.phase || last.Job != "7" {
+			t.Errorf("%q: %d were written, the last one %+v, want %d", step.phase, n, last, step.want)
 		}
-		return info
-	}
-	first := write()
-	if again := write(); !os.SameFile(first, again) {
-		t.Error("a status that is not new was written")
-	}
-	s.status.Pod.Phase = corev1.PodRunning
-	if next := write(); os.SameFile(first, next) {
-		t.Error("a new status was not written")
-	}
-	var said Status
-	if err := ReadJSON(path, &said); err != nil || said.Pod.Phase != corev1.PodRunning || said.Job != "7" {
-		t.Errorf("the file says %+v, %v", said, err)
 	}
 }
 
-// TestFailedWriteEndsNoPod: while the shared file system takes nothing the pod runs on, and how it ended is written once that works again.
+// TestFailedWriteEndsNoPod: while the host takes nothing the pod runs on, and how it ended is written once that works again.
 func TestFailedWriteEndsNoPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &supervisor{dir: filepath.Join(t.TempDir(), "away"), changed: make(chan struct{}, 1)}
+		host := &memory{away: errAway}
+		s := &supervisor{config: Config{Host: host, LookEvery: defaultLookEvery}, changed: make(chan struct{}, 1)}
 		is := func(phase corev1.PodPhase) {
 			s.mu.Lock()
 			s.last = &corev1.Pod{Status: corev1.PodStatus{Phase: phase}}
@@ -63,30 +53,29 @@ func TestFailedWriteEndsNoPod(t *testing.T) {
 			t.Fatalf("the pod is left alone: %v", err)
 		default:
 		}
-		if err := os.Mkdir(s.dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		host.setAway(nil)
 		if err := <-left; err != nil {
 			t.Error(err)
 		}
-		var said Status
-		if err := ReadJSON(filepath.Join(s.dir, StatusFile), &said); err != nil || !said.Ended || said.Pod.Phase != corev1.PodSucceeded {
-			t.Errorf("the file says %+v, %v", said, err)
+		if said := host.last(); !said.Ended || said.Pod.Phase != corev1.PodSucceeded {
+			t.Errorf("it says %+v", said)
 		}
 	})
 }
 
+var errAway = errors.New("away")
+
 // TestLastWriteIsNotTriedForEver: a job does not stay for a pod that has ended.
 func TestLastWriteIsNotTriedForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &supervisor{dir: filepath.Join(t.TempDir(), "away"), changed: make(chan struct{}, 1)}
+		s := &supervisor{config: Config{Host: &memory{away: errAway}, LookEvery: defaultLookEvery}, changed: make(chan struct{}, 1)}
 		s.last = &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}
 		s.changed <- struct{}{}
 		began := time.Now()
-		if err := s.follow(t.Context(), nil); !errors.Is(err, os.ErrNotExist) {
+		if err := s.follow(t.Context(), nil); !errors.Is(err, errAway) {
 			t.Errorf("got %v, want why it could not be written", err)
 		}
-		if took := time.Since(began); took < lastWrite || took > lastWrite+2*lookEvery {
+		if took := time.Since(began); took < lastWrite || took > lastWrite+2*defaultLookEvery {
 			t.Errorf("it took %v", took)
 		}
 	})

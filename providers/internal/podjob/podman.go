@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package job
+package podjob
 
 import (
 	"bytes"
@@ -80,7 +80,7 @@ func (*podman) run(ctx context.Context, args ...string) (string, error) {
 		return "", refusedByPodman{text[max(0, len(text)-500):]}
 	}
 	if err != nil {
-		return "", fmt.Errorf("containers of this node of Slurm are made with podman: %w", err)
+		return "", fmt.Errorf("containers of this machine are made with podman: %w", err)
 	}
 	return strings.TrimSpace(out.String()), nil
 }
@@ -189,7 +189,11 @@ func (p *podman) authFile(ref string, auth *runtimeapi.AuthConfig) (string, erro
 	}
 	host, _, _ := strings.Cut(ref, "/")
 	path := filepath.Join(p.dir, "auth-"+newID())
-	return path, WriteJSON(path, map[string]any{"auths": map[string]any{host: entry}})
+	data, err := json.Marshal(map[string]any{"auths": map[string]any{host: entry}})
+	if err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(path, data, 0o600)
 }
 
 // unpack returns the root file system of an image, which nobody changes.
@@ -204,7 +208,7 @@ func (p *podman) unpack(ctx context.Context, id string) (dir string, err error) 
 		return "", err
 	}
 	// It is never started, and needs no network.
-	container, err := p.run(ctx, "create", "--pull=never", "--network=none", "--label=virtual-kubelet=slurm", id, "/none")
+	container, err := p.run(ctx, "create", "--pull=never", "--network=none", "--label=virtual-kubelet=podjob", id, "/none")
 	if err != nil {
 		return "", err
 	}

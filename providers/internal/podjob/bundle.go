@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package job
+package podjob
 
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,25 +15,32 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// bundle answers podruntime from the file. Objects and tokens are read again each time: the node writes new ones.
+// bundle answers podruntime from the bundle of the host. Objects and tokens are read again each time: the node writes new ones.
 type bundle struct {
 	Bundle
-	path, address string
-	mu            sync.Mutex
+	host    Host
+	address string
+	mu      sync.Mutex
 }
 
-func openBundle(dir string) (*bundle, error) {
-	b := &bundle{path: filepath.Join(dir, BundleFile)}
-	err := ReadJSON(b.path, &b.Bundle)
-	return b, err
+func openBundle(ctx context.Context, host Host) (*bundle, error) {
+	ctx, cancel := context.WithTimeout(ctx, hostTime)
+	defer cancel()
+	first, err := host.Bundle(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the pod: %w", err)
+	}
+	return &bundle{Bundle: first, host: host}, nil
 }
 
-// fresh is what the file says now, or as it was where that cannot be read.
-func (b *bundle) fresh() Bundle {
-	var now Bundle
+// fresh is what the host says now, or as it was where that cannot be read.
+func (b *bundle) fresh(ctx context.Context) Bundle {
+	ctx, cancel := context.WithTimeout(ctx, hostTime)
+	defer cancel()
+	now, err := b.host.Bundle(ctx)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err := ReadJSON(b.path, &now); err == nil {
+	if err == nil {
 		b.ConfigMaps, b.Secrets, b.Tokens, b.Logins = now.ConfigMaps, now.Secrets, now.Tokens, now.Logins
 	}
 	return b.Bundle
@@ -45,16 +51,16 @@ func missing(resource, name string) error {
 }
 
 // ConfigMap implements node.PodObjects.
-func (b *bundle) ConfigMap(_ context.Context, _ *corev1.Pod, name string) (*corev1.ConfigMap, error) {
-	if o := b.fresh().ConfigMaps[name]; o != nil {
+func (b *bundle) ConfigMap(ctx context.Context, _ *corev1.Pod, name string) (*corev1.ConfigMap, error) {
+	if o := b.fresh(ctx).ConfigMaps[name]; o != nil {
 		return o, nil
 	}
 	return nil, missing("configmaps", name)
 }
 
 // Secret implements node.PodObjects.
-func (b *bundle) Secret(_ context.Context, _ *corev1.Pod, name string) (*corev1.Secret, error) {
-	if o := b.fresh().Secrets[name]; o != nil {
+func (b *bundle) Secret(ctx context.Context, _ *corev1.Pod, name string) (*corev1.Secret, error) {
+	if o := b.fresh(ctx).Secrets[name]; o != nil {
 		return o, nil
 	}
 	return nil, missing("secrets", name)
@@ -81,16 +87,25 @@ func (b *bundle) Container(_ context.Context, _ *corev1.Pod, name string) (*core
 }
 
 // PullCredentials implements node.PullCredentials.
-func (b *bundle) PullCredentials(context.Context, *corev1.Pod) (all []node.RegistryCredential, _ error) {
-	for _, l := range b.fresh().Logins {
+func (b *bundle) PullCredentials(ctx context.Context, _ *corev1.Pod) (all []node.RegistryCredential, _ error) {
+	for _, l := range b.fresh(ctx).Logins {
 		all = append(all, node.RegistryCredential(l))
 	}
 	return all, nil
 }
 
+// TokenKey names the token of a source.
+func TokenKey(s *corev1.ServiceAccountTokenProjection) string {
+	var seconds int64
+	if s.ExpirationSeconds != nil {
+		seconds = *s.ExpirationSeconds
+	}
+	return fmt.Sprintf("%s/%d", s.Audience, seconds)
+}
+
 // Token implements node.PodTokens.
-func (b *bundle) Token(_ context.Context, _ *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {
-	t, ok := b.fresh().Tokens[TokenKey(source)]
+func (b *bundle) Token(ctx context.Context, _ *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {
+	t, ok := b.fresh(ctx).Tokens[TokenKey(source)]
 	if !ok {
 		return node.PodToken{}, errdefs.InvalidInput("no volume of the pod has this token")
 	}

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package job
+package podjob
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
 )
 
 // listener is a session with an output.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package job
+package podjob
 
 import (
 	"encoding/binary"
@@ -24,7 +24,7 @@ const (
 // maxFrame bounds a frame.
 const maxFrame = 1 << 20
 
-// frameEnd ends a frame: Slurm keeps what a step writes until a line is whole.
+// frameEnd ends a frame: what carries a stream may keep it until a line is whole.
 const frameEnd = '\n'
 
 // Request is the first frame that a node sends: of the kind FrameInput.

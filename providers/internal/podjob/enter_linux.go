@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package job
+package podjob
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
 )
 
 func signalNumber(name string) syscall.Signal { return unix.SignalNum(name) }

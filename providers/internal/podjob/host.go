@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podjob
+
+import (
+	"context"
+	"net"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Host is the system that started this process for a pod. Each call has a context of 10 seconds.
+type Host interface {
+	// Claim takes the pod for this process, before anything of the pod is read. After an error nothing of the pod runs: another process runs
+	// it, or has run it, or nobody can know.
+	Claim(ctx context.Context) error
+	// Bundle returns the pod with all that it needs. It is called again when the pod asks for an object, a token or a login; after an error
+	// the pod gets the former ones. It may be called by several goroutines at once.
+	Bundle(ctx context.Context) (Bundle, error)
+	// WriteStatus writes how the pod is where the node reads it.
+	WriteStatus(ctx context.Context, s Status) error
+	// StopOrder returns the order to stop the pod, nil if the node has given none.
+	StopOrder(ctx context.Context) (*Stop, error)
+}
+
+// hostTime bounds a call of the host: signals wait meanwhile.
+const hostTime = 10 * time.Second
+
+// Config is how Run runs a pod.
+type Config struct {
+	// Host is the system that started this process. Required.
+	Host Host
+	// Job and Machine are the names of the job and of its machine, for the status.
+	Job, Machine string
+	// LogDir has the logs of containers. Required.
+	LogDir string
+	// Hide is a directory of the machine that containers do not see. Default: none.
+	Hide string
+	// KeepVariable tells whether containers have a variable of this process, besides those that name GPUs and the user. Default: none.
+	KeepVariable func(name string) bool
+	// KillGrace is how long the machine leaves to the pod after SIGTERM. Default 25s.
+	KillGrace time.Duration
+	// LookEvery is how often the host is asked for an order to stop that no signal announced. Default 5s.
+	LookEvery time.Duration
+	// Wake has the host asked for an order to stop at once, as SIGUSR1 does. Default: none.
+	Wake <-chan struct{}
+	// Listener takes streams too, besides the socket of the status. Who can connect with it can run commands in the pod. Default: none.
+	Listener net.Listener
+}
+
+// Bundle is a pod with all that it needs.
+type Bundle struct {
+	Pod *corev1.Pod
+	// Containers have their environments resolved, but for addresses.
+	Containers map[string]*corev1.Container
+	ConfigMaps map[string]*corev1.ConfigMap
+	Secrets    map[string]*corev1.Secret
+	Tokens     map[string]Token
+	Node       *corev1.Node
+	DNSDomain  string
+	// Runtime is RuntimePodman or RuntimeUnpack for containers of images; "": they are programs of the machine.
+	Runtime string
+	// Logins are those of the pod at registries.
+	Logins []Login
+}
+
+// The runtimes whose containers have the files of images.
+const (
+	RuntimePodman = "podman" // podman of the machine pulls and keeps the images
+	RuntimeUnpack = "unpack" // this process pulls them itself
+)
+
+// Login is how to log in at a registry.
+type Login struct{ Registry, Username, Password, IdentityToken, RegistryToken string }
+
+// Token is a token of a service account.
+type Token struct {
+	Token                string
+	ExpiresAt, RefreshAt time.Time
+}
+
+// Status is how a pod is, by the process that runs it.
+type Status struct {
+	Pod corev1.PodStatus
+	// Job is Config.Job, and Host is Config.Machine.
+	Job, Host string
+	// Socket is where this process takes streams, on its machine.
+	Socket string
+	// Ended is that nothing of the pod runs any more, and nothing will.
+	Ended bool
+	// Stopped is that this process was told to stop the pod.
+	Stopped bool
+	// Cause is the signal that ended the pod before its time.
+	Cause string
+}
+
+// Stop is the order to stop.
+type Stop struct {
+	GraceSeconds int64
+	// Until is when the node ends the job itself, by the clock of the node.
+	Until time.Time
+}
