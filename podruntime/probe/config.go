@@ -2,69 +2,25 @@
 
 package probe
 
-import (
-	"context"
-	"time"
+import "github.com/virtual-kubelet/virtual-kubelet/providerkit/probing"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+// What is told to a Prober, and by it; see package probing.
+type (
+	// Config is what a Prober is made from.
+	Config = probing.Config
+	// Target is a container that runs or has run.
+	Target = probing.Target
+	// Result is what is known of a container.
+	Result = probing.Result
+	// Kind is one of the three kinds of probe.
+	Kind = probing.Kind
+	// PodNetwork is a network of pods that the machine itself is not in.
+	PodNetwork = probing.PodNetwork
 )
-
-// Config is what a Prober is made from.
-type Config struct {
-	// Exec runs a command in a container, as ExecSync of a cri.RuntimeService does: an exit code other than 0 is a
-	// k8s.io/utils/exec.ExitError, a command that was ended at the timeout an error of kind
-	// DeadlineExceeded, of package context or of gRPC. It returns soon after ctx ends. Required.
-	Exec func(ctx context.Context, containerID string, cmd []string, timeout time.Duration) (stdout, stderr []byte, err error)
-	// Changed is called when the Result of a container of that pod has changed. It must not block, and may
-	// call the Prober. Nil is no function.
-	Changed func(pod types.UID)
-	// Event records an event about a container, whose name is given; it must not block. Nil
-	// is no function.
-	Event func(pod *corev1.Pod, container, eventType, reason, message string)
-	// Pods is the network of pods, where the machine is not in it. Nil: the machine reaches the addresses of pods.
-	Pods PodNetwork
-}
-
-// Target is a container that runs or has run.
-type Target struct {
-	// Pod is the pod as the API server has it; it is not changed and must not be changed by others. Its status says
-	// what was known of a container that is older than the Prober.
-	Pod *corev1.Pod
-	// Container is the container as it is in the spec of the pod, with environment unresolved.
-	Container *corev1.Container
-	// ID is that of the container at the runtime; a container that was started again has another one.
-	ID string
-	// PodIPs are the addresses of the pod. The first is asked where the probe names no host.
-	PodIPs []string
-	// StartedAt is when the container was started.
-	StartedAt time.Time
-	// Running says whether it runs. One that does not is at once neither started nor ready.
-	Running bool
-	// Terminating says that the pod is being stopped: its liveness and startup do not matter any more. A
-	// pod with a deletion timestamp is terminating in any case.
-	Terminating bool
-}
-
-// Kind is one of the three kinds of probe, as the texts of events have it.
-type Kind string
 
 // The kinds of probe.
 const (
-	Startup   Kind = "Startup"
-	Liveness  Kind = "Liveness"
-	Readiness Kind = "Readiness"
+	Startup   = probing.Startup
+	Liveness  = probing.Liveness
+	Readiness = probing.Readiness
 )
-
-// Result is what is known of a container.
-type Result struct {
-	// Started says that it runs and its startup probe, if it has one, has succeeded.
-	Started bool
-	// Ready says that it is started and its readiness probe, if it has one, succeeds.
-	Ready bool
-	// Failed is the probe because of which the container is to be killed: Startup, Liveness or "". It stays until the
-	// container is forgotten.
-	Failed Kind
-	// Grace is the terminationGracePeriodSeconds of the probe that failed; nil leaves it to the pod.
-	Grace *int64
-}

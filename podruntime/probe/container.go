@@ -58,7 +58,7 @@ func seconds(n, unset int32) time.Duration {
 
 func newContainer(t Target, begin time.Time, m *probeMetrics) *container {
 	c := &container{target: t, started: true, ready: true}
-	c.old = !t.StartedAt.IsZero() && t.StartedAt.Before(begin.Add(-restartMargin))
+	c.old = t.Earlier || !t.StartedAt.IsZero() && t.StartedAt.Before(begin.Add(-restartMargin))
 	if t.StartedAt.IsZero() {
 		c.target.StartedAt = time.Now()
 	}
@@ -158,6 +158,8 @@ func (c *container) first(w *probe, now time.Time) time.Time {
 	delay := time.Duration(w.spec.InitialDelaySeconds) * time.Second
 	earliest := c.target.StartedAt.Add(delay)
 	switch {
+	case w.kind == Readiness && c.old && c.ready:
+		earliest = now // its delay was over when it was found to be ready
 	case w.kind == Readiness:
 	case w.kind == Liveness && c.target.Container.StartupProbe != nil:
 		earliest = later(earliest, now.Add(w.period()))

@@ -29,16 +29,6 @@ func withTarget(ctx context.Context, t Target) context.Context {
 	return context.WithValue(ctx, targetKey{}, t)
 }
 
-// PodNetwork is a network of pods that the machine itself is not in.
-type PodNetwork interface {
-	// HasPod tells whether the address is that of a pod.
-	HasPod(netip.Addr) bool
-	// DialPod connects with a port of a pod by TCP.
-	DialPod(context.Context, netip.AddrPort) (net.Conn, error)
-	// CheckReachable returns why pods do not reach that address of the machine's network, nil if they do.
-	CheckReachable(netip.Addr) error
-}
-
 // dialer connects probes and hooks with their servers.
 type dialer struct {
 	// pods is nil where the machine reaches the addresses of pods by itself.

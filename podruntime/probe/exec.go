@@ -17,11 +17,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
 )
 
-// execSlack is how much longer than the timeout a runtime may take to end a command that did not end.
+// execSlack is how much longer than the timeout a runtime may take to end a command that did not end, unless Config says.
 const execSlack = 2 * time.Second
 
 func (p *Prober) askExec(ctx context.Context, action *corev1.ExecAction, t Target, timeout time.Duration) (outcome, string, error) {
-	bounded, cancel := context.WithTimeout(ctx, timeout+execSlack)
+	bounded, cancel := context.WithTimeout(ctx, timeout+p.cfg.ExecSlack)
 	defer cancel()
 	cmd := expand(action.Command, t.Container.Env)
 	stdout, stderr, err := p.cfg.Exec(bounded, t.ID, cmd, timeout)

@@ -24,7 +24,7 @@ import (
 func (p *Prober) askGRPC(ctx context.Context, action *corev1.GRPCAction, t Target, timeout time.Duration) (outcome, string, error) {
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	address := net.JoinHostPort(t.address(), strconv.Itoa(int(action.Port)))
+	address := net.JoinHostPort(addressOf(t), strconv.Itoa(int(action.Port)))
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithUserAgent("kube-probe/"+version),
 		grpc.WithTransportCredentials(credentialsFor(action)),

@@ -92,7 +92,7 @@ func newRequest(ctx context.Context, action *corev1.HTTPGetAction, t Target, age
 	}
 	host := action.Host
 	if host == "" {
-		host = t.address()
+		host = addressOf(t)
 	}
 	scheme := strings.ToLower(string(action.Scheme))
 	if scheme == "" {
@@ -127,8 +127,8 @@ func setHeaders(req *http.Request, headers []corev1.HTTPHeader, agent string) {
 	req.Host = req.Header.Get("Host")
 }
 
-// address returns the address that is asked where the probe names no host.
-func (t Target) address() string {
+// addressOf returns the address that is asked where the probe names no host.
+func addressOf(t Target) string {
 	if len(t.PodIPs) == 0 {
 		return ""
 	}

@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	// tries is how often a probe is made that cannot be made.
+	// tries is how often a probe is made that cannot be made, unless Config says.
 	tries = 3
 	// readLimit is how much of an answer is looked at.
 	readLimit = 10 << 10
@@ -32,11 +32,17 @@ const (
 
 // run makes one run of a probe and tells what it found.
 func (p *Prober) run(ctx context.Context, w *probe, t Target) {
+	leave, begun := p.enter(ctx)
+	if !begun {
+		p.finish(ctx, w, unknown, 0, ctx.Err())
+		return
+	}
+	defer leave()
 	begin := time.Now()
 	var outcome outcome
 	var output string
 	var err error
-	for range tries {
+	for range p.cfg.Tries {
 		if outcome, output, err = p.ask(ctx, w, t); err == nil || ctx.Err() != nil {
 			break
 		}
@@ -47,6 +53,19 @@ func (p *Prober) run(ctx context.Context, w *probe, t Target) {
 	}
 	if changed {
 		p.cfg.Changed(t.Pod.UID)
+	}
+}
+
+// enter waits until a probe may begin. False is the end of ctx.
+func (p *Prober) enter(ctx context.Context) (leave func(), begun bool) {
+	if p.slots == nil {
+		return func() {}, true
+	}
+	select {
+	case p.slots <- struct{}{}:
+		return func() { <-p.slots }, true
+	case <-ctx.Done():
+		return nil, false
 	}
 }
 

@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probing"
 )
 
 // Prober probes containers while Run does.
@@ -23,6 +26,7 @@ type Prober struct {
 	http    *http.Transport
 	h2c     *http.Transport
 	wake    chan struct{} // holds a value when the queue has another first
+	slots   chan struct{} // holds a value for each probe that is under way; nil without a bound
 
 	mu         sync.Mutex
 	containers map[string]*container // guarded by mu, with all that is in them
@@ -38,9 +42,10 @@ func New(cfg Config) *Prober {
 	if cfg.Event == nil {
 		cfg.Event = func(*corev1.Pod, string, string, string, string) {}
 	}
+	cfg.ExecSlack, cfg.Tries = cmp.Or(cfg.ExecSlack, execSlack), cmp.Or(cfg.Tries, tries)
 	d := dialer{cfg.Pods}
 	plain, h2c := transports(d)
-	return &Prober{
+	p := &Prober{
 		cfg:        cfg,
 		begin:      time.Now(),
 		jitter:     rand.Float64,
@@ -51,7 +56,14 @@ func New(cfg Config) *Prober {
 		wake:       make(chan struct{}, 1),
 		containers: map[string]*container{},
 	}
+	if cfg.AtOnce > 0 {
+		p.slots = make(chan struct{}, cfg.AtOnce)
+	}
+	return p
 }
+
+// Make returns New(cfg), as the kit of services takes it.
+func Make(cfg Config) probing.Prober { return New(cfg) }
 
 // Run probes until ctx ends, and returns when no probe is under way any more.
 func (p *Prober) Run(ctx context.Context) {

@@ -87,3 +87,18 @@ func TestStartupKnownToBeDoneIsNotAskedAgain(t *testing.T) {
 		w.wantRuns()
 	})
 }
+
+// TestContainerThatAnotherProcessFoundReady stays as it was until its probe says otherwise, however young it is and whatever delay its probe has.
+func TestContainerThatAnotherProcessFoundReady(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.answers("ready", errExit)
+		c := running("a", startup(execProbe("start")), readiness(execProbe("ready", delay(3600), fail(1))))
+		c.Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "x://a", Started: new(true), Ready: true}}
+		c.Earlier = true
+		w.p.Ensure(c)
+		w.want("a", "started=true ready=true failed=")
+		w.after(10 * time.Second)
+		w.want("a", "started=true ready=false failed=") // after half a period
+		w.wantRuns("5s ready")
+	})
+}

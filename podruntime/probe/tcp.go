@@ -19,7 +19,7 @@ func (p *Prober) askTCP(ctx context.Context, action *corev1.TCPSocketAction, t T
 	}
 	host := action.Host
 	if host == "" {
-		host = t.address()
+		host = addressOf(t)
 	}
 	bounded, cancel := context.WithTimeout(withTarget(ctx, t), timeout)
 	defer cancel()

@@ -8,10 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probing"
 )
 
 // Again is what a service does when it is asked to create the instance of a pod a second time.
@@ -69,6 +71,14 @@ type Config struct {
 	Brief time.Duration
 	// Patience is how long a request waits for the first list; 0 is 10 s.
 	Patience time.Duration
+	// Probes makes what does the probes of a Prober: it is Make of package podruntime/probe. A Prober requires it.
+	Probes func(probing.Config) probing.Prober
+	// ProbesAtOnce is how many probes of a Prober are under way at most; 0 is 32. ExecProbeEvery is the shortest period of one by command, whatever the pod
+	// says, where each costs a request that the service limits; 0 is that of the pod.
+	ProbesAtOnce   int
+	ExecProbeEvery time.Duration
+	// Recorder gets the events of probes. Nil: nobody reads them.
+	Recorder record.EventRecorder
 	// Busy, Rest, Idle, Soon, Slowest, ListEvery and LostFor are the times of the lists; see poll.Config.
 	Busy, Rest, Idle, Soon, Slowest, ListEvery, LostFor time.Duration
 	// Unlisted is a service without a list: its driver asks it about the pods of poll.Cache.Known and of the cluster. No list has an instance that nobody
@@ -88,6 +98,7 @@ func (c Config) complete() Config {
 	c.SeenWithin = cmp.Or(c.SeenWithin, 2*time.Minute)
 	c.EarlierWithin = cmp.Or(c.EarlierWithin, c.SeenWithin)
 	c.Patience = cmp.Or(c.Patience, 10*time.Second)
+	c.ProbesAtOnce = cmp.Or(c.ProbesAtOnce, 32)
 	if c.Allocatable == nil {
 		capacity := c.Capacity
 		c.Allocatable = func() corev1.ResourceList { return capacity }

@@ -21,6 +21,8 @@
 //	an error quotes the request              what a pod has from other objects is taken out
 //	a token is about to end                  a Renewer replaces it
 //	a thing outlives its instance            a Remover removes it until that succeeds
+//	a service lacks a probe                  this process does it for a Prober; what cannot be asked says nothing about the container
+//	a startup or liveness probe fails        a Restarter restarts the container by the restart policy; else the pod ends as Failed, with the reason
 //
 // What surprises: errors do not say "create pod" and the like, as the node does that once. And a provider calls New, and nothing of the kit is a
 // type to embed: what is not in the table is in the driver, which may keep the Provider to feed its Cache.

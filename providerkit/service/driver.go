@@ -61,9 +61,25 @@ type (
 	LogReader[T any] interface {
 		Logs(ctx context.Context, of Target[T], opts api.ContainerLogOpts) (io.ReadCloser, error)
 	}
-	// Executor is a driver with exec.
+	// Executor is a driver with exec. That of a Prober calls Begun when the command begins.
 	Executor[T any] interface {
 		Exec(ctx context.Context, in Target[T], command []string, attach api.AttachIO) error
+	}
+	// Prober is a driver of a service that lacks probes. This process does them: commands by Exec of the driver, and requests from its own network, so a driver
+	// gives none of those where this process does not reach the addresses of pods. Status has Started and Ready of containers without the probes that
+	// Lacking returns, and no conditions that follow from them.
+	Prober[T any] interface {
+		// Lacking returns the probes of a container that the service does not do; nil for each that it does. It is a pure function. A liveness probe
+		// beside a startup probe that is returned must be returned, too: the service would not wait.
+		Lacking(pod *corev1.Pod, c *corev1.Container) Probes
+		// End asks the service to end the instance of a pod because a container has failed a startup or liveness probe, and may return before it has
+		// ended. It is asked if the driver is no Restarter, or the restart policy says so. The reason is text.
+		End(ctx context.Context, of Target[T], reason string) error
+	}
+	// Restarter is a Prober whose service can start a container again, with others of the pod if it does not do so with one. It may return before
+	// that has happened.
+	Restarter[T any] interface {
+		Restart(ctx context.Context, of Target[T], reason string) error
 	}
 	// Attacher is a driver with attach.
 	Attacher[T any] interface {
@@ -122,6 +138,29 @@ type Target[T any] struct {
 	Instance  T
 	Container string
 	State     *corev1.ContainerStatus // nil if it is not known
+}
+
+// Probes are probes of a container.
+type Probes struct{ Startup, Liveness, Readiness *corev1.Probe }
+
+// isRunning refuses a session in a container that does not run.
+func (t Target[T]) isRunning() error {
+	if t.State == nil || t.State.State.Running == nil {
+		return errdefs.InvalidInputf("pod %s/%s: container %s does not run", t.Pod.Namespace, t.Pod.Name, t.Container)
+	}
+	return nil
+}
+
+// StateOf returns the status of a container of a pod; nil if the pod has none.
+func StateOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range list {
+			if list[i].Name == container {
+				return &list[i]
+			}
+		}
+	}
+	return nil
 }
 
 // NotMade marks the error of a create that has certainly made nothing, so the next create need not look for an instance.

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
-// New returns the provider of a driver, with the abilities that the driver has.
+// New returns the provider of a driver, with the abilities that the driver has. It panics with a Prober and without Config.Probes.
 func New[T any](config Config, driver Driver[T]) *Provider[T] {
 	config = config.complete()
 	p := &Provider[T]{
@@ -30,6 +30,10 @@ func New[T any](config Config, driver Driver[T]) *Provider[T] {
 		Busy: config.Busy, Rest: config.Rest, Idle: config.Idle, ListEvery: config.ListEvery, SeenWithin: config.SeenWithin, EarlierWithin: config.EarlierWithin,
 		LostFor: config.LostFor, Soon: config.Soon, Slowest: config.Slowest,
 	}
+	if d, ok := driver.(Prober[T]); ok {
+		p.prober = newProber(config, driver, d, p.failing)
+		lists.Status = p.prober.status
+	}
 	if c, ok := driver.(ChangeLister[T]); ok {
 		lists.Changed = c.Changed
 	}
@@ -40,6 +44,9 @@ func New[T any](config Config, driver Driver[T]) *Provider[T] {
 		lists.Ended = e.Ended
 	}
 	p.cache = poll.New(lists)
+	if p.prober != nil {
+		p.prober.cache = p.cache
+	}
 	return p
 }
 
@@ -56,6 +63,9 @@ func (p *Provider[T]) RunInBackground(ctx context.Context) error {
 		}
 		if p.leftovers != nil {
 			beside.Go(func() { p.leftovers.run(ctx) })
+		}
+		if p.prober != nil {
+			beside.Go(func() { p.prober.run(ctx) })
 		}
 		if p.config.Brief > 0 {
 			beside.Go(func() { p.brief.run(ctx) })

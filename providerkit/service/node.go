@@ -5,6 +5,7 @@ package service
 import (
 	"context"
 
+	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/nodehealth"
@@ -26,6 +27,14 @@ func (p *Provider[T]) NotifyNodeStatus(ctx context.Context, report func(*corev1.
 	if r, ok := p.driver.(NodeReporter); ok {
 		r.NotifyNodeStatus(ctx, report)
 	}
+}
+
+// GetMetricsProbes implements nodeutil.ProbeMetricsProvider. Without a Prober there are none.
+func (p *Provider[T]) GetMetricsProbes(ctx context.Context) ([]*dto.MetricFamily, error) {
+	if p.prober == nil {
+		return nil, nil
+	}
+	return p.prober.asks.Metrics(ctx)
 }
 
 // ConfigureNode implements cli.NodeConfigurer.

@@ -28,6 +28,7 @@ type Provider[T any] struct {
 	renewals  renewals
 	brief     brief
 	leftovers *leftovers // nil without a Remover
+	prober    *prober[T] // nil without a Prober
 }
 
 // Unlisted is a Provider that is no node.PodAuthority, for a service without a list: it may have lost its memory, so the node doubts that many pods

@@ -77,14 +77,6 @@ func (p *Provider[T]) AttachToContainer(ctx context.Context, namespace, name, co
 	return a.Attach(ctx, to, attach)
 }
 
-// isRunning refuses a session in a container that does not run.
-func (t Target[T]) isRunning() error {
-	if t.State == nil || t.State.State.Running == nil {
-		return errdefs.InvalidInputf("pod %s/%s: container %s does not run", t.Pod.Namespace, t.Pod.Name, t.Container)
-	}
-	return nil
-}
-
 // PortForward implements nodeutil.Provider.
 func (p *Provider[T]) PortForward(ctx context.Context, namespace, name string, port int32, stream io.ReadWriteCloser) error {
 	pod, instance, err := p.find(ctx, namespace, name)
@@ -139,18 +131,6 @@ func (p *Provider[T]) target(ctx context.Context, namespace, name, container str
 		return t, errdefs.NotFoundf("pod %s/%s has no container %s", namespace, name, container)
 	}
 	return t, nil
-}
-
-// StateOf returns the status of a container of a pod; nil if the pod has none.
-func StateOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range list {
-			if list[i].Name == container {
-				return &list[i]
-			}
-		}
-	}
-	return nil
 }
 
 func hasContainer(pod *corev1.Pod, name string) bool {

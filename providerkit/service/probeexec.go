@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+const (
+	// sessionTime is how long a service may take to begin a command.
+	sessionTime = 30 * time.Second
+	// execEnd is how long a driver may take to end a command that did not end in time.
+	execEnd = 5 * time.Second
+	// mostOutput is how much of the output of a probe is kept.
+	mostOutput = 10 << 10
+)
+
+// Begun says that the command of a session has begun: the time that a probe has for it counts from then on. Exec of a driver calls it, with
+// any session.
+func Begun(attach api.AttachIO) {
+	if s, ok := attach.(*probeSession); ok {
+		s.begin()
+	}
+}
+
+// exec runs the command of a probe. An error that is neither an exit code nor the end of the command's time says nothing about the container.
+func (p *prober[T]) exec(ctx context.Context, id string, command []string, timeout time.Duration) (stdout, stderr []byte, err error) {
+	p.mu.Lock()
+	c := p.byID[id]
+	p.mu.Unlock()
+	executor, can := p.driver.(Executor[T])
+	if c == nil || !can {
+		return nil, nil, errors.New("the container cannot be asked")
+	}
+	pod, instance, there := p.cache.Get(c.uid)
+	if !there {
+		return nil, nil, errors.New("the pod is gone")
+	}
+	in := Target[T]{Pod: pod, Instance: instance, Container: c.container, State: StateOf(pod, c.container)}
+	if err := in.isRunning(); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s := &probeSession{cancel: cancel, timeout: timeout}
+	s.limit = time.AfterFunc(sessionTime, func() { cancel(errNotBegun) })
+	defer s.stop()
+	err = executor.Exec(ctx, in, command, s)
+	stdout, stderr = s.output()
+	var exit exec.ExitError
+	switch cause := context.Cause(ctx); {
+	case err == nil || errors.As(err, &exit):
+		return stdout, stderr, err
+	case errors.Is(cause, errTooLong):
+		return stdout, stderr, context.DeadlineExceeded
+	case errors.Is(cause, errNotBegun):
+		return nil, nil, fmt.Errorf("the command did not begin within %s", sessionTime)
+	}
+	return nil, nil, errors.New(err.Error()) // without its kinds: the deadline of a request is not that of the command
+}
+
+var (
+	errNotBegun = errors.New("the command did not begin")
+	errTooLong  = errors.New("the command took too long")
+)
+
+// probeSession is the session of a probe: it has no input, and bounds what is kept of the outputs.
+type probeSession struct {
+	cancel  context.CancelCauseFunc
+	timeout time.Duration
+
+	mu       sync.Mutex
+	limit    *time.Timer // guarded by mu; ends the session
+	begun    bool        // guarded by mu
+	out, err []byte      // guarded by mu
+}
+
+// begin lets the time of the command begin, once.
+func (s *probeSession) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun {
+		return
+	}
+	s.begun = true
+	s.limit.Stop()
+	s.limit = time.AfterFunc(s.timeout, func() { s.cancel(errTooLong) })
+}
+
+func (s *probeSession) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun = true
+	s.limit.Stop()
+}
+
+func (s *probeSession) output() (stdout, stderr []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out, s.err
+}
+
+// Stdin implements api.AttachIO.
+func (*probeSession) Stdin() io.Reader { return nil }
+
+// Stdout implements api.AttachIO.
+func (s *probeSession) Stdout() io.WriteCloser { return probeOutput{s, &s.out} }
+
+// Stderr implements api.AttachIO.
+func (s *probeSession) Stderr() io.WriteCloser { return probeOutput{s, &s.err} }
+
+// TTY implements api.AttachIO.
+func (*probeSession) TTY() bool { return false }
+
+// Resize implements api.AttachIO.
+func (*probeSession) Resize() <-chan api.TermSize { return nil }
+
+// probeOutput keeps the beginning of an output.
+type probeOutput struct {
+	session *probeSession
+	kept    *[]byte
+}
+
+// Write implements io.Writer. What the command says shows that it has begun.
+func (o probeOutput) Write(data []byte) (int, error) {
+	o.session.begin()
+	o.session.mu.Lock()
+	defer o.session.mu.Unlock()
+	*o.kept = append(*o.kept, data[:min(len(data), mostOutput-len(*o.kept))]...)
+	return len(data), nil
+}
+
+// Close implements io.Closer.
+func (probeOutput) Close() error { return nil }

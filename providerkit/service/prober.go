@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probing"
+)
+
+// forgetEvery is how often it is looked whether pods whose containers are probed are gone.
+const forgetEvery = 10 * time.Second
+
+// prober does the probes that a service lacks.
+type prober[T any] struct {
+	config  Config
+	driver  Driver[T]
+	by      Prober[T] // the driver
+	cache   *poll.Cache[T]
+	failing func() error // why lists fail
+	asks    probing.Prober
+	wake    chan struct{} // holds a value when changed has a pod
+
+	mu      sync.Mutex
+	known   map[types.UID]map[string]*probed // guarded by mu, with all that is in them: the containers that are probed, by name
+	byID    map[string]*probed               // guarded by mu
+	changed map[types.UID]bool               // guarded by mu; pods of which something else is known now
+	ended   map[types.UID]string             // guarded by mu; why this process ended a pod
+}
+
+// probed is a run of a container that is probed.
+type probed struct {
+	uid       types.UID
+	container string
+	id        string
+	started   time.Time
+	restarts  int32
+
+	said    string             // what the last probe that failed said
+	acting  bool               // it is being ended or restarted
+	forget  context.CancelFunc // ends what is done about it; nil as long as nothing is
+	backoff backoff
+}
+
+// backoff is how long a container that fails again and again is left as it is.
+type backoff struct {
+	last time.Time // of the restart that was asked for last
+	wait time.Duration
+}
+
+const (
+	firstBackoff, longestBackoff = 10 * time.Second, 5 * time.Minute
+	// wellFor is how long after a restart a container that fails is as if it had not failed before.
+	wellFor = 10 * time.Minute
+)
+
+// idOf is the ID of a container without its scheme; of a service that gives none, its pod and name.
+func idOf(pod *corev1.Pod, s *corev1.ContainerStatus) string {
+	if _, id, ok := strings.Cut(s.ContainerID, "://"); ok {
+		return id
+	}
+	return string(pod.UID) + "/" + s.Name
+}
+
+// toldOf reports whether the status of the pod is about the run of the container that is seen now.
+func toldOf(pod *corev1.Pod, s *corev1.ContainerStatus) bool {
+	told := StateOf(pod, s.Name)
+	return told != nil && told.ContainerID != "" && told.ContainerID == s.ContainerID && told.RestartCount == s.RestartCount && told.State.Running != nil &&
+		sameStart(told.State.Running.StartedAt.Time, s.State.Running.StartedAt.Time)
+}
+
+// sameStart reports whether two times are of one start: the API has whole seconds, and a service may not know it at first.
+func sameStart(a, b time.Time) bool {
+	return a.IsZero() || b.IsZero() || a.Sub(b).Abs() < time.Second
+}
+
+// begin notes that a run of a container is probed, and lets the run before be forgotten.
+func (p *prober[T]) begin(uid types.UID, t probing.Target, restarts int32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.known[uid]
+	if all == nil {
+		all = map[string]*probed{}
+		p.known[uid] = all
+	}
+	next := &probed{uid: uid, container: t.Container.Name, id: t.ID, started: t.StartedAt, restarts: restarts}
+	if before := all[next.container]; before != nil {
+		if before.id == next.id && before.restarts == next.restarts && sameStart(before.started, next.started) {
+			before.started = cmp.Or(before.started, next.started)
+			return
+		}
+		next.backoff = before.backoff
+		p.drop(before)
+	}
+	all[next.container], p.byID[next.id] = next, next
+}
+
+// drop lets a run be forgotten. p.mu is held.
+func (p *prober[T]) drop(c *probed) {
+	if c.forget != nil {
+		c.forget()
+	}
+	if p.byID[c.id] == c {
+		delete(p.byID, c.id)
+	}
+	p.asks.Forget(c.id)
+}
+
+// forgetBut lets the containers of a pod not be probed any more, but those of these names.
+func (p *prober[T]) forgetBut(uid types.UID, names map[string]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, c := range p.known[uid] {
+		if !names[name] {
+			p.drop(c)
+			delete(p.known[uid], name)
+		}
+	}
+	if len(p.known[uid]) == 0 {
+		delete(p.known, uid)
+	}
+}
+
+// forgetGone lets pods not be probed any more that are gone.
+func (p *prober[T]) forgetGone() {
+	p.mu.Lock()
+	var all []types.UID
+	for uid := range p.known {
+		all = append(all, uid)
+	}
+	for uid := range p.ended {
+		all = append(all, uid)
+	}
+	p.mu.Unlock()
+	for _, uid := range all {
+		if _, _, there := p.cache.Get(uid); !there {
+			p.forgetBut(uid, nil)
+			p.mu.Lock()
+			delete(p.ended, uid)
+			p.mu.Unlock()
+		}
+	}
+}
+
+// mark notes that something else is known of a pod.
+func (p *prober[T]) mark(uid types.UID) {
+	p.mu.Lock()
+	p.changed[uid] = true
+	p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}

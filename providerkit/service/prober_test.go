@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probing"
+)
+
+// asker is a Prober whose results the test says.
+type asker struct {
+	config probing.Config
+
+	mu      sync.Mutex
+	targets map[string]probing.Target // guarded by mu
+	results map[string]probing.Result // guarded by mu
+	ensured []string                  // guarded by mu; IDs, in the order in which they were new
+	runs    int                       // guarded by mu; how often Run is under way
+}
+
+func (a *asker) Run(ctx context.Context) {
+	a.mu.Lock()
+	a.runs++
+	a.mu.Unlock()
+	<-ctx.Done()
+	a.mu.Lock()
+	a.runs--
+	a.mu.Unlock()
+}
+
+func (a *asker) Ensure(t probing.Target) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, known := a.targets[t.ID]; !known {
+		a.ensured = append(a.ensured, t.ID)
+		a.results[t.ID] = probing.Result{Started: t.Container.StartupProbe == nil, Ready: t.Container.StartupProbe == nil && t.Container.ReadinessProbe == nil}
+	}
+	a.targets[t.ID] = t
+}
+
+func (a *asker) Forget(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.targets, id)
+	delete(a.results, id)
+}
+
+func (a *asker) Result(id string) (probing.Result, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r, ok := a.results[id]
+	return r, ok
+}
+
+func (*asker) Metrics(context.Context) ([]*dto.MetricFamily, error) {
+	return []*dto.MetricFamily{{Name: new("prober_probe_total")}}, nil
+}
+
+// finds makes something else known of the only container.
+func (a *asker) finds(t *testing.T, r probing.Result) {
+	t.Helper()
+	a.mu.Lock()
+	var of *corev1.Pod
+	for id, target := range a.targets {
+		a.results[id], of = r, target.Pod
+	}
+	a.mu.Unlock()
+	if of == nil {
+		t.Fatal("no container is probed")
+	}
+	if r.Failed != "" {
+		a.config.Event(of, "main", corev1.EventTypeWarning, "Unhealthy", string(r.Failed)+" probe failed: sick")
+	}
+	a.config.Changed(of.UID)
+	synctest.Wait()
+}
+
+// target is the only container that is probed.
+func (a *asker) target(t *testing.T) probing.Target {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, target := range a.targets {
+		return target
+	}
+	t.Fatal("no container is probed")
+	return probing.Target{}
+}
+
+// clinic is a cloud that lacks probes, and ends what is unhealthy. Its containers have one run after another.
+type clinic struct {
+	*cloud
+	asker    *asker
+	recorder *record.FakeRecorder
+	lacking  Probes
+	exec     func(ctx context.Context, attach api.AttachIO) error
+
+	began    time.Time     // guarded by cloud.mu; of the run that is on
+	restarts int32         // guarded by cloud.mu
+	asked    []string      // guarded by cloud.mu; what was asked for, with the reason
+	fails    error         // guarded by cloud.mu
+	slow     time.Duration // how long a request takes
+	ip       string
+}
+
+func newClinic(h *home, lacking Probes) *clinic {
+	return &clinic{cloud: h.cloud, recorder: record.NewFakeRecorder(100), lacking: lacking, ip: "10.0.0.1", began: time.Now()}
+}
+
+func (c *clinic) config(config *Config) {
+	config.Recorder = c.recorder
+	config.Probes = func(conf probing.Config) probing.Prober {
+		c.asker = &asker{config: conf, targets: map[string]probing.Target{}, results: map[string]probing.Result{}}
+		return c.asker
+	}
+}
+
+func (c *clinic) Lacking(*corev1.Pod, *corev1.Container) Probes { return c.lacking }
+
+func (c *clinic) End(ctx context.Context, of Target[vm], reason string) error {
+	return c.ask(ctx, "end "+of.Container+": "+reason, func() {
+		for i := range c.vms {
+			c.vms[i].over = true
+		}
+	})
+}
+
+func (c *clinic) ask(ctx context.Context, what string, do func()) error {
+	if c.slow > 0 && !pause(ctx, c.slow) {
+		return ctx.Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, what)
+	if c.fails == nil {
+		do()
+	}
+	return c.fails
+}
+
+func (c *clinic) Exec(ctx context.Context, _ Target[vm], _ []string, attach api.AttachIO) error {
+	return c.exec(ctx, attach)
+}
+
+func (c *clinic) Status(pod *corev1.Pod, v vm) corev1.PodStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.cloud.Status(pod, v)
+	if c.ip != "" {
+		s.PodIPs = []corev1.PodIP{{IP: c.ip}}
+	}
+	for i := range s.ContainerStatuses {
+		k := &s.ContainerStatuses[i]
+		k.ContainerID, k.RestartCount = "cloud://"+v.id+"/"+k.Name, c.restarts
+		if v.over {
+			k.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(c.began)}}
+			continue
+		}
+		k.State.Running.StartedAt = metav1.NewTime(c.began)
+		k.Started, k.Ready = new(true), true
+	}
+	return s
+}
+
+// requests are what was asked for.
+func (c *clinic) requests() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.asked)
+}
+
+// events are those since the last call.
+func (c *clinic) events() (all []string) {
+	for len(c.recorder.Events) > 0 {
+		all = append(all, <-c.recorder.Events)
+	}
+	return all
+}
+
+// restarting is a clinic that can restart, and tells as much of it as the test says.
+type restarting struct {
+	*clinic
+	counts bool // it tells how often
+}
+
+func (r restarting) Restart(ctx context.Context, of Target[vm], reason string) error {
+	return r.ask(ctx, "restart "+of.Container+": "+reason, func() {
+		r.began = time.Now()
+		if r.counts {
+			r.restarts++
+		}
+	})
+}
+
+func byCommand(change ...func(*corev1.Probe)) *corev1.Probe {
+	p := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"ask"}}}, PeriodSeconds: 10, TimeoutSeconds: 1}
+	for _, f := range change {
+		f(p)
+	}
+	return p
+}
+
+// shown is how a pod is shown by now.
+func shown(t *testing.T, p *Provider[vm], pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	synctest.Wait()
+	got, err := p.GetPod(t.Context(), pod.Namespace, pod.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func wantState(t *testing.T, pod *corev1.Pod, started, ready bool) {
+	t.Helper()
+	s := pod.Status.ContainerStatuses[0]
+	if s.Started == nil || *s.Started != started || s.Ready != ready {
+		t.Errorf("the container is %+v, want started %t and ready %t", s, started, ready)
+	}
+}
+
+// TestProbesOfTheNodeSayHowReadyAContainerIs also shows that what the service does itself still counts.
+func TestProbesOfTheNodeSayHowReadyAContainerIs(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		c := newClinic(h, Probes{Startup: byCommand(), Readiness: byCommand()})
+		p, _ := h.start(c, c.config)
+		pod := h.pod("a")
+		h.create(p, pod)
+		wantState(t, shown(t, p, pod), false, false)
+		c.asker.finds(t, probing.Result{Started: true})
+		wantState(t, shown(t, p, pod), true, false)
+		c.asker.finds(t, probing.Result{Started: true, Ready: true})
+		wantState(t, shown(t, p, pod), true, true)
+		if families, err := p.GetMetricsProbes(t.Context()); err != nil || len(families) != 1 {
+			t.Errorf("metrics %v, %v", families, err)
+		}
+		got := shown(t, p, pod)
+		got.DeletionTimestamp = new(metav1.Now())
+		p.Cache().Update(got)
+		if c.asker.target(t).Pod.DeletionTimestamp == nil {
+			t.Error("the probes do not know that the pod is being stopped")
+		}
+	})
+}
+
+// TestProbeThatNeedsAnAddressWaitsForIt: until then the container is not ready.
+func TestProbeThatNeedsAnAddressWaitsForIt(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		c := newClinic(h, Probes{Readiness: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}}})
+		c.ip = ""
+		p, _ := h.start(c, c.config)
+		pod := h.pod("a")
+		h.create(p, pod)
+		wantState(t, shown(t, p, pod), true, false)
+		if len(c.asker.ensured) > 0 {
+			t.Error("a container without an address is probed by the network")
+		}
+		c.edit(func() { c.ip = "10.0.0.1" })
+		p.Cache().Refresh(pod.UID)
+		if ips := c.asker.target(t).PodIPs; !slices.Equal(ips, []string{"10.0.0.1"}) {
+			t.Errorf("addresses %q", ips)
+		}
+	})
+}
+
+// TestFailedProbeEndsThePodWhereNothingRestarts says why, though the program ended well when it was told to.
+func TestFailedProbeEndsThePodWhereNothingRestarts(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		c := newClinic(h, Probes{Liveness: byCommand()})
+		p, stop := h.start(c, c.config)
+		pod := h.pod("a")
+		h.create(p, pod)
+		shown(t, p, pod)
+		time.Sleep(time.Minute)
+		c.asker.finds(t, probing.Result{Started: true, Ready: true, Failed: probing.Liveness})
+		if got, want := c.requests(), []string{"end main: Container main failed liveness probe: sick"}; !slices.Equal(got, want) {
+			t.Fatalf("asked for %q, want %q", got, want)
+		}
+		if got, want := c.events(), []string{"Warning Unhealthy Liveness probe failed: sick", "Normal Killing Container main failed liveness probe"}; !slices.Equal(got, want) {
+			t.Errorf("events %q, want %q", got, want)
+		}
+		time.Sleep(time.Minute)
+		want := "Failed Unhealthy Container main failed liveness probe: sick"
+		tell := func(pod *corev1.Pod) string {
+			return fmt.Sprint(pod.Status.Phase, " ", pod.Status.Reason, " ", pod.Status.Message)
+		}
+		got := shown(t, p, pod)
+		if tell(got) != want {
+			t.Errorf("the pod is %q, want %q", tell(got), want)
+		}
+		stop()
+		if err := h.pods.Update(got); err != nil {
+			t.Fatal(err)
+		}
+		p, _ = h.start(c, c.config)
+		if got := shown(t, p, pod); tell(got) != want {
+			t.Errorf("after a restart of this process the pod is %q, want %q", tell(got), want)
+		}
+	})
+}
+
+// TestFailedProbeRestartsByTheRestartPolicy counts the restart, whether or not the service does.
+func TestFailedProbeRestartsByTheRestartPolicy(t *testing.T) {
+	for policy, want := range map[corev1.RestartPolicy]string{
+		corev1.RestartPolicyAlways: "restart", corev1.RestartPolicyOnFailure: "restart", corev1.RestartPolicyNever: "end",
+	} {
+		for _, counts := range []bool{true, false} {
+			t.Run(fmt.Sprint(policy, counts), func(t *testing.T) {
+				bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+					c := newClinic(h, Probes{Startup: byCommand(), Liveness: byCommand()})
+					p, _ := h.start(restarting{c, counts}, c.config)
+					pod := h.pod("a")
+					pod.Spec.RestartPolicy = policy
+					h.create(p, pod)
+					time.Sleep(time.Minute)
+					shown(t, p, pod)
+					c.asker.finds(t, probing.Result{Failed: probing.Startup})
+					if got := c.requests(); len(got) != 1 || !strings.HasPrefix(got[0], want+" main: Container main failed startup probe") {
+						t.Fatalf("asked for %q, want one %s", got, want)
+					}
+					if said := c.events(); strings.Contains(said[1], "will be restarted") != (want == "restart") {
+						t.Errorf("events %q", said)
+					}
+					if want == "end" {
+						return
+					}
+					time.Sleep(10 * time.Second)
+					for range 3 {
+						p.Cache().Refresh(pod.UID)
+					}
+					s := shown(t, p, pod).Status.ContainerStatuses[0]
+					if s.RestartCount != 1 || s.LastTerminationState.Terminated == nil || s.LastTerminationState.Terminated.ExitCode != 137 {
+						t.Errorf("the container is %+v, want it restarted once", s)
+					}
+					if r, _ := c.asker.Result(c.asker.target(t).ID); r.Failed != "" {
+						t.Error("the run that is on is said to have failed as the one before")
+					}
+					time.Sleep(10 * time.Minute)
+					if got := c.requests(); len(got) != 1 {
+						t.Errorf("asked for %q, want no more", got)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestContainerThatFailsAgainIsRestartedLessOften as a kubelet does.
+func TestContainerThatFailsAgainIsRestartedLessOften(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		c := newClinic(h, Probes{Liveness: byCommand()})
+		p, _ := h.start(restarting{c, true}, c.config)
+		h.create(p, h.pod("a"))
+		time.Sleep(time.Minute)
+		begin := time.Now()
+		var waits []time.Duration
+		for range 8 {
+			failed, n := time.Now(), len(c.requests())
+			c.asker.finds(t, probing.Result{Started: true, Failed: probing.Liveness})
+			for len(c.requests()) == n && time.Since(failed) < time.Hour {
+				time.Sleep(time.Second)
+				synctest.Wait()
+			}
+			waits = append(waits, time.Since(failed))
+			time.Sleep(5 * time.Second)
+			p.Cache().Refresh(p.Cache().All()[0].UID)
+		}
+		if total := time.Since(begin); waits[0] > time.Second || waits[7] < 4*time.Minute || total > 30*time.Minute {
+			t.Errorf("the restarts waited for %s", waits)
+		}
+	})
+}
+
+// TestSilenceOfTheServiceIsNoFailure: what fails while the service does not answer may be the network of this process. It is judged anew.
+func TestSilenceOfTheServiceIsNoFailure(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		c := newClinic(h, Probes{Liveness: byCommand()})
+		p, _ := h.start(restarting{c, true}, c.config)
+		pod := h.pod("a")
+		h.create(p, pod)
+		time.Sleep(time.Minute)
+		failed := probing.Result{Started: true, Failed: probing.Liveness}
+
+		c.edit(func() { c.dark = true })
+		time.Sleep(time.Minute)
+		c.asker.finds(t, failed)
+		c.edit(func() { c.dark = false })
+		time.Sleep(5 * time.Minute)
+		if got := c.requests(); len(got) != 0 || len(c.asker.ensured) != 2 {
+			t.Errorf("lists failed: asked for %q, and judged %d times, want 2", got, len(c.asker.ensured))
+		}
+
+		c.edit(func() { c.slow = time.Minute })
+		c.asker.finds(t, failed)
+		time.Sleep(5 * time.Minute)
+		c.edit(func() { c.slow = 0 })
+		if got := c.requests(); len(got) != 0 || len(c.asker.ensured) != 3 {
+			t.Errorf("the request was not answered: asked for %q, and judged %d times, want 3", got, len(c.asker.ensured))
+		}
+
+		c.edit(func() { c.fails = errdefs.RetryAfter(errors.New("too many requests"), 20*time.Second) })
+		c.asker.finds(t, failed)
+		time.Sleep(30 * time.Second)
+		c.edit(func() { c.fails = nil })
+		time.Sleep(time.Minute)
+		if got := c.requests(); len(got) != 3 || len(c.asker.ensured) != 4 {
+			t.Errorf("throttled: asked for %q, want it again until it succeeds; judged %d times", got, len(c.asker.ensured))
+		}
+	})
+}
+
+// TestProbesEndWithTheProvider also when a restart is waited for, and those of a pod when it is gone.
+func TestProbesEndWithTheProvider(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		c := newClinic(h, Probes{Liveness: byCommand()})
+		p, stop := h.start(c, c.config)
+		a, b := h.pod("a"), h.pod("b")
+		h.create(p, a)
+		h.create(p, b)
+		time.Sleep(time.Minute)
+		h.delete(p, a)
+		time.Sleep(20 * time.Second)
+		if n := len(c.asker.targets); n != 1 || c.asker.runs != 1 {
+			t.Errorf("%d containers are probed by %d runs, want one by one", n, c.asker.runs)
+		}
+		c.edit(func() { c.slow = time.Hour })
+		c.asker.finds(t, probing.Result{Failed: probing.Liveness})
+		stop() // the bubble finds a goroutine that is left
+		if c.asker.runs != 0 {
+			t.Error("the probes run on")
+		}
+	})
+}
+
+// TestExecOfAProbe: the time of the command begins with the command, and what cannot be asked is no failure.
+func TestExecOfAProbe(t *testing.T) {
+	for name, tt := range map[string]struct {
+		exec func(ctx context.Context, attach api.AttachIO) error
+		want string
+		took time.Duration
+	}{
+		"well": {func(_ context.Context, a api.AttachIO) error {
+			_, err := a.Stdout().Write([]byte(strings.Repeat("x", 20<<10)))
+			return err
+		}, "10240 <nil>", 0},
+		"exit code": {func(_ context.Context, a api.AttachIO) error {
+			return fmt.Errorf("session: %w", utilexec.CodeExitError{Err: errors.New("exit 3"), Code: 3})
+		}, "0 session: exit 3 code", 0},
+		"slow session": {func(_ context.Context, a api.AttachIO) error {
+			time.Sleep(20 * time.Second)
+			Begun(a)
+			time.Sleep(2 * time.Second)
+			return nil
+		}, "0 <nil>", 22 * time.Second},
+		"no session": {func(ctx context.Context, _ api.AttachIO) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, "0 the command did not begin within 30s", 30 * time.Second},
+		"hangs": {func(ctx context.Context, a api.AttachIO) error {
+			time.Sleep(10 * time.Second)
+			Begun(a)
+			<-ctx.Done()
+			return ctx.Err()
+		}, "0 context deadline exceeded deadline", 13 * time.Second},
+		"the service is late": {func(context.Context, api.AttachIO) error {
+			return fmt.Errorf("open the session: %w", context.DeadlineExceeded)
+		}, "0 open the session: context deadline exceeded", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+				c := newClinic(h, Probes{Liveness: byCommand()})
+				c.exec = tt.exec
+				p, _ := h.start(c, c.config)
+				h.create(p, h.pod("a"))
+				synctest.Wait()
+				begin := time.Now()
+				out, _, err := c.asker.config.Exec(t.Context(), c.asker.target(t).ID, []string{"ask"}, 3*time.Second)
+				got := fmt.Sprint(len(out), " ", err)
+				var exit utilexec.ExitError
+				if errors.As(err, &exit) {
+					got += " code"
+				}
+				if errors.Is(err, context.DeadlineExceeded) {
+					got += " deadline"
+				}
+				if took := time.Since(begin); got != tt.want || took != tt.took {
+					t.Errorf("got %q after %s, want %q after %s", got, took, tt.want, tt.took)
+				}
+			})
+		})
+	}
+}
+
+// TestExecProbesAreAsSeldomAsTheConfigurationSays changes nothing of the pod, nor of a probe by the network.
+func TestExecProbesAreAsSeldomAsTheConfigurationSays(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		often := func(p *corev1.Probe) { p.PeriodSeconds = 2 }
+		seldom := func(p *corev1.Probe) { p.PeriodSeconds = 60 }
+		tcp := func(p *corev1.Probe) { p.ProbeHandler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}} }
+		c := newClinic(h, Probes{Startup: byCommand(often), Liveness: byCommand(seldom), Readiness: byCommand(often, tcp)})
+		p, _ := h.start(c, c.config, func(config *Config) { config.ExecProbeEvery = 30 * time.Second })
+		h.create(p, h.pod("a"))
+		k := c.asker.target(t).Container
+		if k.StartupProbe.PeriodSeconds != 30 || k.LivenessProbe.PeriodSeconds != 60 || k.ReadinessProbe.PeriodSeconds != 2 || c.lacking.Startup.PeriodSeconds != 2 {
+			t.Errorf("periods %d, %d and %d, that of the pod %d", k.StartupProbe.PeriodSeconds, k.LivenessProbe.PeriodSeconds, k.ReadinessProbe.PeriodSeconds, c.lacking.Startup.PeriodSeconds)
+		}
+	})
+}
+
+// TestContainerIsNotTakenBackByARestartOfTheNode: the probes are told that it was ready, and what it is shown as does not change before they have asked.
+func TestContainerIsNotTakenBackByARestartOfTheNode(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		c := newClinic(h, Probes{Readiness: byCommand()})
+		p, stop := h.start(c, c.config)
+		pod := h.pod("a")
+		h.create(p, pod)
+		if c.asker.target(t).Earlier {
+			t.Error("a new container is said to be of before")
+		}
+		c.asker.finds(t, probing.Result{Started: true, Ready: true})
+		if err := h.pods.Update(shown(t, p, pod)); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		time.Sleep(time.Minute)
+		p, _ = h.start(c, c.config)
+		shown(t, p, pod)
+		target := c.asker.target(t)
+		if s := StateOf(target.Pod, "main"); !target.Earlier || s == nil || !s.Ready {
+			t.Errorf("the probes are told %+v, earlier %t", s, target.Earlier)
+		}
+	})
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probing"
+)
+
+// ReasonUnhealthy is the reason of a pod that this process ended, because a container had failed a startup or liveness probe.
+const ReasonUnhealthy = "Unhealthy"
+
+// killed is the exit code of a container that was killed.
+const killed = 137
+
+const (
+	// askTime bounds a request to end or to restart: one that the service answers after a long silence would be about a probe of before.
+	askTime = 15 * time.Second
+	// silentFor is how long a container is left alone after the service did not answer.
+	silentFor = 10 * time.Second
+	// actsWithin is how long a service may take until a container is another run after a request that it has taken.
+	actsWithin = 2 * time.Minute
+)
+
+// actOn ends or restarts the containers of a pod that have failed a probe. It does not block.
+func (p *prober[T]) actOn(ctx context.Context, uid types.UID, beside *sync.WaitGroup) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.known[uid] {
+		result, _ := p.asks.Result(c.id)
+		if result.Failed == "" || c.acting {
+			continue
+		}
+		c.acting = true
+		about, cancel := context.WithCancel(ctx)
+		c.forget = cancel
+		beside.Go(func() {
+			defer cancel()
+			p.act(about, c, result.Failed)
+			p.judgeAnew(ctx, c)
+		})
+	}
+}
+
+// judgeAnew lets a container that goes on to run be probed as if it had not failed. A pod that is not forgotten has not been ended or restarted.
+func (p *prober[T]) judgeAnew(ctx context.Context, c *probed) {
+	p.mu.Lock()
+	again := ctx.Err() == nil && p.known[c.uid][c.container] == c
+	if again {
+		c.acting, c.forget = false, nil
+		p.asks.Forget(c.id)
+	}
+	p.mu.Unlock()
+	if again {
+		p.cache.Refresh(c.uid)
+	}
+}
+
+// act ends or restarts a container, and returns when it is known whether the service has done so, or ctx ends.
+func (p *prober[T]) act(ctx context.Context, c *probed, failed probing.Kind) {
+	if p.failing() != nil { // what failed may be the network of this process, as much as the container
+		pause(ctx, silentFor)
+		return
+	}
+	pod, instance, there := p.cache.Get(c.uid)
+	spec := containerOf(pod, c.container)
+	if !there || spec == nil || pod.DeletionTimestamp != nil {
+		return
+	}
+	restarter, again := p.driver.(Restarter[T])
+	again = again && podstatus.RestartsAfter(pod, spec, killed)
+	if again && !pause(ctx, p.backsOff(c)) {
+		return
+	}
+	message := fmt.Sprintf("Container %s failed %s probe", c.container, strings.ToLower(string(failed)))
+	reason := message
+	p.mu.Lock()
+	if c.said != "" {
+		reason += ": " + c.said
+	}
+	p.mu.Unlock()
+	if again {
+		message += ", will be restarted"
+	} else {
+		p.note(c.uid, reason)
+	}
+	p.record(pod, c.container, corev1.EventTypeNormal, "Killing", message)
+	of := Target[T]{Pod: pod, Instance: instance, Container: c.container, State: StateOf(pod, c.container)}
+	for {
+		err := p.ask(ctx, func(ctx context.Context) error {
+			if again {
+				return restarter.Restart(ctx, of, reason)
+			}
+			return p.by.End(ctx, of, reason)
+		})
+		if err == nil {
+			p.cache.Hurry()
+			pause(ctx, actsWithin)
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).WithField("container", c.container).Warnf("%s does not end a container that has failed a probe", p.config.Service)
+		after, throttled := errdefs.RetryAfterOf(err)
+		if !throttled {
+			pause(ctx, silentFor)
+			return
+		}
+		if !pause(ctx, after) {
+			return
+		}
+	}
+}
+
+// ask makes a request about a container.
+func (*prober[T]) ask(ctx context.Context, request func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	return request(ctx)
+}
+
+// pause waits. False is the end of ctx.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// backsOff returns how long to wait before a container is restarted, and notes that it is then.
+func (p *prober[T]) backsOff(c *probed) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now, wait := time.Now(), time.Duration(0)
+	switch b := &c.backoff; {
+	case b.last.IsZero() || now.Sub(b.last) > wellFor:
+		b.wait = firstBackoff
+	default:
+		wait = max(0, b.wait-now.Sub(b.last))
+		b.wait = min(2*b.wait, longestBackoff)
+	}
+	c.backoff.last = now.Add(wait)
+	return wait
+}
+
+// containerOf returns the container of a pod that has this name; nil if the pod has none.
+func containerOf(pod *corev1.Pod, name string) *corev1.Container {
+	if pod == nil {
+		return nil
+	}
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// note notes why this process ends a pod, which its status says from now on: another process finds it there.
+func (p *prober[T]) note(uid types.UID, reason string) {
+	p.mu.Lock()
+	p.ended[uid] = reason
+	p.mu.Unlock()
+	p.cache.Refresh(uid)
+}
+
+// explain says in the status of a pod that this process has ended it, or the one before. That a program ended well when it was told to is no success.
+func (p *prober[T]) explain(pod *corev1.Pod, status *corev1.PodStatus) {
+	p.mu.Lock()
+	reason, ended := p.ended[pod.UID]
+	p.mu.Unlock()
+	over := status.Phase == corev1.PodFailed || status.Phase == corev1.PodSucceeded
+	if !ended && over && pod.Status.Reason == ReasonUnhealthy {
+		reason, ended = pod.Status.Message, true
+	}
+	if !ended {
+		return
+	}
+	status.Reason, status.Message = ReasonUnhealthy, reason
+	if over {
+		status.Phase = corev1.PodFailed
+	}
+}
+
+// count makes up for what a service does not tell of the restart of a container: a run that began later than the one that was told is one more.
+func (*prober[T]) count(told, now *corev1.ContainerStatus) {
+	if told == nil {
+		return
+	}
+	before, begin := startOf(told), startOf(now)
+	restarts := told.RestartCount
+	if another := now.State.Running != nil && !sameStart(before, begin) && begin.After(before); another {
+		restarts++
+	} else if sameStart(before, begin) && now.LastTerminationState.Terminated == nil {
+		now.LastTerminationState = told.LastTerminationState
+	}
+	now.RestartCount = max(now.RestartCount, restarts)
+	if now.RestartCount > told.RestartCount && now.LastTerminationState.Terminated == nil && told.State.Running != nil && !before.IsZero() {
+		now.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
+			ExitCode: killed, Reason: "Error", StartedAt: told.State.Running.StartedAt, FinishedAt: now.State.Running.StartedAt, ContainerID: told.ContainerID,
+		}
+	}
+}
+
+// startOf is when the run of a container began; the zero time is not known.
+func startOf(s *corev1.ContainerStatus) time.Time {
+	switch {
+	case s.State.Running != nil:
+		return s.State.Running.StartedAt.Time
+	case s.State.Terminated != nil:
+		return s.State.Terminated.StartedAt.Time
+	}
+	return time.Time{}
+}
+
+// event records an event of the probes about a container, and keeps what it says.
+func (p *prober[T]) event(pod *corev1.Pod, container, eventType, reason, message string) {
+	p.mu.Lock()
+	if c := p.known[pod.UID][container]; c != nil {
+		_, c.said, _ = strings.Cut(message, " probe failed: ")
+	}
+	p.mu.Unlock()
+	p.record(pod, container, eventType, reason, message)
+}
+
+// record records an event about a container.
+func (p *prober[T]) record(pod *corev1.Pod, container, eventType, reason, message string) {
+	if p.config.Recorder == nil {
+		return
+	}
+	of := &corev1.ObjectReference{
+		Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, FieldPath: "spec.containers{" + container + "}",
+	}
+	for i := range pod.Spec.InitContainers {
+		if pod.Spec.InitContainers[i].Name == container {
+			of.FieldPath = "spec.initContainers{" + container + "}"
+		}
+	}
+	p.config.Recorder.Event(of, eventType, reason, message)
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probing"
+)
+
+// newProber returns what does the probes of a driver. It has no cache yet.
+func newProber[T any](config Config, driver Driver[T], by Prober[T], failing func() error) *prober[T] {
+	p := &prober[T]{
+		config: config, driver: driver, by: by, failing: failing, wake: make(chan struct{}, 1), known: map[types.UID]map[string]*probed{}, byID: map[string]*probed{},
+		changed: map[types.UID]bool{}, ended: map[types.UID]string{},
+	}
+	p.asks = config.Probes(probing.Config{
+		Exec: p.exec, Changed: p.mark, Event: p.event, ExecSlack: sessionTime + execEnd, Tries: 1, AtOnce: config.ProbesAtOnce,
+	})
+	return p
+}
+
+// run probes until ctx ends.
+func (p *prober[T]) run(ctx context.Context) {
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { p.asks.Run(ctx) })
+	ticker := time.NewTicker(forgetEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			p.forgetGone()
+		case <-p.wake:
+		}
+		p.mu.Lock()
+		changed := p.changed
+		p.changed = map[types.UID]bool{}
+		p.mu.Unlock()
+		for uid := range changed {
+			p.cache.Refresh(uid)
+			p.actOn(ctx, uid, &beside)
+		}
+	}
+}
+
+// status makes the status of a pod of its instance and of what the probes say, and takes its containers from it. It is called with the lock of the cache held.
+func (p *prober[T]) status(pod *corev1.Pod, instance T) corev1.PodStatus {
+	status := p.driver.Status(pod, instance)
+	status.ContainerStatuses, status.InitContainerStatuses = slices.Clone(status.ContainerStatuses), slices.Clone(status.InitContainerStatuses)
+	probed := map[string]bool{}
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			c, s := &list[i], statusIn(&status, list[i].Name)
+			if s == nil {
+				continue
+			}
+			if _, ok := p.driver.(Restarter[T]); ok {
+				p.count(StateOf(pod, c.Name), s)
+			}
+			lacking := p.by.Lacking(pod, c)
+			if lacking == (Probes{}) || s.State.Running == nil {
+				continue
+			}
+			probed[c.Name] = true
+			p.see(pod, &status, c, s, lacking)
+		}
+	}
+	p.forgetBut(pod.UID, probed)
+	p.explain(pod, &status)
+	return status
+}
+
+// statusIn returns the status of a container, to be changed; nil if there is none.
+func statusIn(status *corev1.PodStatus, name string) *corev1.ContainerStatus {
+	return StateOf(&corev1.Pod{Status: *status}, name)
+}
+
+// see takes a container that runs, and says in its status what the probes do.
+func (p *prober[T]) see(pod *corev1.Pod, status *corev1.PodStatus, c *corev1.Container, s *corev1.ContainerStatus, lacking Probes) {
+	t := probing.Target{
+		Pod: pod, Container: p.with(c, lacking), ID: idOf(pod, s), StartedAt: s.State.Running.StartedAt.Time, Running: true,
+		Earlier: toldOf(pod, s),
+	}
+	for _, ip := range status.PodIPs {
+		t.PodIPs = append(t.PodIPs, ip.IP)
+	}
+	p.begin(pod.UID, t, s.RestartCount)
+	if len(t.PodIPs) > 0 || !byNetwork(lacking) {
+		p.asks.Ensure(t)
+	}
+	result, asked := p.asks.Result(t.ID)
+	if !asked {
+		result.Started = lacking.Startup == nil
+		result.Ready = result.Started && lacking.Readiness == nil
+	}
+	s.Started = new((s.Started == nil || *s.Started) && result.Started)
+	s.Ready = s.Ready && result.Ready
+}
+
+// with returns a container that has these probes alone, those by command no more often than the configuration says.
+func (p *prober[T]) with(c *corev1.Container, lacking Probes) *corev1.Container {
+	next := *c
+	least := int32((p.config.ExecProbeEvery + time.Second - 1) / time.Second)
+	seldom := func(of *corev1.Probe) *corev1.Probe {
+		if of == nil || of.Exec == nil || cmp.Or(max(0, of.PeriodSeconds), 10) >= least {
+			return of
+		}
+		slow := *of
+		slow.PeriodSeconds = least
+		return &slow
+	}
+	next.StartupProbe, next.LivenessProbe, next.ReadinessProbe = seldom(lacking.Startup), seldom(lacking.Liveness), seldom(lacking.Readiness)
+	return &next
+}
+
+// byNetwork reports whether one of the probes asks an address of the pod.
+func byNetwork(all Probes) bool {
+	for _, of := range []*corev1.Probe{all.Startup, all.Liveness, all.Readiness} {
+		if of != nil && of.Exec == nil {
+			return true
+		}
+	}
+	return false
+}
