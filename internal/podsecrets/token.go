@@ -57,7 +57,7 @@ func (s *tokenSlot) fresh(now time.Time) bool {
 	}
 }
 
-// Token returns the token that source, which must be in a projected volume of the pod, asks
+// Token returns the token that source, which must be in a projected volume of the pod, or lifecycle.LastingToken of one that is, asks
 // for. Of the pod only namespace, name and UID count.
 func (m *Manager) Token(ctx context.Context, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (Token, error) {
 	if m.cfg.Accounts == nil {

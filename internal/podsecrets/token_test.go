@@ -20,6 +20,7 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
 // issuer gives tokens, and remembers what it was asked for.
@@ -251,4 +252,31 @@ func TestClocks(t *testing.T) {
 			t.Errorf("after a sleep: %v", got)
 		}
 	})
+}
+
+// TestSecurityC5TokensLastAsLongAsThePodCanRun: a token that nobody can replace lives until the deadline of the pod, and longer for no pod. The audience stays.
+func TestSecurityC5TokensLastAsLongAsThePodCanRun(t *testing.T) {
+	seconds := func(n int64) *int64 { return &n }
+	for _, c := range []struct {
+		deadline, grace *int64
+		asks, want      int64
+	}{
+		{nil, seconds(30), 3600, 3600}, {seconds(7200), nil, 3600, 7800}, {seconds(7200), seconds(30), 3600, 7830}, {seconds(60), nil, 3600, 3600}, {seconds(1 << 40), seconds(1 << 62), 3600, 1 << 32},
+	} {
+		i := &issuer{}
+		pod := podWith("1", projection("vault", c.asks))
+		pod.Spec.ActiveDeadlineSeconds, pod.Spec.TerminationGracePeriodSeconds = c.deadline, c.grace
+		m := New(Config{Accounts: i.client().CoreV1()})
+		m.Track(pod)
+		mustToken(t, m, pod, lifecycle.LastingToken(pod, projection("vault", c.asks)))
+		if got := i.asked[0].Spec; *got.ExpirationSeconds != c.want || got.Audiences[0] != "vault" {
+			t.Errorf("deadline %v, %d s asked for: the token is for %v and lives %d s, want %d", c.deadline, c.asks, got.Audiences, *got.ExpirationSeconds, c.want)
+		}
+		if _, err := m.Token(t.Context(), pod, projection("vault", c.want+1)); !errdefs.IsInvalidInput(err) {
+			t.Errorf("a token that lives longer than the pod can run: got %v", err)
+		}
+		if _, err := m.Token(t.Context(), pod, lifecycle.LastingToken(pod, projection("other", c.asks))); !errdefs.IsInvalidInput(err) {
+			t.Errorf("a token for another audience: got %v", err)
+		}
+	}
 }

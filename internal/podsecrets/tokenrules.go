@@ -7,6 +7,8 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
 const (
@@ -36,7 +38,7 @@ func keyFor(source *corev1.ServiceAccountTokenProjection) tokenKey {
 	return tokenKey{audience: source.Audience, life: life}
 }
 
-// projects reports whether a volume of the pod asks for such a token.
+// projects reports whether a volume of the pod asks for such a token, or for one that lives shorter than the pod can run.
 func projects(pod *corev1.Pod, key tokenKey) bool {
 	for i := range pod.Spec.Volumes {
 		projected := pod.Spec.Volumes[i].Projected
@@ -44,7 +46,7 @@ func projects(pod *corev1.Pod, key tokenKey) bool {
 			continue
 		}
 		for j := range projected.Sources {
-			if source := projected.Sources[j].ServiceAccountToken; source != nil && keyFor(source) == key {
+			if source := projected.Sources[j].ServiceAccountToken; source != nil && (keyFor(source) == key || keyFor(lifecycle.LastingToken(pod, source)) == key) {
 				return true
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
@@ -35,6 +36,8 @@ type Sources struct {
 	Objects Objects
 	Tokens  node.PodTokens
 	Bundles node.PodTrustBundles
+	// Lasting lets tokens live as long as activeDeadlineSeconds lets the pod run, for who replaces none.
+	Lasting bool
 	// Certificates gives keys with certificates, and Had returns a file that the volume has already, by its path in the
 	// spec, nil if it has none: after a restart, a key that is valid is used on. Had may be nil.
 	Certificates node.PodCertificates
@@ -227,6 +230,9 @@ func (c *collector) downward(items []corev1.DownwardAPIVolumeFile, at *field.Pat
 func (c *collector) token(ctx context.Context, source *corev1.ServiceAccountTokenProjection) error {
 	if c.from.Tokens == nil {
 		return errors.New("token: nothing can be asked yet")
+	}
+	if c.from.Lasting {
+		source = lifecycle.LastingToken(c.pod, source)
 	}
 	token, err := c.from.Tokens.Token(ctx, c.pod, source)
 	if err != nil {

@@ -3,12 +3,15 @@
 package service
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
 // withToken gives a pod a volume with a Secret and a token.
@@ -54,4 +57,42 @@ func TestTokensOfAPodThatHasEndedAreLeft(t *testing.T) {
 			t.Errorf("replaced after %v", driver.at)
 		}
 	})
+}
+
+// lives remembers how long the tokens are to live that it is asked for.
+type lives struct{ asked []int64 }
+
+func (l *lives) Token(_ context.Context, _ *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {
+	if source.ExpirationSeconds != nil {
+		l.asked = append(l.asked, *source.ExpirationSeconds)
+	}
+	return node.PodToken{Token: "token"}, nil
+}
+
+// TestTokensThatNobodyReplacesLastAsLongAsThePod: a driver that replaces tokens gets those that the pod asks for.
+func TestTokensThatNobodyReplacesLastAsLongAsThePod(t *testing.T) {
+	for _, renews := range []bool{false, true} {
+		bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+			driver := Driver[vm](h.cloud)
+			if renews {
+				driver = &renewing{cloud: h.cloud, begun: time.Now()}
+			}
+			p, _ := h.start(driver)
+			tokens := &lives{}
+			p.UsePodTokens(tokens)
+			pod := withToken(h.pod("job"))
+			pod.Spec.ActiveDeadlineSeconds = new(int64(86400))
+			pod.Spec.Volumes[0].Projected.Sources = pod.Spec.Volumes[0].Projected.Sources[1:]
+			pod.Spec.Volumes[0].Projected.Sources[0].ServiceAccountToken.ExpirationSeconds = new(int64(3607))
+			if _, err := p.Inputs(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			if want := map[bool]int64{false: 87000, true: 3607}[renews]; len(tokens.asked) != 1 || tokens.asked[0] != want {
+				t.Errorf("renews: %t: asked for tokens that live %v s, want %d", renews, tokens.asked, want)
+			}
+			if s := pod.Spec.Volumes[0].Projected.Sources[0].ServiceAccountToken; *s.ExpirationSeconds != 3607 {
+				t.Error("the pod is changed")
+			}
+		})
+	}
 }
