@@ -90,6 +90,8 @@ type Config struct {
 	Objects func(node.PodObjects) node.PodObjects
 	// NoLogins is a service that pulls images with credentials of its own: the pull secrets of pods are not read.
 	NoLogins bool
+	// Claims lets the PersistentVolumes of pods be found, for Inputs.Claimed.
+	Claims bool
 	// Skips reports whether the files of a volume are not wanted. Nil: all are.
 	Skips func(*corev1.Volume) bool
 }

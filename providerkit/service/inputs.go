@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
@@ -33,6 +34,8 @@ type Inputs struct {
 	RenewAt time.Time
 	// Logins are the credentials of the secrets for images, in the order in which to try them.
 	Logins []node.RegistryCredential
+	// Claimed are the PersistentVolumes of the volumes of the pod that claim one, by volume, of a provider with Config.Claims.
+	Claimed map[string]*corev1.PersistentVolume
 	// Objects reads further objects for the pod, and Tokens makes tokens for it: of volumes that Config.Skips leaves to the driver, which then sets
 	// RenewAt. Tokens is nil on a node that has none.
 	Objects node.PodObjects
@@ -54,6 +57,31 @@ func (in *Inputs) Login(image string) (node.RegistryCredential, bool) {
 	return node.RegistryCredential{}, false
 }
 
+// ReadOnly reports whether no container may write a volume that claims a PersistentVolume: the pod says so, or the volume has a source that does, or access
+// modes for readers alone.
+func (in *Inputs) ReadOnly(v *corev1.Volume) bool {
+	if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly {
+		return true
+	}
+	volume := in.Claimed[v.Name]
+	if volume == nil {
+		return false
+	}
+	s, modes := volume.Spec.PersistentVolumeSource, volume.Spec.AccessModes
+	return s.CSI != nil && s.CSI.ReadOnly || s.NFS != nil && s.NFS.ReadOnly || s.AzureFile != nil && s.AzureFile.ReadOnly ||
+		len(modes) == 1 && modes[0] == corev1.ReadOnlyMany
+}
+
+// VolumeSecret reads a Secret that a volume names: of a PersistentVolume it may be in another namespace than the pod. An empty namespace is that of the pod.
+func (in *Inputs) VolumeSecret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	of := in.Pod
+	if namespace != "" && namespace != of.Namespace {
+		of = of.DeepCopy()
+		of.Namespace = namespace
+	}
+	return in.Objects.Secret(ctx, of, name)
+}
+
 // Containers calls f with every init container and container of a pod, with its path, until f fails.
 func Containers(pod *corev1.Pod, f func(c *corev1.Container, init bool, at *field.Path) error) error {
 	for i := range pod.Spec.InitContainers {
@@ -72,11 +100,13 @@ func Containers(pod *corev1.Pod, f func(c *corev1.Container, init bool, at *fiel
 // resolver reads what pods take from other objects.
 type resolver struct {
 	config Config
+	renews bool // the driver replaces tokens
 
 	// Set before RunInBackground, constant afterwards.
 	objects     node.PodObjects
 	tokens      node.PodTokens
 	credentials node.PullCredentials
+	claims      node.PodClaims
 }
 
 // resolve returns a pod with all that it takes from other objects. What is missing is an error.
@@ -90,7 +120,7 @@ func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, error
 	}
 	in := &Inputs{
 		Pod: pod, Name: r.config.Owner.Name(of), Tags: r.config.Owner.Tags(of), Objects: objects, Tokens: r.tokens,
-		Containers: map[string]*corev1.Container{}, Files: map[string][]podspec.File{},
+		Containers: map[string]*corev1.Container{}, Files: map[string][]podspec.File{}, Claimed: map[string]*corev1.PersistentVolume{},
 	}
 	err := Containers(pod, func(c *corev1.Container, _ bool, _ *field.Path) error {
 		full, err := objects.Container(ctx, pod, c.Name)
@@ -102,6 +132,9 @@ func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, error
 		return nil
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := r.claimed(ctx, in); err != nil {
 		return nil, err
 	}
 	if err := r.files(ctx, in); err != nil {
@@ -142,7 +175,7 @@ func (r *resolver) fresh(ctx context.Context, pod *corev1.Pod) (*Inputs, error) 
 
 // files reads the files of the volumes of a pod.
 func (r *resolver) files(ctx context.Context, in *Inputs) error {
-	sources := podspec.Sources{Objects: in.Objects, Tokens: r.tokens, Allocatable: r.config.Allocatable}
+	sources := podspec.Sources{Objects: in.Objects, Tokens: r.tokens, Allocatable: r.config.Allocatable, Lasting: !r.renews}
 	for i := range in.Pod.Spec.Volumes {
 		v := &in.Pod.Spec.Volumes[i]
 		if !podspec.Written(v) || r.config.Skips != nil && r.config.Skips(v) {
@@ -176,4 +209,29 @@ func (in *Inputs) hideEnvironment(spec, full *corev1.Container) {
 			in.Hide(value)
 		}
 	}
+}
+
+// claims reports whether a volume claims a PersistentVolume.
+func claims(v *corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }
+
+// claimed finds the PersistentVolumes of a pod. A claim that is not bound yet is an error that passes.
+func (r *resolver) claimed(ctx context.Context, in *Inputs) error {
+	for i := range in.Pod.Spec.Volumes {
+		v := &in.Pod.Spec.Volumes[i]
+		if !r.config.Claims || !claims(v) {
+			continue
+		}
+		if r.claims == nil {
+			return errors.New("this node finds no PersistentVolumes yet")
+		}
+		volume, err := r.claims.PersistentVolume(ctx, in.Pod, v.Name)
+		if err != nil {
+			return fmt.Errorf("volume %s: %w", v.Name, err)
+		}
+		if mode := volume.Spec.VolumeMode; mode != nil && *mode != corev1.PersistentVolumeFilesystem {
+			return errdefs.InvalidInputf("%s: PersistentVolume %s has the volumeMode %s, and %s mounts file systems", field.NewPath("spec", "volumes").Index(i), volume.Name, *mode, r.config.Service)
+		}
+		in.Claimed[v.Name] = volume
+	}
+	return nil
 }

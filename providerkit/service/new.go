@@ -22,6 +22,7 @@ func New[T any](config Config, driver Driver[T]) *Provider[T] {
 		config: config, driver: driver, resolver: resolver{config: config}, brief: brief{lasts: config.Brief, wake: make(chan struct{}, 1)},
 		doubts: doubts{seenWithin: config.SeenWithin, earlierWithin: config.EarlierWithin, began: time.Now()},
 	}
+	_, p.resolver.renews = driver.(Renewer[T])
 	if r, ok := driver.(Remover); ok {
 		p.leftovers = newLeftovers(r.Remove)
 	}

@@ -106,6 +106,9 @@ func (p *Provider[T]) UsePodObjects(objects node.PodObjects) { p.resolver.object
 // UsePodTokens implements node.PodTokensUser.
 func (p *Provider[T]) UsePodTokens(tokens node.PodTokens) { p.resolver.tokens = tokens }
 
+// UsePodClaims implements node.PodClaimsUser.
+func (p *Provider[T]) UsePodClaims(claims node.PodClaims) { p.resolver.claims = claims }
+
 // UsePullCredentials implements node.PullCredentialsUser.
 func (p *Provider[T]) UsePullCredentials(credentials node.PullCredentials) {
 	p.resolver.credentials = credentials

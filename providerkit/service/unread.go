@@ -12,10 +12,15 @@ import (
 )
 
 // Unread returns the inputs of a pod whose ConfigMaps, Secrets and tokens were not read, so that the mapping of a driver can refuse the pod without a
-// node; see Check of cli.Provider. Each object has the keys that the pod names, and each Secret has more, with a value that says nothing. An error is of
-// the kind invalid-input, in the words of CreatePod.
+// node; see Check of cli.Provider. Each object has the keys that the pod names, and each Secret has more, with a value that says nothing. A volume that
+// claims a PersistentVolume, which nobody has looked for, is an emptyDir. An error is of the kind invalid-input, in the words of CreatePod.
 func Unread(owner identity.Owner, pod *corev1.Pod, more ...string) (*Inputs, error) {
 	pod = pod.DeepCopy()
+	for i := range pod.Spec.Volumes {
+		if v := &pod.Spec.Volumes[i]; claims(v) {
+			v.VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+		}
+	}
 	objects := podspec.NewUnread(pod, more...)
 	r := resolver{config: Config{Owner: owner, Allocatable: podspec.UnreadAllocatable}, objects: objects, tokens: objects}
 	return r.resolve(context.Background(), pod)
