@@ -34,6 +34,7 @@ func (c Config) Capabilities() capability.Declaration {
 		Lacks("a pod of another size would be another group", capability.InPlaceResize).
 		Lacks("a group of ECI has no node of yours", capability.HostPath, capability.HostNetwork, capability.HostPorts, capability.HostPortMapping,
 			capability.HostNamespaces, capability.Privileged).
-		Lacks("this provider does not attach disks", capability.PersistentVolume, capability.CSIVolumes).
+		Note("NFS, NAS by "+nasDriver+", and disks by "+diskDriver, capability.PersistentVolume).
+		Lacks("a group of ECI mounts what claims name: make a PersistentVolume", capability.CSIVolumes).
 		Lacks("this provider does not renew them", capability.CertificateFiles)
 }

@@ -43,7 +43,7 @@ func (r resolved) container(spec *corev1.Container, isInit bool, at *field.Path)
 			return out, errdefs.InvalidInputf("%s: it names a variable that comes from a Secret, and ECI shows it to everybody who may read groups: let a shell in the container expand it", in)
 		}
 	}
-	if out.VolumeMount, err = mounts(c, at.Child("volumeMounts")); err != nil {
+	if out.VolumeMount, err = r.mounts(c, at.Child("volumeMounts")); err != nil {
 		return out, err
 	}
 	for i, p := range c.Ports {
@@ -145,14 +145,22 @@ func secretEnv(c *corev1.Container, at *field.Path) *field.Path {
 	return nil
 }
 
-func mounts(c *corev1.Container, at *field.Path) (out []mount, err error) {
+// mounts are those of a container. A disk has no field for read-only, so the mounts of a volume that nobody may write are.
+func (r resolved) mounts(c *corev1.Container, at *field.Path) (out []mount, err error) {
 	for i, m := range c.VolumeMounts {
 		if m.SubPathExpr != "" {
 			return nil, errdefs.InvalidInputf("%s: a group of ECI has subPath only", at.Index(i).Child("subPathExpr"))
 		}
-		out = append(out, mount{Name: m.Name, MountPath: m.MountPath, SubPath: m.SubPath, ReadOnly: m.ReadOnly})
+		out = append(out, mount{Name: m.Name, MountPath: m.MountPath, SubPath: m.SubPath, ReadOnly: m.ReadOnly || r.fixed(m.Name)})
 	}
 	return out, nil
+}
+
+// fixed reports whether no container may write a volume that claims a PersistentVolume.
+func (r resolved) fixed(volume string) bool {
+	return slices.ContainsFunc(r.Pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Name == volume && r.Claimed[volume] != nil && r.ReadOnly(&v)
+	})
 }
 
 // security sets who a container runs as, and what it may.

@@ -69,7 +69,7 @@ func unproven() map[capability.Feature]string {
 	}
 	for _, f := range []capability.Feature{
 		capability.NetworkProbes, capability.ContainerLimits, capability.HostAliases, capability.DNS, capability.Hostname, capability.SharedProcesses,
-		capability.RunAsUser, capability.Capabilities, capability.ReadOnlyRoot, capability.Sysctls, capability.OtherVolumes,
+		capability.RunAsUser, capability.Capabilities, capability.ReadOnlyRoot, capability.Sysctls, capability.OtherVolumes, capability.PersistentVolume,
 	} {
 		all[f] = "ECI gets the fields as they are, by the tests of the mapping; the containers of this test are goroutines, without what they act on"
 	}

@@ -67,7 +67,7 @@ func newProvider(in cli.ProviderInput, config Config, next *http.Transport) (*se
 	d.groups.inCluster = d.running
 	d.kit = service.New(service.Config{
 		Service: "ECI", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
-		Again: service.AgainReturnsFirst, SeenWithin: cmp.Or(config.seenWithin, seenWithin), Busy: config.busy, Rest: config.rest, Idle: config.idle,
+		Again: service.AgainReturnsFirst, Claims: true, SeenWithin: cmp.Or(config.seenWithin, seenWithin), Busy: config.busy, Rest: config.rest, Idle: config.idle,
 		Instead: map[service.Request]string{service.Attach: "use exec or logs", service.PortForward: "reach the pod by its address in the VPC"},
 	}, d)
 	return d.kit, d

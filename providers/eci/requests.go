@@ -126,6 +126,7 @@ type volume struct {
 	Name, Type       string
 	ConfigFileVolume configFiles
 	EmptyDirVolume   struct{ Medium, SizeLimit string }
+	FlexVolume       struct{ Driver, FsType, Options string }
 	NFSVolume        struct {
 		Server, Path string
 		ReadOnly     bool

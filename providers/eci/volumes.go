@@ -3,7 +3,9 @@
 package eci
 
 import (
+	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -53,10 +55,58 @@ func (r resolved) volume(v *corev1.Volume, at *field.Path) (volume, error) {
 	case v.NFS != nil:
 		out.Type = "NFSVolume"
 		out.NFSVolume.Server, out.NFSVolume.Path, out.NFSVolume.ReadOnly = v.NFS.Server, v.NFS.Path, v.NFS.ReadOnly
+	case r.Claimed[v.Name] != nil:
+		return out, r.claim(v, &out, at)
 	default:
-		return out, errdefs.InvalidInputf("%s: volume %q: a group of ECI has files, directories that are empty, and NFS", at, v.Name)
+		return out, errdefs.InvalidInputf("%s: volume %q: a group of ECI has files, directories that are empty, NFS, and what it mounts by claims", at, v.Name)
 	}
 	return out, nil
+}
+
+// Drivers of PersistentVolumes that ECI mounts: kubernetes-sigs/alibaba-cloud-csi-driver, docs/nas.md and docs/disk.md, read on 2026-11-28.
+const nasDriver, diskDriver = "nasplugin.csi.alibabacloud.com", "diskplugin.csi.alibabacloud.com"
+
+// diskFileSystems are those of disks, the default first:
+// https://www.alibabacloud.com/help/en/eci/user-guide/mount-a-disk-volume of 2026-04-01.
+var diskFileSystems = []string{"ext4", "ext3", "xfs", "vfat"}
+
+// claim fills a volume that claims a PersistentVolume. Mount options are left out, as ECI mounts in its own way.
+func (r resolved) claim(v *corev1.Volume, out *volume, at *field.Path) error {
+	claimed := r.Claimed[v.Name]
+	wrong := func(why string) error {
+		return errdefs.InvalidInputf("%s: PersistentVolume %s: %s", at, claimed.Name, why)
+	}
+	csi := claimed.Spec.CSI
+	switch {
+	case claimed.Spec.NFS != nil:
+		out.Type = "NFSVolume"
+		out.NFSVolume.Server, out.NFSVolume.Path = claimed.Spec.NFS.Server, claimed.Spec.NFS.Path
+		out.NFSVolume.ReadOnly = r.ReadOnly(v)
+	case csi != nil && csi.Driver == nasDriver:
+		if p := csi.VolumeAttributes["mountProtocol"]; p != "" && p != "nfs" {
+			return wrong("ECI mounts file systems by NFS, and this one has the mountProtocol " + p)
+		}
+		out.Type = "NFSVolume"
+		out.NFSVolume.Server, out.NFSVolume.Path = csi.VolumeAttributes["server"], cmp.Or(csi.VolumeAttributes["path"], "/")
+		out.NFSVolume.ReadOnly = r.ReadOnly(v)
+		if out.NFSVolume.Server == "" {
+			return wrong("want the attribute server, which is the mount target of the file system")
+		}
+	case csi != nil && csi.Driver == diskDriver:
+		out.Type = "FlexVolume"
+		out.FlexVolume.Driver, out.FlexVolume.FsType = "alicloud/disk", cmp.Or(csi.FSType, diskFileSystems[0])
+		if !slices.Contains(diskFileSystems, out.FlexVolume.FsType) {
+			return wrong("fsType: want one of " + strings.Join(diskFileSystems, ", "))
+		}
+		options, err := json.Marshal(map[string]string{"volumeId": csi.VolumeHandle})
+		if err != nil {
+			return err
+		}
+		out.FlexVolume.Options = string(options)
+	default:
+		return wrong("a group of ECI mounts NFS, file systems of " + nasDriver + " and disks of " + diskDriver)
+	}
+	return nil
 }
 
 // modeOf returns the permissions of a file as ECI writes them: four octal digits, of which the first is always 0. ECI writes files as root, so those

@@ -98,6 +98,13 @@ func (s *Server) register(f fields, spec corev1.PodSpec) (g *group, found bool, 
 	if id, lost := s.tokens[token]; lost && token != "" { // of a group that is no more
 		return &group{id: id}, true, nil
 	}
+	for _, id := range disks(f) {
+		for _, other := range s.groups {
+			if id != "" && slices.Contains(disks(fields(other.form)), id) { // the page of diskPage: a disk is mounted to one instance at a time
+				return nil, false, fail(http.StatusForbidden, "InvalidOperation.DiskInUse", "the disk %s is mounted to %s", id, other.id)
+			}
+		}
+	}
 	if s.Quota > 0 && len(s.groups) >= s.Quota {
 		return nil, false, fail(http.StatusForbidden, "QuotaExceeded", "the account has %d container groups, and may have no more", s.Quota)
 	}
@@ -136,7 +143,7 @@ func podOf(f fields) (spec corev1.PodSpec, files map[string]map[string][]byte, e
 	for _, v := range f.list("Volume") {
 		out := corev1.Volume{Name: v.text("Name")}
 		switch kind := v.text("Type"); kind {
-		case "EmptyDirVolume", "NFSVolume": // the network has none
+		case "EmptyDirVolume", "NFSVolume", "FlexVolume": // the network has none, and no disks
 			out.EmptyDir = &corev1.EmptyDirVolumeSource{}
 		case "ConfigFileVolume":
 			data := map[string][]byte{}

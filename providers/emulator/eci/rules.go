@@ -4,6 +4,7 @@ package eci
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -32,6 +33,8 @@ const (
 	// The page has more exceptions than the SDKs, which were made before it.
 	sysctlPage = "alibabacloud.com/help/en/eci/user-guide/configure-a-security-context-for-an-elastic-container-instance-or-a-container"
 	sysctlDate = "2026-04-01"
+	diskPage   = "alibabacloud.com/help/en/eci/user-guide/mount-a-disk-volume"
+	diskDate   = "2026-04-01"
 	// invalid is the code of parameters that have none of their own.
 	invalid = "InvalidParameter"
 )
@@ -187,6 +190,24 @@ var rules = []rule{
 		}
 		return ""
 	}},
+	{diskPage, diskDate, invalid, func(f fields) string {
+		return said(len(disks(f)) > 6, "Volume: want at most 6 disks")
+	}},
+	{diskPage, diskDate, invalid, func(f fields) string {
+		for _, v := range f.list("Volume") {
+			flex := v.part("FlexVolume")
+			switch kind := flex.text("FsType"); {
+			case v.text("Type") != "FlexVolume":
+			case !slices.Contains([]string{"alicloud/disk", "alicloud/nas", "alicloud/oss"}, flex.text("Driver")):
+				return "FlexVolume.Driver: " + flex.text("Driver")
+			case kind != "" && !slices.Contains([]string{"ext4", "ext3", "xfs", "vfat"}, kind):
+				return "FlexVolume.FsType: " + kind
+			case !json.Valid([]byte(flex.text("Options"))):
+				return "FlexVolume.Options: want JSON"
+			}
+		}
+		return ""
+	}},
 	{sysctlPage, sysctlDate, invalid, func(f fields) string {
 		for _, s := range f.part("SecurityContext").list("Sysctl") {
 			if !slices.Contains(safeSysctls, s.text("Name")) {
@@ -210,6 +231,22 @@ var rules = []rule{
 		}
 		return said(f.has("Cpu") && (cpu > f.number("Cpu")+1e-6 || memory > f.number("Memory")+1e-6), "The specified cpu and memory are not allowed")
 	}},
+}
+
+// disks returns the IDs of the disks of a group; "" stands for one that is made with the group.
+func disks(f fields) (ids []string) {
+	for _, v := range f.list("Volume") {
+		flex := v.part("FlexVolume")
+		if flex.text("Driver") != "alicloud/disk" {
+			continue
+		}
+		var options struct {
+			VolumeID string `json:"volumeId"`
+		}
+		_ = json.Unmarshal([]byte(flex.text("Options")), &options) // a rule is about its form
+		ids = append(ids, options.VolumeID)
+	}
+	return ids
 }
 
 // brokenRule returns the answer to a group that breaks a rule; nil: it breaks none.

@@ -21,6 +21,14 @@ func TestPublishedC34EveryRuleOfECIIsKept(t *testing.T) {
 		}
 		return out
 	}
+	disksOf := func(n int) map[string]string {
+		out := many(n, "Volume.%d.FlexVolume.Driver", "alicloud/disk")
+		for i := range n {
+			at := fmt.Sprintf("Volume.%d.", i+1)
+			out[at+"Name"], out[at+"Type"], out[at+"FlexVolume.Options"] = at, "FlexVolume", fmt.Sprintf(`{"volumeId":"d-%d"}`, i)
+		}
+		return out
+	}
 	broken := []map[string]string{ // in the order of the rules
 		{"InitContainer.1.Name": "c"},
 		{"Volume.1.Name": "v", "Volume.2.Name": "v"},
@@ -46,6 +54,8 @@ func TestPublishedC34EveryRuleOfECIIsKept(t *testing.T) {
 		{"Volume.1.Name": "v", "Volume.1.ConfigFileVolume.ConfigFileToPath.1.Content": base64.StdEncoding.EncodeToString(make([]byte, 31<<10)),
 			"Volume.2.ConfigFileVolume.ConfigFileToPath.1.Content": base64.StdEncoding.EncodeToString(make([]byte, 30<<10))},
 		{"Volume.1.ConfigFileVolume.ConfigFileToPath.1.Mode": "420"},
+		disksOf(7),
+		{"Volume.1.Type": "FlexVolume", "Volume.1.FlexVolume.Driver": "alicloud/disk", "Volume.1.FlexVolume.Options": `{"volumeId":"d-1"}`, "Volume.1.FlexVolume.FsType": "ntfs"},
 		{"SecurityContext.Sysctl.1.Name": "net.core.somaxconn"},
 		{"HostSecurityContext.Sysctl.1.Name": "net.ipv4.ping_group_range"},
 		{"Cpu": "1", "Memory": "2", "Container.1.Cpu": "2"},
@@ -75,6 +85,7 @@ func TestPublishedC34EveryRuleOfECIIsKept(t *testing.T) {
 	for _, more := range []map[string]string{
 		nil,
 		many(10, "Container.1.Arg.%d", "a"),
+		disksOf(6),
 		{"Volume.1.Name": "v", "Volume.1.ConfigFileVolume.ConfigFileToPath.1.Content": whole, "Volume.2.ConfigFileVolume.ConfigFileToPath.1.Content": whole},
 		{"Volume.1.ConfigFileVolume.ConfigFileToPath.1.Mode": "0400", "Volume.1.ConfigFileVolume.DefaultMode": "0644"},
 		{"SecurityContext.Sysctl.1.Name": "net.ipv4.ping_group_range", "HostSecurityContext.Sysctl.1.Name": "net.core.somaxconn"},
