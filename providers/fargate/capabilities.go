@@ -28,6 +28,7 @@ func (c Config) Capabilities() capability.Declaration {
 		Note("written once, by a container of filesImage that starts before the others", capability.ObjectVolumes).
 		Note("a token is not replaced while the pod runs", capability.TokenVolumes).
 		Note("file systems of EFS that the configuration allows, as nfs with their name in the VPC", capability.OtherVolumes).
+		Note("file systems of EFS, by "+efsDriver+" or NFS", capability.PersistentVolume).
 		Lacks("a task gets its files once, and these are to be replaced before they end", capability.CertificateFiles).
 		Lacks("variables are in the definition of a task, before there are files", capability.EnvFiles).
 		Lacks("a task definition has no field for it", capability.PostStartHooks, capability.PreStopHooks, capability.StopSignal, capability.TerminationMessages,
@@ -36,6 +37,11 @@ func (c Config) Capabilities() capability.Declaration {
 		Lacks("tasks in a VPC have its name servers, and a host name that AWS gives", capability.DNS, capability.Hostname, capability.HostAliases).
 		Lacks("ECS has no attach", capability.InteractiveContainers).
 		Lacks("the machine is not yours", capability.HostNetwork, capability.HostPorts, capability.HostPortMapping, capability.HostPath, capability.HostNamespaces, capability.Privileged)
+	if c.InfrastructureRole != "" {
+		d = d.Note("of "+ebsDriver+": one volume of EBS, which is made with the task and goes with it", capability.CSIVolumes)
+	} else {
+		d = d.Lacks("name infrastructureRole in the configuration: ECS makes volumes of EBS by it", capability.CSIVolumes)
+	}
 	if !c.reachable() {
 		return d.Lacks("ECS has health checks by commands alone, and this node does not reach pods", capability.NetworkProbes)
 	}
@@ -45,8 +51,14 @@ func (c Config) Capabilities() capability.Declaration {
 // maxContainers is how many containers a task definition has at most, and minGrace and maxGrace how many seconds a container has to stop.
 const maxContainers, minGrace, maxGrace = 10, 2, 120
 
-// filesName is the name of the container that writes the files of a pod before the others start.
-const filesName = "vk-files"
+// filesName is the name of the container that writes the files of a pod before the others start, and waiterName that of the one that ends the task after
+// them.
+const filesName, waiterName = "vk-files", "vk-wait"
+
+// endsTogether reports whether a pod ends with the last one of several containers. A task ends with the first one that is essential.
+func endsTogether(spec *corev1.PodSpec) bool {
+	return len(spec.Containers) > 1 && (spec.RestartPolicy == corev1.RestartPolicyNever || spec.RestartPolicy == corev1.RestartPolicyOnFailure)
+}
 
 // refuse refuses what a task cannot have and a declaration cannot say, with the path of the field.
 func refuse(pod *corev1.Pod) error {
@@ -55,11 +67,11 @@ func refuse(pod *corev1.Pod) error {
 	if slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return podspec.Written(&v) }) {
 		most-- // one writes the files
 	}
+	if endsTogether(spec) {
+		most-- // one waits for the others
+	}
 	if n := len(spec.InitContainers) + len(spec.Containers); n > most {
 		return errdefs.InvalidInputf("%s: %d with init containers: a task has %d at most", at.Child("containers"), n, most)
-	}
-	if len(spec.Containers) > 1 && spec.RestartPolicy != corev1.RestartPolicyAlways && spec.RestartPolicy != "" {
-		return errdefs.InvalidInputf("%s: with restartPolicy %s a pod has one container on Fargate: a task stops when the first one has ended", at.Child("containers").Index(1), spec.RestartPolicy)
 	}
 	if s := spec.TerminationGracePeriodSeconds; s != nil && *s > maxGrace {
 		return errdefs.InvalidInputf("%s: %d: a container on Fargate has %d at most", at.Child("terminationGracePeriodSeconds"), *s, maxGrace)
@@ -73,8 +85,8 @@ func refuse(pod *corev1.Pod) error {
 	}
 	return service.Containers(pod, func(c *corev1.Container, _ bool, path *field.Path) error {
 		switch {
-		case c.Name == filesName:
-			return errdefs.InvalidInputf("%s: %s is that of a container which writes files", path.Child("name"), c.Name)
+		case c.Name == filesName, c.Name == waiterName:
+			return errdefs.InvalidInputf("%s: %s is that of a container which this node adds", path.Child("name"), c.Name)
 		case c.ImagePullPolicy == corev1.PullNever:
 			return errdefs.InvalidInputf("%s: a task has no image before it starts", path.Child("imagePullPolicy"))
 		case c.ReadinessProbe != nil && c.ReadinessProbe.Exec != nil && c.ReadinessProbe.SuccessThreshold > 1:

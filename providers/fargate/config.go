@@ -78,6 +78,8 @@ type Config struct {
 	TaskRoles []string `json:"taskRoles,omitempty"`
 	// FileSystems are the IDs of the file systems of EFS that pods may mount, such as fs-0123456789abcdef0. Default: none.
 	FileSystems []string `json:"fileSystems,omitempty"`
+	// InfrastructureRole is the ARN of the role by which ECS makes volumes of EBS. Default: none, and pods have no such volumes.
+	InfrastructureRole string `json:"infrastructureRole,omitempty"`
 	// ExecRole is the ARN of the role of pods that name none. It needs the rights of ECS Exec, and so does each of TaskRoles. Default:
 	// none, and there is no exec.
 	ExecRole string `json:"execRole,omitempty"`
@@ -140,6 +142,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.ExecRole != "" && !role(c.ExecRole) {
 		problems.Add("execRole: %q: want the ARN of a role", c.ExecRole)
+	}
+	if c.InfrastructureRole != "" && !role(c.InfrastructureRole) {
+		problems.Add("infrastructureRole: %q: want the ARN of a role", c.InfrastructureRole)
 	}
 	for i, r := range c.TaskRoles {
 		if !role(r) {

@@ -4,7 +4,6 @@ package fargate
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +31,8 @@ type builder struct {
 	config Config
 	arns   map[string]string // of secrets, by container
 	wait   []types.ContainerDependency
-	ports  map[string]bool // that a container has declared
+	last   []types.ContainerDependency // of the container that ends the task; nil if there is none
+	ports  map[string]bool             // that a container has declared
 }
 
 // container returns the definition of a container. They are asked for in the order in which they start: each waits for the init
@@ -40,7 +40,7 @@ type builder struct {
 func (b *builder) container(c *corev1.Container, init bool, at *field.Path) (types.ContainerDefinition, error) {
 	full := b.Containers[c.Name]
 	k := types.ContainerDefinition{
-		Name: &c.Name, Image: &c.Image, EntryPoint: full.Command, Command: full.Args, Essential: aws.Bool(!init), DependsOn: b.wait,
+		Name: &c.Name, Image: &c.Image, EntryPoint: full.Command, Command: full.Args, Essential: aws.Bool(!init && !endsTogether(&b.Pod.Spec)), DependsOn: b.wait,
 		StopTimeout: aws.Int32(b.grace()),
 	}
 	if c.WorkingDir != "" {
@@ -69,6 +69,7 @@ func (b *builder) container(c *corev1.Container, init bool, at *field.Path) (typ
 	case !init:
 		k.RestartPolicy = restarts(b.Pod.Spec.RestartPolicy)
 		share(&k, c)
+		b.last = append(b.last, types.ContainerDependency{ContainerName: &c.Name, Condition: types.ContainerConditionComplete})
 	case sidecar(c):
 		k.RestartPolicy = restarts(corev1.RestartPolicyAlways)
 		share(&k, c)
@@ -105,7 +106,7 @@ func (b *builder) logs(k *types.ContainerDefinition) {
 // fixed reports whether containers do not change a volume: it has files of the API, or says that it is read-only.
 func (b *builder) fixed(volume string) bool {
 	return slices.ContainsFunc(b.Pod.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.Name == volume && (podspec.Written(&v) || v.NFS != nil && v.NFS.ReadOnly)
+		return v.Name == volume && (podspec.Written(&v) || v.NFS != nil && v.NFS.ReadOnly || v.CSI != nil && aws.ToBool(v.CSI.ReadOnly) || b.ReadOnly(&v))
 	})
 }
 
@@ -247,33 +248,21 @@ func share(k *types.ContainerDefinition, c *corev1.Container) {
 	}
 }
 
-// fileSystem is the name of a file system of EFS in a VPC.
-var fileSystem = regexp.MustCompile(`^(fs-[0-9a-f]{8,40})\.efs\.[a-z0-9-]+\.amazonaws\.com(\.cn)?$`)
-
-// volume returns a volume of a task: a directory on its disk, into which files are written perhaps, or a file system of EFS that the configuration
-// allows: who may write pods reads none by that alone.
-func (b *builder) volume(v *corev1.Volume, at *field.Path) (types.Volume, error) {
-	out := types.Volume{Name: aws.String(v.Name)}
-	switch {
-	case v.EmptyDir != nil, podspec.Written(v):
-		return out, nil
-	case v.NFS != nil:
-		name := fileSystem.FindStringSubmatch(v.NFS.Server)
-		if name == nil {
-			return out, errdefs.InvalidInputf("%s: %q: Fargate mounts file systems of EFS, by a name such as fs-0123456789abcdef0.efs.eu-central-1.amazonaws.com", at.Child("nfs", "server"), v.NFS.Server)
-		}
-		if !slices.Contains(b.config.FileSystems, name[1]) {
-			return out, errdefs.InvalidInputf("%s: %q is none of fileSystems of this node's configuration", at.Child("nfs", "server"), name[1])
-		}
-		if !strings.HasPrefix(v.NFS.Path, "/") {
-			return out, errdefs.InvalidInputf("%s: %q: want a path that begins with /", at.Child("nfs", "path"), v.NFS.Path)
-		}
-		out.EfsVolumeConfiguration = &types.EFSVolumeConfiguration{
-			FileSystemId: aws.String(name[1]), RootDirectory: aws.String(v.NFS.Path), TransitEncryption: types.EFSTransitEncryptionEnabled,
-		}
-		return out, nil
+// waiter is the container that ends the task when all others have ended: a task stops with its first essential container, so it is the only one.
+func (b *builder) waiter() types.ContainerDefinition {
+	k := types.ContainerDefinition{
+		Name: aws.String(waiterName), Image: &b.config.FilesImage, Essential: aws.Bool(true), EntryPoint: []string{"sh", "-c"}, Command: []string{"true"}, DependsOn: b.last,
 	}
-	return out, errdefs.InvalidInputf("%s: volume %q: a task has directories that are empty, files of the API, and file systems of EFS", at, v.Name)
+	b.helper(&k)
+	return k
+}
+
+// helper lets a container of filesImage have its log, and be pulled.
+func (b *builder) helper(k *types.ContainerDefinition) {
+	b.logs(k)
+	if arn := b.config.RegistryCredentials[registry(b.config.FilesImage)]; arn != "" {
+		k.RepositoryCredentials = &types.RepositoryCredentials{CredentialsParameter: &arn}
+	}
 }
 
 // writer is the container that writes the files of a pod; false is none. Its image has sh, base64 and tar.
@@ -301,10 +290,7 @@ func (b *builder) writer() (types.ContainerDefinition, bool) {
 			k.MountPoints = append(k.MountPoints, types.MountPoint{SourceVolume: aws.String(v.Name), ContainerPath: aws.String(filesDir + "/" + v.Name), ReadOnly: aws.Bool(false)})
 		}
 	}
-	b.logs(&k)
-	if arn := b.config.RegistryCredentials[registry(b.config.FilesImage)]; arn != "" {
-		k.RepositoryCredentials = &types.RepositoryCredentials{CredentialsParameter: &arn}
-	}
+	b.helper(&k)
 	b.wait = append(b.wait, types.ContainerDependency{ContainerName: k.Name, Condition: types.ContainerConditionSuccess})
 	return k, true
 }

@@ -178,9 +178,6 @@ func exceptions() map[string]string {
 	for _, name := range []string{"probes/liveness", "probes/startup"} {
 		except[name] = "ECS does nothing to an unhealthy container of a single task: such probes are refused with the path of the field"
 	}
-	for _, name := range []string{"environment/own", "probes/network"} {
-		except[name] = "two containers with restartPolicy Never are refused with the path of the field"
-	}
 	except["deletion/grace"] = "ECS gives a container the time that its pod was made with, and none that comes with the deletion"
 	except["stats/summary"] = "what tasks use is in CloudWatch Container Insights"
 	except["attach/output"] = "ECS has no such request, and the provider says so"
@@ -193,8 +190,8 @@ func unproven() map[capability.Feature]string {
 	for _, f := range []capability.Feature{capability.ContainerLimits, capability.RunAsUser, capability.Capabilities, capability.ReadOnlyRoot} {
 		all[f] = "ECS gets the fields, by the tests of the mapping; the containers of this test are goroutines, without what they act on"
 	}
-	all[capability.NetworkProbes] = "TestNetworkReadiness has two containers, one of which is ready"
 	all[capability.TokenVolumes] = "TestSecretsAreNowhereElse has a token in a file"
+	all[capability.PersistentVolume] = "ECS gets the file system, by the tests of the mapping; no file system is here"
 	all[capability.OtherVolumes] = "ECS gets the file system, by the tests of the mapping; no file system is here"
 	return all
 }

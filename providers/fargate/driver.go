@@ -77,6 +77,7 @@ func newDriver(ctx context.Context, in cli.ProviderInput, config Config, conf se
 	})
 	conf.Service, conf.Owner, conf.Capabilities, conf.Capacity = "ECS", owner, config.Capabilities(), config.Capacity
 	conf.Pods, conf.Listed, conf.Again, conf.LogsUnseen = in.Pods, in.Listed, service.AgainReturnsFirst, true
+	conf.Claims = true
 	conf.Instead = map[service.Request]string{service.Attach: "follow its log"}
 	conf.ListEvery = cmp.Or(conf.ListEvery, listEvery)
 	if config.Queue != "" {

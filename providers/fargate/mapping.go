@@ -97,7 +97,7 @@ func (m mapping) definition(in *service.Inputs, arns map[string]string) (*ecs.Re
 	}
 	b := builder{config: m.config, Inputs: in, arns: arns, ports: map[string]bool{}}
 	for i := range spec.Volumes {
-		v, err := b.volume(&spec.Volumes[i], field.NewPath("spec", "volumes").Index(i))
+		v, err := volumeOf(in, m.config, &spec.Volumes[i], field.NewPath("spec", "volumes").Index(i))
 		if err != nil {
 			return nil, err
 		}
@@ -113,6 +113,9 @@ func (m mapping) definition(in *service.Inputs, arns map[string]string) (*ecs.Re
 	})
 	if err != nil {
 		return nil, err
+	}
+	if endsTogether(spec) {
+		d.ContainerDefinitions = append(d.ContainerDefinitions, b.waiter())
 	}
 	said, err := json.Marshal(d)
 	if err != nil {
@@ -146,6 +149,10 @@ func (m mapping) task(pod *corev1.Pod, definition string) (*ecs.RunTaskInput, er
 		in.LaunchType = types.LaunchTypeFargate // ECS refuses a strategy in a cluster that was not given its capacity providers
 	} else {
 		in.CapacityProviderStrategy = []types.CapacityProviderStrategyItem{{CapacityProvider: &provider, Weight: 1}}
+	}
+	var err error
+	if in.VolumeConfigurations, err = launch(m.config, pod); err != nil {
+		return nil, err
 	}
 	in.Tags, in.Group = m.tags(identity.Of(pod), hasOwn(pod)), aws.String(group(pod.UID, hasOwn(pod)))
 	return in, nil

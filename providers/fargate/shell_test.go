@@ -63,6 +63,9 @@ func (s *shelled) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 		}
 	}
 	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == waiterName { // its shell does nothing
+			c.Command, c.Args = nil, program.Program{}.Args()
+		}
 		if said, err := program.Parse(pod.Spec.Containers[i].Args); err == nil && said.Listen > 0 {
 			if err := s.listen(ctx, pod, said.Listen); err != nil {
 				return err

@@ -3,6 +3,7 @@
 package fargate
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -122,7 +123,7 @@ func container(c *corev1.Container, t types.Task, k types.Container, ready func(
 		out.ImageID = out.Image + "@" + *k.ImageDigest
 	}
 	why := aws.ToString(k.Reason)
-	run := podstatus.Run{StartedAt: aws.ToTime(t.StartedAt)}
+	run := podstatus.Run{StartedAt: aws.ToTime(cmp.Or(t.StartedAt, t.PullStoppedAt))} // a task has not started until its last container has, which may wait
 	if k.RuntimeId != nil {
 		run.ID = scheme + *k.RuntimeId
 	}

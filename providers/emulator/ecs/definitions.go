@@ -25,10 +25,12 @@ type definition struct {
 
 type volume struct {
 	Name                   string
+	ConfiguredAtLaunch     bool
 	EfsVolumeConfiguration *struct {
-		FileSystemID      string `json:"fileSystemId"`
-		RootDirectory     string
-		TransitEncryption string
+		FileSystemID        string `json:"fileSystemId"`
+		RootDirectory       string
+		TransitEncryption   string
+		AuthorizationConfig *struct{ AccessPointID, Iam string }
 	}
 }
 
@@ -75,6 +77,15 @@ func (d *definition) vcpus() float64 {
 }
 
 func (c containerDefinition) essential() bool { return c.Essential == nil || *c.Essential }
+
+// waitsForEnd reports whether a container waits for the end of one, however it ends.
+func (d *definition) waitsForEnd(name string) bool {
+	return slices.ContainsFunc(d.ContainerDefinitions, func(c containerDefinition) bool {
+		return slices.ContainsFunc(c.DependsOn, func(d struct{ ContainerName, Condition string }) bool {
+			return d.ContainerName == name && d.Condition == "COMPLETE"
+		})
+	})
+}
 
 // memory are the sizes of a task in MiB, by CPU: the least, the most and the step.
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-cpu-memory-error.html, read on 2026-11-24.
@@ -134,6 +145,21 @@ func (d *definition) check() error {
 		}
 	}
 	return nil
+}
+
+// unconfigured says which volume is not configured as its definition wants it; "" is none.
+func (d *definition) unconfigured(at []volumeConfiguration) string {
+	for _, v := range d.Volumes {
+		if has := slices.ContainsFunc(at, func(c volumeConfiguration) bool { return c.Name == v.Name }); has != v.ConfiguredAtLaunch {
+			return "The volume configurations must name the volumes that are configured at launch, and no others: " + v.Name
+		}
+	}
+	for _, c := range at {
+		if !slices.ContainsFunc(d.Volumes, func(v volume) bool { return v.Name == c.Name }) {
+			return "The task definition has no volume " + c.Name
+		}
+	}
+	return ""
 }
 
 func (s *Server) registerTaskDefinition(body []byte) (any, error) {

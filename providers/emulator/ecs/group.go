@@ -24,9 +24,22 @@ func (s *Server) start(t *task) error {
 			s.halt(t, "TaskFailedToStart", "ResourceInitializationError: "+err.Error())
 			return nil //nolint:nilerr // the task tells it
 		}
+		var after []string
+		for _, dep := range c.DependsOn {
+			if dep.Condition == "COMPLETE" {
+				after = append(after, dep.ContainerName)
+			}
+		}
+		if len(after) > 0 {
+			if t.late == nil {
+				t.late = &late{spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Volumes: spec.Volumes}}
+			}
+			t.late.spec.Containers, t.late.after = append(t.late.spec.Containers, k), append(t.late.after, after...)
+			continue
+		}
 		restarts := s.config.Quick && c.RestartPolicy != nil && c.RestartPolicy.Enabled
 		switch {
-		case c.essential():
+		case c.essential(), t.definition.waitsForEnd(c.Name):
 			spec.Containers = append(spec.Containers, k)
 			if restarts {
 				spec.RestartPolicy = corev1.RestartPolicyAlways

@@ -52,7 +52,7 @@ func (s *Server) copy(t *task, container string, to *stream, done chan struct{})
 		s.settle(t)
 		s.tell(t)
 	}()
-	runner, namespace, name := s.fleet.Runner(t.id)
+	runner, namespace, name := s.fleet.Runner(t.groupOf(container))
 	log, err := runner.GetContainerLogs(s.ctx, namespace, name, container, api.ContainerLogOpts{Follow: true, Timestamps: true})
 	if err != nil {
 		return

@@ -153,6 +153,28 @@ var rules = []rule{
 			return said(c.StopTimeout != nil && (*c.StopTimeout < 2 || *c.StopTimeout > 120), "stopTimeout of container '%s' is out of its range of 2 to 120", c.Name)
 		})
 	}},
+	{"docs.aws.amazon.com: API_Volume.html (configuredAtLaunch)", "2026-11-28", func(d *definition) string {
+		launched := 0
+		for _, v := range d.Volumes {
+			if v.ConfiguredAtLaunch {
+				launched++
+			}
+		}
+		return said(launched > 1, "A task definition can have one volume that is configured at launch.")
+	}},
+	{"docs.aws.amazon.com: API_EFSVolumeConfiguration.html, API_EFSAuthorizationConfig.html", "2026-11-28", func(d *definition) string {
+		for _, v := range d.Volumes {
+			e := v.EfsVolumeConfiguration
+			switch {
+			case e == nil || e.AuthorizationConfig == nil:
+			case e.TransitEncryption != "ENABLED":
+				return "Transit encryption must be enabled for the access point or IAM of volume '" + v.Name + "'."
+			case e.AuthorizationConfig.AccessPointID != "" && e.RootDirectory != "" && e.RootDirectory != "/":
+				return "The root directory of volume '" + v.Name + "' must be omitted or / with an access point."
+			}
+		}
+		return ""
+	}},
 }
 
 // said is a text if something is so.

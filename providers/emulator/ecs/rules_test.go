@@ -37,6 +37,9 @@ func TestPublishedC23EveryRuleOfECSIsKept(t *testing.T) {
 		{c(`"mountPoints": [{"sourceVolume": "v", "containerPath": "/v"}]`)},
 		{c(`"linuxParameters": {"capabilities": {"add": ["NET_ADMIN"]}}`)},
 		{c(`"stopTimeout": 1`)},
+		{{`"cpu": "256"`, `"cpu": "256", "volumes": [{"name": "a", "configuredAtLaunch": true}, {"name": "b", "configuredAtLaunch": true}]`}},
+		{{`"cpu": "256"`, `"cpu": "256", "volumes": [{"name": "a", "efsVolumeConfiguration": {"fileSystemId": "fs-1", "rootDirectory": "/a", "transitEncryption": "ENABLED",
+			"authorizationConfig": {"accessPointId": "fsap-1"}}}]`}},
 	}
 	if len(broken) != len(rules) {
 		t.Fatalf("there are %d rules, and %d definitions that break one", len(rules), len(broken))

@@ -7,11 +7,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
 // grown is how long a task whose containers are gone waits for the last report of them.
@@ -22,8 +24,13 @@ func (s *Server) Report(pod *corev1.Pod) {
 	s.fleet.Report(pod)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.tasks[pod.Name]; t != nil {
-		t.status = *pod.Status.DeepCopy()
+	id, isLate := strings.CutSuffix(pod.Name, lateSuffix)
+	if t := s.tasks[id]; t != nil {
+		if isLate {
+			t.late.status = *pod.Status.DeepCopy()
+		} else {
+			t.status = *pod.Status.DeepCopy()
+		}
 		s.pump(t)
 		s.settle(t)
 		s.tell(t)
@@ -32,7 +39,11 @@ func (s *Server) Report(pod *corev1.Pod) {
 
 // of returns the status of a container. Nil: nothing is known of it.
 func (t *task) of(name string) *corev1.ContainerStatus {
-	for _, list := range [][]corev1.ContainerStatus{t.status.InitContainerStatuses, t.status.ContainerStatuses} {
+	lists := [][]corev1.ContainerStatus{t.status.InitContainerStatuses, t.status.ContainerStatuses}
+	if t.late != nil {
+		lists = append(lists, t.late.status.ContainerStatuses)
+	}
+	for _, list := range lists {
 		for i := range list {
 			if list[i].Name == name {
 				return &list[i]
@@ -93,13 +104,15 @@ func (s *Server) settle(t *task) {
 	if began && t.started.IsZero() {
 		t.started = time.Now()
 	}
+	if t.pulled.IsZero() && t.anyBegan() {
+		t.pulled = time.Now()
+	}
+	s.startLate(t)
 	if t.stopping.IsZero() {
 		return
 	}
-	if t.gone.IsZero() {
-		if seen, err := s.fleet.Get(s.ctx, t.id); errdefs.IsNotFound(err) || err == nil && seen.Gone {
-			t.gone = time.Now()
-		}
+	if t.gone.IsZero() && s.isGone(t) {
+		t.gone = time.Now()
 	}
 	quiet := !slices.ContainsFunc(t.logs(), func(done chan struct{}) bool {
 		select {
@@ -135,6 +148,46 @@ func (t *task) waitedFor(name string) bool {
 	})
 }
 
+// startLate runs the containers that wait for others, once those have ended. s.mu is held.
+func (s *Server) startLate(t *task) {
+	if t.late == nil || t.late.began || !t.stopping.IsZero() {
+		return
+	}
+	for _, c := range t.definition.ContainerDefinitions {
+		if slices.Contains(t.late.after, c.Name) && t.end(c) == nil {
+			return
+		}
+	}
+	t.late.began = true
+	group := emulator.Group{ID: t.id + lateSuffix, Spec: t.late.spec}
+	go func() { // it may report at once
+		err := s.fleet.Start(s.ctx, group)
+		s.mu.Lock()
+		stopping := !t.stopping.IsZero()
+		if err != nil {
+			s.halt(t, "TaskFailedToStart", "ResourceInitializationError: "+err.Error())
+		}
+		s.mu.Unlock()
+		if err == nil && stopping {
+			_ = s.fleet.Stop(s.ctx, group.ID, 0) // it may have ended
+		}
+	}()
+}
+
+// isGone reports whether nothing of a task runs any more. s.mu is held.
+func (s *Server) isGone(t *task) bool {
+	ids := []string{t.id}
+	if t.late != nil && t.late.began {
+		ids = append(ids, t.id+lateSuffix)
+	}
+	for _, id := range ids {
+		if seen, err := s.fleet.Get(s.ctx, id); !errdefs.IsNotFound(err) && (err != nil || !seen.Gone) {
+			return false
+		}
+	}
+	return true
+}
+
 // halt lets a task stop, for the first reason that comes. s.mu is held.
 func (s *Server) halt(t *task, code, reason string) {
 	if !t.stopping.IsZero() {
@@ -159,7 +212,9 @@ func (s *Server) halt(t *task, code, reason string) {
 				break
 			}
 		}
-		_ = s.fleet.Stop(s.ctx, t.id, grace) // it may be gone
+		for _, id := range []string{t.id, t.id + lateSuffix} {
+			_ = s.fleet.Stop(s.ctx, id, grace) // it may be gone, or never have been
+		}
 	}()
 }
 
@@ -202,7 +257,7 @@ func (s *Server) show(t *task, tags bool) map[string]any {
 		out["stopCode"], out["stoppedReason"], out["stoppingAt"] = t.stopCode, t.reason, at(t.stopping)
 	}
 	out["desiredStatus"] = desired
-	for name, when := range map[string]time.Time{"startedAt": t.started, "stoppedAt": t.stopped, "executionStoppedAt": t.stopped} {
+	for name, when := range map[string]time.Time{"startedAt": t.started, "stoppedAt": t.stopped, "executionStoppedAt": t.stopped, "pullStoppedAt": t.pulled} {
 		if !when.IsZero() {
 			out[name] = at(when)
 		}

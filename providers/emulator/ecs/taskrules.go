@@ -2,7 +2,11 @@
 
 package ecs
 
-import "slices"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
 // taskRequest is a request for a task.
 type taskRequest struct {
@@ -14,7 +18,17 @@ type taskRequest struct {
 	NetworkConfiguration     *struct {
 		AwsvpcConfiguration *struct{ Subnets, SecurityGroups []string }
 	}
-	Tags []any
+	Tags                 []any
+	VolumeConfigurations []volumeConfiguration
+}
+
+// volumeConfiguration is a volume that is made with a task.
+type volumeConfiguration struct {
+	Name             string
+	ManagedEBSVolume *struct {
+		SizeInGiB, Iops, Throughput     int
+		SnapshotID, VolumeType, RoleArn string
+	}
 }
 
 // taskRule is one that ECS keeps between the values of a request for a task on Fargate.
@@ -46,4 +60,43 @@ var taskRules = []taskRule{
 	{"docs.aws.amazon.com: task-groups.html", "2026-11-28", func(_ []string, in *taskRequest) string {
 		return said(len(in.Group) > maxGroup, "Group name is longer than %d characters.", maxGroup)
 	}},
+	{"docs.aws.amazon.com: API_RunTask.html (volumeConfigurations)", "2026-11-28", func(_ []string, in *taskRequest) string {
+		return said(len(in.VolumeConfigurations) > 1, "Only one volume can be configured at launch.")
+	}},
+	{"docs.aws.amazon.com: API_TaskManagedEBSVolumeConfiguration.html", "2026-11-28", func(_ []string, in *taskRequest) string {
+		for _, v := range in.VolumeConfigurations {
+			if problem := v.broken(); problem != "" {
+				return "Volume '" + v.Name + "': " + problem
+			}
+		}
+		return ""
+	}},
+}
+
+// ebsSizes are the least and the most GiB of each type of volume.
+var ebsSizes = map[string][2]int{
+	"gp2": {1, 16384}, "gp3": {1, 16384}, "io1": {4, 16384}, "io2": {4, 16384}, "sc1": {125, 16384}, "st1": {125, 16384}, "standard": {1, 1024},
+}
+
+// broken says which rule a volume breaks; "" is none.
+func (v volumeConfiguration) broken() string {
+	e := v.ManagedEBSVolume
+	if e == nil {
+		return "managedEBSVolume is required."
+	}
+	kind := cmp.Or(e.VolumeType, "gp3")
+	sizes, known := ebsSizes[kind]
+	switch {
+	case !known:
+		return "there is no volume type " + kind
+	case e.SizeInGiB == 0 && e.SnapshotID == "":
+		return "a size or a snapshot is required."
+	case e.SizeInGiB != 0 && (e.SizeInGiB < sizes[0] || e.SizeInGiB > sizes[1]):
+		return fmt.Sprintf("the type %s has %d to %d GiB.", kind, sizes[0], sizes[1])
+	case (kind == "io1" || kind == "io2") && e.Iops == 0:
+		return "iops is required for io1 and io2."
+	case e.Throughput != 0 && kind != "gp3":
+		return "throughput is supported for gp3 only."
+	}
+	return ""
 }

@@ -16,6 +16,8 @@ func TestEveryRuleOfRunTaskIsKept(t *testing.T) {
 		`{}`,
 		`{"capacityProviderStrategy": [{"capacityProvider": "FARGATE_SPOT"}, {"capacityProvider": "FARGATE"}]}`,
 		`{"launchType": "FARGATE", "group": "` + strings.Repeat("g", 256) + `"}`,
+		`{"launchType": "FARGATE", "volumeConfigurations": [{"name": "a"}, {"name": "b"}]}`,
+		`{"launchType": "FARGATE", "volumeConfigurations": [{"name": "a", "managedEBSVolume": {"roleArn": "r", "sizeInGiB": 1, "volumeType": "st1"}}]}`,
 	}
 	if len(broken) != len(taskRules) {
 		t.Fatalf("there are %d rules, and %d requests that break one", len(taskRules), len(broken))
@@ -34,6 +36,7 @@ func TestEveryRuleOfRunTaskIsKept(t *testing.T) {
 	}
 	for _, good := range []string{
 		`{"launchType": "FARGATE", "group": "` + strings.Repeat("g", 255) + `"}`, `{"capacityProviderStrategy": [{"capacityProvider": "FARGATE_SPOT"}]}`,
+		`{"launchType": "FARGATE", "volumeConfigurations": [{"name": "a", "managedEBSVolume": {"roleArn": "r", "snapshotId": "snap-1"}}]}`,
 	} {
 		if i := first(good); i >= 0 {
 			t.Errorf("%s breaks rule %d", good, i)

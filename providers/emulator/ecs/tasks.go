@@ -24,11 +24,31 @@ type task struct {
 	tags                                                 []any // as the request has them
 	untagged                                             bool  // the service has deleted the tags
 	exec                                                 bool
-	created, started, stopping, stopped                  time.Time
+	created, pulled, started, stopping, stopped          time.Time
 	gone                                                 time.Time // when the runner ceased to have it
 	status                                               corev1.PodStatus
+	late                                                 *late                    // of containers that wait for the end of others; nil if there are none
 	said                                                 string                   // what was told of it last
 	pumps                                                map[string]chan struct{} // of logs, by container and run; closed at the end
+}
+
+// lateSuffix ends the ID of the group of the containers of a task that wait for the end of others. The runner has no such order.
+const lateSuffix = "-late"
+
+// late are containers that wait for the end of others.
+type late struct {
+	spec   corev1.PodSpec
+	after  []string // containers
+	began  bool
+	status corev1.PodStatus
+}
+
+// groupOf returns the group in which a container runs.
+func (t *task) groupOf(container string) string {
+	if t.late != nil && slices.ContainsFunc(t.late.spec.Containers, func(c corev1.Container) bool { return c.Name == container }) {
+		return t.id + lateSuffix
+	}
+	return t.id
 }
 
 // listed is what lists said at a time.
@@ -63,6 +83,9 @@ func (s *Server) runTask(body []byte) (any, error) {
 		if problem := r.broken(s.config.CapacityProviders, &in); problem != "" {
 			return nil, refusal{"InvalidParameterException", problem}
 		}
+	}
+	if problem := d.unconfigured(in.VolumeConfigurations); problem != "" {
+		return nil, refusal{"InvalidParameterException", problem}
 	}
 	for _, id := range n.AwsvpcConfiguration.Subnets {
 		if lacks(s.config.Subnets, id) {
