@@ -14,6 +14,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
+// AnnotationIdentity names the managed identities of a pod, with commas between: some of those that the configuration allows.
+const AnnotationIdentity = "virtual-kubelet.io/identity"
+
 // annotationPrefixes are those of annotations that azure-aci had.
 var annotationPrefixes = []string{"virtual-kubelet.io/", "virtualkubelet.io/"}
 
@@ -61,7 +64,7 @@ func known() []string { return slices.Sorted(maps.Keys(setters)) }
 // is to be confidential, or to cost less, must not run otherwise.
 func annotate(out *aci.ContainerGroupPropertiesProperties, pod *corev1.Pod, allowed []string) error {
 	for _, name := range slices.Sorted(maps.Keys(pod.Annotations)) {
-		if !slices.ContainsFunc(annotationPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+		if !slices.ContainsFunc(annotationPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) || name == AnnotationIdentity {
 			continue
 		}
 		if setters[name] == nil || !slices.Contains(allowed, name) {

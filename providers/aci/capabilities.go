@@ -15,7 +15,7 @@ func (c Config) Capabilities() capability.Declaration {
 		Note("as they are when the pod is made, without directories in them and with the mode 0644", capability.ObjectVolumes).
 		Note("a token is not renewed: pods must end before it does", capability.TokenVolumes).
 		Note("azureFile", capability.OtherVolumes).
-		Note("shares of Azure Files, by "+csiDriver, capability.CSIVolumes)
+		Note("shares of Azure Files, by "+csiDriver, capability.CSIVolumes, capability.PersistentVolume)
 	why := "a group of ACI has no field for it"
 	if c.Seccomp.isSet() {
 		d = d.Note("RuntimeDefault and Localhost, by files of the configuration", capability.Seccomp)

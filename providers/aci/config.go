@@ -4,9 +4,11 @@ package aci
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -51,6 +53,10 @@ type Config struct {
 	Priority string `json:"priority,omitempty"`
 	// Zones are those of the region in which pods may be. Default: ACI decides.
 	Zones []string `json:"zones,omitempty"`
+	// Identities are the resource IDs of user-assigned managed identities that pods may have by their annotation. Default: none.
+	Identities []string `json:"identities,omitempty"`
+	// RegistryIdentities are the resource IDs of the identities that images are pulled by, by the host of the registry. The groups of their pods have them.
+	RegistryIdentities map[string]string `json:"registryIdentities,omitempty"`
 	// Annotations are those that pods may set, of virtual-kubelet.io/…. Default: none, as they cost money or give rights.
 	Annotations []string `json:"annotations,omitempty"`
 	// LogAnalytics is a workspace that gets the logs of all pods. Default: none.
@@ -236,6 +242,7 @@ func (c Config) complete() (Config, error) {
 	if (c.LogAnalytics.WorkspaceID != "") != c.LogAnalytics.WorkspaceKey.IsSet() {
 		problem("logAnalytics: workspaceID or workspaceKey is missing")
 	}
+	c.completeIdentities(problem)
 	c.completeCredentials(problem)
 	c.completeNetwork(problem)
 	if c.isSpot() && (c.Network.Subnet != "" || c.Network.isPublic() || len(c.Zones) > 0) {
@@ -246,6 +253,26 @@ func (c Config) complete() (Config, error) {
 }
 
 func (c *Config) isSpot() bool { return c.Priority == string(aci.ContainerGroupPrioritySpot) }
+
+// identityID is the resource ID of a user-assigned identity, of which Azure takes any case.
+var identityID = regexp.MustCompile(`(?i)^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.ManagedIdentity/userAssignedIdentities/[^/]+$`)
+
+func (c *Config) completeIdentities(problem func(string, ...any)) {
+	const want = "want the resource ID of a user-assigned identity, such as /subscriptions/…/resourceGroups/…/providers/Microsoft.ManagedIdentity/userAssignedIdentities/reader"
+	for i, id := range c.Identities {
+		if !identityID.MatchString(id) {
+			problem("identities[%d]: %q: %s", i, id, want)
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(c.RegistryIdentities)) {
+		if strings.ContainsAny(host, ":/") || host == "" {
+			problem("registryIdentities: %q: want the host of a registry, such as home.azurecr.io, without a port", host)
+		}
+		if id := c.RegistryIdentities[host]; !identityID.MatchString(id) {
+			problem("registryIdentities[%s]: %q: %s", host, id, want)
+		}
+	}
+}
 
 func (c *Config) completeCredentials(problem func(string, ...any)) {
 	k := c.Credentials

@@ -97,9 +97,10 @@ func exceptions() map[string]string {
 // unproven are features whose fields are passed on as they are. What they do is ACI's.
 func unproven() map[capability.Feature]string {
 	all := map[capability.Feature]string{
-		capability.TokenVolumes: "no check of the contract has tokens; the tests of the mapping do",
-		capability.OtherVolumes: "azureFile alone, by the tests of the mapping",
-		capability.CSIVolumes:   "Azure Files alone, by the tests of the mapping",
+		capability.TokenVolumes:     "no check of the contract has tokens; the tests of the mapping do",
+		capability.OtherVolumes:     "azureFile alone, by the tests of the mapping",
+		capability.PersistentVolume: "shares of Azure Files, by the tests of the mapping; no share is here",
+		capability.CSIVolumes:       "Azure Files alone, by the tests of the mapping",
 	}
 	for _, f := range []capability.Feature{
 		capability.NetworkProbes, capability.ContainerLimits, capability.DNS, capability.RunAsUser, capability.Capabilities, capability.NoNewPrivileges,

@@ -93,7 +93,7 @@ func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 	d.groups.eager = at.eager
 	d.kit = service.New(service.Config{
 		Service: "ACI", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity.resources(), Pods: in.Pods, Listed: in.Listed,
-		Instead: map[service.Request]string{service.Attach: "use exec or logs"}, Again: service.AgainReplaces,
+		Instead: map[service.Request]string{service.Attach: "use exec or logs"}, Again: service.AgainReplaces, Claims: true,
 		Busy: cmp.Or(at.busy, busyEvery), Rest: cmp.Or(at.rest, listEvery),
 	}, d)
 	return d, nil
@@ -210,14 +210,14 @@ func (d *driver) resolve(ctx context.Context, in *service.Inputs) (resolved, err
 	}
 	for i := range in.Pod.Spec.Volumes {
 		v := &in.Pod.Spec.Volumes[i]
-		if v.AzureFile == nil && v.CSI == nil {
+		if v.AzureFile == nil && v.CSI == nil && in.Claimed[v.Name] == nil {
 			continue
 		}
-		share, err := shareOf(v, field.NewPath("spec", "volumes").Index(i))
+		share, err := r.shareOf(v, field.NewPath("spec", "volumes").Index(i))
 		if err != nil {
 			return r, err
 		}
-		secret, err := in.Objects.Secret(ctx, in.Pod, share.secret)
+		secret, err := in.VolumeSecret(ctx, share.namespace, share.secret)
 		if err != nil {
 			return r, fmt.Errorf("volume %s: %w", v.Name, err)
 		}

@@ -165,7 +165,7 @@ func TestLeastRights(t *testing.T) {
 	for _, action := range role {
 		t.Run(action, func(t *testing.T) {
 			a := testAzure(t)
-			p := a.provider(t, nil).run(t)
+			p := a.provider(t, func(c *Config) { c.Identities = []string{reader} }).run(t)
 			first := programPod("u-1", program.Program{Stay: program.Forever})
 			if err := p.CreatePod(t.Context(), first); err != nil {
 				t.Fatalf("with the whole role: %v", err)
@@ -178,6 +178,10 @@ func TestLeastRights(t *testing.T) {
 				err = p.Examine(t.Context())
 			case emulated.ActionWrite, emulated.ActionJoin:
 				err = p.CreatePod(t.Context(), programPod("u-2", program.Program{}))
+			case emulated.ActionAssign:
+				pod := programPod("u-2", program.Program{})
+				pod.Annotations = map[string]string{AnnotationIdentity: reader}
+				err = p.CreatePod(t.Context(), pod)
 			case emulated.ActionDelete:
 				err = p.DeletePod(t.Context(), first)
 			case emulated.ActionLogs:

@@ -119,21 +119,30 @@ func imageOf(image string) string {
 	return strings.TrimSuffix(host, httpsPort) + "/" + path
 }
 
-// registryLogins returns the logins that the images of the pod need: ACI refuses more logins than containers, two for one registry, and those for a
-// registry with a port.
-func registryLogins(in *service.Inputs) (out []*aci.ImageRegistryCredential, err error) {
+// registryLogins returns the logins that the images of the pod need, by the identity of their registry or by a secret of the pod: ACI refuses more logins
+// than containers, two for one registry, and those for a registry with a port.
+func registryLogins(in *service.Inputs, identities map[string]string) (out []*aci.ImageRegistryCredential, err error) {
 	err = service.Containers(in.Pod, func(c *corev1.Container, _ bool, at *field.Path) error {
 		at = at.Child("image")
 		n := slices.IndexFunc(in.Logins, func(l node.RegistryCredential) bool { return l.Username != "" && l.Matches(c.Image) })
-		if n < 0 {
+		if n < 0 && len(identities) == 0 {
 			return nil
 		}
-		l := in.Logins[n]
 		ref, err := name.ParseReference(c.Image)
 		if err != nil {
 			return errdefs.InvalidInputf("%s: %q: %v", at, c.Image, err)
 		}
 		server := strings.TrimSuffix(ref.Context().RegistryStr(), httpsPort)
+		if id := identities[server]; id != "" {
+			if !slices.ContainsFunc(out, func(o *aci.ImageRegistryCredential) bool { return *o.Server == server }) {
+				out = append(out, &aci.ImageRegistryCredential{Server: &server, Identity: &id})
+			}
+			return nil
+		}
+		if n < 0 {
+			return nil
+		}
+		l := in.Logins[n]
 		if strings.Contains(server, ":") {
 			return errdefs.InvalidInputf("%s: ACI logs in at no registry with a port, such as %s: let it answer at port 443, or take it out of imagePullSecrets if its images are public", at, server)
 		}

@@ -93,7 +93,7 @@ func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 		out.Volumes = append(out.Volumes, v)
 	}
 	var err error
-	if out.ImageRegistryCredentials, err = registryLogins(r.Inputs); err != nil {
+	if out.ImageRegistryCredentials, err = registryLogins(r.Inputs, m.config.RegistryIdentities); err != nil {
 		return nil, err
 	}
 	if w := m.config.LogAnalytics; w.WorkspaceID != "" {
@@ -117,6 +117,9 @@ func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 		return nil, err
 	}
 	group := &aci.ContainerGroup{Location: &m.config.Region, Tags: map[string]*string{}, Properties: out, Zones: pointers(m.config.Zones)}
+	if group.Identity, err = identityOf(m.config, pod, out.ImageRegistryCredentials); err != nil {
+		return nil, err
+	}
 	for key, value := range r.Tags {
 		group.Tags[key] = &value
 	}

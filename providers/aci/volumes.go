@@ -3,7 +3,9 @@
 package aci
 
 import (
+	"cmp"
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -45,8 +47,8 @@ func (r resolved) volume(v *corev1.Volume, at *field.Path) (*aci.Volume, error) 
 			return nil, errdefs.InvalidInputf("%s: a volume of ACI has no limit", at.Child("emptyDir", "sizeLimit"))
 		}
 		out.EmptyDir = map[string]any{}
-	case v.AzureFile != nil, v.CSI != nil:
-		share, err := shareOf(v, at)
+	case v.AzureFile != nil, v.CSI != nil, r.Claimed[v.Name] != nil:
+		share, err := r.shareOf(v, at)
 		if err != nil {
 			return nil, err
 		}
@@ -72,15 +74,21 @@ const csiDriver = "file.csi.azure.com"
 // share is one of Azure Files.
 type share struct {
 	name, secret string
+	namespace    string // of the secret; "" is that of the pod
 	secretAt     *field.Path
 	readOnly     bool
 }
 
-// shareOf returns the share that a volume names, as azureFile or as an inline volume of the driver. Mount options of the driver are left
-// out, as ACI mounts shares in its own way.
-func shareOf(v *corev1.Volume, at *field.Path) (share, error) {
-	if v.AzureFile != nil {
-		return share{v.AzureFile.ShareName, v.AzureFile.SecretName, at.Child("azureFile", "secretName"), v.AzureFile.ReadOnly}, nil
+// shareOf returns the share that a volume names: as azureFile, as an inline volume of the driver, or by a claim. Mount options are left out, as ACI mounts
+// shares in its own way.
+func (r resolved) shareOf(v *corev1.Volume, at *field.Path) (share, error) {
+	switch volume := r.Claimed[v.Name]; {
+	case volume != nil:
+		out, err := shareOfClaim(volume, at)
+		out.readOnly = r.ReadOnly(v)
+		return out, err
+	case v.AzureFile != nil:
+		return share{name: v.AzureFile.ShareName, secret: v.AzureFile.SecretName, secretAt: at.Child("azureFile", "secretName"), readOnly: v.AzureFile.ReadOnly}, nil
 	}
 	at = at.Child("csi")
 	if v.CSI.Driver != csiDriver {
@@ -101,6 +109,44 @@ func shareOf(v *corev1.Volume, at *field.Path) (share, error) {
 	}
 	if out.name == "" || out.secret == "" {
 		return share{}, errdefs.InvalidInputf("%s: want shareName, and secretName for the secret with %s and %s", attributes, accountName, accountKey)
+	}
+	return out, nil
+}
+
+// shareOfClaim returns the share of a PersistentVolume, with the secret where the driver would look for it: kubernetes-sigs/azurefile-csi-driver,
+// docs/driver-parameters.md and docs/csi-debug.md, read on 2026-11-28.
+func shareOfClaim(volume *corev1.PersistentVolume, at *field.Path) (share, error) {
+	wrong := func(format string, args ...any) (share, error) {
+		return share{}, errdefs.InvalidInputf("%s: PersistentVolume %s: %s", at, volume.Name, fmt.Sprintf(format, args...))
+	}
+	if f := volume.Spec.AzureFile; f != nil {
+		return share{name: f.ShareName, secret: f.SecretName, namespace: value(f.SecretNamespace), secretAt: at}, nil
+	}
+	csi := volume.Spec.CSI
+	if csi == nil || csi.Driver != csiDriver {
+		return wrong("a group of ACI mounts shares of Azure Files, by %s or azureFile", csiDriver)
+	}
+	out, attributes := share{secretAt: at}, map[string]string{}
+	for name, value := range csi.VolumeAttributes {
+		attributes[strings.ToLower(name)] = value
+	}
+	handle := append(strings.Split(csi.VolumeHandle, "#"), "", "") // GROUP#ACCOUNT#SHARE, of one that the driver has made
+	account := cmp.Or(attributes["storageaccount"], handle[1])
+	out.name = cmp.Or(attributes["sharename"], handle[2])
+	out.secret, out.namespace = attributes["secretname"], attributes["secretnamespace"]
+	if ref := csi.NodeStageSecretRef; ref != nil {
+		out.secret, out.namespace = ref.Name, ref.Namespace
+	}
+	if out.secret == "" && account != "" {
+		out.secret = "azure-storage-account-" + account + "-secret"
+	}
+	switch {
+	case strings.EqualFold(attributes["protocol"], "nfs"):
+		return wrong("ACI mounts shares by SMB, and this one is of the protocol nfs")
+	case attributes["foldername"] != "" || attributes["diskname"] != "":
+		return wrong("ACI mounts whole shares, without folderName and diskName")
+	case out.name == "" || out.secret == "":
+		return wrong("want shareName, and nodeStageSecretRef for the secret with %s and %s", accountName, accountKey)
 	}
 	return out, nil
 }

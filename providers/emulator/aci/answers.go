@@ -45,8 +45,6 @@ func Answers() []Answer {
 		{"Azure/terraform-provider-azapi#993", "2025-10-13", bad, "CustomProvisioningTimeoutInSecondsNotSuppported", Never},
 		{"hashicorp/terraform-provider-azurerm#13650", "2025-06-09", bad, "LogAnalyticsMetadataNotAllowed", Never},
 		{identity, "2026-09-09", bad, "InvalidImageRegistryCredentialType", Never},
-		{identity, "2026-09-09", bad, "AmbiguousImageResitryCredentialType", Never},
-		{identity, "2026-09-09", bad, "InvalidImageRegistryIdentity", Never},
 		{spot, "2025-04-14", bad, "SpotPriorityContainerGroupWithGPUResourcesNotSupported", Never},
 		{spot, "2025-04-14", bad, "PriorityNotSpecified", Never},
 		{manager, "2024-06-20", bad, "InvalidParameter", Never},

@@ -35,8 +35,12 @@ type group struct {
 
 // Request is what the server reads of a group that it is to make.
 type Request struct {
-	Location   string   `json:"location"`
-	Zones      []string `json:"zones"`
+	Location string   `json:"location"`
+	Zones    []string `json:"zones"`
+	Identity *struct {
+		Type                   string         `json:"type"`
+		UserAssignedIdentities map[string]any `json:"userAssignedIdentities"`
+	} `json:"identity"`
 	Properties struct {
 		Containers               []container `json:"containers"`
 		InitContainers           []container `json:"initContainers"`
@@ -74,6 +78,7 @@ type volume struct {
 type login struct {
 	Server   string `json:"server"`
 	Username string `json:"username"`
+	Identity string `json:"identity"`
 }
 
 type port struct {

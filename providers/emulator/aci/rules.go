@@ -48,6 +48,8 @@ func Rules() []Rule {
 		{"virtual-kubelet/azure-aci#573, Azure/azure-cli#11469", "2023-09-18", http.StatusBadRequest, "InvalidImageRegistryServer", registryWithPort},
 		{"microsoft/rest-api-fuzz-testing#6", "2020-10-22", http.StatusBadRequest, unquoted, registryTwice},
 		{"virtual-kubelet/virtual-kubelet#411", "2018-11-15", http.StatusBadRequest, "InvalidRequestContent", loginWithoutUser},
+		{identity, "2026-09-09", http.StatusBadRequest, "AmbiguousImageResitryCredentialType", loginOfTwo},
+		{identity, "2026-09-09", http.StatusBadRequest, "InvalidImageRegistryIdentity", loginByStranger},
 		{"Azure/aci-deploy#29", "2020-11-18", http.StatusBadRequest, "InvalidContainerEnvironmentVariable", variableWithDot},
 		{"virtual-kubelet/virtual-kubelet#296, #297, mage-ai/mage-ai#4872", "2018-08-03", http.StatusBadRequest, "InvalidEnvironmentVariable", variableWithoutValue},
 		{"virtual-kubelet/azure-aci#175", "2021-11-22", http.StatusBadRequest, "SecretValueNotSpecified", emptyFile},
@@ -156,8 +158,36 @@ func registryTwice(g *Request) string {
 
 func loginWithoutUser(g *Request) string {
 	for _, c := range g.Properties.ImageRegistryCredentials {
-		if c.Username == "" {
+		if c.Username == "" && c.Identity == "" {
 			return "Required property 'username' not found in the credentials of '" + c.Server + "'."
+		}
+	}
+	return ""
+}
+
+func loginOfTwo(g *Request) string {
+	for _, c := range g.Properties.ImageRegistryCredentials {
+		if c.Username != "" && c.Identity != "" {
+			return "The credentials of '" + c.Server + "' must have one of 'username' and 'identity'."
+		}
+	}
+	return ""
+}
+
+// loginByStranger holds that a group pulls by an identity that it has.
+func loginByStranger(g *Request) string {
+	for _, c := range g.Properties.ImageRegistryCredentials {
+		if c.Identity == "" {
+			continue
+		}
+		has := false
+		if g.Identity != nil {
+			for id := range g.Identity.UserAssignedIdentities {
+				has = has || strings.EqualFold(id, c.Identity)
+			}
+		}
+		if !has {
+			return "The identity '" + c.Identity + "' for '" + c.Server + "' is not one of the container group."
 		}
 	}
 	return ""

@@ -46,6 +46,8 @@ func TestPublishedC15EveryRuleOfACIIsKept(t *testing.T) {
 		{"SPEC", `"imageRegistryCredentials": [{"server": "r.example:5000", "username": "u"}],`},
 		{"SPEC", `"imageRegistryCredentials": [` + login + `,` + login + `],`, `}}}]}}`, `}}}, {"name": "d", "properties": {"image": "i", "resources": {"requests": {"cpu": 1, "memoryInGB": 1}}}}]}}`},
 		{"SPEC", `"imageRegistryCredentials": [{"server": "r.example"}],`},
+		{"SPEC", `"imageRegistryCredentials": [{"server": "r.example", "username": "u", "identity": "/i"}],`},
+		{"SPEC", `"imageRegistryCredentials": [{"server": "r.example", "identity": "/i"}],`},
 		{"MORE", `"environmentVariables": [{"name": "a.b", "value": "x"}],`},
 		{"MORE", `"environmentVariables": [{"name": "A"}],`},
 		{"SPEC", `"volumes": [{"name": "v", "secret": {"a": ""}}],`},

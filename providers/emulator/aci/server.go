@@ -27,6 +27,8 @@ const (
 	ActionLogs   = "Microsoft.ContainerInstance/containerGroups/containers/logs/read"
 	ActionExec   = "Microsoft.ContainerInstance/containerGroups/containers/exec/action"
 	ActionJoin   = "Microsoft.Network/virtualNetworks/subnets/join/action"
+	// ActionAssign gives a resource an identity.
+	ActionAssign = "Microsoft.ManagedIdentity/userAssignedIdentities/assign/action"
 	// ActionSubnet shows how a subnet is set up, ActionUsage what is used of the quota, and ActionMetrics what containers use.
 	ActionSubnet  = "Microsoft.Network/virtualNetworks/subnets/read"
 	ActionUsage   = "Microsoft.ContainerInstance/locations/usages/read"
@@ -256,6 +258,8 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, name string) {
 		refuse(w, http.StatusBadRequest, "LocationNotAvailableForResourceType", "The provided location '"+asked.Location+"' is not available.")
 	case len(subnets) > 0 && !s.may(ActionJoin):
 		refuse(w, http.StatusForbidden, "LinkedAuthorizationFailed", "The client has no permission to perform action '"+ActionJoin+"' on the linked scope.")
+	case asked.Identity != nil && len(asked.Identity.UserAssignedIdentities) > 0 && !s.may(ActionAssign):
+		refuse(w, http.StatusForbidden, "LinkedAuthorizationFailed", "The client has no permission to perform action '"+ActionAssign+"' on the linked scope.")
 	case len(problems) > 0:
 		refuse(w, http.StatusBadRequest, "InvalidRequestContent", strings.Join(problems, "; "))
 	case len(subnets) > 0 && !slices.Contains(s.Subnets, subnets[0].ID):
