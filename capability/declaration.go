@@ -22,7 +22,7 @@ type Declaration struct {
 	lack map[Feature]string // why it is not there
 }
 
-// Only declares the features that are named, and no other.
+// Only declares the features that are named, and no other but RunToCompletion: a backend without that says so by Lacks.
 func Only(has ...Feature) Declaration {
 	d := Declaration{has: make(map[Feature]string, len(has)), lack: map[Feature]string{}}
 	for _, f := range has {
@@ -66,14 +66,22 @@ func (d Declaration) clone() Declaration {
 	return out
 }
 
-// Has reports whether the backend has the feature. HostPortMapping was a part of HostPorts once, so who names HostPorts, and
-// nothing of the other, has both.
+// Has reports whether the backend has the feature. Two features are younger than declarations that do not name them: HostPortMapping was a
+// part of HostPorts, and every backend had RunToCompletion. A declaration without one of them has it, unless Lacks names it.
 func (d Declaration) Has(f Feature) bool {
-	_, has := d.has[f]
-	if _, lacks := d.lack[f]; f == HostPortMapping && !has && !lacks {
-		_, has = d.has[HostPorts]
+	if _, has := d.has[f]; has {
+		return true
 	}
-	return has
+	if _, lacks := d.lack[f]; lacks {
+		return false
+	}
+	switch f {
+	case HostPortMapping:
+		return d.Has(HostPorts)
+	case RunToCompletion:
+		return true
+	}
+	return false
 }
 
 // Remark returns what users should know of the feature if the backend has it, else why it does not; "" if the

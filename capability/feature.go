@@ -7,6 +7,8 @@ type Feature string
 
 // The features, by the part of the pod that asks for them.
 const (
+	// RunToCompletion is that containers which end are not started again, as pods of Jobs want it.
+	RunToCompletion       Feature = "RunToCompletion"
 	InitContainers        Feature = "InitContainers"
 	Sidecars              Feature = "Sidecars"
 	EphemeralContainers   Feature = "EphemeralContainers"
@@ -74,6 +76,7 @@ type entry struct {
 
 // features is every feature, in the order of the table of support.
 var features = []entry{
+	{RunToCompletion, "`restartPolicy: Never`, `OnFailure`"},
 	{InitContainers, "`initContainers`"},
 	{Sidecars, "`initContainers[*].restartPolicy: Always`"},
 	{EphemeralContainers, "`ephemeralContainers`, `kubectl debug`"},

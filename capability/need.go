@@ -65,6 +65,7 @@ func (n *needs) when(asks bool, f Feature, path *field.Path) {
 func isTrue(b *bool) bool { return b != nil && *b }
 
 func (n *needs) pod(s *corev1.PodSpec, spec *field.Path) {
+	n.when(s.RestartPolicy == corev1.RestartPolicyNever || s.RestartPolicy == corev1.RestartPolicyOnFailure, RunToCompletion, spec.Child("restartPolicy"))
 	n.when(s.HostNetwork, HostNetwork, spec.Child("hostNetwork"))
 	n.when(s.HostPID, HostNamespaces, spec.Child("hostPID"))
 	n.when(s.HostIPC, HostNamespaces, spec.Child("hostIPC"))

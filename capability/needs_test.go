@@ -21,7 +21,7 @@ import (
 // are the node's, the scheduler's or the API server's business.
 var everybodys = map[string][]string{
 	"PodSpec": {
-		"restartPolicy", "terminationGracePeriodSeconds", "activeDeadlineSeconds", "nodeSelector", "serviceAccountName", "serviceAccount",
+		"terminationGracePeriodSeconds", "activeDeadlineSeconds", "nodeSelector", "serviceAccountName", "serviceAccount",
 		"automountServiceAccountToken", "nodeName", "imagePullSecrets", "affinity", "schedulerName", "tolerations", "priorityClassName",
 		"priority", "readinessGates", "enableServiceLinks", "preemptionPolicy", "overhead", "topologySpreadConstraints", "os",
 		"schedulingGates", "schedulingGroup", "workloadRef", "evictionResponders", "containers",
@@ -86,6 +86,7 @@ func fillings(kind reflect.Type, field int) []reflect.Value {
 		func(p *corev1.ContainerRestartPolicy, _ randfill.Continue) {
 			*p = corev1.ContainerRestartPolicyOnFailure
 		},
+		func(p *corev1.RestartPolicy, _ randfill.Continue) { *p = corev1.RestartPolicyNever },
 		func(p *corev1.Container, _ randfill.Continue) { *p = corev1.Container{Name: "c"} },
 		func(p *corev1.DNSPolicy, _ randfill.Continue) { *p = corev1.DNSNone },
 		func(p *corev1.TerminationMessagePolicy, _ randfill.Continue) {
@@ -242,6 +243,39 @@ func TestHostPortsMeantMappedOnes(t *testing.T) {
 	} {
 		if got := test.declared.Has(capability.HostPortMapping); got != test.want {
 			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
+// TestJobsAreRefusedByTheirRestartPolicy: a backend that restarts everything refuses what is to end, by the path of the field, and takes the rest.
+func TestJobsAreRefusedByTheirRestartPolicy(t *testing.T) {
+	lacking := capability.Only().Lacks("it restarts every container", capability.RunToCompletion)
+	for policy, refused := range map[corev1.RestartPolicy]bool{"": false, corev1.RestartPolicyAlways: false, corev1.RestartPolicyOnFailure: true, corev1.RestartPolicyNever: true} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: policy}}
+		got := lacking.Check(pod)
+		if (len(got) > 0) != refused {
+			t.Errorf("%q: refused for %v", policy, got)
+		}
+		if refused && capability.Message(got) != "this node cannot run the pod: spec.restartPolicy: it restarts every container" {
+			t.Errorf("%q: %q", policy, capability.Message(got))
+		}
+		for name, d := range map[string]capability.Declaration{"one from before": capability.Only(), "all": capability.All(), "by name": capability.Only(capability.RunToCompletion)} {
+			if got := d.Check(pod); len(got) > 0 {
+				t.Errorf("%q: %s refuses it: %v", policy, name, got)
+			}
+		}
+	}
+}
+
+// TestTableSaysWhatIsAdmitted: the table has the answer of Has for a feature that a declaration has without naming it.
+func TestTableSaysWhatIsAdmitted(t *testing.T) {
+	got := capability.Table(capability.Named{Name: "old", Declaration: capability.Only(capability.HostPorts)},
+		capability.Named{Name: "without", Declaration: capability.Only(capability.HostPorts).Lacks("", capability.RunToCompletion, capability.HostPortMapping)})
+	for _, f := range []capability.Feature{capability.RunToCompletion, capability.HostPortMapping} {
+		i := strings.Index(got, "| "+string(f)+" |")
+		row, _, _ := strings.Cut(got[max(0, i):], "\n")
+		if !strings.HasSuffix(row, "| declared | no |") {
+			t.Errorf("the row is %q", row)
 		}
 	}
 }

@@ -27,11 +27,11 @@ func Table(providers ...Named) string {
 	for _, e := range features {
 		fmt.Fprintf(&b, "| %s | %s |", e.feature, e.fields)
 		for _, p := range providers {
-			note, has := p.has[e.feature]
+			note := p.Remark(e.feature)
 			mark := "declared"
 			switch {
-			case !has:
-				note, mark = p.lack[e.feature], "no"
+			case !p.Has(e.feature):
+				mark = "no"
 			case p.Proven[e.feature]:
 				mark = "proven"
 			}

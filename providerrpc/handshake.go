@@ -112,11 +112,19 @@ func (s *server) Handshake(ctx context.Context, req *rpc.HandshakeRequest) (*rpc
 
 func declarationOf(d capability.Declaration) *rpc.Declaration {
 	out := &rpc.Declaration{}
+	nothing, named := capability.Only(), capability.Only()
+	for _, f := range capability.Features() {
+		if d.Has(f) {
+			named = named.Note("", f)
+		}
+	}
 	for _, f := range capability.Features() {
 		note := &rpc.FeatureNote{Feature: string(f), Note: d.Remark(f)}
-		if d.Has(f) {
+		switch has := d.Has(f); {
+		case has && note.Note == "" && nothing.Has(f): // the node takes it to be there, and an older one does not know it
+		case has:
 			out.Has = append(out.Has, note)
-		} else if note.Note != "" {
+		case note.Note != "" || named.Has(f): // without a word the node would take it to be there
 			out.Lacks = append(out.Lacks, note)
 		}
 	}

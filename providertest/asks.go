@@ -12,7 +12,8 @@ import (
 
 // asks lets a pod with one container ask for a feature, and as far as possible for no other.
 var asks = map[capability.Feature]func(*corev1.PodSpec){
-	capability.InitContainers: func(s *corev1.PodSpec) { s.InitContainers = another(s) },
+	capability.RunToCompletion: func(s *corev1.PodSpec) { s.RestartPolicy = corev1.RestartPolicyNever },
+	capability.InitContainers:  func(s *corev1.PodSpec) { s.InitContainers = another(s) },
 	capability.Sidecars: func(s *corev1.PodSpec) {
 		always := corev1.ContainerRestartPolicyAlways
 		s.InitContainers = another(s)

@@ -70,6 +70,7 @@ type C struct {
 	env      Env
 	objects  *objects
 	node     *session // the provider that is open
+	restarts bool     // the backend starts each container again that ends
 	cleanups []func()
 
 	mu       sync.Mutex
@@ -124,7 +125,7 @@ const interrupted = "the run was interrupted"
 
 // run runs the check in a goroutine of its own, which can be given up. When outer ends, the check has the time that it takes to
 // remove its pods.
-func (k Check) run(outer context.Context, h Harness, namespace string) Result {
+func (k Check) run(outer context.Context, h Harness, declared *capability.Declaration, namespace string) Result {
 	begin := time.Now()
 	r := Result{Name: k.Name, Why: k.Why, Needs: k.Needs, Outcome: Passed}
 	if why, ok := h.Except[k.Name]; ok {
@@ -135,6 +136,7 @@ func (k Check) run(outer context.Context, h Harness, namespace string) Result {
 	ctx, cancel := context.WithTimeout(outer, limit)
 	defer cancel()
 	c := &C{h: h, outer: outer, ctx: ctx, ns: namespace, objects: newObjects(namespace)}
+	c.restarts = declared != nil && !declared.Has(capability.RunToCompletion)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

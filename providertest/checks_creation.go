@@ -117,7 +117,7 @@ var creation = []Check{
 	},
 	{
 		Name: "creation/init-order", Why: "init containers prepare what the others need; they run one by one, and before them",
-		Needs: []capability.Feature{capability.InitContainers},
+		Needs: []capability.Feature{capability.RunToCompletion, capability.InitContainers},
 		Run: func(c *C) {
 			pod := c.pod("init", program.Program{Stay: c.h.Tick})
 			for _, name := range []string{"first", "second"} {
@@ -136,7 +136,7 @@ var creation = []Check{
 	},
 	{
 		Name: "creation/init-fails", Why: "a pod whose preparation failed must not serve, and is Failed if it is never restarted",
-		Needs: []capability.Feature{capability.InitContainers},
+		Needs: []capability.Feature{capability.RunToCompletion, capability.InitContainers},
 		Run: func(c *C) {
 			pod := c.pod("init-fails", stays())
 			pod.Spec.InitContainers = []corev1.Container{c.container(pod, "init", program.Program{Exit: 4})}
@@ -153,7 +153,7 @@ var creation = []Check{
 	},
 	{
 		Name: "creation/sidecar", Why: "a sidecar runs beside the others and does not keep a Job from its end",
-		Needs: []capability.Feature{capability.Sidecars},
+		Needs: []capability.Feature{capability.RunToCompletion, capability.Sidecars},
 		Run: func(c *C) {
 			pod := c.pod("sidecar", program.Program{Stay: 2 * c.h.Tick})
 			k := c.container(pod, "sidecar", stays())

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
@@ -105,6 +106,7 @@ var deletion = []Check{
 	},
 	{
 		Name: "deletion/ended", Why: "what has ended is deleted too, or the backend fills up with it",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			pod := c.pod("ended", program.Program{Stay: c.h.Tick})
 			c.ended(pod)

@@ -49,12 +49,14 @@ var environment = []Check{
 		Name: "environment/own", Why: "two containers of a pod have each their own variables",
 		Run: func(c *C) {
 			c.needsPrint()
-			pod := c.pod("own", program.Program{Env: true, Stay: c.h.Tick})
-			c.add(pod, "other", program.Program{Env: true, Stay: c.h.Tick})
+			pod := c.pod("own", c.printing(program.Program{Env: true, Stay: c.h.Tick}))
+			c.add(pod, "other", c.printing(program.Program{Env: true, Stay: c.h.Tick}))
 			pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "ONE", Value: "1"}}
 			pod.Spec.Containers[1].Env = []corev1.EnvVar{{Name: "TWO", Value: "2"}}
-			c.ended(pod)
-			one, two := c.lines(pod, "main"), c.lines(pod, "other")
+			one := c.printed(pod, func(lines []string) bool {
+				return slices.Contains(lines, "ONE=1") && slices.Contains(c.lines(pod, "other"), "TWO=2")
+			})
+			two := c.lines(pod, "other")
 			if !slices.Contains(one, "ONE=1") || slices.Contains(one, "TWO=2") || !slices.Contains(two, "TWO=2") || slices.Contains(two, "ONE=1") {
 				c.Errorf("main has %q, other has %q", one, two)
 			}
@@ -65,10 +67,11 @@ var environment = []Check{
 // hasVariables runs a container with variables and looks at what it prints.
 func (c *C) hasVariables(name string, env []corev1.EnvVar, want ...string) {
 	c.needsPrint()
-	pod := c.pod(name, program.Program{Env: true, Stay: c.h.Tick})
+	pod := c.pod(name, c.printing(program.Program{Env: true, Stay: c.h.Tick}))
 	pod.Spec.Containers[0].Env = env
-	c.ended(pod)
-	got := c.lines(pod, "main")
+	got := c.printed(pod, func(lines []string) bool {
+		return !slices.ContainsFunc(want, func(line string) bool { return !slices.Contains(lines, line) })
+	})
 	for _, line := range want {
 		if !slices.Contains(got, line) {
 			c.Errorf("the environment lacks %q: it is %q", line, got)
@@ -88,7 +91,7 @@ func (c *C) lines(pod *corev1.Pod, container string) []string {
 // mounted is a pod with a volume at /data, whose container shows files.
 func (c *C) mounted(name string, source corev1.VolumeSource, p program.Program) *corev1.Pod {
 	c.needsPrint()
-	pod := c.pod(name, p)
+	pod := c.pod(name, c.printing(p))
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: source}}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 	return pod
@@ -96,8 +99,7 @@ func (c *C) mounted(name string, source corev1.VolumeSource, p program.Program) 
 
 // shows runs a pod and compares what it prints.
 func (c *C) shows(pod *corev1.Pod, want ...string) {
-	c.ended(pod)
-	if got := c.lines(pod, "main"); !slices.Equal(got, want) {
+	if got := c.printed(pod, func(lines []string) bool { return slices.Equal(lines, want) }); !slices.Equal(got, want) {
 		c.Errorf("the container shows %q, want %q", got, want)
 	}
 }

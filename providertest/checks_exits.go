@@ -14,6 +14,7 @@ import (
 var exits = []Check{
 	{
 		Name: "exits/zero", Why: "a Job is complete when its pod Succeeded",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			p := c.ended(c.pod("zero", program.Program{Stay: c.h.Tick}))
 			if end := c.endOf(p, "main"); p.Status.Phase != corev1.PodSucceeded || end.ExitCode != 0 {
@@ -23,6 +24,7 @@ var exits = []Check{
 	},
 	{
 		Name: "exits/code", Why: "users and Jobs with a podFailurePolicy decide by the exit code",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			p := c.ended(c.pod("code", program.Program{Stay: c.h.Tick, Exit: 7}))
 			if end := c.endOf(p, "main"); p.Status.Phase != corev1.PodFailed || end.ExitCode != 7 {
@@ -32,6 +34,7 @@ var exits = []Check{
 	},
 	{
 		Name: "exits/reason", Why: "the reason is what kubectl shows in the place of a phase",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			pod := c.pod("reason", program.Program{Stay: c.h.Tick})
 			if end := c.endOf(c.ended(pod), "main"); end.Reason == "" {
@@ -41,6 +44,7 @@ var exits = []Check{
 	},
 	{
 		Name: "exits/times", Why: "durations of Jobs, and the order of events, come from when containers started and ended",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			begin := time.Now()
 			pod := c.pod("times", program.Program{Stay: c.h.Tick})
@@ -53,6 +57,7 @@ var exits = []Check{
 	},
 	{
 		Name: "exits/killed", Why: "a container that was killed did not succeed",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			if c.backend.Kill == nil {
 				c.Skipf("the harness cannot kill a container")
@@ -97,7 +102,7 @@ var exits = []Check{
 	},
 	{
 		Name: "exits/message", Why: "the termination message of a container are where users look first",
-		Needs: []capability.Feature{capability.TerminationMessages},
+		Needs: []capability.Feature{capability.RunToCompletion, capability.TerminationMessages},
 		Run: func(c *C) {
 			pod := c.pod("message", program.Program{Message: "out of luck", MessagePath: "/tmp/last", Exit: 1})
 			pod.Spec.Containers[0].TerminationMessagePath = "/tmp/last"
@@ -108,6 +113,7 @@ var exits = []Check{
 	},
 	{
 		Name: "exits/ready", Why: "a pod that has ended must get no traffic",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			p := c.ended(c.pod("unready", program.Program{Stay: c.h.Tick}))
 			if isReady(p) || c.statusOf(p, "main").Ready {
@@ -152,6 +158,7 @@ var restarts = []Check{
 	},
 	{
 		Name: "restarts/on-failure", Why: "a Job with OnFailure tries again what failed, in its place",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			pod := c.pod("on-failure", program.Program{Stay: c.h.Tick, Exit: 3})
 			pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
@@ -160,6 +167,7 @@ var restarts = []Check{
 	},
 	{
 		Name: "restarts/on-failure-succeeds", Why: "what succeeded is not done twice",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			pod := c.pod("on-failure-0", program.Program{Stay: c.h.Tick})
 			pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
@@ -170,6 +178,7 @@ var restarts = []Check{
 	},
 	{
 		Name: "restarts/never", Why: "a pod that is never restarted has failed for good, and its Job makes another one",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			if p := c.ended(c.pod("never", program.Program{Stay: c.h.Tick, Exit: 2})); c.statusOf(p, "main").RestartCount != 0 {
 				c.Errorf("with restartPolicy Never the pod is %s", describe(p))

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
@@ -14,6 +15,7 @@ import (
 var identity = []Check{
 	{
 		Name: "identity/same-name", Why: "a StatefulSet makes its next pod under the same name: the status of the old one must not be taken for it",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			old := c.pod("web-0", program.Program{Stay: c.h.Tick, Exit: 5})
 			c.ended(old)
@@ -63,6 +65,7 @@ var identity = []Check{
 	},
 	{
 		Name: "identity/restart-ended", Why: "what ended while the node was away is told, with its exit code",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			made := c.pod("ended", program.Program{Stay: c.h.Tick, Exit: 8})
 			c.running(made)

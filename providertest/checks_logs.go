@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
@@ -46,16 +47,15 @@ func (c *C) log(pod *corev1.Pod, container string, opts api.ContainerLogOpts) st
 	return string(data)
 }
 
-// written is a pod that has written a log and ended, and the lines of it.
+// written is a pod that has written a log, and the lines of it.
 func (c *C) written(name string) (*corev1.Pod, []string) {
 	c.logger()
 	printed := []string{"one", "two", "three", "four", "five"}
-	pod := c.pod(name, program.Program{Print: printed, Stay: 5 * c.h.Tick})
+	pod := c.pod(name, c.printing(program.Program{Print: printed, Stay: 5 * c.h.Tick}))
 	if !c.h.OwnLog {
-		pod = c.pod(name, program.Program{Print: printed})
+		pod = c.pod(name, c.printing(program.Program{Print: printed}))
 	}
-	c.ended(pod)
-	lines := c.lines(pod, "main")
+	lines := c.printed(pod, func(lines []string) bool { return len(lines) >= len(printed) })
 	if !c.h.OwnLog && !slices.Equal(lines, printed) {
 		c.Fatalf("the log is %q, want %q", lines, printed)
 	}
@@ -92,9 +92,8 @@ var logs = []Check{
 		Run: func(c *C) {
 			c.needsPrint()
 			c.logger()
-			pod := c.pod("stderr", program.Program{Print: []string{"out"}, Stderr: []string{"err"}})
-			c.ended(pod)
-			got := c.lines(pod, "main")
+			pod := c.pod("stderr", c.printing(program.Program{Print: []string{"out"}, Stderr: []string{"err"}}))
+			got := c.printed(pod, func(lines []string) bool { return len(lines) == 2 })
 			slices.Sort(got)
 			if !slices.Equal(got, []string{"err", "out"}) {
 				c.Errorf("the log is %q, want out and err", got)
@@ -147,6 +146,7 @@ var logs = []Check{
 	},
 	{
 		Name: "logs/follow-ends", Why: "kubectl logs -f returns when the container has ended; else scripts hang",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			l := c.logger()
 			pod := c.pod("follow", program.Program{Print: []string{"one"}, Stay: 3 * c.h.Tick})

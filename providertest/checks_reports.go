@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
@@ -36,6 +37,7 @@ func rank(p corev1.PodPhase) int {
 var reports = []Check{
 	{
 		Name: "reports/prompt", Why: "without a report the node learns of an end only when it asks again, minutes later",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			c.needsReports()
 			pod := c.pod("prompt", program.Program{Stay: c.h.Tick})
@@ -48,6 +50,7 @@ var reports = []Check{
 	},
 	{
 		Name: "reports/order", Why: "a status that goes back makes controllers do again what they did, and dashboards flap",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			c.needsReports()
 			pod := c.pod("order", program.Program{Stay: 2 * c.h.Tick})
@@ -65,6 +68,7 @@ var reports = []Check{
 	},
 	{
 		Name: "reports/final", Why: "a pod that ended stays ended: a Job that was complete must not run again",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			c.needsReports()
 			pod := c.pod("final", program.Program{Stay: c.h.Tick, Exit: 3})
@@ -109,6 +113,7 @@ var reports = []Check{
 	},
 	{
 		Name: "reports/whole", Why: "a report is of a pod, and without its UID it may be believed of the next one of its name",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			c.needsReports()
 			pod := c.pod("whole", program.Program{Stay: c.h.Tick})
@@ -166,6 +171,7 @@ var reports = []Check{
 	},
 	{
 		Name: "reports/after-restart", Why: "what changed while the node was away is told when it is back",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			c.needsReports()
 			pod := c.pod("back", program.Program{Stay: 2 * c.h.Tick})
@@ -176,6 +182,7 @@ var reports = []Check{
 	},
 	{
 		Name: "reports/own", Why: "the node keeps a report: one that changes later is a data race",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			c.needsReports()
 			s := c.open()

@@ -22,10 +22,9 @@ func number(n int64) *int64 { return &n }
 func setting(name, why string, f capability.Feature, p program.Program, set func(*corev1.PodSpec), sees func(lines []string) bool) Check {
 	return Check{Name: "settings/" + name, Why: why, Needs: []capability.Feature{f}, Run: func(c *C) {
 		c.needsPrint()
-		pod := c.pod(name, p)
+		pod := c.pod(name, c.printing(p))
 		set(&pod.Spec)
-		c.ended(pod)
-		if lines := c.lines(pod, "main"); !sees(lines) {
+		if lines := c.printed(pod, sees); !sees(lines) {
 			c.Errorf("the container sees nothing of it: %q", lines)
 		}
 	}}

@@ -24,11 +24,12 @@ const missingCommand = "nonexistent-command"
 var starts = []Check{
 	{
 		Name: "starts/not-found", Why: "a mistyped command ends the pod: a pod that waits instead holds what it asked for, and its Job never fails",
-		Run: func(c *C) { c.cannotStart(c.commanded("not-found", missingCommand), missingCommand) },
+		Needs: []capability.Feature{capability.RunToCompletion},
+		Run:   func(c *C) { c.cannotStart(c.commanded("not-found", missingCommand), missingCommand) },
 	},
 	{
 		Name: "starts/not-executable", Why: "a script from a ConfigMap without defaultMode is the usual case",
-		Needs: []capability.Feature{capability.ObjectVolumes},
+		Needs: []capability.Feature{capability.RunToCompletion, capability.ObjectVolumes},
 		Run: func(c *C) {
 			pod := c.commanded("not-executable", "/data/color")
 			pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
@@ -40,10 +41,12 @@ var starts = []Check{
 	},
 	{
 		Name: "starts/directory", Why: "a command that names the directory of a program ends the pod as any other that cannot start",
-		Run: func(c *C) { c.cannotStart(c.commanded("is-directory", "/"), "/") },
+		Needs: []capability.Feature{capability.RunToCompletion},
+		Run:   func(c *C) { c.cannotStart(c.commanded("is-directory", "/"), "/") },
 	},
 	{
 		Name: "starts/no-working-directory", Why: "some runtimes make the directory and some refuse it; a pod that waits for it waits for ever",
+		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			pod := c.pod("no-directory", program.Program{})
 			pod.Spec.Containers[0].WorkingDir = "/no/such/directory"

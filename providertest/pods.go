@@ -24,16 +24,20 @@ import (
 // stays is a program that runs until it is asked to stop.
 func stays() program.Program { return program.Program{Stay: program.Forever} }
 
-// pod is a pod of the check whose container main does what p says. It is never restarted, and has a second to stop.
+// pod is a pod of the check whose container main does what p says. It is never restarted, unless the backend restarts everything, and has a
+// second to stop.
 func (c *C) pod(name string, p program.Program) *corev1.Pod {
-	grace, links := int64(1), false
+	grace, links, policy := int64(1), false, corev1.RestartPolicyNever
+	if c.restarts {
+		policy = corev1.RestartPolicyAlways
+	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: c.ns, Name: name, UID: uuid.NewUUID(), CreationTimestamp: metav1.Now(),
 			Labels: map[string]string{"app": "contract"}, Annotations: map[string]string{"contract": "yes"},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: nodeName, RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
+			NodeName: nodeName, RestartPolicy: policy, TerminationGracePeriodSeconds: &grace,
 			DNSPolicy: corev1.DNSClusterFirst, EnableServiceLinks: &links, SecurityContext: &corev1.PodSecurityContext{},
 		},
 	}
@@ -140,6 +144,30 @@ func (c *C) begun(pod *corev1.Pod) {
 		lines := c.lines(pod, "main")
 		return slices.Contains(lines, "begun"), fmt.Sprintf("it has printed %q", lines)
 	})
+}
+
+// printing is a program whose output is looked at by printed: where containers are restarted it stays, so that it prints once.
+func (c *C) printing(p program.Program) program.Program {
+	if c.restarts {
+		p.Stay = program.Forever
+	}
+	return p
+}
+
+// printed makes a pod of printing programs, and returns the lines of its container main: all of them where the pod ends, else when they are
+// what is waited for, or when the patience of the harness is over.
+func (c *C) printed(pod *corev1.Pod, wanted func(lines []string) bool) (lines []string) {
+	if !c.restarts {
+		c.ended(pod)
+		return c.lines(pod, "main")
+	}
+	c.running(pod)
+	ctx, cancel := context.WithTimeout(c.ctx, c.h.Patience)
+	defer cancel()
+	for lines = c.lines(pod, "main"); !wanted(lines) && ctx.Err() == nil; lines = c.lines(pod, "main") {
+		pause(ctx, c.h.Every)
+	}
+	return lines
 }
 
 // ended makes a pod and waits until it has ended.

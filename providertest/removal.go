@@ -144,7 +144,7 @@ func (h Harness) with(ctx context.Context, name string, do func(*C, node.PodLife
 		names, err := do(c, s.provider)
 		came <- answer{names, err}
 	}}
-	r := k.run(ctx, h.complete(), namespacePrefix+name)
+	r := k.run(ctx, h.complete(), nil, namespacePrefix+name)
 	select {
 	case a := <-came:
 		return a.names, a.err

@@ -183,7 +183,7 @@ func (h Harness) check(ctx context.Context, declared *capability.Declaration, k 
 		return Result{Name: k.Name, Why: k.Why, Needs: k.Needs, Outcome: Skipped, Detail: fmt.Sprintf("the provider does not declare %s", f)}
 	}
 	namespace := namespacePrefix + strings.NewReplacer("/", "-", " ", "-").Replace(k.Name)
-	return k.run(ctx, h, namespace)
+	return k.run(ctx, h, declared, namespace)
 }
 
 // lacks returns the first feature that the check needs and that is not declared.
@@ -204,7 +204,7 @@ func (h Harness) declared(ctx context.Context) (declared *capability.Declaration
 			declared = &got
 		}
 	}}
-	if r := k.run(ctx, h, namespacePrefix+"declaration"); r.Outcome != Passed {
+	if r := k.run(ctx, h, nil, namespacePrefix+"declaration"); r.Outcome != Passed {
 		return nil, fmt.Errorf("open the provider: %s", r.Detail)
 	}
 	return declared, nil

@@ -8,7 +8,7 @@ import "github.com/virtual-kubelet/virtual-kubelet/capability"
 func (c Config) Capabilities() capability.Declaration {
 	const noField = "a group of ECI has no field for it"
 	return capability.Only(
-		capability.InitContainers, capability.EmptyDir, capability.MemoryEmptyDir, capability.Hostname, capability.HostAliases,
+		capability.RunToCompletion, capability.InitContainers, capability.EmptyDir, capability.MemoryEmptyDir, capability.Hostname, capability.HostAliases,
 		capability.SharedProcesses, capability.ReadOnlyRoot,
 	).
 		Note("the two that ECI calls safe, and kernel.shm*, kernel.msg*, kernel.sem, fs.mqueue.*, net.* but for three", capability.Sysctls).

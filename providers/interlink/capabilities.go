@@ -10,7 +10,7 @@ import (
 
 // carried are the features that the protocol has a way for, and that every plugin has.
 var carried = []capability.Feature{
-	capability.InitContainers, capability.ContainerLimits, capability.EmptyDir, capability.ObjectVolumes, capability.TokenVolumes,
+	capability.RunToCompletion, capability.InitContainers, capability.ContainerLimits, capability.EmptyDir, capability.ObjectVolumes, capability.TokenVolumes,
 }
 
 // Capabilities returns what pods get from a provider with this configuration.

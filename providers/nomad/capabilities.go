@@ -7,7 +7,7 @@ import "github.com/virtual-kubelet/virtual-kubelet/capability"
 // Capabilities returns what pods get from a provider with this configuration. A pod that asks for what only another driver of the node
 // has is refused when it is created.
 func (c Config) Capabilities() capability.Declaration {
-	d := capability.Only(capability.HostPorts, capability.HostNetwork).
+	d := capability.Only(capability.RunToCompletion, capability.HostPorts, capability.HostNetwork).
 		Note("they start one by one, for which all but a single one need a shell", capability.InitContainers).
 		Note("it starts before the main containers, and ends after them", capability.Sidecars).
 		Note("memory alone: it may be used above the request where the scheduler of Nomad allows that", capability.ContainerLimits).

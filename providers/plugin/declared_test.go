@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
@@ -218,4 +219,29 @@ func errText(err error, all ...string) bool {
 		}
 	}
 	return true
+}
+
+// declaring is a provider with a declaration.
+type declaring struct {
+	bare
+	declared capability.Declaration
+}
+
+func (d declaring) Capabilities() capability.Declaration { return d.declared }
+
+// TestDeclarationPassesTheWire: a node has each feature that the plugin declares, and no other, also where the plugin gives no reason.
+func TestDeclarationPassesTheWire(t *testing.T) {
+	for name, declared := range map[string]capability.Declaration{
+		"nothing":                          capability.Only(),
+		"all":                              capability.All(),
+		"all but what is there by default": capability.All().Lacks("", capability.RunToCompletion, capability.HostPortMapping),
+		"for a reason":                     capability.Only(capability.HostPorts).Lacks("why", capability.RunToCompletion),
+	} {
+		got := connectedTo(t, served(t, declaring{declared: declared})).(capability.Declarer).Capabilities()
+		for _, f := range capability.Features() {
+			if got.Has(f) != declared.Has(f) || got.Remark(f) != declared.Remark(f) {
+				t.Errorf("%s: %s is there: %t %q, want %t %q", name, f, got.Has(f), got.Remark(f), declared.Has(f), declared.Remark(f))
+			}
+		}
+	}
 }

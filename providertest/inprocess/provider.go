@@ -51,7 +51,7 @@ func Open(cloud *Cloud, objects Objects) *Provider {
 
 // Capabilities returns what programs can be asked for.
 func (p *Provider) Capabilities() capability.Declaration {
-	return capability.Only(capability.InitContainers, capability.Sidecars, capability.PostStartHooks, capability.PreStopHooks,
+	return capability.Only(capability.RunToCompletion, capability.InitContainers, capability.Sidecars, capability.PostStartHooks, capability.PreStopHooks,
 		capability.ExecProbes, capability.TerminationMessages, capability.InteractiveContainers,
 		capability.EmptyDir, capability.MemoryEmptyDir, capability.ObjectVolumes, capability.SubPath)
 }
