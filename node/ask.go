@@ -96,7 +96,7 @@ func (s *podSync) countMissing(ctx context.Context) time.Duration {
 	case f.Finished || st.relistedAgain():
 		s.missing.forget(s.key)
 	case !lifecycle.Missed(s.api, &f.Sent, f.Failure):
-		s.missing.leave(s.key)
+		s.missing.leave(s.key, f.Now)
 	default:
 		s.missing.note(s.key, f.Now, true, lifecycle.Young(&f.Sent, f.Visible, f.Now))
 	}

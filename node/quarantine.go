@@ -19,39 +19,38 @@ const (
 	// unasked is how long a pod that a list lacks does not count before it was asked for by name: some
 	// providers list no pods at all.
 	unasked = 5 * time.Second
+	// together is how much later than another pod a pod may have gone missing to cast doubt on the other's absence when it shows again.
+	together = 10 * time.Second
 	// reviewEvery is how often the pods are counted at most, for there may be thousands.
 	reviewEvery = time.Second
 )
 
 // quarantine keeps the pods that one side lacks although nobody was seen to remove them. Many at once are
 // doubt about that side: a restored backup, a cache that is not filled, a region that does not
-// answer. Nothing is done about any of them then, until they show again or complete
-// lists have said the same for the whole period.
+// answer. Each pod has its own time: while many are missing, nothing is done about a pod before it shows again or the side has
+// denied it for the whole period. Silence of the side begins that time anew, and so does another pod that went missing with it and shows again.
 type quarantine struct {
 	side    string // that lacks the pods
 	period  time.Duration
 	gauge   *metrics.Share
-	changed func(context.Context) // is called without mu when doubt begins or ends
+	changed func(context.Context) // is called without mu when there are many, and when there are no longer
 
 	mu       sync.Mutex
 	missing  map[string]*missingPod // guarded by mu
 	known    int                    // guarded by mu; how many pods the side should have
-	left     int                    // guarded by mu; how many were missing in this doubt, and are not wanted any more
-	began    time.Time              // guarded by mu; since when many are missing; zero: few are
-	doubt    time.Time              // guarded by mu; since when, besides, nothing has spoken against it
-	told     bool                   // guarded by mu; changed knows of the doubt
+	many     bool                   // guarded by mu; many were missing at the last review
 	reviewed time.Time              // guarded by mu
 	listed   bool                   // guarded by mu; there was a complete list
 }
 
 // missingPod is a pod that one side lacks.
 type missingPod struct {
-	noted   time.Time
-	seen    time.Time // noted last
-	since   time.Time // since when nothing has spoken against it
-	asked   bool      // for by name
-	young   bool      // it may be too new to be shown: it counts only beside others
-	decided bool      // it was in doubt for the whole period
+	noted    time.Time
+	seen     time.Time // noted last
+	since    time.Time // since when nothing has spoken against it
+	asked    bool      // for by name
+	young    bool      // it may be too new to be shown: it counts only beside others
+	unwanted bool      // nobody wants it any more: it counts until its time is over, as what it said of the side stays true
 }
 
 func newQuarantine(side string, period time.Duration, gauge *metrics.Share, changed func(context.Context)) *quarantine {
@@ -73,7 +72,7 @@ func (q *quarantine) note(key string, now time.Time, asked, young bool) {
 
 func (q *quarantine) noteLocked(key string, now time.Time, asked, young bool) {
 	m := q.missing[key]
-	if m == nil {
+	if m == nil || m.unwanted {
 		m = &missingPod{noted: now, since: now}
 		q.missing[key] = m
 	}
@@ -84,22 +83,28 @@ func (q *quarantine) noteLocked(key string, now time.Time, asked, young bool) {
 func (q *quarantine) forget(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delete(q.missing, key)
+	if m := q.missing[key]; m != nil && !m.unwanted {
+		delete(q.missing, key)
+	}
 }
 
-// leave counts a pod no longer that is not wanted any more. That says nothing of the side: what is in doubt stays so.
-func (q *quarantine) leave(key string) {
+// leave lets a pod go that is not wanted any more. That says nothing of the side: where many are missing, it counts until its time is over.
+func (q *quarantine) leave(key string, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if m := q.missing[key]; m != nil && !m.decided && !m.young && !q.began.IsZero() {
-		q.left++
-		q.known = max(q.known-1, 0) // the next list does not count it
+	m := q.missing[key]
+	if m == nil || m.unwanted {
+		return
 	}
-	delete(q.missing, key)
+	if m.young || !q.many || q.isDecided(m, now) {
+		delete(q.missing, key)
+		return
+	}
+	m.unwanted = true
+	q.known = max(q.known-1, 0) // the next list does not count it
 }
 
-// show counts a pod no longer that is there after all. What was thought of the others is doubtful then, too, if it was
-// one of those that the doubt began with.
+// show counts a pod no longer that is there after all. That casts doubt on the absence of the pods that went missing with it.
 func (q *quarantine) show(key string, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -108,12 +113,12 @@ func (q *quarantine) show(key string, now time.Time) {
 
 func (q *quarantine) showLocked(key string, now time.Time) {
 	m := q.missing[key]
-	if m == nil {
+	if m == nil || m.unwanted {
 		return
 	}
 	delete(q.missing, key)
-	if m.asked && !m.decided && !q.began.IsZero() && !m.noted.After(q.began) {
-		q.restart(now)
+	if m.asked && !q.isDecided(m, now) {
+		q.restart(now, func(other *missingPod) bool { return !m.noted.After(other.noted.Add(together)) })
 	}
 }
 
@@ -127,7 +132,7 @@ func (q *quarantine) relisted(ctx context.Context, has []string, lacks []lackedP
 		q.noteLocked(pod.key, now, false, pod.young)
 	}
 	for key, m := range q.missing {
-		if now.Sub(m.seen) > q.period { // it went while the list was compared
+		if !m.unwanted && now.Sub(m.seen) > q.period { // it went while the list was compared
 			delete(q.missing, key)
 		}
 	}
@@ -152,20 +157,19 @@ func (q *quarantine) oneMore() {
 	q.known++
 }
 
-// silence lets what is in doubt begin anew: the side did not answer, which is no evidence.
+// silence begins the time of each pod anew: the side did not answer, which is no evidence.
 func (q *quarantine) silence(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.restart(now)
+	q.restart(now, func(*missingPod) bool { return true })
 }
 
-// restart is called with mu held.
-func (q *quarantine) restart(now time.Time) {
+// restart begins the time of the pods anew that are still missing and not decided. It is called with mu held.
+func (q *quarantine) restart(now time.Time, of func(*missingPod) bool) {
 	for _, m := range q.missing {
-		m.since = now
-	}
-	if !q.began.IsZero() {
-		q.doubt = now
+		if !m.unwanted && !q.isDecided(m, now) && of(m) {
+			m.since = now
+		}
 	}
 }
 
@@ -178,80 +182,83 @@ func (q *quarantine) hold(ctx context.Context, key string, doubtful bool, now ti
 	if !q.listed {
 		return lookAgain // nobody knows how many there should be
 	}
-	var left time.Duration
-	m := q.missing[key]
-	if !q.began.IsZero() && (m == nil || !m.decided) {
-		left = q.doubt.Add(q.period).Sub(now)
-	}
-	if q.began.IsZero() && (m == nil || !m.decided) {
-		if n, old := q.count(now, true); old > 0 && q.many(n, now) {
-			left = lookAgain // the others are being asked for
+	left := q.period
+	if m := q.missing[key]; m != nil {
+		left = max(m.since.Add(q.period).Sub(now), 0)
+		if doubtful {
+			return left
 		}
 	}
-	if m != nil && doubtful {
-		left = max(left, m.since.Add(q.period).Sub(now))
+	if q.many {
+		return left
 	}
-	return max(left, 0)
+	if n, old := q.count(now, true); old > 0 && q.areMany(n, now) {
+		return min(left, lookAgain) // the others are being asked for
+	}
+	return 0
 }
 
-// review decides whether there is doubt. What it was in doubt about for the whole period is decided; what is missing
-// later begins a doubt of its own.
+// review counts what is missing.
 func (q *quarantine) review(ctx context.Context, now time.Time) {
 	q.mu.Lock()
-	if past := now.Sub(q.reviewed); !q.listed || past >= 0 && past < reviewEvery && (q.began.IsZero() || now.Before(q.doubt.Add(q.period))) {
+	if past := now.Sub(q.reviewed); !q.listed || past >= 0 && past < reviewEvery {
 		q.mu.Unlock()
 		return
 	}
 	q.reviewed = now
-	n, old := q.count(now, false)
-	switch {
-	case !q.many(n, now) || old == 0:
-		q.end()
-	case q.began.IsZero():
-		q.began, q.doubt = now, now
-	case !now.Before(q.doubt.Add(q.period)):
-		for _, m := range q.missing {
-			m.decided = m.decided || q.counts(m, now)
+	for key, m := range q.missing {
+		if m.unwanted && q.isDecided(m, now) {
+			delete(q.missing, key)
 		}
-		q.end()
 	}
-	doubtful := !q.began.IsZero()
-	news := doubtful != q.told
-	q.told = doubtful
-	if doubtful {
+	n, old := q.count(now, false)
+	before := q.many
+	q.many = old > 0 && q.areMany(n, now)
+	if q.many {
 		q.gauge.Set(float64(n))
 	} else {
 		q.gauge.Set(0)
 	}
+	news := q.many != before
 	q.mu.Unlock()
 	if news {
 		q.changed(ctx)
 	}
 }
 
-// end ends the doubt. It is called with mu held.
-func (q *quarantine) end() {
-	q.began, q.doubt, q.left = time.Time{}, time.Time{}, 0
+// isDecided reports whether the side has denied the pod for the whole period. It is called with mu held.
+func (q *quarantine) isDecided(m *missingPod, now time.Time) bool {
+	return !now.Before(m.since.Add(q.period))
 }
 
-// many reports whether n missing pods are many. Those that may be too new to be shown, and were not asked for, speak neither for the
+// areMany reports whether n missing pods are many. Those that may be too new to be shown, and were not asked for, speak neither for the
 // side nor against it. It is called with mu held.
-func (q *quarantine) many(n int, now time.Time) bool {
-	known := q.known + q.left
+func (q *quarantine) areMany(n int, now time.Time) bool {
+	known := q.shouldHave()
 	for _, m := range q.missing {
-		if m.young && !m.decided && !q.counts(m, now) {
+		if m.young && !q.isDecided(m, now) && !q.counts(m, now) {
 			known--
 		}
 	}
 	return n > manyAbove && n*manyFraction > known || n > 1 && n*2 > known
 }
 
-// count returns how many pods are missing and not decided about, or were when they left, and how many of them are not young; all says
+// shouldHave returns how many pods the side should have, with those that nobody wants any more and that count still. It is called with mu held.
+func (q *quarantine) shouldHave() int {
+	known := q.known
+	for _, m := range q.missing {
+		if m.unwanted {
+			known++
+		}
+	}
+	return known
+}
+
+// count returns how many pods are missing and not decided about, and how many of them are not young; all says
 // that those that have not been asked for count, too. It is called with mu held.
 func (q *quarantine) count(now time.Time, all bool) (n, old int) {
-	n, old = q.left, q.left
 	for _, m := range q.missing {
-		if m.decided || !all && !q.counts(m, now) {
+		if q.isDecided(m, now) || !all && !q.counts(m, now) {
 			continue
 		}
 		n++
@@ -266,22 +273,22 @@ func (q *quarantine) counts(m *missingPod, now time.Time) bool {
 	return m.asked || now.Sub(m.noted) >= unasked
 }
 
-// message says what is in doubt, "" if nothing is.
+// message says how many pods are missing, "" if they are not many.
 func (q *quarantine) message(now time.Time) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.began.IsZero() {
+	if !q.many {
 		return ""
 	}
 	n, _ := q.count(now, false)
-	return fmt.Sprintf("%s lacks %d of %d pods, and nobody was seen to delete them: they are left as they are until it has said so for %v", q.side, n, max(q.known+q.left, n), q.period)
+	return fmt.Sprintf("%s lacks %d of %d pods, and nobody was seen to delete them: each is left as it is until it has been denied for %v", q.side, n, max(q.shouldHave(), n), q.period)
 }
 
 // forgetAll begins anew.
 func (q *quarantine) forgetAll(ctx context.Context, now time.Time) {
 	q.mu.Lock()
 	clear(q.missing)
-	q.left, q.reviewed = 0, time.Time{}
+	q.reviewed = time.Time{}
 	q.mu.Unlock()
 	q.review(ctx, now)
 }

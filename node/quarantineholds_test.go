@@ -270,6 +270,30 @@ func TestRelistBeginsWhenTheLeaseTurnsOutToBeForbidden(t *testing.T) {
 	}, onNode)
 }
 
+// TestLostPodIsNotHeldByPodsThatNobodyWants: users delete all that was missing, a list fails now and then, and later a single pod is lost.
+func TestLostPodIsNotHeldByPodsThatNobodyWants(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runWith("p", 4, corev1.RestartPolicyNever)
+		for i := range 3 {
+			b.Lose(fmt.Sprint("d/p", i))
+		}
+		w.pass(30 * time.Second) // most of the pods are missing
+		for i := range 3 {
+			w.api.Delete("d", fmt.Sprint("p", i), 0) // nobody wants them any more
+		}
+		w.runWith("new", 1, corev1.RestartPolicyNever)
+		w.pass(2 * time.Minute)
+		b.Lose("d/new0")
+		for range 3 {
+			b.Inject(memory.Fault{Method: memory.List, Err: errors.New("throttled"), Times: 1})
+			w.pass(4 * time.Minute)
+		}
+		w.wantPhase("new0", corev1.PodFailed)
+	}, onNode)
+}
+
 // TestADoubtOutlastsWhatIsNotWantedAnyMore holds the rules of what leaves in a doubt, at seconds after it began with pods a and b, of which the
 // side shows none.
 func TestADoubtOutlastsWhatIsNotWantedAnyMore(t *testing.T) {
@@ -282,32 +306,32 @@ func TestADoubtOutlastsWhatIsNotWantedAnyMore(t *testing.T) {
 		at   int  // when it is looked at
 		held bool // nothing may be done about a
 	}{
-		"both left":            {func(_ context.Context, q *quarantine) { q.leave("a"); q.leave("b") }, 10, true},
+		"both left":            {func(_ context.Context, q *quarantine) { q.leave("a", at(1)); q.leave("b", at(1)) }, 10, true},
 		"both were dealt with": {func(_ context.Context, q *quarantine) { q.forget("a"); q.forget("b") }, 10, false},
 		"both left, and new ones do not show": {func(ctx context.Context, q *quarantine) {
-			q.leave("a")
-			q.leave("b")
+			q.leave("a", at(1))
+			q.leave("b", at(1))
 			q.relisted(ctx, nil, []lackedPod{{"c", true}, {"d", true}}, at(2))
 		}, 4, true},
 		"both left, and five others show": {func(ctx context.Context, q *quarantine) {
-			q.leave("a")
-			q.leave("b")
+			q.leave("a", at(1))
+			q.leave("b", at(1))
 			q.relisted(ctx, []string{"c", "d", "e", "f", "g"}, nil, at(2))
 		}, 4, false},
 		"both left, and three others show": {func(ctx context.Context, q *quarantine) {
-			q.leave("a")
-			q.leave("b")
+			q.leave("a", at(1))
+			q.leave("b", at(1))
 			q.relisted(ctx, []string{"c", "d", "e"}, nil, at(2))
 		}, 4, false},
 		"one that is new left": {func(ctx context.Context, q *quarantine) {
 			q.note("c", at(2), true, true)
 			q.forget("a")
 			q.forget("b")
-			q.leave("c")
+			q.leave("c", at(1))
 		}, 4, false},
 		"the time is over": {func(ctx context.Context, q *quarantine) {
-			q.leave("a")
-			q.leave("b")
+			q.leave("a", at(1))
+			q.leave("b", at(1))
 			q.review(ctx, at(61))
 		}, 63, false},
 		"it was decided about them": {func(ctx context.Context, q *quarantine) {
@@ -319,15 +343,15 @@ func TestADoubtOutlastsWhatIsNotWantedAnyMore(t *testing.T) {
 			q.review(ctx, at(64)) // another doubt
 			for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
 				if key < "c" {
-					q.leave(key)
+					q.leave(key, at(65))
 				} else {
 					q.forget(key)
 				}
 			}
 		}, 66, false},
 		"a new term": {func(ctx context.Context, q *quarantine) {
-			q.leave("a")
-			q.leave("b")
+			q.leave("a", at(1))
+			q.leave("b", at(1))
 			q.forgetAll(ctx, at(2))
 		}, 4, false},
 	} {
@@ -347,7 +371,7 @@ func TestADoubtOutlastsWhatIsNotWantedAnyMore(t *testing.T) {
 	}
 	quiet := newQuarantine("the backend", period, gauge.Share(), func(context.Context) {})
 	quiet.relisted(t.Context(), nil, []lackedPod{{"a", false}}, begin)
-	quiet.leave("a")
+	quiet.leave("a", at(1))
 	quiet.relisted(t.Context(), []string{"c"}, []lackedPod{{"b", false}}, at(2))
 	quiet.note("b", at(2), true, false)
 	if held := quiet.hold(t.Context(), "b", false, at(8)); held > 0 {

@@ -3,6 +3,8 @@
 package node
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -33,7 +35,7 @@ func (t *podTracker) startTracking(key string, api *corev1.Pod) {
 func (t *podTracker) forget(key string) {
 	st := t.states.drop(key)
 	t.orphans.forget(key)
-	t.missing.leave(key)
+	t.missing.leave(key, time.Now())
 	t.secrets.Drop(st.previous)
 	t.forgetObjects(key, st.sent.UID)
 }
