@@ -52,7 +52,7 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 			f.NoRoom = s.admission.admit(ctx, s.key, s.api)
 		}
 	case lifecycle.CountMissing:
-		f.Counted, f.Held = true, s.countMissing(ctx)
+		f.Counted, f.Held, f.Unlisted = true, s.countMissing(ctx), !s.missing.hasList()
 	case lifecycle.CountOrphan:
 		f.OrphanCounted, f.OrphanHeld = true, s.countOrphan(ctx, d.Backend)
 	case lifecycle.TakeEnd:
@@ -126,7 +126,7 @@ func (s *podSync) recreate(ctx context.Context) {
 
 // keepLeft remembers that the backend keeps a pod that has left.
 func (s *podSync) keepLeft(uid types.UID) {
-	s.states.sync(s.key, anyPod, func(st syncWriter) { st.left = &uid })
+	s.states.sync(s.key, anyPod, func(st syncWriter) { st.keep(uid) })
 }
 
 // lookup completes the facts with the pod that the backend has under the key, nil when it has

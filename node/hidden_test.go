@@ -3,10 +3,14 @@
 package node
 
 import (
+	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
@@ -30,6 +34,40 @@ func TestOneThatHasLeftHidesNoOrphan(t *testing.T) {
 		w.pass(20 * time.Minute)
 		if ran := b.Instances("b"); len(ran) != 0 {
 			t.Errorf("%v run at the backend, want none", ran)
+		}
+	})
+}
+
+// TestKeptPodsCostNoListsAtRest: a backend lists for long what has ended, and pods of the same names came and went twice, as those of a
+// StatefulSet that was restarted and scaled down.
+func TestKeptPodsCostNoListsAtRest(t *testing.T) {
+	const names, generations = 20, 3
+	b := memory.New()
+	b.KeepsEnded = true
+	var lists atomic.Int64
+	b.Script(func(_ context.Context, method, _ string) error {
+		if method == memory.List {
+			lists.Add(1)
+		}
+		return nil
+	})
+	inWorld(t, b, func(w *world) {
+		w.start()
+		for g := range generations {
+			for i := range names {
+				w.api.Create(bound(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", g, "-", i))))
+			}
+			w.pass(time.Minute)
+			for i := range names {
+				w.api.Delete("d", fmt.Sprint("p", i), 1)
+			}
+			w.pass(time.Minute)
+		}
+		w.pass(time.Minute)
+		before := lists.Load()
+		w.pass(time.Hour)
+		if n := lists.Load() - before; n > 241 {
+			t.Errorf("%d lists in an hour at rest, want one in %v", n, relistPeriod)
 		}
 	})
 }

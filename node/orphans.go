@@ -36,7 +36,7 @@ func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *
 	log.G(ctx).WithField("pod", key).Infof("deleted a pod at the backend that is no longer in the API server (UID %s)", backend.UID)
 	w.states.sync(key, anyPod, func(s syncWriter) {
 		if s.orphan.Asked = now; lifecycle.Terminal(&backend.Status) {
-			s.left = &backend.UID // some keep for ever what has ended
+			s.keep(backend.UID) // some keep for ever what has ended
 		}
 	})
 	// By its name a second DeletePod could stop the wanted pod.

@@ -174,16 +174,21 @@ func (q *quarantine) restart(now time.Time, of func(*missingPod) bool) {
 }
 
 // hold returns for how long nothing may be done about a pod that is missing, 0 when it may. A
-// doubtful one must be missing for the whole period even alone.
+// doubtful one must be missing for the whole period even alone, and so must any while there was no list.
 func (q *quarantine) hold(ctx context.Context, key string, doubtful bool, now time.Time) time.Duration {
 	q.review(ctx, now)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.listed {
+	m := q.missing[key]
+	switch {
+	case q.listed:
+	case m == nil:
 		return lookAgain // nobody knows how many there should be
+	default:
+		return max(m.noted.Add(q.period).Sub(now), 0)
 	}
 	left := q.period
-	if m := q.missing[key]; m != nil {
+	if m != nil {
 		left = max(m.since.Add(q.period).Sub(now), 0)
 		if doubtful {
 			return left
@@ -282,6 +287,13 @@ func (q *quarantine) message(now time.Time) string {
 	}
 	n, _ := q.count(now, false)
 	return fmt.Sprintf("%s lacks %d of %d pods, and nobody was seen to delete them: each is left as it is until it has been denied for %v", q.side, n, max(q.shouldHave(), n), q.period)
+}
+
+// hasList reports whether there was a complete list.
+func (q *quarantine) hasList() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.listed
 }
 
 // forgetAll begins anew.

@@ -45,7 +45,7 @@ type syncMemory struct {
 	echo           *corev1.PodStatus // what the backend was given as the status with the last update
 	askedAt        time.Time         // when the backend was last asked to have the pod, or for a stop that it was not asked for before
 	duplicateStops lifecycle.DuplicateStops
-	left           *types.UID // what the backend keeps although it ended and DeletePod was acknowledged
+	left           []types.UID // the pods that the backend keeps although they ended and DeletePod was acknowledged, the newest last; never written to
 }
 
 // errorMemory is what failed in the sync lane. Its calls write it, also while they hang.
@@ -310,7 +310,7 @@ func (s *podStates) leftovers() map[string]bool {
 	defer s.mu.Unlock()
 	keys := map[string]bool{}
 	for key, st := range s.m {
-		if st.left != nil {
+		if len(st.left) > 0 {
 			keys[key] = true
 		}
 	}

@@ -3,6 +3,7 @@
 package node
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,12 @@ type statusWriter struct {
 func (st *podState) bySync() syncWriter {
 	return syncWriter{&st.syncMemory, &st.errorMemory, &st.exchanged, st}
 }
+
+// keep notes that the backend keeps a pod that has left, as the newest of them.
+func (m *syncMemory) keep(uid types.UID) {
+	m.left = append(slices.DeleteFunc(slices.Clone(m.left), func(u types.UID) bool { return u == uid }), uid)
+}
+
 func (st *podState) byReport() reportWriter { return reportWriter{&st.reported, &st.exchanged, st} }
 func (st *podState) byStatus() statusWriter { return statusWriter{&st.statusMemory, &st.exchanged, st} }
 
@@ -82,7 +89,7 @@ func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
 		older = st.sent.UID
 		fresh := podState{
 			syncMemory: syncMemory{sent: lifecycle.Sent{UID: uid}, created: created, previous: st.previous, orphan: st.orphan, left: st.left},
-			evidence:   evidence{shared: st.shared || st.left != nil, witnessed: st.witnessed},
+			evidence:   evidence{shared: st.shared || len(st.left) > 0, witnessed: st.witnessed},
 		}
 		if st.sent.Attempted && !st.stopped {
 			fresh.previous = st.sent.UID

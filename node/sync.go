@@ -5,9 +5,11 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
@@ -124,6 +126,7 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 	case lifecycle.Forget:
 		s.tracker.forget(key)
 	case lifecycle.Release:
+		s.dropLeft()
 		s.tracker.forgetObjects(key, s.facts.Sent.UID)
 	case lifecycle.Retry:
 		return newLaneError(api, eventFailedSync, fmt.Errorf("ask the provider for pod %s: %w", key, s.silent))
@@ -170,6 +173,18 @@ func (s *podSync) stopped(backend *corev1.Pod) {
 		s.keepLeft(s.api.UID)
 	}
 	s.statusLane.Add(s.key)
+}
+
+// dropLeft forgets which pods have left that the backend does not keep any more.
+func (s *podSync) dropLeft() {
+	if !s.facts.All {
+		return
+	}
+	s.states.sync(s.key, anyPod, func(st syncWriter) {
+		st.left = slices.DeleteFunc(slices.Clone(st.left), func(uid types.UID) bool {
+			return !slices.ContainsFunc(s.facts.Pods, func(p *corev1.Pod) bool { return p.UID == uid })
+		})
+	})
 }
 
 // rest is the end of the work on a pod for now: its sync error is over.

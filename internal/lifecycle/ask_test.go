@@ -27,7 +27,7 @@ func TestWhatIsAskedFirst(t *testing.T) {
 		{"the backend, of a pod that only it may have", given{}, func(f *Facts) { f.ByName = false }, AskByName},
 		{"nobody, of a pod that is gone on both sides", given{}, func(f *Facts) { f.ByName, f.Stopped = false, true }, Forget},
 		{"the backend, of the older pod of one that is gone", given{}, func(f *Facts) { f.ByName, f.Stopped, f.Previous = false, true, "old" }, AskByName},
-		{"the backend, of what it kept of one that is gone", given{}, func(f *Facts) { f.ByName, f.Stopped, f.Left = false, true, ptr("a") }, AskByName},
+		{"the backend, of what it kept of one that is gone", given{}, func(f *Facts) { f.ByName, f.Stopped, f.Left = false, true, []types.UID{"a"} }, AskByName},
 		{"the backend, of an orphan", given{}, func(f *Facts) { f.ByName, f.Stopped, f.Orphan.Present = false, true, true }, AskByName},
 		{"nobody, of a pod that is at rest", given{API: running, Sent: accepted(running)}, func(f *Facts) { f.ByName = false }, Rest},
 		{"the backend, of a pod that is at rest and not in its list", given{API: running, Sent: accepted(running)}, func(f *Facts) { f.ByName, f.Suspect = false, true }, AskByName},
@@ -41,9 +41,9 @@ func TestWhatIsAskedFirst(t *testing.T) {
 		{"not for all pods, as one has the name that runs", given{API: pod("b"), Backend: running}, func(f *Facts) { f.All = false }, BeginOrphan},
 		{"for all pods, as one must stop behind another", given{API: pod("b", deleting(1)), Backend: running}, func(f *Facts) { f.All = false }, AskAll},
 		{"not for all pods, as the stop behind another is confirmed", given{API: pod("b", deleting(1)), Backend: running}, func(f *Facts) { f.All, f.Stopped = false, true }, BeginOrphan},
-		{"for all pods, as one that has left may hide another", given{Sent: asked(accepted(running), time.Second, 10, true), Backend: failed}, func(f *Facts) { f.All, f.Left = false, ptr("a") }, AskAll},
+		{"for all pods, as one that has left may hide another", given{Sent: asked(accepted(running), time.Second, 10, true), Backend: failed}, func(f *Facts) { f.All, f.Left = false, []types.UID{"a"} }, AskAll},
 		{"for all pods, as one that has left may hide another beside one that has ended", given{API: pod("b", inPhase(corev1.PodFailed)), Sent: Sent{UID: "b"}, Backend: failed},
-			func(f *Facts) { f.All, f.Over, f.Suspect, f.Left = false, true, true, ptr("a") }, AskAll},
+			func(f *Facts) { f.All, f.Over, f.Suspect, f.Left = false, true, true, []types.UID{"a"} }, AskAll},
 
 		{"whether many are missing", given{API: running, Sent: lost}, func(f *Facts) { f.Counted = false }, CountMissing},
 		{"whether many are missing, of one behind another", given{API: pod("b", deleting(1)), Sent: Sent{UID: "b", Attempted: true}, Backend: running}, func(f *Facts) { f.Counted = false }, CountMissing},
@@ -104,7 +104,7 @@ func TestALookPrecedesAStopThatMayBeAnothers(t *testing.T) {
 	for name, change := range map[string]func(*Facts){
 		"an older pod of the name":        func(f *Facts) { f.Previous = "old" },
 		"another pod of the name":         func(f *Facts) { f.Shared = true },
-		"one that ended and is kept":      func(f *Facts) { f.Left = ptr("x") },
+		"one that ended and is kept":      func(f *Facts) { f.Left = []types.UID{"x"} },
 		"a second one":                    func(f *Facts) { f.Duplicate = &Duplicate{} },
 		"one that only the backend has":   func(f *Facts) { f.Orphan.Present = true },
 		"no report that it runs":          func(f *Facts) { f.Runs = false },
@@ -184,7 +184,7 @@ func TestNothingIsLeftButTheObject(t *testing.T) {
 		return &f
 	}
 	kept := known()
-	kept.Left = ptr("a") // the backend keeps it after its end
+	kept.Left = []types.UID{"a"} // the backend keeps it after its end
 	for _, f := range []*Facts{known(), kept} {
 		if d := Next(f); d.Step != Rest {
 			t.Errorf("a deleted pod that has stopped: got step %d, want Rest", d.Step)

@@ -69,6 +69,8 @@ type Asked struct {
 	Held          time.Duration
 	OrphanCounted bool
 	OrphanHeld    time.Duration
+	// Unlisted says that the backend has never listed its pods, so that no list can confirm what it says by name.
+	Unlisted bool
 }
 
 // Absence is what is known of a pod that the backend does not have.

@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Next decides what is done next for one pod.
@@ -30,7 +31,7 @@ func Next(f *Facts) Decision {
 func next(f *Facts) Decision {
 	switch {
 	case f.ByName:
-	case f.API == nil && f.Stopped && f.Previous == "" && f.Left == nil && !f.Orphan.Present:
+	case f.API == nil && f.Stopped && f.Previous == "" && len(f.Left) == 0 && !f.Orphan.Present:
 		return Decision{Step: Forget}
 	case !f.Suspect && f.settled():
 		return nextDuplicate(f)
@@ -153,7 +154,7 @@ func (f *Facts) stopsUnseen() bool {
 
 // alone reports whether the backend is not known to have another pod under the name.
 func (f *Facts) alone() bool {
-	return f.Previous == "" && (f.Left == nil || *f.Left == f.Sent.UID) && !f.Shared && f.Duplicate == nil && !f.Orphan.Present
+	return f.Previous == "" && !slices.ContainsFunc(f.Left, func(uid types.UID) bool { return uid != f.Sent.UID }) && !f.Shared && f.Duplicate == nil && !f.Orphan.Present
 }
 
 // outdated reports whether the pod was changed since the backend accepted it, by others than
@@ -198,13 +199,13 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 	switch {
 	case !none && !other || !f.hasLeft(backend):
 		return backend, nil
-	case f.Left == nil || *f.Left != backend.UID: // first: what is known of another one takes the place of what says so
+	case !slices.Contains(f.Left, backend.UID): // first: what is known of another one takes the place of what says so
 		return nil, &Decision{Step: KeepLeft, Backend: backend}
 	case !f.All && f.Backend.UID != "": // one that keeps no UIDs has one pod of a name
 		return nil, &Decision{Step: AskAll}
 	}
-	if running := f.running(backend); none && running != nil {
-		return running, nil // beside the one that has left
+	if other := f.besideLeft(backend); none && other != nil {
+		return other, nil
 	}
 	if other {
 		return nil, nil
@@ -226,10 +227,10 @@ func (f *Facts) waitsBehind(backend *corev1.Pod) bool {
 	return f.API != nil && backend != nil && !SamePod(f.API, backend) && !f.Stopped && (f.API.DeletionTimestamp != nil || f.Failure != nil)
 }
 
-// running returns the pod that runs under the name beside one that has left, or nil.
-func (f *Facts) running(left *corev1.Pod) *corev1.Pod {
+// besideLeft returns a pod of the name that has not left, beside one that has, or nil.
+func (f *Facts) besideLeft(left *corev1.Pod) *corev1.Pod {
 	for _, p := range f.Pods {
-		if p.Namespace == left.Namespace && p.Name == left.Name && p.UID != "" && !Terminal(&p.Status) {
+		if p.Namespace == left.Namespace && p.Name == left.Name && p.UID != "" && !f.hasLeft(p) {
 			return p
 		}
 	}
@@ -240,15 +241,15 @@ func (f *Facts) running(left *corev1.Pod) *corev1.Pod {
 // backend keeps none. What runs after the older one had left is not that: the wanted one was made, although the answer said otherwise.
 func (f *Facts) named(backend *corev1.Pod) *corev1.Pod {
 	previous := f.Previous
-	if f.Sent.Attempted && f.Left != nil && *f.Left == previous && !Terminal(&backend.Status) {
+	if f.Sent.Attempted && slices.Contains(f.Left, previous) && !Terminal(&backend.Status) {
 		previous = ""
 	}
 	if previous == "" && f.API != nil && !f.Sent.Attempted { // the wanted one was not given yet
 		switch {
 		case f.Orphan.Present:
 			previous = f.Orphan.UID
-		case f.Left != nil:
-			previous = *f.Left // it is kept, or an old list has it
+		case len(f.Left) > 0:
+			previous = f.Left[len(f.Left)-1] // it is kept, or an old list has it
 		}
 	}
 	return Named(backend, &f.Sent, previous, f.API != nil)

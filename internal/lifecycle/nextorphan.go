@@ -3,6 +3,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,8 +106,8 @@ func Named(backend *corev1.Pod, sent *Sent, previous types.UID, wanted bool) *co
 
 // HasLeft reports whether the pod has stopped, as it was asked to, and is merely
 // kept by the backend: some keep for ever what has ended.
-func HasLeft(backend *corev1.Pod, sent *Sent, left *types.UID, orphan *Orphan) bool {
-	asked := left != nil && *left == backend.UID ||
+func HasLeft(backend *corev1.Pod, sent *Sent, left []types.UID, orphan *Orphan) bool {
+	asked := slices.Contains(left, backend.UID) ||
 		sent.StopAcked && sent.UID == backend.UID ||
 		!orphan.Asked.IsZero() && orphan.UID == backend.UID
 	return asked && Terminal(&backend.Status)

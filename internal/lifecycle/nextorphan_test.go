@@ -142,20 +142,20 @@ func TestHasLeft(t *testing.T) {
 		name   string
 		pod    *corev1.Pod
 		sent   Sent
-		left   *types.UID
+		left   []types.UID
 		orphan Orphan
 		want   bool
 	}{
 		{name: "nobody asked it to", pod: failed},
-		{name: "known", pod: failed, left: ptr("a"), want: true},
-		{name: "another is known", pod: failed, left: ptr("b")},
+		{name: "known", pod: failed, left: []types.UID{"a"}, want: true},
+		{name: "another is known", pod: failed, left: []types.UID{"b"}},
 		{name: "its stop was acknowledged", pod: failed, sent: Sent{UID: "a", StopAcked: true}, want: true},
 		{name: "its stop was not acknowledged", pod: failed, sent: Sent{UID: "a", StopAskedAt: now}},
 		{name: "the stop of another was acknowledged", pod: failed, sent: Sent{UID: "b", StopAcked: true}},
 		{name: "an orphan", pod: failed, orphan: Orphan{UID: "a", Asked: now}, want: true},
 		{name: "an orphan that was not asked to", pod: failed, orphan: Orphan{UID: "a"}},
 		{name: "another orphan", pod: failed, orphan: Orphan{UID: "b", Asked: now}},
-		{name: "it runs", pod: pod("a"), left: ptr("a"), sent: Sent{UID: "a", StopAcked: true}},
+		{name: "it runs", pod: pod("a"), left: []types.UID{"a"}, sent: Sent{UID: "a", StopAcked: true}},
 	} {
 		if got := HasLeft(tt.pod, &tt.sent, tt.left, &tt.orphan); got != tt.want {
 			t.Errorf("%s: has left is %v, want %v", tt.name, got, tt.want)

@@ -82,7 +82,7 @@ func nextNotFound(f *Facts, waited time.Duration) Decision {
 		waited = max(waited, f.Now.Sub(f.Sent.MissingSince))
 	}
 	switch {
-	case f.Held > 0:
+	case had && f.Held > 0:
 		return Decision{Again: min(f.Held, missingAfter)}
 	case had && !f.Complete && !f.ended() && waited < missingAfter:
 		return Decision{Again: missingAfter - waited}
@@ -90,7 +90,7 @@ func nextNotFound(f *Facts, waited time.Duration) Decision {
 		return Decision{Again: again}
 	case runs:
 		return Decision{Step: Stop}
-	case had && !f.ended() && !Terminal(&f.API.Status) && f.lackedAt().Before(f.Sent.StopAskedAt):
+	case had && !f.Unlisted && !f.ended() && !Terminal(&f.API.Status) && f.lackedAt().Before(f.Sent.StopAskedAt):
 		return Decision{Step: Relist, Again: missingAfter / 2} // what came since the last list may be missing, too
 	}
 	return Decision{Step: Stopped}

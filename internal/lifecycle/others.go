@@ -13,10 +13,10 @@ import (
 // Others are what is known of other pods at the backend under the name of the wanted one, and of what it
 // keeps of that.
 type Others struct {
-	Previous  types.UID  // an older pod of the name that the backend may still have
-	Left      *types.UID // what the backend keeps although it ended and DeletePod was acknowledged
-	Shared    bool       // the backend has another pod under the name: what it says by name may be about that
-	Witnessed types.UID  // whose deletion was seen in the API server
+	Previous  types.UID   // an older pod of the name that the backend may still have
+	Left      []types.UID // the pods that the backend keeps although they ended and DeletePod was acknowledged, the newest last
+	Shared    bool        // the backend has another pod under the name: what it says by name may be about that
+	Witnessed types.UID   // whose deletion was seen in the API server
 	Orphan    Orphan
 	Duplicate *Duplicate
 	Stops     DuplicateStops

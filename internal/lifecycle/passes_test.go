@@ -70,7 +70,7 @@ func answer(t *rapid.T, f *Facts, d Decision) {
 	case BeginOrphan:
 		f.Orphan = NewOrphan(d.Backend.UID, &f.Sent, f.Now)
 	case KeepLeft:
-		f.Left = &d.Backend.UID
+		f.Left = append(f.Left, d.Backend.UID)
 	case Recreate:
 		f.Sent.Accepted, f.Sent.Recreate, f.Sent.MissingSince = false, true, time.Time{}
 	default:
@@ -108,7 +108,7 @@ func anyFacts(t *rapid.T) *Facts {
 	}
 	if yes("left") {
 		left := uid("left")
-		f.Left = &left
+		f.Left = []types.UID{left}
 	}
 	if yes("orphan") {
 		f.Orphan = Orphan{UID: uid("orphan"), Since: at("orphan since"), Asked: at("orphan asked"), Present: true}
