@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -239,4 +240,24 @@ func TestHungCallThatReturnedIsNotShown(t *testing.T) {
 			w.Errorf("%d patches in 2 hours, want at most 2 in 10 minutes, and 4 more at first", n)
 		}
 	}, func(cfg *PodControllerConfig) { cfg.ProviderCallTimeout = 40 * time.Second })
+}
+
+// TestRepeatedStopIsSaidOnce: the backend says that it does not have a pod which it shows, so its stop is asked for again and again.
+func TestRepeatedStopIsSaidOnce(t *testing.T) {
+	b := memory.New()
+	b.Inject(memory.Fault{Method: memory.Delete, Err: errdefs.NotFound("no such pod")})
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runWith("p", 1, corev1.RestartPolicyAlways)
+		w.api.Delete("d", "p0", 5)
+		w.pass(time.Hour)
+		if n := b.Count("delete d/p0"); n < 100 {
+			t.Errorf("%d DeletePods in an hour: the stop is not tried any more", n)
+		}
+		if e := strings.Join(w.events(), "\n"); strings.Count(e, eventDeleteSuccess) != 1 {
+			t.Errorf("events are %q, want one that says %s", e, eventDeleteSuccess)
+		}
+		b.Heal()
+		w.until("the pod is gone", time.Minute, func() bool { return w.api.Len() == 0 && b.Len() == 0 })
+	})
 }

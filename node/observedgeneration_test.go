@@ -4,11 +4,15 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
@@ -174,4 +178,51 @@ func TestReportOvertakesTheFirstAnswer(t *testing.T) {
 			t.Errorf("generation %d, observed %d, message %q", p.Generation, p.Status.ObservedGeneration, p.Status.Message)
 		}
 	})
+}
+
+// TestServerWithoutObservedGenerationIsNotWrittenToAgain: an API server whose feature gate is off counts generations, and keeps none of those
+// that are observed.
+func TestServerWithoutObservedGenerationIsNotWrittenToAgain(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.configs = append(w.configs, func(cfg *PodControllerConfig) { cfg.PodClient = withoutObservedGeneration{w.api} })
+		w.but = []string{"S6"}
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(time.Minute)
+		w.wantPhase("p", corev1.PodRunning)
+		before := len(w.api.Writes("d/p"))
+		w.pass(time.Hour)
+		if n := len(w.api.Writes("d/p")) - before; n > 0 {
+			t.Errorf("%d writes of a pod at rest in an hour", n)
+		}
+	})
+}
+
+// withoutObservedGeneration is an API server that drops the field before it stores a status.
+type withoutObservedGeneration struct{ corev1client.PodsGetter }
+
+func (d withoutObservedGeneration) Pods(namespace string) corev1client.PodInterface {
+	return podsWithoutObservedGeneration{d.PodsGetter.Pods(namespace)}
+}
+
+type podsWithoutObservedGeneration struct{ corev1client.PodInterface }
+
+func (p podsWithoutObservedGeneration) Patch(ctx context.Context, name string, kind types.PatchType, body []byte, opts metav1.PatchOptions, sub ...string) (*corev1.Pod, error) {
+	var patch map[string]any
+	if err := json.Unmarshal(body, &patch); err != nil {
+		return nil, err
+	}
+	if status, ok := patch["status"].(map[string]any); ok {
+		delete(status, "observedGeneration")
+		conditions, _ := status["conditions"].([]any)
+		for _, c := range conditions {
+			delete(c.(map[string]any), "observedGeneration")
+		}
+	}
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	return p.PodInterface.Patch(ctx, name, kind, body, opts, sub...)
 }

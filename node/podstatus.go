@@ -67,6 +67,9 @@ func (m *statusManager) writePodStatus(ctx context.Context, key string) (class i
 		Infeasible:  st.sized.noResize(api), HostIPs: m.hostIPs(),
 		Attempted: st.sent.Attempted, Generation: st.sent.Generation, Reflected: st.reflected, Now: time.Now(),
 	}
+	if min(view.Generation, view.Reflected) <= st.unkept {
+		view.Generation = 0 // it is not worth a write
+	}
 	if st.report.matches(api.UID) {
 		view.Report, view.Relapsed = st.report.status, st.relapsed
 	}
@@ -134,6 +137,9 @@ func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, 
 			return
 		}
 		s.written, s.writtenAt, s.denied = got, time.Now(), notice{}
+		if got.Status.ObservedGeneration < status.ObservedGeneration {
+			s.unkept = status.ObservedGeneration
+		}
 		s.finalStatus, s.lastReport = lifecycle.Terminal(&status), st.report
 		s.wrote(own)
 	})

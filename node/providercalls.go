@@ -122,7 +122,9 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 	}
 	grace := lifecycle.StopGrace(api, w.states.get(key).failure)
 	earlier, _ := w.earlier.has(api.UID)
+	answered := false // so was the same request before
 	w.states.sync(key, api.UID, func(st syncWriter) {
+		answered = (st.sent.StopAcked || st.sent.StopMissing) && st.sent.StopGrace == grace
 		if backend != nil {
 			// From before a restart, perhaps: what it says last is about this pod.
 			st.inherit(backend)
@@ -149,7 +151,9 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 	if err != nil {
 		w.relistNow() // a list that has it speaks against the stop
 	}
-	w.recorder.Event(api, corev1.EventTypeNormal, eventDeleteSuccess, "the provider has accepted the stop")
+	if !answered {
+		w.recorder.Event(api, corev1.EventTypeNormal, eventDeleteSuccess, "the provider has accepted the stop")
+	}
 	if w.backend.notifies {
 		w.syncLane.AddAfter(key, lifecycle.ReportedWithin) // the report of its end comes before, or none does
 		return nil

@@ -294,6 +294,37 @@ func TestLostPodIsNotHeldByPodsThatNobodyWants(t *testing.T) {
 	}, onNode)
 }
 
+// TestDeletedPodGoesThoughListsNeverWork: a backend answers for each pod by its name only. A pod that it never had goes soon, and another one when
+// it has been denied for the whole quarantine.
+func TestDeletedPodGoesThoughListsNeverWork(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		create error
+		within time.Duration
+	}{
+		{"it was never made", errors.New("no capacity"), 20 * time.Second},
+		{"it was made and lost", nil, defaultQuarantine + 20*time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := memory.New()
+			b.Inject(memory.Fault{Method: memory.List, Err: errors.New("forbidden")})
+			if tt.create != nil {
+				b.Inject(memory.Fault{Method: memory.Create, Err: tt.create})
+			}
+			inWorld(t, b, func(w *world) {
+				w.start()
+				w.api.Create(bound("p", "a"))
+				w.pass(time.Minute)
+				if tt.create == nil {
+					b.Lose("d/p")
+				}
+				w.api.Delete("d", "p", 5)
+				w.until("the pod is gone", tt.within, func() bool { return w.api.Len() == 0 })
+			}, onNode)
+		})
+	}
+}
+
 // TestADoubtOutlastsWhatIsNotWantedAnyMore holds the rules of what leaves in a doubt, at seconds after it began with pods a and b, of which the
 // side shows none.
 func TestADoubtOutlastsWhatIsNotWantedAnyMore(t *testing.T) {

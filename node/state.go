@@ -85,6 +85,8 @@ type statusMemory struct {
 	lastReport  *report
 	removedAt   time.Time // when the API server accepted the removal
 	denied      notice    // of writes that the API server refused
+	// unkept is the newest generation that the API server did not keep as observed: its feature gate may be off.
+	unkept int64
 	// labelsRefused is the change of labels that the API server has refused, and labelsRefusedAt when.
 	labelsRefused   map[string]*string
 	labelsRefusedAt time.Time
