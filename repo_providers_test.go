@@ -93,7 +93,6 @@ func TestAbilitiesOfProvidersAreListed(t *testing.T) {
 			Guide:   "docs/providers/writing.md",
 			AskedIn: []string{"node", "node/nodeutil", "node/api", "cli"},
 			Others: map[string]string{
-				"api.TimestampedLog":         "a log that a provider returns",
 				"nodeutil.Auth":              "the context of a request",
 				"nodeutil.PermissionsGetter": "an Auth",
 			},

@@ -63,26 +63,3 @@ func FuzzTail(f *testing.F) {
 		}
 	})
 }
-
-// A log with timestamps loses these and nothing else.
-func FuzzStamped(f *testing.F) {
-	f.Add("hello", "world")
-	f.Add("", " 2026-01-02T03:04:05Z x")
-	f.Fuzz(func(t *testing.T, first, second string) {
-		if strings.Contains(first+second, "\n") {
-			return
-		}
-		const stamp = "2026-01-02T03:04:05.678901234Z "
-		source := stamp + first + "\n" + stamp + second
-		for _, keep := range []bool{false, true} {
-			want := source
-			if !keep {
-				want = first + "\n" + second
-			}
-			r := newStampedReader(iotest.HalfReader(strings.NewReader(source)), time.Time{}, keep)
-			if got, err := io.ReadAll(r); err != nil || string(got) != want {
-				t.Errorf("%q with timestamps=%t: got %q, %v, want %q", source, keep, got, err, want)
-			}
-		}
-	})
-}

@@ -31,14 +31,6 @@ type ContainerLogOpts struct {
 	SinceTime time.Time
 }
 
-// since returns the time before which lines are unwanted, or the zero time.
-func (o ContainerLogOpts) since(now time.Time) time.Time {
-	if o.SinceSeconds > 0 {
-		return now.Add(-time.Duration(o.SinceSeconds) * time.Second)
-	}
-	return o.SinceTime
-}
-
 // parseLogOpts reads the options of a request that came in at now. It reports too whether no
 // line can match, which the options cannot say.
 func parseLogOpts(query url.Values, now time.Time) (opts ContainerLogOpts, nothing bool, err error) {

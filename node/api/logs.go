@@ -19,8 +19,7 @@ import (
 //
 // A plain stream is taken to be what opts asks for. As a safeguard against
 // providers that look at no options, an answer longer than LimitBytes is cut, and without
-// Follow so is one with more lines than Tail, as long as these fit in 8 MiB. A
-// stream that implements TimestampedLog leaves all filtering to the server.
+// Follow so is one with more lines than Tail, as long as these fit in 8 MiB.
 //
 // The kind of the error, see package errdefs, decides on the answer: 404
 // for not-found, 400 for invalid-input, else 500. An error of a later Read
@@ -50,13 +49,12 @@ func HandleContainerLogs(h ContainerLogsHandlerFunc) http.HandlerFunc {
 		}
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
-		open := func(opts ContainerLogOpts) (io.ReadCloser, error) { return openLog(ctx, h, t, opts) }
-		body, err := openFiltered(open, opts, now)
+		stream, err := openLog(ctx, h, t, opts)
 		if err != nil {
 			return err
 		}
-		defer body.Close()
-		return sendLog(ctx, w, body, t)
+		defer stream.Close()
+		return sendLog(ctx, w, cutLog(stream, opts), t)
 	})
 }
 
@@ -71,10 +69,18 @@ func openLog(ctx context.Context, h ContainerLogsHandlerFunc, t target, opts Con
 	}
 	closer := &closeOnce{ReadCloser: stream}
 	context.AfterFunc(ctx, func() { _ = recoverPanic(ctx, closer.Close) })
-	if _, ok := stream.(TimestampedLog); ok {
-		return timestampedLog{closer}, nil
-	}
 	return closer, nil
+}
+
+// cutLog returns the stream without what is beyond the limits of opts.
+func cutLog(stream io.Reader, opts ContainerLogOpts) io.Reader {
+	if opts.Tail > 0 && !opts.Follow {
+		stream = &tailReader{source: stream, lines: opts.Tail}
+	}
+	if opts.LimitBytes > 0 {
+		stream = io.LimitReader(stream, int64(opts.LimitBytes))
+	}
+	return stream
 }
 
 // closeOnce closes a stream once, though both the handler and the end of the
@@ -89,11 +95,6 @@ func (c *closeOnce) Close() error {
 	c.once.Do(func() { c.err = c.ReadCloser.Close() })
 	return c.err
 }
-
-// timestampedLog hands the mark on that closeOnce hides.
-type timestampedLog struct{ *closeOnce }
-
-func (timestampedLog) TimestampedLog() {}
 
 func setLogHeader(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

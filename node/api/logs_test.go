@@ -27,8 +27,6 @@ func plainLog(text string) api.ContainerLogsHandlerFunc {
 	}
 }
 
-func (stampedLog) TimestampedLog() {}
-
 func TestLogErrorsBeforeFirstByte(t *testing.T) {
 	for name, tc := range map[string]struct {
 		open api.ContainerLogsHandlerFunc

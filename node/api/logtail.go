@@ -84,13 +84,3 @@ func (t *tailReader) total() int {
 	}
 	return t.count
 }
-
-// wholeLines reads the source to its end and returns the tail without an
-// unfinished line.
-func (t *tailReader) wholeLines() (io.Reader, error) {
-	all, err := io.ReadAll(t)
-	if err != nil {
-		return nil, err
-	}
-	return bytes.NewReader(all[:bytes.LastIndexByte(all, '\n')+1]), nil
-}

@@ -21,12 +21,13 @@ type share struct {
 	fleet  *Fleet
 	wanted map[string]bool // the names of the nodes that are this process's
 	nodes  map[string]*sharedNode
-	again  *time.Timer      // for nodes that were left alone
-	made   chan *sharedNode // a node was made, or could not be
-	ended  chan *sharedNode // and has ended, after all
-	ever   bool             // a node could be made
-	failed map[string]bool  // the names of those that could not, until one could
-	making chan struct{}    // one provider is made at a time, as without sharing
+	due    map[string]time.Time // when nodes that were left alone are started again, by name
+	again  *time.Timer          // for the first of them
+	made   chan *sharedNode     // a node was made, or could not be
+	ended  chan *sharedNode     // and has ended, after all
+	ever   bool                 // a node could be made
+	failed map[string]bool      // the names of those that could not, until one could
+	making chan struct{}        // one provider is made at a time, as without sharing
 }
 
 // sharedNode is a node from its start here until it has ended. Its fields are owned by share.run, but for node and err before they are sent.
@@ -43,7 +44,7 @@ type sharedNode struct {
 // It leaves the group when no node runs any more.
 func (f *Fleet) runShare(ctx context.Context) error {
 	s := &share{
-		fleet: f, wanted: map[string]bool{}, nodes: map[string]*sharedNode{}, again: time.NewTimer(time.Hour),
+		fleet: f, wanted: map[string]bool{}, nodes: map[string]*sharedNode{}, due: map[string]time.Time{}, again: time.NewTimer(time.Hour),
 		made: make(chan *sharedNode), ended: make(chan *sharedNode), failed: map[string]bool{}, making: make(chan struct{}, 1),
 	}
 	defer s.again.Stop()
@@ -109,19 +110,26 @@ func (s *share) adjust(ctx context.Context) {
 	s.fill(ctx)
 }
 
-// fill starts the nodes that are wanted and do not run. One that was given away a moment ago is started when it has ended.
+// fill starts the nodes that are wanted, do not run and are not left alone. A node that was given away a moment ago is started when it has ended.
 func (s *share) fill(ctx context.Context) {
+	next, now := time.Hour, time.Now()
 	for name := range s.wanted {
-		if s.nodes[name] == nil {
+		switch left := s.due[name].Sub(now); {
+		case s.nodes[name] != nil:
+		case left > 0:
+			next = min(next, left)
+		default:
 			s.start(ctx, name)
 		}
 	}
+	s.again.Reset(next)
 }
 
 // start makes and runs a node.
 func (s *share) start(parent context.Context, name string) {
 	ctx, stop := context.WithCancel(parent)
 	n := &sharedNode{name: name, stop: stop}
+	delete(s.due, name)
 	s.nodes[name] = n
 	go func() {
 		defer func() { s.ended <- n }()
@@ -166,7 +174,8 @@ func (s *share) end(ctx context.Context, n *sharedNode) {
 	case n.given:
 		s.start(ctx, n.name)
 	default:
-		s.again.Reset(shareRetry)
+		s.due[n.name] = time.Now().Add(shareRetry)
+		s.fill(ctx)
 	}
 }
 

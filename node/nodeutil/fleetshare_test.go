@@ -35,9 +35,9 @@ type shared struct {
 	making func(node string) error // asked before a provider is made, if it is not nil
 
 	mu      sync.Mutex
-	nodes   map[string]*memory // guarded by mu
-	creates map[string]int     // guarded by mu: by pod
-	broken  map[string]bool    // guarded by mu: nodes whose provider ends by itself, once
+	nodes   map[string]*memory       // guarded by mu
+	creates map[string]int           // guarded by mu: by pod
+	broken  map[string]time.Duration // guarded by mu: after which time the provider of a node ends by itself, once
 }
 
 // counted is the provider of one node, which counts the pods that are created.
@@ -57,11 +57,15 @@ func (c counted) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 // RunInBackground ends by itself if the node is broken, once.
 func (c counted) RunInBackground(ctx context.Context) error {
 	c.all.mu.Lock()
-	broken := c.all.broken[c.node]
+	after, broken := c.all.broken[c.node]
 	delete(c.all.broken, c.node)
 	c.all.mu.Unlock()
 	if broken {
-		return errors.New("broken")
+		select {
+		case <-time.After(after):
+			return errors.New("broken")
+		case <-ctx.Done():
+		}
 	}
 	<-ctx.Done()
 	return nil
@@ -123,7 +127,7 @@ func inShares(t *testing.T, test func(t *testing.T, client *fake.Clientset, back
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
 		versioned(client)
-		backend := &shared{nodes: map[string]*memory{}, creates: map[string]int{}, broken: map[string]bool{}}
+		backend := &shared{nodes: map[string]*memory{}, creates: map[string]int{}, broken: map[string]time.Duration{}}
 		var names []string
 		for i := range 7 {
 			name := fmt.Sprintf("n%d", i)
@@ -217,7 +221,7 @@ func TestOneNodeThatFailsIsTriedAgain(t *testing.T) {
 			}
 			return nil
 		}
-		backend.broken["n5"] = true
+		backend.broken["n5"] = 0
 		p := start()
 		time.Sleep(8 * time.Second)
 		want := slices.DeleteFunc([]string{"n0", "n1", "n2", "n3", "n4", "n5", "n6"}, func(name string) bool { return name == "n5" || name == first.Load() })
@@ -228,6 +232,20 @@ func TestOneNodeThatFailsIsTriedAgain(t *testing.T) {
 		time.Sleep(4 * shareRetry)
 		if got := strings.Join(p.names(), " "); got != "n0 n1 n2 n3 n4 n5 n6" {
 			t.Errorf("at last the nodes %s run", got)
+		}
+	})
+}
+
+// TestNodesThatEndDoNotKeepOthersDown: a node is started again after its own pause, although another node ends each few seconds.
+func TestNodesThatEndDoNotKeepOthersDown(t *testing.T) {
+	inShares(t, func(t *testing.T, _ *fake.Clientset, backend *shared, start func() process) {
+		for i := range 7 {
+			backend.broken[fmt.Sprint("n", i)] = time.Duration(i) * shareRetry / 2
+		}
+		p := start()
+		time.Sleep(8*time.Second + shareRetry)
+		if got := p.names(); !slices.Contains(got, "n0") {
+			t.Errorf("the nodes %v run, and n0, which ended first, does not", got)
 		}
 	})
 }
