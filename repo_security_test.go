@@ -11,7 +11,6 @@ var fuzzed = map[string]string{
 	"FuzzResolve":      "internal/podenv",                 // environments and the downward API of pods
 	"FuzzParseLogOpts": "node/api",                        // options of a request for logs
 	"FuzzTail":         "node/api",                        // logs of providers
-	"FuzzStamped":      "node/api",                        // the times in them
 	"FuzzPaths":        "node/nodeutil",                   // paths of requests, and the permissions that they need
 	"FuzzNodeNames":    "node/nodeutil",                   // patterns of names
 	"FuzzDecode":       "cli/configfile",                  // configuration files, also those of providers
