@@ -90,3 +90,33 @@ type execAnswer struct {
 	WebSocketURI string `json:"WebSocketUri"`
 	SyncResponse string
 }
+
+// metricAnswer is that of DescribeMultiContainerGroupMetric: the newest record of each group.
+type metricAnswer struct {
+	MonitorDatas []struct {
+		ContainerGroupID string
+		Records          []usage
+	}
+}
+
+// usage is what a group used at a time.
+type usage struct {
+	Timestamp  string
+	CPU        cpuUsage
+	Memory     memoryUsage
+	Network    struct{ Interfaces []interfaceUsage }
+	Containers []struct {
+		Name   string
+		CPU    cpuUsage
+		Memory memoryUsage
+	}
+}
+
+type cpuUsage struct{ UsageNanoCores, UsageCoreNanoSeconds *uint64 }
+
+type memoryUsage struct{ AvailableBytes, UsageBytes, WorkingSet, RSS *uint64 }
+
+type interfaceUsage struct {
+	Name                                 string
+	RxBytes, RxErrors, TxBytes, TxErrors *uint64
+}

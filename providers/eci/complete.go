@@ -16,8 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// maxSwitches is how many switches a request may name.
-const maxSwitches = 10
+// maxSwitches is how many switches a request may name, and maxInstanceTypes how many instance types.
+const maxSwitches, maxInstanceTypes = 10, 5
 
 // complete fills the defaults of c and refuses what cannot be, with every reason.
 func (c Config) complete() (Config, error) {
@@ -51,6 +51,14 @@ func (c Config) complete() (Config, error) {
 	}
 	if slices.Contains(c.Annotations, annotationSecurityGroup) != (len(c.SecurityGroupIDs) > 0) {
 		problem("securityGroupIDs: name the security groups that pods may take, and %s in annotations: both or none", annotationSecurityGroup)
+	}
+	for i, a := range c.ACRInstances {
+		if a.ID == "" || (a.ServiceRole == "") != (a.UserRole == "") {
+			problem("acrInstances[%d]: want the id of an instance, such as cri-…, and both serviceRole and userRole or none", i)
+		}
+	}
+	if len(c.GPUInstanceTypes) > maxInstanceTypes || slices.ContainsFunc(c.GPUInstanceTypes, func(name string) bool { return !strings.HasPrefix(name, "ecs.") }) {
+		problem("gpuInstanceTypes: %s: want at most %d instance types, such as ecs.gn6i-c4g1.xlarge", strings.Join(c.GPUInstanceTypes, ", "), maxInstanceTypes)
 	}
 	c.completeCredentials(problem)
 	c.completeSizes(problem)

@@ -59,6 +59,13 @@ type Config struct {
 	RAMRoles []string `json:"ramRoles,omitempty"`
 	// SecurityGroupIDs are those that a pod may take in the place of SecurityGroupID, by the annotation k8s.aliyun.com/eci-security-group. Default: none.
 	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
+	// ACRInstances are the instances of Container Registry from which images are pulled by a role. Default: none, and ECI pulls by itself from those of the account
+	// with a default domain.
+	ACRInstances []ACRInstance `json:"acrInstances,omitempty"`
+	// GPUInstanceTypes are the instance types of pods with GPUs that name none, the first one with room is taken. Default: none, and such pods are refused.
+	GPUInstanceTypes []string `json:"gpuInstanceTypes,omitempty"`
+	// Stats lets kubectl top show what pods use, by a request for each 20 pods when somebody asks. Default: no.
+	Stats bool `json:"stats,omitempty"`
 	// DefaultResources are the cpu and memory of containers that ask for none. Default: 1 CPU and 2Gi.
 	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
 	// Capacity is what the node offers: the quota of the account, or a part of it. Required, but for ephemeral-storage: 30Gi for each pod.
@@ -74,6 +81,19 @@ func (c Config) clock() func() time.Time {
 		return time.Now
 	}
 	return c.now
+}
+
+// ACRInstance is one of Container Registry.
+type ACRInstance struct {
+	// ID is that of the instance, such as cri-….
+	ID string `json:"id,omitempty"`
+	// Region is where it is. Default: that of the pods.
+	Region string `json:"region,omitempty"`
+	// Domains are the hosts of its images. Default: the instance is named with all pods.
+	Domains []string `json:"domains,omitempty"`
+	// ServiceRole and UserRole are the ARNs of the roles that ECI takes for an instance of another account: of this account, and of that one.
+	ServiceRole string `json:"serviceRole,omitempty"`
+	UserRole    string `json:"userRole,omitempty"`
 }
 
 // OIDC is a role that is taken by a token of a service account.

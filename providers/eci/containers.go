@@ -26,7 +26,7 @@ func (r resolved) container(spec *corev1.Container, isInit bool, at *field.Path)
 	}
 	out = container{
 		Name: c.Name, Image: c.Image, ImagePullPolicy: string(c.ImagePullPolicy), WorkingDir: c.WorkingDir, Command: c.Command, Arg: c.Args,
-		CPU: cpus(asked), Memory: gibs(asked), TerminationMessagePath: c.TerminationMessagePath,
+		CPU: cpus(asked), Memory: gibs(asked), GPU: gpusOf(spec), TerminationMessagePath: c.TerminationMessagePath,
 	}
 	if err := out.moveArgs(at); err != nil {
 		return out, err

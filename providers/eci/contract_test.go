@@ -55,7 +55,6 @@ func exceptions() map[string]string {
 	except["exec/output"] = "the shell that tells how a command ended makes one output of both kinds"
 	except["exec/terminal"] = "nobody describes how a session is told another size; the first one is set"
 	except["probes/startup"] = "a group of ECI has no startup probe, and the provider says so"
-	except["stats/summary"], except["stats/ended"] = "what groups use is in CloudMonitor, which is not read", "what groups use is in CloudMonitor, which is not read"
 	for _, name := range []string{"deletion/at-once", "deletion/shorter"} {
 		except[name] = "a group is given the time that it was created with: the delete of ECI has none"
 	}

@@ -22,7 +22,7 @@ import (
 // policy are the actions of the README.
 var policy = []string{
 	"eci:CreateContainerGroup", "eci:DeleteContainerGroup", "eci:DescribeContainerGroups", "eci:DescribeContainerGroupStatus",
-	"eci:DescribeContainerLog", "eci:ExecContainerCommand",
+	"eci:DescribeContainerLog", "eci:ExecContainerCommand", "eci:DescribeMultiContainerGroupMetric",
 }
 
 func withoutAction(action string) []string {
@@ -142,6 +142,14 @@ func TestLeastRights(t *testing.T) {
 	if err := p.RunInContainer(t.Context(), "default", "web", "main", words, who); err != nil || who.out.String() != "printed\n" {
 		t.Errorf("exec: %v, %q", err, who.out.String())
 	}
+	if s, err := p.GetStatsSummary(t.Context()); err != nil || len(s.Pods) != 1 || s.Pods[0].CPU == nil {
+		t.Errorf("stats: %+v, %v", s, err)
+	}
+	h.region.Permit(accessKey, withoutAction("eci:DescribeMultiContainerGroupMetric"))
+	if _, err := p.GetStatsSummary(t.Context()); err == nil || !strings.Contains(err.Error(), "give the user or role the right eci:DescribeMultiContainerGroupMetric") {
+		t.Errorf("stats without the right: %v", err)
+	}
+	h.region.Permit(accessKey, policy)
 	t.Run("without the right to list states", func(t *testing.T) {
 		h.region.Permit(accessKey, withoutAction("eci:DescribeContainerGroupStatus"))
 		h.Until("the node says so", func() (bool, string) {

@@ -36,6 +36,7 @@ var (
 	_ service.ChangeLister[instance] = (*driver)(nil)
 	_ service.LogReader[instance]    = (*driver)(nil)
 	_ service.Executor[instance]     = (*driver)(nil)
+	_ service.Measurer[instance]     = (*driver)(nil)
 	_ service.NodeConfigurer         = (*driver)(nil)
 	_ service.Examiner               = (*driver)(nil)
 )

@@ -95,7 +95,26 @@ func (m mapping) group(r resolved) (createRequest, error) {
 		return out, err
 	}
 	out.EphemeralStorage = extraStorage(pod)
-	return out, m.config.annotate(pod, &out)
+	out.ACRRegistryInfo = m.config.registries(pod)
+	if err := m.config.annotate(pod, &out); err != nil {
+		return out, err
+	}
+	return out, m.config.instanceTypes(pod, &out)
+}
+
+// registries returns the instances of ACR that images of a pod are in, from which ECI pulls by a role and without a login. One without domains is for all pods.
+func (c Config) registries(pod *corev1.Pod) (out []acrRegistry) {
+	hosts := map[string]bool{}
+	_ = service.Containers(pod, func(k *corev1.Container, _ bool, _ *field.Path) error { // which does not fail
+		hosts[host(k.Image)] = true
+		return nil
+	})
+	for _, i := range c.ACRInstances {
+		if len(i.Domains) == 0 || slices.ContainsFunc(i.Domains, func(name string) bool { return hosts[name] }) {
+			out = append(out, acrRegistry{InstanceID: i.ID, RegionID: cmp.Or(i.Region, c.Region), Domain: i.Domains, ArnService: i.ServiceRole, ArnUser: i.UserRole})
+		}
+	}
+	return out
 }
 
 // tags are in the order of their keys.

@@ -79,6 +79,7 @@ const accessKey, secretKey = "LTAI-test", "the-secret-key"
 // config is one for this region.
 func (e *emulated) config(cluster string) Config {
 	return Config{
+		Stats:  true,
 		Region: e.Region, Endpoint: e.web.URL, AccessKeyID: config.Literal(accessKey), AccessKeySecret: config.Literal(secretKey),
 		ClusterName: cluster, VSwitchIDs: []string{"vsw-1"}, SecurityGroupID: "sg-1",
 		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20"), corev1.ResourceMemory: resource.MustParse("100Gi"), corev1.ResourcePods: resource.MustParse("200")},

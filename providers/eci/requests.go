@@ -20,8 +20,9 @@ type createRequest struct {
 	Volume             []volume
 
 	ImageRegistryCredential       []registryCredential
-	DNSPolicy                     string    `json:"DnsPolicy"`
-	DNSConfig                     dnsConfig `json:"DnsConfig"`
+	ACRRegistryInfo               []acrRegistry `json:"AcrRegistryInfo"`
+	DNSPolicy                     string        `json:"DnsPolicy"`
+	DNSConfig                     dnsConfig     `json:"DnsConfig"`
 	HostName                      string
 	HostAliase                    []hostAlias
 	ShareProcessNamespace         bool
@@ -51,6 +52,7 @@ type container struct {
 	Command, Arg                 []string
 	CPU                          float64 `json:"Cpu"`
 	Memory                       float64
+	GPU                          int64 `json:"Gpu"`
 	EnvironmentVar               []variable
 	EnvironmentVarHide           bool
 	VolumeMount                  []mount
@@ -145,6 +147,14 @@ type configFile struct {
 
 type registryCredential struct{ Server, UserName, Password string }
 
+type acrRegistry struct {
+	InstanceID string `json:"InstanceId"`
+	RegionID   string `json:"RegionId"`
+	Domain     []string
+	ArnService string
+	ArnUser    string
+}
+
 type dnsConfig struct {
 	NameServer, Search []string
 	Option             []header
@@ -185,4 +195,8 @@ type execRequest struct {
 type deleteRequest struct {
 	ContainerGroupID string `json:"ContainerGroupId"`
 	ClientToken      string
+}
+
+type metricRequest struct {
+	ContainerGroupIDs string `json:"ContainerGroupIds"` // JSON
 }

@@ -3,10 +3,13 @@
 package eci
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
@@ -68,13 +71,44 @@ func sizeOf(pod *corev1.Pod, unasked corev1.ResourceList) (sizing.Size, error) {
 	return bought, nil
 }
 
+// resourceGPU are GPUs, which come with an instance type.
+const resourceGPU corev1.ResourceName = "nvidia.com/gpu"
+
+// gpusOf returns how many GPUs a container has. Those of a limit are those of the request.
+func gpusOf(c *corev1.Container) int64 {
+	q := c.Resources.Limits[resourceGPU]
+	return q.Value()
+}
+
+// instanceTypes gives a group with GPUs the instance types that the configuration has for them, unless its pod names others. ECI takes the size of the type:
+// https://help.aliyun.com/en/eci/user-guide/create-an-instance-by-specifying-the-gpu-type, read on 2026-11-28.
+func (c Config) instanceTypes(pod *corev1.Pod, out *createRequest) error {
+	var first *field.Path
+	_ = service.Containers(pod, func(k *corev1.Container, _ bool, at *field.Path) error { // which does not fail
+		if first == nil && gpusOf(k) > 0 {
+			first = at.Child("resources", "limits").Key(string(resourceGPU))
+		}
+		return nil
+	})
+	if first == nil {
+		return nil
+	}
+	if out.InstanceType == "" {
+		out.InstanceType, out.CPU, out.Memory = strings.Join(c.GPUInstanceTypes, ","), 0, 0
+	}
+	if !strings.HasPrefix(out.InstanceType, "ecs.") {
+		return errdefs.InvalidInputf("%s: ECI has GPUs with an instance type: name one, such as ecs.gn6i-c4g1.xlarge, in gpuInstanceTypes of this node's configuration or in the annotation %suse-specs", first, annotationPrefix)
+	}
+	return nil
+}
+
 // asks is what a container asks for, the limit going before the request.
 func asks(c *corev1.Container, at *field.Path) (sizing.Size, error) {
 	both := corev1.ResourceList{}
 	for _, l := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
 		for name, q := range l {
-			if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
-				return sizing.Size{}, errdefs.InvalidInputf("%s: %s: groups of ECI have cpu, memory and ephemeral-storage", at.Child("resources"), name)
+			if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage && name != resourceGPU {
+				return sizing.Size{}, errdefs.InvalidInputf("%s: %s: groups of ECI have cpu, memory, ephemeral-storage and nvidia.com/gpu", at.Child("resources"), name)
 			}
 			both[name] = q
 		}

@@ -33,6 +33,8 @@ const (
 	// The page has more exceptions than the SDKs, which were made before it.
 	sysctlPage = "alibabacloud.com/help/en/eci/user-guide/configure-a-security-context-for-an-elastic-container-instance-or-a-container"
 	sysctlDate = "2026-04-01"
+	gpuPage    = "help.aliyun.com/en/eci/user-guide/create-an-instance-by-specifying-the-gpu-type"
+	gpuDate    = "2026-11-28"
 	diskPage   = "alibabacloud.com/help/en/eci/user-guide/mount-a-disk-volume"
 	diskDate   = "2026-04-01"
 	// invalid is the code of parameters that have none of their own.
@@ -223,6 +225,11 @@ var rules = []rule{
 			}
 		}
 		return ""
+	}},
+	{gpuPage, gpuDate, invalid, func(f fields) string {
+		return each(f, func(c fields) string {
+			return said(c.number("Gpu") > 0 && !strings.HasPrefix(f.text("InstanceType"), "ecs."), "Gpu: want an InstanceType with GPUs")
+		})
 	}},
 	{rulesPage, rulesDate, "InvalidParameter.CPU.Memory", func(f fields) string {
 		cpu, memory := 0.0, 0.0

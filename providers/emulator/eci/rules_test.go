@@ -58,6 +58,7 @@ func TestPublishedC34EveryRuleOfECIIsKept(t *testing.T) {
 		{"Volume.1.Type": "FlexVolume", "Volume.1.FlexVolume.Driver": "alicloud/disk", "Volume.1.FlexVolume.Options": `{"volumeId":"d-1"}`, "Volume.1.FlexVolume.FsType": "ntfs"},
 		{"SecurityContext.Sysctl.1.Name": "net.core.somaxconn"},
 		{"HostSecurityContext.Sysctl.1.Name": "net.ipv4.ping_group_range"},
+		{"Container.1.Gpu": "1"},
 		{"Cpu": "1", "Memory": "2", "Container.1.Cpu": "2"},
 	}
 	if len(broken) != len(rules) {
@@ -86,6 +87,7 @@ func TestPublishedC34EveryRuleOfECIIsKept(t *testing.T) {
 		nil,
 		many(10, "Container.1.Arg.%d", "a"),
 		disksOf(6),
+		{"Container.1.Gpu": "1", "InstanceType": "ecs.gn6i-c4g1.xlarge"},
 		{"Volume.1.Name": "v", "Volume.1.ConfigFileVolume.ConfigFileToPath.1.Content": whole, "Volume.2.ConfigFileVolume.ConfigFileToPath.1.Content": whole},
 		{"Volume.1.ConfigFileVolume.ConfigFileToPath.1.Mode": "0400", "Volume.1.ConfigFileVolume.DefaultMode": "0644"},
 		{"SecurityContext.Sysctl.1.Name": "net.ipv4.ping_group_range", "HostSecurityContext.Sysctl.1.Name": "net.core.somaxconn"},

@@ -196,6 +196,8 @@ func (s *Server) answer(r *http.Request) (object, error) {
 		return s.states(r, form)
 	case "DescribeContainerLog":
 		return s.log(r, form)
+	case "DescribeMultiContainerGroupMetric":
+		return s.metrics(r, form)
 	default: // Check knows no other
 		return s.exec(r, form)
 	}

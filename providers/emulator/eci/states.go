@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
@@ -188,3 +189,57 @@ func stampOf(t metav1.Time) string {
 
 // stamp writes a time as the service does, to the second.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// maxMetrics is how many groups a request may name:
+// alibabacloud.com/help/en/eci/developer-reference/api-eci-2018-08-08-describemulticontainergroupmetric, 2025-10-17.
+const maxMetrics = 20
+
+// metrics tells the newest record of each group. The answer has the names of the vendor's client (npm @alicloud/eci20180808 2.0.3).
+func (s *Server) metrics(r *http.Request, form url.Values) (object, error) {
+	var ids []string
+	if err := json.Unmarshal([]byte(form.Get("ContainerGroupIds")), &ids); err != nil || len(ids) == 0 || len(ids) > maxMetrics {
+		return nil, fail(http.StatusBadRequest, "InvalidParameter", "ContainerGroupIds: want a JSON list of 1 to %d", maxMetrics)
+	}
+	out := []object{}
+	for _, id := range ids {
+		s.mu.Lock()
+		there := s.byID(id) != nil
+		s.mu.Unlock()
+		if !there {
+			continue
+		}
+		runner, namespace, name := s.Fleet.Runner(id)
+		summary, err := runner.GetStatsSummary(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		for _, pod := range summary.Pods {
+			if pod.PodRef.Namespace != namespace || pod.PodRef.Name != name {
+				continue
+			}
+			containers := []object{}
+			for _, c := range pod.Containers {
+				containers = append(containers, object{"Name": c.Name, "CPU": cpuOf(c.CPU), "Memory": memoryOf(c.Memory)})
+			}
+			out = append(out, object{"ContainerGroupId": id, "Records": []object{{
+				"Timestamp": time.Now().UTC().Format("2006-01-02T15:04:05Z"), "CPU": cpuOf(pod.CPU), "Memory": memoryOf(pod.Memory), "Containers": containers,
+				"Network": object{"Interfaces": []object{{"Name": "eth0", "RxBytes": 1, "TxBytes": 2}}},
+			}}})
+		}
+	}
+	return object{"MonitorDatas": out}, nil
+}
+
+func cpuOf(c *statsv1alpha1.CPUStats) object {
+	if c == nil {
+		return object{}
+	}
+	return object{"UsageNanoCores": c.UsageNanoCores, "UsageCoreNanoSeconds": c.UsageCoreNanoSeconds, "Load": 0, "Limit": 1000}
+}
+
+func memoryOf(m *statsv1alpha1.MemoryStats) object {
+	if m == nil {
+		return object{}
+	}
+	return object{"AvailableBytes": m.AvailableBytes, "UsageBytes": m.UsageBytes, "WorkingSet": m.WorkingSetBytes, "Rss": m.RSSBytes, "Cache": 0}
+}

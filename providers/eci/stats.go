@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+)
+
+// pageOfMetrics is how many groups a request may name.
+const pageOfMetrics = 20
+
+// Stats implements service.Measurer: the newest record that ECI has of each pod that runs, if the configuration wants it.
+func (d *driver) Stats(ctx context.Context, of []service.Target[instance]) (all []statsv1alpha1.PodStats, err error) {
+	if !d.config.Stats {
+		return nil, nil
+	}
+	of = slices.DeleteFunc(slices.Clone(of), func(t service.Target[instance]) bool { return t.Pod.Status.Phase != corev1.PodRunning })
+	for page := range slices.Chunk(of, pageOfMetrics) {
+		var ids []string
+		for _, t := range page {
+			ids = append(ids, t.Instance.status.ContainerGroupID)
+		}
+		text, err := json.Marshal(ids)
+		if err != nil {
+			return nil, fmt.Errorf("write the IDs of groups: %w", err)
+		}
+		var answer metricAnswer
+		if err := d.client.call(ctx, "DescribeMultiContainerGroupMetric", metricRequest{string(text)}, &answer); err != nil {
+			return nil, err
+		}
+		used := map[string]usage{}
+		for _, m := range answer.MonitorDatas {
+			if n := len(m.Records); n > 0 {
+				used[m.ContainerGroupID] = m.Records[n-1]
+			}
+		}
+		for _, t := range page {
+			all = append(all, podStats(t.Pod, used[t.Instance.status.ContainerGroupID]))
+		}
+	}
+	return all, nil
+}
+
+// podStats returns what a pod used. One that is not measured yet has no values.
+func podStats(pod *corev1.Pod, u usage) statsv1alpha1.PodStats {
+	out := statsv1alpha1.PodStats{PodRef: statsv1alpha1.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}}
+	if pod.Status.StartTime != nil {
+		out.StartTime = *pod.Status.StartTime
+	}
+	when, err := time.Parse(time.RFC3339, u.Timestamp)
+	measured, at := err == nil, metav1.NewTime(when)
+	for i := range pod.Status.ContainerStatuses {
+		s := &pod.Status.ContainerStatuses[i]
+		if s.State.Running == nil {
+			continue
+		}
+		c := statsv1alpha1.ContainerStats{Name: s.Name, StartTime: s.State.Running.StartedAt}
+		for _, k := range u.Containers {
+			if measured && k.Name == s.Name {
+				c.CPU, c.Memory = k.CPU.at(at), k.Memory.at(at)
+			}
+		}
+		out.Containers = append(out.Containers, c)
+	}
+	if !measured {
+		return out
+	}
+	out.CPU, out.Memory = u.CPU.at(at), u.Memory.at(at)
+	for _, i := range u.Network.Interfaces {
+		s := statsv1alpha1.InterfaceStats{Name: i.Name, RxBytes: i.RxBytes, RxErrors: i.RxErrors, TxBytes: i.TxBytes, TxErrors: i.TxErrors}
+		if out.Network == nil {
+			out.Network = &statsv1alpha1.NetworkStats{Time: at, InterfaceStats: s}
+		}
+		out.Network.Interfaces = append(out.Network.Interfaces, s)
+	}
+	return out
+}
+
+func (u cpuUsage) at(t metav1.Time) *statsv1alpha1.CPUStats {
+	return &statsv1alpha1.CPUStats{Time: t, UsageNanoCores: u.UsageNanoCores, UsageCoreNanoSeconds: u.UsageCoreNanoSeconds}
+}
+
+func (u memoryUsage) at(t metav1.Time) *statsv1alpha1.MemoryStats {
+	return &statsv1alpha1.MemoryStats{Time: t, AvailableBytes: u.AvailableBytes, UsageBytes: u.UsageBytes, WorkingSetBytes: u.WorkingSet, RSSBytes: u.RSS}
+}
