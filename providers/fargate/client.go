@@ -52,6 +52,8 @@ type services interface {
 	ping(ctx context.Context) error
 	// log returns the lines of a log stream from a token on, and the token for what comes next.
 	log(ctx context.Context, group, name, token string, since time.Time) ([]logs.Line, string, error)
+	// used returns what containers of the cluster used last, as far as that is newer than a time, by task and container.
+	used(ctx context.Context, since time.Time) (map[string]usage, error)
 	// session opens a session that runs a command in a container of a task.
 	session(ctx context.Context, arn, container, command string) (*websocket.Conn, error)
 	// receive returns messages of a queue, none after a wait of seconds without; done removes them.
@@ -67,6 +69,17 @@ type services interface {
 type message struct {
 	Body          string
 	ReceiptHandle string
+}
+
+// usage is an event of Container Insights about a container:
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Container-Insights-reference-performance-logs-ECS.html, read on 2026-11-28.
+type usage struct {
+	ContainerName string
+	TaskID        string `json:"TaskId"`
+	Timestamp     int64
+	CPUUtilized   *float64 `json:"CpuUtilized"` // in units
+	// MemoryUtilized is in MiB.
+	MemoryUtilized *float64
 }
 
 // client has the services themselves.

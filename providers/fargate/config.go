@@ -93,6 +93,8 @@ type Config struct {
 	Reachable *bool `json:"reachable,omitempty"`
 	// LogGroup is the group of CloudWatch Logs, which must be there. Default: none, and pods have no logs.
 	LogGroup string `json:"logGroup,omitempty"`
+	// Stats lets kubectl top show what pods use, by what Container Insights of the cluster writes into CloudWatch Logs, which costs. Default: no.
+	Stats bool `json:"stats,omitempty"`
 	// CapacityProvider is what pods run on that do not say: OnDemand or Spot. The cluster of ECS must have it. Default: the launch type FARGATE,
 	// which is on demand, and which every cluster takes.
 	CapacityProvider string `json:"capacityProvider,omitempty"`

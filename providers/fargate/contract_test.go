@@ -103,7 +103,7 @@ func newCloud(ctx context.Context, change ...func(*ecs.Config)) *cloud {
 // config is one for this cloud.
 func (c *cloud) config(cluster string) (Config, error) {
 	return Config{
-		Region: "eu-central-1", Endpoint: c.url, ClusterID: cluster, Subnets: []string{"subnet-1"}, SecurityGroups: []string{"sg-1"},
+		Region: "eu-central-1", Stats: true, Endpoint: c.url, ClusterID: cluster, Subnets: []string{"subnet-1"}, SecurityGroups: []string{"sg-1"},
 		ExecutionRole: "arn:aws:iam::123456789012:role/execution", LogGroup: logGroup, Queue: c.url + "/123456789012/tasks", ExecRole: "arn:aws:iam::123456789012:role/exec",
 		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20"), corev1.ResourceMemory: resource.MustParse("40Gi"), corev1.ResourcePods: resource.MustParse("200")},
 	}.complete()
@@ -179,7 +179,6 @@ func exceptions() map[string]string {
 		except[name] = "ECS does nothing to an unhealthy container of a single task: such probes are refused with the path of the field"
 	}
 	except["deletion/grace"] = "ECS gives a container the time that its pod was made with, and none that comes with the deletion"
-	except["stats/summary"] = "what tasks use is in CloudWatch Container Insights"
 	except["attach/output"] = "ECS has no such request, and the provider says so"
 	return except
 }

@@ -51,6 +51,7 @@ var (
 	_ service.LogReader[ecstypes.Task]    = (*driver)(nil)
 	_ service.Executor[ecstypes.Task]     = (*driver)(nil)
 	_ service.Forwarder[ecstypes.Task]    = (*driver)(nil)
+	_ service.Measurer[ecstypes.Task]     = (*driver)(nil)
 	_ service.Remover                     = (*driver)(nil)
 	_ service.Mourner                     = (*driver)(nil)
 	_ service.Worker                      = (*driver)(nil)

@@ -333,6 +333,9 @@ func lives(ctx context.Context, p *driver, name string) error {
 	if _, _, err := p.client.log(ctx, logGroup, "vk/main/none", "", time.Time{}); err != nil && !errdefs.IsNotFound(err) {
 		return err
 	}
+	if _, err := p.kit.GetStatsSummary(ctx); err != nil {
+		return err
+	}
 	c := &caller{}
 	if err := p.kit.RunInContainer(ctx, "shop", name, "main", append([]string{"program"}, program.Program{Print: []string{"out"}, Stderr: []string{"err"}}.Args()...), c); err != nil || c.out.String() != "out\nerr\n" {
 		return fmt.Errorf("exec: %q, %w", c.out.String(), err)

@@ -4,6 +4,7 @@ package ecs
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -121,4 +122,52 @@ func (s *Server) Log(group, name string) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// filterLogEvents tells what Container Insights has written, which is all that this server filters:
+// docs.aws.amazon.com: Container-Insights-reference-performance-logs-ECS.html, read on 2026-11-28.
+func (s *Server) filterLogEvents(ctx context.Context, body []byte) (any, error) {
+	var in struct {
+		LogGroupName, FilterPattern string
+		StartTime                   int64
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	summary, err := s.config.Runner.GetStatsSummary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cluster, found := strings.CutPrefix(in.LogGroupName, "/aws/ecs/containerinsights/")
+	cluster, inside := strings.CutSuffix(cluster, "/performance")
+	if _, err := s.cluster(cluster); err != nil || !found || !inside {
+		return nil, refusal{"ResourceNotFoundException", "The specified log group does not exist."}
+	}
+	if in.FilterPattern != `{ $.Type = "Container" }` {
+		return nil, refusal{"InvalidParameterException", "this server filters events of containers alone"}
+	}
+	events := []event{}
+	for _, pod := range summary.Pods {
+		id, _ := strings.CutSuffix(pod.PodRef.Name, lateSuffix)
+		if s.tasks[id] == nil {
+			continue
+		}
+		for _, c := range pod.Containers {
+			said := map[string]any{"Version": "0", "Type": "Container", "ContainerName": c.Name, "TaskId": id, "ClusterName": cluster, "Timestamp": time.Now().UnixMilli(), "CpuUtilized": 0.5, "MemoryUtilized": 3}
+			if c.CPU != nil && c.CPU.UsageNanoCores != nil {
+				said["CpuUtilized"] = float64(*c.CPU.UsageNanoCores) / 1e9 * 1024
+			}
+			if c.Memory != nil && c.Memory.WorkingSetBytes != nil {
+				said["MemoryUtilized"] = float64(*c.Memory.WorkingSetBytes) / (1 << 20)
+			}
+			text, err := json.Marshal(said)
+			if err != nil {
+				return nil, err
+			}
+			events = append(events, event{time.Now().UnixMilli(), string(text), time.Now().UnixMilli()})
+		}
+	}
+	return map[string]any{"events": events}, nil
 }

@@ -202,6 +202,9 @@ func (s *Server) answer(r *http.Request, service, operation string, body []byte)
 	if operation == "ReceiveMessage" { // it waits
 		return s.receiveMessage(r.Context(), body)
 	}
+	if operation == "FilterLogEvents" { // it asks the runner
+		return s.filterLogEvents(r.Context(), body)
+	}
 	do := map[string]func([]byte) (any, error){
 		"PutSecretValue": s.putSecretValue, "DeleteSecret": s.deleteSecret, "RestoreSecret": s.restoreSecret, "DeleteMessageBatch": s.deleteMessageBatch, "GetQueueAttributes": s.getQueueAttributes, "GetServiceQuota": s.getServiceQuota,
 		"DescribeSubnets": s.describeSubnets, "DescribeSecurityGroups": s.describeSecurityGroups, "GetRole": s.getRole,

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+)
+
+const (
+	// usageWithin is how far back usage is read: Container Insights writes it once a minute, and some time later.
+	usageWithin = 3 * time.Minute
+	// mostUsagePages bounds the answers of a request. Each is 10,000 containers or 1 MiB.
+	mostUsagePages = 50
+	// cpuUnits are how many units of CPU ECS counts for a core.
+	cpuUnits = 1024
+)
+
+// Stats implements service.Measurer: what Container Insights has written of the containers last, if the configuration wants it.
+func (d *driver) Stats(ctx context.Context, of []service.Target[ecstypes.Task]) (all []statsv1alpha1.PodStats, err error) {
+	if !d.config.Stats || len(of) == 0 {
+		return nil, nil
+	}
+	used, err := d.client.used(ctx, time.Now().Add(-usageWithin))
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range of {
+		if t.Pod.Status.Phase == corev1.PodRunning {
+			all = append(all, podStats(t.Pod, last(aws.ToString(t.Instance.TaskArn)), used))
+		}
+	}
+	return all, nil
+}
+
+// last returns what is behind the last slash of an ARN.
+func last(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }
+
+// used returns the newest events of all containers of the cluster since a time, by the ID of the task and the name of the container.
+func (c *client) used(ctx context.Context, since time.Time) (map[string]usage, error) {
+	group := "/aws/ecs/containerinsights/" + last(c.cluster) + "/performance"
+	in := &cloudwatchlogs.FilterLogEventsInput{
+		LogGroupName: &group, FilterPattern: aws.String(`{ $.Type = "Container" }`), StartTime: aws.Int64(since.UnixMilli()),
+	}
+	newest := map[string]usage{}
+	for range mostUsagePages {
+		out, err := c.logs.FilterLogEvents(ctx, in)
+		if err != nil {
+			err = kind(err, "read the usage in "+group)
+			if errdefs.IsNotFound(err) {
+				err = fmt.Errorf("the cluster of ECS writes no usage: switch Container Insights on there, or stats off: %w", err)
+			}
+			return nil, err
+		}
+		for _, e := range out.Events {
+			var u usage
+			if json.Unmarshal([]byte(aws.ToString(e.Message)), &u) != nil {
+				continue // it is no event of a container
+			}
+			if key := u.TaskID + "/" + u.ContainerName; u.Timestamp >= newest[key].Timestamp {
+				newest[key] = u
+			}
+		}
+		if in.NextToken = out.NextToken; in.NextToken == nil {
+			break
+		}
+	}
+	return newest, nil
+}
+
+// podStats returns what a pod used. Containers that are not measured yet have no values.
+func podStats(pod *corev1.Pod, task string, used map[string]usage) statsv1alpha1.PodStats {
+	out := statsv1alpha1.PodStats{PodRef: statsv1alpha1.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}}
+	if pod.Status.StartTime != nil {
+		out.StartTime = *pod.Status.StartTime
+	}
+	var cpu, memory uint64
+	var at metav1.Time
+	for i := range pod.Status.ContainerStatuses {
+		s := &pod.Status.ContainerStatuses[i]
+		if s.State.Running == nil {
+			continue
+		}
+		c := statsv1alpha1.ContainerStats{Name: s.Name, StartTime: s.State.Running.StartedAt}
+		if u := used[task+"/"+s.Name]; u.CPUUtilized != nil && u.MemoryUtilized != nil {
+			at = metav1.NewTime(time.UnixMilli(u.Timestamp))
+			n, m := uint64(*u.CPUUtilized/cpuUnits*1e9), uint64(*u.MemoryUtilized*(1<<20))
+			cpu, memory = cpu+n, memory+m
+			c.CPU = &statsv1alpha1.CPUStats{Time: at, UsageNanoCores: &n}
+			c.Memory = &statsv1alpha1.MemoryStats{Time: at, UsageBytes: &m, WorkingSetBytes: &m}
+		}
+		out.Containers = append(out.Containers, c)
+	}
+	if !at.IsZero() {
+		out.CPU = &statsv1alpha1.CPUStats{Time: at, UsageNanoCores: &cpu}
+		out.Memory = &statsv1alpha1.MemoryStats{Time: at, UsageBytes: &memory, WorkingSetBytes: &memory}
+	}
+	return out
+}
