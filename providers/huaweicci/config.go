@@ -68,6 +68,8 @@ type Config struct {
 	Network Network `json:"network,omitzero"`
 	// InstanceType is what pods run on, such as general-computing. Default: CCI decides.
 	InstanceType string `json:"instanceType,omitempty"`
+	// GPUDriver is the driver of pods with GPUs that name none, such as gpu-460.106. It is of API10 alone. Default: none, and such pods are refused.
+	GPUDriver string `json:"gpuDriver,omitempty"`
 	// DefaultResources are the cpu and memory of pods that ask for none. Default: 1 CPU and 2Gi.
 	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
 	// Annotations of pods that CCI sees: names, and beginnings of names such as example.com/*. Default: none, as CCI gives addresses and
@@ -148,6 +150,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if wrong := validation.IsDNS1123Label(c.Namespace); len(wrong) > 0 && c.ClusterName != "" {
 		problem("namespace: %q: %s", c.Namespace, wrong[0])
+	}
+	if c.GPUDriver != "" && c.API != API10 {
+		problem("gpuDriver: %q: API %s of CCI has no GPUs: remove it", c.GPUDriver, c.API)
 	}
 	c.completeCredentials(problem)
 	c.completeNetwork(problem)

@@ -3,6 +3,8 @@
 package huaweicci
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +18,12 @@ import (
 const (
 	annotationSize = "resource.cci.io/pod-size-specs"
 	annotationType = "resource.cci.io/instance-type"
+	annotationGPU  = "cri.cci.io/gpu-driver"
 )
+
+// gpuPrefix begins the resources that are GPUs of API 1.0, such as nvidia.com/gpu-tesla-v100-16GB:
+// https://support.huaweicloud.com/api-cci/createCoreV1NamespacedPod.html, read on 2026-11-28.
+const gpuPrefix = "nvidia.com/gpu-"
 
 // maxContainers10 is how many containers a pod of API 1.0 may have.
 const maxContainers10 = 5
@@ -38,7 +45,28 @@ func (c Config) adjust(home, remote *corev1.Pod) error {
 	if c.InstanceType != "" {
 		remote.Annotations[annotationType] = c.InstanceType
 	}
+	if err := c.driveGPUs(remote); err != nil {
+		return err
+	}
 	return onlyDocumented(c.API, remote)
+}
+
+// driveGPUs names the driver of a pod with GPUs, unless the pod names one.
+func (c Config) driveGPUs(remote *corev1.Pod) error {
+	for _, list := range [][]corev1.Container{remote.Spec.InitContainers, remote.Spec.Containers} {
+		for i := range list {
+			for name := range list[i].Resources.Limits {
+				switch {
+				case !strings.HasPrefix(string(name), gpuPrefix) || remote.Annotations[annotationGPU] != "":
+				case c.GPUDriver == "":
+					return errdefs.InvalidInputf("container %q: resource %s: CCI wants the driver of GPUs: name gpuDriver, such as gpu-460.106, in the configuration of this node", list[i].Name, name)
+				default:
+					remote.Annotations[annotationGPU] = c.GPUDriver
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // leaveOut leaves out fields that API 2.0 lacks and that change nothing there: a pod has no token of CCI, and no variables of its services.
@@ -72,7 +100,7 @@ func (c Config) refuse(remote *corev1.Pod) error {
 			if c.API == API10 && k.StartupProbe != nil && k.StartupProbe.TCPSocket != nil {
 				return errdefs.InvalidInputf("container %q: startupProbe.tcpSocket: API 1.0 of CCI has none: use httpGet or exec", k.Name)
 			}
-			if err := onlyKnownResources(k); err != nil {
+			if err := c.onlyKnownResources(k); err != nil {
 				return err
 			}
 		}
@@ -90,9 +118,12 @@ func (c Config) refuse(remote *corev1.Pod) error {
 const storageGiven = "20G"
 
 // onlyKnownResources refuses resources that no pod of CCI has. Storage is given with the pod, and level leaves it out of what is sent.
-func onlyKnownResources(k *corev1.Container) error {
+func (c Config) onlyKnownResources(k *corev1.Container) error {
 	for _, l := range []corev1.ResourceList{k.Resources.Limits, k.Resources.Requests} {
 		for name := range l {
+			if c.API == API10 && strings.HasPrefix(string(name), gpuPrefix) {
+				continue
+			}
 			if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
 				return errdefs.InvalidInputf("container %q: resource %s: pods of CCI have cpu, memory and ephemeral-storage", k.Name, name)
 			}
@@ -150,11 +181,19 @@ func (c Config) level(k *corev1.Container) sizing.Size {
 		both[corev1.ResourceCPU] = *resource.NewMilliQuantity(asked.MilliCPU, resource.DecimalSI)
 		both[corev1.ResourceMemory] = *resource.NewQuantity(asked.Memory, resource.BinarySI)
 	}
+	asked := sizing.Of(both)
+	for _, l := range []corev1.ResourceList{k.Resources.Requests, k.Resources.Limits} {
+		for name, q := range l {
+			if strings.HasPrefix(string(name), gpuPrefix) {
+				both[name] = q
+			}
+		}
+	}
 	k.Resources.Limits, k.Resources.Requests = nil, nil
 	if len(both) > 0 {
 		k.Resources.Limits, k.Resources.Requests = both, both.DeepCopy()
 	}
-	return sizing.Of(both)
+	return asked
 }
 
 // defaults gives containers that ask for no CPU, or no memory, what the configuration says.

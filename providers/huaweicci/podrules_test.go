@@ -5,11 +5,14 @@ package huaweicci
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
 // Pages of the vendor below https://support.huaweicloud.com/intl/en-us/, with their dates.
@@ -17,6 +20,7 @@ const (
 	pageAPI     = "api-cci/pro_ys.html, 2024-05-31"
 	pageProduct = "productdesc-cci/cci_03_0007.html, 2023-10-13 and 2025-10-31"
 	pagePods    = "usermanual-cci/cci_01_0156.html, 2025-07-26"
+	pageGPU     = "api-cci/createCoreV1NamespacedPod.html, 2024-11-06"
 )
 
 // podRule is a rule of CCI between values of a pod. Those of whole pods are wrongSum, of pageAPI and pageProduct, and wrongSize.
@@ -41,6 +45,16 @@ var podRules = []podRule{
 	{"a container has 0.25 CPUs at least", pageAPI, API10, ofContainers(func(k *corev1.Container) bool { return k.Resources.Limits.Cpu().MilliValue() < 250 })},
 	{"a container has 0.2 GiB at least", pageAPI, API10, ofContainers(func(k *corev1.Container) bool { return k.Resources.Limits.Memory().Value() < 1<<30/5 })},
 	{"a startup probe is not by TCP", pagePods, API10, ofContainers(func(k *corev1.Container) bool { return k.StartupProbe != nil && k.StartupProbe.TCPSocket != nil })},
+	{"a pod with GPUs names their driver", pageGPU, API10, func(pod *corev1.Pod) string {
+		for i := range pod.Spec.Containers {
+			for name := range pod.Spec.Containers[i].Resources.Limits {
+				if driver := pod.Annotations["cri.cci.io/gpu-driver"]; strings.HasPrefix(string(name), "nvidia.com/gpu-") && driver != "gpu-418.126" && driver != "gpu-460.106" {
+					return fmt.Sprintf("%s with the driver %q", name, driver)
+				}
+			}
+		}
+		return ""
+	}},
 	{"a pod is of no DaemonSet", pageProduct + "; " + pagePods, "", func(pod *corev1.Pod) string {
 		for _, o := range pod.OwnerReferences {
 			if o.Kind == "DaemonSet" {
@@ -119,6 +133,9 @@ func TestPublishedC41EveryRuleOfCCIIsKept(t *testing.T) {
 		func(_ *corev1.Pod, k *corev1.Container) {
 			k.StartupProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}}
 		},
+		func(_ *corev1.Pod, k *corev1.Container) {
+			k.Resources.Limits["nvidia.com/gpu-tesla-v100-16GB"] = resource.MustParse("1")
+		},
 		func(pod *corev1.Pod, _ *corev1.Container) {
 			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d"}}
 		},
@@ -153,5 +170,36 @@ func TestPublishedC41EveryRuleOfCCIIsKept(t *testing.T) {
 		if rule.broken(p) == "" || wrong(p) == "" {
 			t.Errorf("%s (%s): the double takes the pod", rule.name, rule.source)
 		}
+	}
+}
+
+// TestGPUsHaveADriver: of API 1.0 a pod has GPUs, by requests that are the limits, with the driver of the configuration or its own. API 2.0 has none.
+func TestGPUsHaveADriver(t *testing.T) {
+	const name = "nvidia.com/gpu-tesla-v100-16GB"
+	pod := func() corev1.PodSpec {
+		r := resources("", "4 32Gi")
+		r.Limits[name] = resource.MustParse("1")
+		return corev1.PodSpec{Containers: containers(r)}
+	}
+	c := ofAPI(API10)
+	if _, err := adjusted(c, pod()); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "name gpuDriver") {
+		t.Errorf("without a driver: got %v", err)
+	}
+	c.GPUDriver = "gpu-460.106"
+	remote, err := adjusted(c, pod())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range podRules {
+		if why := rule.broken(remote); why != "" {
+			t.Errorf("%s (%s): %s", rule.name, rule.source, why)
+		}
+	}
+	r := remote.Spec.Containers[0].Resources
+	if limit, request := r.Limits[name], r.Requests[name]; limit.Value() != 1 || request.Value() != 1 || r.Limits.Cpu().Value() != 4 || remote.Annotations["cri.cci.io/gpu-driver"] != c.GPUDriver {
+		t.Errorf("got %+v with the annotations %v", r, remote.Annotations)
+	}
+	if _, err := adjusted(ofAPI(API20), pod()); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), name) {
+		t.Errorf("API 2.0: got %v", err)
 	}
 }
