@@ -17,7 +17,7 @@ import (
 // Capabilities returns what pods get from a provider with this configuration.
 func (c Config) Capabilities() capability.Declaration {
 	d := capability.Only().
-		Note("of one container", capability.RunToCompletion).
+		Note("several containers end together: one more, of filesImage, waits for them", capability.RunToCompletion).
 		Note("one that fails lets the pod fail, whatever restartPolicy says; its own requests and limits size the task and are not kept", capability.InitContainers).
 		Note("what comes next waits until it was started", capability.Sidecars).
 		Note("readinessProbe alone, every 5 s at most, with 2 s of time at least", capability.ExecProbes).
