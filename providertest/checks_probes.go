@@ -65,6 +65,17 @@ var probes = []Check{
 		},
 	},
 	{
+		Name: "probes/liveness-ends", Why: "a program that hangs and is not to be started again must not run for ever",
+		Needs: []capability.Feature{capability.ExecProbes},
+		Run: func(c *C) {
+			pod := c.pod("liveness-ends", stays())
+			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+			pod.Spec.Containers[0].LivenessProbe = c.execProbe("/tmp/alive")
+			c.create(pod)
+			c.untilPod(pod, "to end, as its liveness probe fails", terminal) // how, its program says, which is told to stop
+		},
+	},
+	{
 		Name: "probes/startup", Why: "a slow program is left in peace until it has started",
 		Needs: []capability.Feature{capability.ExecProbes},
 		Run: func(c *C) {

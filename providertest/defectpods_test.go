@@ -74,7 +74,7 @@ func podDefects() []defect {
 			}
 		}))},
 		{name: "readiness probes that are ignored", caught: "probes/readiness", wrap: breaks(makes(func(pod *corev1.Pod) { main(pod).ReadinessProbe = nil }))},
-		{name: "liveness probes that are ignored", caught: "probes/liveness", wrap: breaks(makes(func(pod *corev1.Pod) { main(pod).LivenessProbe = nil }))},
+		{name: "liveness probes that are ignored", caught: "probes/liveness", also: []string{"probes/liveness-ends"}, wrap: breaks(makes(func(pod *corev1.Pod) { main(pod).LivenessProbe = nil }))},
 		{name: "startup probes that are ignored", caught: "probes/startup", wrap: breaks(makes(func(pod *corev1.Pod) { main(pod).StartupProbe = nil }))},
 		{name: "hooks before the end that are ignored", caught: "hooks/pre-stop", wrap: breaks(makes(func(pod *corev1.Pod) {
 			if l := main(pod).Lifecycle; l != nil {

@@ -20,7 +20,7 @@ func (c Config) Capabilities() capability.Declaration {
 		Note("several containers end together: one more, of filesImage, waits for them", capability.RunToCompletion).
 		Note("one that fails lets the pod fail, whatever restartPolicy says; its own requests and limits size the task and are not kept", capability.InitContainers).
 		Note("what comes next waits until it was started", capability.Sidecars).
-		Note("readinessProbe alone, every 5 s at most, with 2 s of time at least", capability.ExecProbes).
+		Note("readinessProbe every 5 s at most, with 2 s of time at least; the others by this node with ECS Exec, as seldom as the configuration says, and without a restart: the pod fails", capability.ExecProbes).
 		Note("the limit of memory; CPU may be used up to the size of the task", capability.ContainerLimits).
 		Note("on the disk of the task; a sizeLimit is not kept", capability.EmptyDir).
 		Note("runAsNonRoot and runAsGroup with runAsUser; a command of exec is root all the same", capability.RunAsUser).
@@ -46,7 +46,7 @@ func (c Config) Capabilities() capability.Declaration {
 	if !c.reachable() {
 		return d.Lacks("ECS has health checks by commands alone, and this node does not reach pods", capability.NetworkProbes)
 	}
-	return d.Note("readinessProbe alone, by this node, which must reach the addresses of pods", capability.NetworkProbes)
+	return d.Note("by this node, which must reach the addresses of pods; one that fails ends the pod", capability.NetworkProbes)
 }
 
 // maxContainers is how many containers a task definition has at most, and minGrace and maxGrace how many seconds a container has to stop.

@@ -8,9 +8,11 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
@@ -24,6 +26,9 @@ const (
 	APIVersion = "fargate.virtual-kubelet.io/v1alpha1"
 	Kind       = "FargateProviderConfiguration"
 )
+
+// execProbeEvery is the default of ExecProbeEvery: each probe is a session of ECS Exec.
+const execProbeEvery = 30 * time.Second
 
 // Capacity providers that run pods.
 const (
@@ -83,6 +88,8 @@ type Config struct {
 	// ExecRole is the ARN of the role of pods that name none. It needs the rights of ECS Exec, and so does each of TaskRoles. Default:
 	// none, and there is no exec.
 	ExecRole string `json:"execRole,omitempty"`
+	// ExecProbeEvery is the shortest period of a startup or liveness probe by command, each of which is a session of ECS Exec. Default: 30s.
+	ExecProbeEvery metav1.Duration `json:"execProbeEvery,omitempty"`
 	// FilesImage is an image with sh, base64 and tar, of which a container writes the files of ConfigMaps, Secrets, tokens and the downward
 	// API before the others start. Default: busybox of the public registry of AWS, as Docker Hub limits how often an address pulls.
 	FilesImage string `json:"filesImage,omitempty"`
@@ -148,6 +155,10 @@ func (c Config) complete() (Config, error) {
 	if c.InfrastructureRole != "" && !role(c.InfrastructureRole) {
 		problems.Add("infrastructureRole: %q: want the ARN of a role", c.InfrastructureRole)
 	}
+	if c.ExecProbeEvery.Duration < 0 {
+		problems.Add("execProbeEvery: is %s, want 0 for the default, or more", c.ExecProbeEvery.Duration)
+	}
+	c.ExecProbeEvery.Duration = cmp.Or(c.ExecProbeEvery.Duration, execProbeEvery)
 	for i, r := range c.TaskRoles {
 		if !role(r) {
 			problems.Add("taskRoles[%d]: %q: want the ARN of a role", i, r)

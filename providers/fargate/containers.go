@@ -62,6 +62,9 @@ func (b *builder) container(c *corev1.Container, init bool, at *field.Path) (typ
 	if err := b.security(&k, c, at.Child("securityContext")); err != nil {
 		return k, err
 	}
+	if err := b.config.checkProbes(c, init, at); err != nil {
+		return k, err
+	}
 	if err := healthCheck(&k, c, at); err != nil {
 		return k, err
 	}
@@ -190,16 +193,32 @@ func (b *builder) security(k *types.ContainerDefinition, c *corev1.Container, at
 	return nil
 }
 
-// healthCheck makes one of a readiness probe. ECS does nothing to a container of a single task that is unhealthy, so it is none for
-// liveness, and probes there are refused.
+// checkProbes refuses the startup and liveness probes that this process cannot do.
+func (c Config) checkProbes(k *corev1.Container, init bool, at *field.Path) error {
+	if init && k.StartupProbe != nil {
+		return errdefs.InvalidInputf("%s: this node does it, and the containers that start next would not wait for it", at.Child("startupProbe"))
+	}
+	for _, of := range []struct {
+		name  string
+		probe *corev1.Probe
+	}{{"startupProbe", k.StartupProbe}, {"livenessProbe", k.LivenessProbe}} {
+		name, p := of.name, of.probe
+		switch {
+		case p == nil:
+		case p.TerminationGracePeriodSeconds != nil:
+			return errdefs.InvalidInputf("%s: ECS gives a container the time that its pod was made with", at.Child(name, "terminationGracePeriodSeconds"))
+		case p.Exec == nil:
+		case c.ExecRole == "":
+			return errdefs.InvalidInputf("%s: this node does it by ECS Exec: name a role with the rights for it in execRole of this node's configuration", at.Child(name, "exec"))
+		case k.SecurityContext != nil && k.SecurityContext.ReadOnlyRootFilesystem != nil && *k.SecurityContext.ReadOnlyRootFilesystem:
+			return errdefs.InvalidInputf("%s: this node does it by ECS Exec, which a container with a read-only root does not have", at.Child(name, "exec"))
+		}
+	}
+	return nil
+}
+
+// healthCheck makes one of a readiness probe. The other probes are done by this process: ECS does nothing to a container of a single task that is unhealthy.
 func healthCheck(k *types.ContainerDefinition, c *corev1.Container, at *field.Path) error {
-	const idle = "ECS tells whether a container of a task is healthy, and does nothing then: only readinessProbe can be had"
-	if c.LivenessProbe != nil {
-		return errdefs.InvalidInputf("%s: %s", at.Child("livenessProbe"), idle)
-	}
-	if c.StartupProbe != nil {
-		return errdefs.InvalidInputf("%s: %s", at.Child("startupProbe"), idle)
-	}
 	p := c.ReadinessProbe
 	if p == nil || p.Exec == nil {
 		return nil

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
@@ -104,7 +105,7 @@ func newCloud(ctx context.Context, change ...func(*ecs.Config)) *cloud {
 func (c *cloud) config(cluster string) (Config, error) {
 	return Config{
 		Region: "eu-central-1", Stats: true, Endpoint: c.url, ClusterID: cluster, Subnets: []string{"subnet-1"}, SecurityGroups: []string{"sg-1"},
-		ExecutionRole: "arn:aws:iam::123456789012:role/execution", LogGroup: logGroup, Queue: c.url + "/123456789012/tasks", ExecRole: "arn:aws:iam::123456789012:role/exec",
+		ExecutionRole: "arn:aws:iam::123456789012:role/execution", LogGroup: logGroup, ExecProbeEvery: metav1.Duration{Duration: time.Second}, Queue: c.url + "/123456789012/tasks", ExecRole: "arn:aws:iam::123456789012:role/exec",
 		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20"), corev1.ResourceMemory: resource.MustParse("40Gi"), corev1.ResourcePods: resource.MustParse("200")},
 	}.complete()
 }
@@ -175,9 +176,7 @@ func exceptions() map[string]string {
 		except[name] = "the containers of this test are goroutines, which have nothing of it"
 	}
 	except["exec/output"] = "a session of ECS Exec has one output; TestPolicy shows both streams in it"
-	for _, name := range []string{"probes/liveness", "probes/startup"} {
-		except[name] = "ECS does nothing to an unhealthy container of a single task: such probes are refused with the path of the field"
-	}
+	except["probes/liveness"] = "ECS cannot restart a container: its pod fails, as probes/liveness-ends shows"
 	except["deletion/grace"] = "ECS gives a container the time that its pod was made with, and none that comes with the deletion"
 	except["attach/output"] = "ECS has no such request, and the provider says so"
 	return except

@@ -16,7 +16,9 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
@@ -41,7 +43,6 @@ type driver struct {
 	kit       *service.Provider[ecstypes.Task]
 	inquiries inquiries
 	made      made
-	prober    *prober
 }
 
 var (
@@ -52,6 +53,7 @@ var (
 	_ service.Executor[ecstypes.Task]     = (*driver)(nil)
 	_ service.Forwarder[ecstypes.Task]    = (*driver)(nil)
 	_ service.Measurer[ecstypes.Task]     = (*driver)(nil)
+	_ service.Prober[ecstypes.Task]       = (*driver)(nil)
 	_ service.Remover                     = (*driver)(nil)
 	_ service.Mourner                     = (*driver)(nil)
 	_ service.Worker                      = (*driver)(nil)
@@ -71,15 +73,11 @@ func newDriver(ctx context.Context, in cli.ProviderInput, config Config, conf se
 		owner.Node = in.Node.Name
 	}
 	d := &driver{config: config, client: c, mapping: mapping{config: config, owner: owner}, pods: in.Pods, recorder: in.Recorder, made: made{turn: make(chan struct{}, 1)}}
-	d.prober = newProber(func(pod *corev1.Pod, container, kind, reason, message string) {
-		if in.Recorder != nil {
-			in.Recorder.Eventf(pod, kind, reason, "container %s: %s", container, message)
-		}
-	})
 	conf.Service, conf.Owner, conf.Capabilities, conf.Capacity = "ECS", owner, config.Capabilities(), config.Capacity
 	conf.Pods, conf.Listed, conf.Again, conf.LogsUnseen = in.Pods, in.Listed, service.AgainReturnsFirst, true
 	conf.Claims = true
 	conf.Instead = map[service.Request]string{service.Attach: "follow its log"}
+	conf.Probes, conf.Recorder, conf.ExecProbeEvery = probe.Make, in.Recorder, config.ExecProbeEvery.Duration
 	conf.ListEvery = cmp.Or(conf.ListEvery, listEvery)
 	if config.Queue != "" {
 		conf.Rest = cmp.Or(conf.Rest, restWithQueue)
@@ -211,7 +209,7 @@ func tagsOf(t ecstypes.Task) map[string]string {
 
 // Status implements service.Driver.
 func (d *driver) Status(pod *corev1.Pod, t ecstypes.Task) corev1.PodStatus {
-	return d.prober.status(pod, t)
+	return podstatus.Status(pod, observe(pod, t))
 }
 
 // Ended implements service.Ender.

@@ -220,11 +220,13 @@ func TestRefusals(t *testing.T) {
 		"spec.containers: 10 with": func(p *corev1.Pod) {
 			p.Spec.RestartPolicy, p.Spec.Containers = corev1.RestartPolicyNever, append(p.Spec.Containers, make([]corev1.Container, 5)...)
 		},
-		"spec.containers[0].name: vk-wait":    func(p *corev1.Pod) { main(p).Name = waiterName },
-		"spec.containers: 12":                 func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, make([]corev1.Container, 7)...) },
-		"spec.terminationGracePeriodSeconds":  func(p *corev1.Pod) { *p.Spec.TerminationGracePeriodSeconds = 121 },
-		"spec.containers[0].livenessProbe":    func(p *corev1.Pod) { main(p).LivenessProbe = main(p).ReadinessProbe },
-		"spec.containers[0].startupProbe":     func(p *corev1.Pod) { main(p).StartupProbe = main(p).ReadinessProbe },
+		"spec.containers[0].name: vk-wait":         func(p *corev1.Pod) { main(p).Name = waiterName },
+		"spec.containers: 12":                      func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, make([]corev1.Container, 7)...) },
+		"spec.terminationGracePeriodSeconds":       func(p *corev1.Pod) { *p.Spec.TerminationGracePeriodSeconds = 121 },
+		"livenessProbe.exec: this node does it by": func(p *corev1.Pod) { main(p).LivenessProbe = main(p).ReadinessProbe },
+		"startupProbe.terminationGracePeriodSeconds": func(p *corev1.Pod) {
+			main(p).StartupProbe = &corev1.Probe{TerminationGracePeriodSeconds: new(int64(1))}
+		},
 		"readinessProbe.failureThreshold: 11": func(p *corev1.Pod) { main(p).ReadinessProbe.FailureThreshold = 11 },
 		"securityContext.capabilities.add[0]": func(p *corev1.Pod) { main(p).SecurityContext.Capabilities.Add[0] = "NET_ADMIN" },
 		"securityContext.runAsNonRoot":        func(p *corev1.Pod) { *p.Spec.SecurityContext.RunAsUser = 0 },

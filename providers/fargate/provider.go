@@ -4,7 +4,6 @@ package fargate
 
 import (
 	"context"
-	"sync"
 
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
@@ -65,12 +64,9 @@ func (a advised) Advise(context.Context) (versions []string, advice []cli.Advice
 
 // Work implements service.Worker.
 func (d *driver) Work(ctx context.Context) {
-	var beside sync.WaitGroup
-	beside.Go(func() { d.prober.run(ctx, d.kit.Cache().Refresh) })
 	if d.config.Queue != "" {
 		d.listen(ctx)
 	}
-	beside.Wait()
 }
 
 // Close implements service.Closer.

@@ -465,13 +465,6 @@ func TestNetworkReadiness(t *testing.T) {
 	if err := p.kit.DeletePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	tick := everyMoment(t)
-	for known := 1; known > 0; {
-		tick("nothing of the pod is probed any more")
-		p.prober.mu.Lock()
-		known = len(p.prober.known)
-		p.prober.mu.Unlock()
-	}
 }
 
 // TestChangesAreTold: with a queue, what changes is seen at once, though no round asks for an hour.

@@ -35,8 +35,8 @@ func ended(t types.Task) bool {
 	return s == stateStopped || s == stateDeleted
 }
 
-// observe folds what ECS says of a task into observations of its pod. Whether a container with a probe of a port is ready, this node found out.
-func observe(pod *corev1.Pod, t types.Task, ready func(id string) bool) podstatus.Pod {
+// observe folds what ECS says of a task into observations of its pod. What the probes of this node find is not in it.
+func observe(pod *corev1.Pod, t types.Task) podstatus.Pod {
 	out := podstatus.Pod{StartedAt: aws.ToTime(t.CreatedAt), IPs: addresses(t), Ended: ended(t)}
 	said := map[string]types.Container{}
 	for _, k := range t.Containers {
@@ -44,7 +44,7 @@ func observe(pod *corev1.Pod, t types.Task, ready func(id string) bool) podstatu
 	}
 	_ = service.Containers(pod, func(c *corev1.Container, init bool, _ *field.Path) error { // which does not fail
 		if k, ok := said[c.Name]; ok {
-			seen := container(c, t, k, ready)
+			seen := container(c, t, k)
 			if init && !sidecar(c) {
 				seen.Run.StartedAt, seen.Run.FinishedAt = time.Time{}, time.Time{} // the times of the task are those of the others
 			}
@@ -117,7 +117,7 @@ func addresses(t types.Task) (ips []string) {
 }
 
 // container folds the state of a container. ECS does not tell when a single one started, nor how often it was started again.
-func container(c *corev1.Container, t types.Task, k types.Container, ready func(id string) bool) podstatus.Container {
+func container(c *corev1.Container, t types.Task, k types.Container) podstatus.Container {
 	out := podstatus.Container{Name: c.Name, Image: aws.ToString(k.Image)}
 	if k.ImageDigest != nil {
 		out.ImageID = out.Image + "@" + *k.ImageDigest
@@ -130,10 +130,7 @@ func container(c *corev1.Container, t types.Task, k types.Container, ready func(
 	switch state := aws.ToString(k.LastStatus); {
 	case state == stateRunning:
 		out.State, out.Run = podstatus.Running, run
-		switch {
-		case networkProbe(c):
-			out.Ready = aws.Bool(ready(run.ID))
-		case c.ReadinessProbe != nil:
+		if c.ReadinessProbe != nil && !networkProbe(c) {
 			out.Ready = aws.Bool(k.HealthStatus == types.HealthStatusHealthy)
 		}
 	case state == stateStopped && strings.HasPrefix(why, cannotStart): // it never ran, as when its command is not there

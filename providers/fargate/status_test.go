@@ -43,7 +43,7 @@ func testTask(state string, k types.Container) types.Task {
 }
 
 func statusOf(pod *corev1.Pod, t types.Task) corev1.PodStatus {
-	return podstatus.Status(pod, observe(pod, t, func(string) bool { return false }))
+	return podstatus.Status(pod, observe(pod, t))
 }
 
 func onePod(policy corev1.RestartPolicy) *corev1.Pod {

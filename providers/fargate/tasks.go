@@ -142,7 +142,6 @@ func (d *driver) List(ctx context.Context) ([]ecstypes.Task, error) {
 		there[arn] = true
 	}
 	d.inquiries.keep(there)
-	d.prober.only(d.kit.Cache().All())
 	return out, nil
 }
 
@@ -168,13 +167,18 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (task ecstypes.Task,
 	return task, false, err
 }
 
-// Stop implements service.Driver. A task that stops already is not asked to.
+// Stop implements service.Driver.
 func (d *driver) Stop(ctx context.Context, _ *corev1.Pod, task ecstypes.Task) error {
+	return d.end(ctx, task, deleted)
+}
+
+// end stops a task for a reason. One that stops already is not asked to.
+func (d *driver) end(ctx context.Context, task ecstypes.Task, reason string) error {
 	if ended(task) || aws.ToString(task.DesiredStatus) == stateStopped {
 		return nil
 	}
 	asked := time.Now()
-	said, err := d.client.stop(ctx, *task.TaskArn, deleted)
+	said, err := d.client.stop(ctx, *task.TaskArn, reason)
 	if err != nil {
 		return err
 	}

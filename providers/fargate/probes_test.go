@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// TestFailedLivenessEndsTheTask says why, by a command that fails, one that hangs, and a port on which nobody listens.
+func TestFailedLivenessEndsTheTask(t *testing.T) {
+	c := cloudOf(t)
+	p := open(t, c)
+	command := func(of program.Program) *corev1.Probe {
+		return &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 2, ProbeHandler: corev1.ProbeHandler{
+			Exec: &corev1.ExecAction{Command: append([]string{"program"}, of.Args()...)},
+		}}
+	}
+	for name, probe := range map[string]*corev1.Probe{
+		"fails": command(program.Program{Need: []string{"/tmp/alive"}}), "hangs": command(program.Program{Stay: program.Forever}), "closed": asksPort(silent(t)),
+	} {
+		pod := podOf(name, program.Program{Stay: program.Forever})
+		pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+		pod.Spec.Containers[0].LivenessProbe = probe
+		if err := p.kit.CreatePod(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, says := range map[string]string{"fails": "Container main failed liveness probe", "hangs": "command timed out", "closed": "connection refused"} {
+		end := until(t, p, name, "over", isOver)
+		if end.Status.Phase != corev1.PodFailed || end.Status.Reason != "Unhealthy" || !strings.Contains(end.Status.Message, says) {
+			t.Errorf("%s: got %s, %s: %s, want %q", name, end.Status.Phase, end.Status.Reason, end.Status.Message, says)
+		}
+	}
+}
