@@ -4,6 +4,8 @@ package capability
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,9 +20,14 @@ type Declarer interface {
 
 // Declaration says which features a backend has. Make one with All or Only.
 type Declaration struct {
-	has  map[Feature]string // the value is a note for users, or ""
-	lack map[Feature]string // why it is not there
+	has      map[Feature]string      // the value is a note for users, or ""
+	lack     map[Feature]string      // why it is not there
+	parts    map[Feature][]lackField // fields that are not there, of features that are
+	accepted map[Feature]bool        // a pod that asks for them runs without them
 }
+
+// lackField is the end of the path of a field, and why it is not there.
+type lackField struct{ field, why string }
 
 // Only declares the features that are named, and no other but RunToCompletion: a backend without that says so by Lacks.
 func Only(has ...Feature) Declaration {
@@ -45,6 +52,15 @@ func (d Declaration) Lacks(why string, without ...Feature) Declaration {
 	return d
 }
 
+// LacksFields returns a declaration that has the feature but for some of its fields. A field is the end of a path, such as capabilities.drop.
+func (d Declaration) LacksFields(why string, of Feature, fields ...string) Declaration {
+	d = d.clone()
+	for _, f := range fields {
+		d.parts[of] = append(slices.Clip(d.parts[of]), lackField{"." + f, why})
+	}
+	return d
+}
+
 // Note returns a declaration that has the features, and what users should know of them.
 func (d Declaration) Note(note string, of ...Feature) Declaration {
 	d = d.clone()
@@ -56,13 +72,11 @@ func (d Declaration) Note(note string, of ...Feature) Declaration {
 }
 
 func (d Declaration) clone() Declaration {
-	out := Declaration{has: make(map[Feature]string, len(d.has)), lack: make(map[Feature]string, len(d.lack))}
-	for f, note := range d.has {
-		out.has[f] = note
-	}
-	for f, why := range d.lack {
-		out.lack[f] = why
-	}
+	out := Declaration{has: map[Feature]string{}, lack: map[Feature]string{}, parts: map[Feature][]lackField{}, accepted: map[Feature]bool{}}
+	maps.Copy(out.has, d.has)
+	maps.Copy(out.lack, d.lack)
+	maps.Copy(out.parts, d.parts)
+	maps.Copy(out.accepted, d.accepted)
 	return out
 }
 
@@ -103,27 +117,60 @@ type Unsupported struct {
 // String is the path of the field and why.
 func (u Unsupported) String() string { return u.Path + ": " + u.Why }
 
-// Check returns all that a pod asks for and the backend does not have, nil if it can run.
+// Check returns all that a pod asks for and the backend does not have, nil if it can run. What the declaration accepts is not in it; see Unenforced.
 func (d Declaration) Check(pod *corev1.Pod) []Unsupported {
-	var all []Unsupported
+	refused, _ := d.judge(pod)
+	return refused
+}
+
+// judge returns what a pod asks for and the backend does not have: what the pod is refused for, and what it runs without.
+func (d Declaration) judge(pod *corev1.Pod) (refused, unenforced []Unsupported) {
 	for _, need := range Needs(pod) {
-		if d.Has(need.Feature) || len(all) > 0 && all[len(all)-1].Path == need.Path {
+		why, lacks := d.lacks(need)
+		if !lacks || last(refused).Path == need.Path || last(unenforced).Path == need.Path {
 			continue // one reason for a field is enough
 		}
-		why := d.lack[need.Feature]
-		if why == "" {
+		if d.accepted[need.Feature] && need.canBeLeftOut(pod) {
+			unenforced = append(unenforced, Unsupported{need, why})
+		} else {
+			refused = append(refused, Unsupported{need, why})
+		}
+	}
+	return refused, unenforced
+}
+
+// lacks reports whether the backend does not have a field, and why.
+func (d Declaration) lacks(need Need) (why string, lacks bool) {
+	if !d.Has(need.Feature) {
+		if why = d.lack[need.Feature]; why == "" {
 			why = fmt.Sprintf("the backend has no %s", need.Feature)
 		}
-		all = append(all, Unsupported{need, why})
+		return why, true
 	}
-	return all
+	for _, part := range d.parts[need.Feature] {
+		if strings.HasSuffix(need.Path, part.field) {
+			return part.why, true
+		}
+	}
+	return "", false
+}
+
+func last(of []Unsupported) (u Unsupported) {
+	if len(of) > 0 {
+		u = of[len(of)-1]
+	}
+	return u
 }
 
 // Message is one text about all of them, with the path of each field.
 func Message(all []Unsupported) string {
+	return "this node cannot run the pod: " + join(all)
+}
+
+func join(all []Unsupported) string {
 	texts := make([]string, len(all))
 	for i, u := range all {
 		texts[i] = u.String()
 	}
-	return "this node cannot run the pod: " + strings.Join(texts, "; ")
+	return strings.Join(texts, "; ")
 }

@@ -15,7 +15,8 @@ type Named struct {
 	Proven map[Feature]bool
 }
 
-// Table writes the table of support of providers in Markdown. A feature is "proven", "declared" without a proof, or not there.
+// Table writes the table of support of providers in Markdown. A feature is "proven", "declared" without a proof, "left out" of pods that
+// ask for it and run without it, or not there.
 func Table(providers ...Named) string {
 	var b, notes strings.Builder
 	n := 0
@@ -30,6 +31,8 @@ func Table(providers ...Named) string {
 			note := p.Remark(e.feature)
 			mark := "declared"
 			switch {
+			case !p.Has(e.feature) && p.accepted[e.feature]:
+				mark = "left out"
 			case !p.Has(e.feature):
 				mark = "no"
 			case p.Proven[e.feature]:

@@ -30,7 +30,7 @@ func (p Program) checkCommand(o *options) *cobra.Command {
 		Long: "Check whether a node with these settings can run the pods in a file, without a cluster.\n\n" +
 			"The file has objects in YAML or JSON: pods, and what makes pods, such as a Deployment. Other objects are ignored.\n" +
 			"The provider maps each pod as its node would, and asks nobody. It reads no ConfigMap, Secret or token: for a pod\n" +
-			"that can run, the output names the objects that were not read.\n" +
+			"that can run, the output names the fields that it would run without, and the objects that were not read.\n" +
 			"The exit code is 0 if all pods can run, 1 if one cannot, and 2 if the check itself failed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,13 +53,17 @@ func (p Program) checkCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// refuser returns the function that says why the node would not run a pod, with the chosen provider and its configuration.
-func (p Program) refuser(o *options, cmd *cobra.Command) (func(*corev1.Pod) error, error) {
+// refuser returns the function that says why the node would not run a pod, or what the pod would run without, with the chosen provider and its
+// configuration.
+func (p Program) refuser(o *options, cmd *cobra.Command) (func(*corev1.Pod) (without []capability.Unsupported, err error), error) {
 	if r, err := o.resolve(cmd.Root().PersistentFlags(), os.Getenv); r == nil {
 		return nil, err
 	}
 	chosen, err := choose(p.Providers, o.Provider)
 	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(o.checkAccepted()...); err != nil {
 		return nil, err
 	}
 	declared, maps := capability.All(), func(*corev1.Pod) error { return nil }
@@ -73,16 +77,19 @@ func (p Program) refuser(o *options, cmd *cobra.Command) (func(*corev1.Pod) erro
 			return nil, fmt.Errorf("provider %s: %w", chosen.Name, err)
 		}
 	}
-	return func(pod *corev1.Pod) error {
+	declared = o.accept(declared)
+	return func(pod *corev1.Pod) ([]capability.Unsupported, error) {
 		if unsupported := declared.Check(pod); len(unsupported) > 0 {
-			return errdefs.InvalidInput(capability.Message(unsupported))
+			return nil, errdefs.InvalidInput(capability.Message(unsupported))
 		}
-		return maps(pod)
+		without := declared.Unenforced(pod)
+		declared.LeaveOut(pod)
+		return without, maps(pod)
 	}, nil
 }
 
 // checkFile writes a line for each pod in a file, and reports whether all can run.
-func checkFile(out io.Writer, name string, stdin io.Reader, refuse func(*corev1.Pod) error) (fine bool, err error) {
+func checkFile(out io.Writer, name string, stdin io.Reader, refuse func(*corev1.Pod) ([]capability.Unsupported, error)) (fine bool, err error) {
 	in := stdin
 	if name != "-" {
 		f, err := os.Open(name)
@@ -118,10 +125,16 @@ func checkFile(out io.Writer, name string, stdin io.Reader, refuse func(*corev1.
 		}
 		seen++
 		says := "can run"
-		if err := refuse(pod); err != nil {
+		without, err := refuse(pod)
+		if err != nil {
 			fine, says = false, err.Error()
-		} else if names := unread(pod); len(names) > 0 {
-			says += "; not read: " + strings.Join(names, ", ")
+		} else {
+			for _, u := range without {
+				says += "; without " + u.String()
+			}
+			if names := unread(pod); len(names) > 0 {
+				says += "; not read: " + strings.Join(names, ", ")
+			}
 		}
 		if _, err := fmt.Fprintf(out, "%s: %s\n", title(object), says); err != nil {
 			return false, err

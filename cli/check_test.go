@@ -45,6 +45,16 @@ spec:
 	program := cli.Program{Providers: []cli.Provider{
 		{Name: "all"},
 		{Name: "little", Capabilities: func(string) (capability.Declaration, error) { return capability.Only(), nil }},
+		{Name: "machines", Capabilities: func(string) (capability.Declaration, error) {
+			return capability.Only().Accept(capability.OwnMachine()...), nil
+		}, Check: func(string) (func(*corev1.Pod) error, error) {
+			return func(pod *corev1.Pod) error {
+				if needs := capability.Needs(pod); len(needs) > 0 {
+					return fmt.Errorf("the mapping sees %s", needs[0].Path)
+				}
+				return nil
+			}, nil
+		}},
 		{Name: "broken", Capabilities: func(path string) (capability.Declaration, error) {
 			return capability.Declaration{}, errors.New("no configuration " + path)
 		}},
@@ -81,6 +91,9 @@ spec:
   containers: [{name: main, image: i, envFrom: [{configMapRef: {name: m}}], env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]
   volumes: [{name: s, secret: {secretName: s}}, {name: p, projected: {sources: [{configMap: {name: other}}]}}]
 `
+	const restricted = "apiVersion: v1\nkind: Pod\nmetadata: {name: r}\nspec: {containers: [{name: a, image: i, envFrom: [{configMapRef: {name: m}}], " +
+		"securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: %t}}]}\n"
+	const at = "spec.containers[0].securityContext."
 	for _, tt := range []struct {
 		name     string
 		args     []string
@@ -94,6 +107,14 @@ spec:
 		{"the mapping refuses", []string{"--provider=maps"}, makers, "StatefulSet db: shop/db-0 of StatefulSet db with db-0.db, data-db-0, map[a:b]: no\n" +
 			"Pod plain: can run; not read: ConfigMap m, Secret s, ConfigMap other, Secret login\n", "exit code 1"},
 		{"a broken configuration for the mapping", []string{"--provider=maps", "--provider-config=/c"}, pods, "", "provider maps: no configuration /c"},
+		{"it runs without", []string{"--provider=machines"}, fmt.Sprintf(restricted, false),
+			"Pod r: can run; without " + at + "allowPrivilegeEscalation: the backend has no NoNewPrivileges; not read: ConfigMap m\n", ""},
+		{"without is not accepted", []string{"--provider=machines"}, fmt.Sprintf(restricted, true),
+			"Pod r: this node cannot run the pod: " + at + "readOnlyRootFilesystem: the backend has no ReadOnlyRoot\n", "exit code 1"},
+		{"the operator accepts", []string{"--provider=machines", "--accept-unenforced=ReadOnlyRoot,NoNewPrivileges"}, fmt.Sprintf(restricted, true),
+			"Pod r: can run; without " + at + "readOnlyRootFilesystem: the backend has no ReadOnlyRoot; without " + at +
+				"allowPrivilegeEscalation: the backend has no NoNewPrivileges; not read: ConfigMap m\n", ""},
+		{"a feature that is none", []string{"--provider=machines", "--accept-unenforced=FsGroups"}, pods, "", "did you mean FSGroup?"},
 		{"no pods", []string{"--provider=all"}, "apiVersion: v1\nkind: Service\n", "", "has no pod, and nothing that makes pods"},
 		{"not an object", []string{"--provider=all"}, "nonsense", "", "read -: "},
 		{"no file", []string{"--provider=all", "-f", "/does/not/exist"}, "", "", "read the pods: open /does/not/exist"},

@@ -84,6 +84,7 @@ func (p Program) examine(o *options, cmd *cobra.Command) doctor.Config {
 	o.describe(c.Node, chosen.Name, p.kubeletVersion())
 	if chosen.Capabilities != nil {
 		if declared, err := chosen.Capabilities(o.ProviderConfig); err == nil { // the check of the provider tells an error
+			declared = o.accept(declared)
 			c.Declared = &declared
 		}
 	}

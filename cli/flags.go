@@ -93,6 +93,11 @@ func settings() []setting {
 		{flag: "fail-unsupported", field: "failUnsupported", group: groupPods,
 			usage: "fail pods that ask for what the provider does not support; otherwise they stay Pending, and say why",
 			bind:  boolean(func(o *options) *bool { return &o.FailUnsupported })},
+		{flag: "accept-unenforced", field: "acceptUnenforced", env: []string{"VKUBELET_ACCEPT_UNENFORCED"}, group: groupPods,
+			usage: "`features` that a pod runs without, instead of being refused, where the provider does not have them: names such as FSGroup and ReadOnlyRoot, or none. An event of the pod names the fields. By default NoNewPrivileges, Seccomp and Capabilities where each pod is a virtual machine of its own, else none",
+			bind: func(fs *pflag.FlagSet, o *options, name, usage string) {
+				fs.StringSliceVar(&o.AcceptUnenforced, name, nil, usage)
+			}},
 		{flag: "drain-on-exit", field: "drainOnExit", group: groupPods,
 			usage: "when the program is told to stop, stop the pods first, as a kubelet does at graceful node shutdown; by default they keep running",
 			bind:  boolean(func(o *options) *bool { return &o.DrainOnExit })},

@@ -34,7 +34,7 @@ func (o *options) newDaemon(ctx context.Context, p Provider, version string) (da
 		cfg.StreamIdleTimeout, cfg.StreamCreationTimeout = o.StreamIdleTimeout, o.StreamCreationTimeout
 		cfg.MaxStreams, cfg.MaxStreamsPerUser = o.MaxStreams, o.MaxStreamsPerUser
 		cfg.PodControllerConfigOpts = append(cfg.PodControllerConfigOpts, func(pods *node.PodControllerConfig) error {
-			pods.FailUnsupported = o.FailUnsupported
+			pods.FailUnsupported, pods.AcceptUnenforced = o.FailUnsupported, o.acceptedFeatures()
 			pods.PodVisibilityTimeout, pods.MissingPodsQuarantine = o.PodVisibility, o.MissingPods
 			return nil
 		})

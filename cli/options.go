@@ -40,6 +40,7 @@ type options struct {
 	MissingPods    time.Duration
 
 	FailUnsupported      bool
+	AcceptUnenforced     []string
 	DrainOnExit          bool
 	DrainTimeout         time.Duration
 	DrainCriticalTimeout time.Duration

@@ -124,6 +124,9 @@ func (o *options) newProvider(ctx context.Context, p Provider) nodeutil.NewProvi
 		if c, ok := made.(NodeConfigurer); ok {
 			c.ConfigureNode(ctx, config.Node)
 		}
+		if d, ok := made.(capability.Declarer); ok {
+			annotateUnenforced(config.Node, o.accept(d.Capabilities()))
+		}
 		nodeProvider, _ := made.(node.NodeProvider)
 		return made, nodeProvider, nil
 	}

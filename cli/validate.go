@@ -51,6 +51,7 @@ func (o *options) validate() error {
 	case o.NoLeaseGuard:
 		refuse("--share-nodes %s: nodes are shared by their leases, so it contradicts --disable-lease-guard", o.ShareNodes)
 	}
+	errs = append(errs, o.checkAccepted()...)
 	o.OperatingSystem = strings.ToLower(o.OperatingSystem)
 	if o.OperatingSystem != string(corev1.Linux) && o.OperatingSystem != string(corev1.Windows) {
 		refuse("--os %q: want linux or windows", o.OperatingSystem)

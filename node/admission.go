@@ -27,6 +27,9 @@ func newPodAdmission(core *podCore, cfg *PodControllerConfig) *podAdmission {
 	a := &podAdmission{podCore: core, allocatable: cfg.NodeAllocatable}
 	if declarer, ok := cfg.Provider.(capability.Declarer); ok {
 		declared := declarer.Capabilities()
+		if cfg.AcceptUnenforced != nil {
+			declared = declared.Accept(cfg.AcceptUnenforced...)
+		}
 		a.declared = &declared
 	}
 	return a
@@ -102,12 +105,26 @@ func (a *podAdmission) checkSupported(api *corev1.Pod) string {
 	return capability.Message(unsupported)
 }
 
-// withoutUnsupported takes out of a private copy of a pod what was added to it while it runs and
-// the backend cannot do.
+// withoutUnsupported takes out of a private copy of a pod what was added to it while it runs and the backend cannot do, and what the pod runs
+// without.
 func (a *podAdmission) withoutUnsupported(pod *corev1.Pod) {
+	if a.declared != nil {
+		a.declared.LeaveOut(pod)
+	}
 	if a.lacks(capability.EphemeralContainers) {
 		pod.Spec.EphemeralContainers = nil
 	}
+}
+
+// unenforced returns what the pod asks for and runs without, "" if it gets all.
+func (a *podAdmission) unenforced(api *corev1.Pod) string {
+	if a.declared == nil {
+		return ""
+	}
+	if unenforced := a.declared.Unenforced(api); len(unenforced) > 0 {
+		return capability.UnenforcedMessage(unenforced)
+	}
+	return ""
 }
 
 // fixedSizes reports whether the backend is known not to change the resources of pods that run.

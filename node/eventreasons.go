@@ -15,6 +15,7 @@ const (
 	eventCallHangs     = "ProviderCallHangs"
 	eventPodLost       = lifecycle.ReasonLost
 	eventRejected      = lifecycle.ReasonRejected
+	eventUnenforced    = "UnenforcedPodSpec"
 	eventSecondPod     = "ProviderSecondPod"
 	eventPodsMissing   = "PodsMissing" // of the node
 	eventStatusFailed  = "ProviderStatusRejected"

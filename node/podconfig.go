@@ -10,6 +10,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
 // PodControllerConfig says what a pod controller works with. The first seven
@@ -83,6 +85,10 @@ type PodControllerConfig struct {
 	// FailUnsupported lets pods fail that ask for what a provider that is a capability.Declarer
 	// does not have. Default: they wait, so that a ReplicaSet does not make new ones for ever.
 	FailUnsupported bool
+
+	// AcceptUnenforced are the features that a pod runs without, where the provider is a capability.Declarer and does not have them: the pod
+	// has an event that names the fields. Nil: those that the declaration accepts; empty: none.
+	AcceptUnenforced []capability.Feature
 
 	// PollInterval is how often a provider without PodNotifier is asked for the
 	// status of its pods when all is calm; it is asked once a second while a pod

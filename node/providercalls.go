@@ -50,6 +50,9 @@ func (w *podWorker) create(ctx context.Context, key string, api *corev1.Pod) err
 			st.copied = api.ResourceVersion // a late report may be of what was created before the restart
 		}
 	})
+	if without := w.admission.unenforced(api); without != "" && !attempted {
+		w.recorder.Event(api, corev1.EventTypeWarning, eventUnenforced, without)
+	}
 	err = w.call(ctx, key, api, "CreatePod", func(ctx context.Context) error { return w.backend.provider.CreatePod(ctx, pod) })
 	// Again: a call that took long may have made the pod at its end.
 	w.states.sync(key, api.UID, func(st syncWriter) { st.sent.AttemptedAt = time.Now() })

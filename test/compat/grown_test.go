@@ -17,6 +17,7 @@ var grown = map[string]map[string]string{
 		"OperatingSystem":       "a pod for another system must fail and not run",
 		"NodeAllocatable":       "resourceFieldRef falls back to what the node has",
 		"NodeAddresses":         "status.hostIP falls back to the address of the node",
+		"AcceptUnenforced":      "a program may want pods to run without what its service does not enforce",
 		"FailUnsupported":       "a program may want pods that ask too much to fail and not wait",
 		"PollInterval":          "how often to ask a provider without PodNotifier",
 		"PodVisibilityTimeout":  "backends differ in how late they show a new pod",

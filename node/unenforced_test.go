@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
+)
+
+// restricted is a pod that a namespace with the restricted Pod Security Standard admits.
+func restricted() *corev1.Pod {
+	pod, no := bound("p", "1"), false
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
+		AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+	return pod
+}
+
+// told returns the events about what a pod runs without.
+func (w *world) told() []string {
+	return slices.DeleteFunc(w.events(), func(e string) bool { return !strings.Contains(e, eventUnenforced) })
+}
+
+// TestUnenforcedPodRunsAndSaysSoOnce: the backend never sees the fields, and the pod has one event, however often its create fails, it changes or the
+// node restarts.
+func TestUnenforcedPodRunsAndSaysSoOnce(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		b.Inject(memory.Fault{Method: "CreatePod", Times: 3, Err: errors.New("no")})
+		w.start()
+		w.api.Create(restricted())
+		w.pass(10 * time.Minute)
+		w.wantPhase("p", corev1.PodRunning)
+		const want = "Warning UnenforcedPodSpec this node runs the pod without spec.containers[0].securityContext.capabilities.drop: the backend has no Capabilities; " +
+			"spec.containers[0].securityContext.allowPrivilegeEscalation: the backend has no NoNewPrivileges; spec.securityContext.seccompProfile: the backend has no Seccomp"
+		if got := w.told(); len(got) != 1 || got[0] != want {
+			t.Errorf("events are %q, want one: %s", got, want)
+		}
+		w.api.Change("d", "p", func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "another" })
+		w.pass(time.Minute)
+		w.halt()
+		w.start()
+		w.pass(time.Minute)
+		if got := w.told(); len(got) > 0 {
+			t.Errorf("it is said again: %q", got)
+		}
+		got := b.Has("d/p")
+		if got == nil || got.Spec.Containers[0].Image != "another" || len(capability.Needs(got)) > 0 {
+			t.Errorf("the backend has %+v, want the changed pod without what it lacks", got)
+		}
+		if kept := w.api.Pod("d", "p"); len(capability.Needs(kept)) != 3 {
+			t.Errorf("the pod in the API server has changed: %+v", kept.Spec)
+		}
+	}, declares(capability.Only().Accept(capability.OwnMachine()...)))
+}
+
+// TestOperatorDecidesWhatIsUnenforced: what the operator accepts takes the place of what the provider does.
+func TestOperatorDecidesWhatIsUnenforced(t *testing.T) {
+	for name, accept := range map[string][]capability.Feature{"none": {}, "some": {capability.Seccomp}} {
+		b := memory.New()
+		inWorld(t, b, func(w *world) {
+			w.start()
+			w.api.Create(restricted())
+			w.pass(time.Minute)
+			s := w.api.Pod("d", "p").Status
+			if s.Reason != "UnsupportedPodSpec" || strings.Contains(s.Message, "seccompProfile") != (name == "none") {
+				t.Errorf("%s: the pod is %s %q, want it refused for what is not accepted", name, s.Reason, s.Message)
+			}
+			wantCalls(t, b)
+		}, declares(capability.Only().Accept(capability.OwnMachine()...)), func(cfg *PodControllerConfig) { cfg.AcceptUnenforced = accept })
+	}
+}
