@@ -31,7 +31,9 @@ func (c Config) Capabilities() capability.Declaration {
 		d = d.Lacks("the driver raw_exec has no file system of its own", capability.ObjectVolumes, capability.TokenVolumes, capability.EmptyDir, capability.SubPath)
 	}
 	if c.has(DriverDocker) {
-		d = d.Note("with the driver docker; no runAsNonRoot", capability.RunAsUser).Note("with the driver docker", capability.ReadOnlyRoot)
+		d = d.Note("with the driver docker; runAsNonRoot with runAsUser", capability.RunAsUser).
+			LacksFields("Nomad has no further groups", capability.RunAsUser, "supplementalGroups", "supplementalGroupsPolicy").
+			Note("with the driver docker", capability.ReadOnlyRoot)
 	}
 	return d
 }

@@ -171,12 +171,16 @@ func TestRefused(t *testing.T) {
 		"directory of Nomad":         {func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[0].MountPath = "/local/" }, nil, "volumeMounts[0].mountPath: \"/local/\": Nomad has a directory of its own there"},
 		"emptyDir at /secrets":       {func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[2].MountPath = "/secrets" }, nil, "Nomad has a directory of its own there"},
 		"subPathExpr":                {func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[0].SubPathExpr = "x" }, nil, "subPathExpr"},
-		"user of exec":               {func(p *corev1.Pod) { p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1)} }, nil, "driver exec has no such settings"},
-		"address of the pod":         {func(p *corev1.Pod) { p.Annotations = map[string]string{"unresolved": "1"} }, nil, "tells the address of a pod after its start only"},
-		"secret in a command":        {func(p *corev1.Pod) { p.Spec.Containers[0].Args[0] = "$(PASSWORD)" }, nil, "$(PASSWORD) may have the value of a Secret"},
-		"name of a variable":         {func(p *corev1.Pod) { p.Spec.Containers[0].Env[0].Name = "a-b" }, nil, `"a-b"`},
-		"address of the host port":   {func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].HostIP = "10.1.1.1" }, nil, "hostIP"},
-		"secret that is too large":   {func(p *corev1.Pod) { p.Annotations = map[string]string{"large": "1"} }, nil, "a Variable of Nomad holds 65536"},
+		"a user of the image":        {func(p *corev1.Pod) { p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true)} }, nil, "securityContext.runAsNonRoot: Nomad does not look"},
+		"root": {func(p *corev1.Pod) {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](0)}
+		}, nil, "securityContext.runAsNonRoot: Nomad does not look"},
+		"user of exec":             {func(p *corev1.Pod) { p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1)} }, nil, "driver exec has no such settings"},
+		"address of the pod":       {func(p *corev1.Pod) { p.Annotations = map[string]string{"unresolved": "1"} }, nil, "tells the address of a pod after its start only"},
+		"secret in a command":      {func(p *corev1.Pod) { p.Spec.Containers[0].Args[0] = "$(PASSWORD)" }, nil, "$(PASSWORD) may have the value of a Secret"},
+		"name of a variable":       {func(p *corev1.Pod) { p.Spec.Containers[0].Env[0].Name = "a-b" }, nil, `"a-b"`},
+		"address of the host port": {func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].HostIP = "10.1.1.1" }, nil, "hostIP"},
+		"secret that is too large": {func(p *corev1.Pod) { p.Annotations = map[string]string{"large": "1"} }, nil, "a Variable of Nomad holds 65536"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := testPod()

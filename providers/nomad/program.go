@@ -3,6 +3,7 @@
 package nomad
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -220,10 +221,11 @@ func checkMode(driver string, pod *corev1.Pod, c *corev1.Container, at *field.Pa
 	if p == nil {
 		p = &corev1.PodSecurityContext{}
 	}
+	user, nonRoot := cmp.Or(s.RunAsUser, p.RunAsUser), cmp.Or(s.RunAsNonRoot, p.RunAsNonRoot)
 	users := s.RunAsUser != nil || s.RunAsGroup != nil || p.RunAsUser != nil || p.RunAsGroup != nil
 	switch {
-	case len(p.SupplementalGroups) > 0 || s.RunAsNonRoot != nil && *s.RunAsNonRoot || p.RunAsNonRoot != nil && *p.RunAsNonRoot:
-		return errdefs.InvalidInputf("%s: Nomad has no supplementalGroups and no runAsNonRoot", at.Child("securityContext"))
+	case nonRoot != nil && *nonRoot && (user == nil || *user == 0):
+		return errdefs.InvalidInputf("%s: Nomad does not look who an image runs as: say another runAsUser than 0", at.Child("securityContext", "runAsNonRoot"))
 	case driver != DriverDocker && (users || s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem):
 		return errdefs.InvalidInputf("%s: the driver %s has no such settings", at.Child("securityContext"), driver)
 	}
