@@ -55,7 +55,7 @@ func (p *pods) create(ctx context.Context, in wire.Retrieved) (wire.Created, err
 	// The client may give up; the job is made or not made all the same.
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
-	if err := p.provider.CreatePod(bounded, r.Pod.DeepCopy()); err != nil {
+	if err := p.provider.CreatePod(bounded, p.given(r.Pod)); err != nil {
 		return answer, errors.Join(fmt.Errorf("provider %s: %w", p.runner, err), p.undo(k))
 	}
 	r.Accepted = true
@@ -71,8 +71,20 @@ func (p *pods) check(made *corev1.Pod) error {
 		if lacks := d.Capabilities().Check(made); len(lacks) > 0 {
 			return errdefs.InvalidInputf("provider %s: %s", p.runner, capability.Message(lacks))
 		}
+		if without := d.Capabilities().Unenforced(made); len(without) > 0 {
+			log.G(p.ctx).WithField("pod", made.Namespace+"/"+made.Name).Warn(capability.UnenforcedMessage(without))
+		}
 	}
 	return nil
+}
+
+// given returns the private copy of a pod that the provider gets.
+func (p *pods) given(made *corev1.Pod) *corev1.Pod {
+	pod := made.DeepCopy()
+	if d, ok := p.provider.(capability.Declarer); ok {
+		d.Capabilities().LeaveOut(pod)
+	}
+	return pod
 }
 
 // reserve takes a pod up, and waits with one whose name another one has: of two that come at once, too.
