@@ -51,6 +51,9 @@ var refusals = []Check{
 				name := strings.ToLower(string(f))
 				pod := c.pod(name, program.Program{})
 				ask(&pod.Spec)
+				if len(declared.Check(pod)) == 0 { // it runs without, and an event of the node says so
+					continue
+				}
 				needs := capability.Needs(pod)
 				i := slices.IndexFunc(needs, func(n capability.Need) bool { return n.Feature == f })
 				if i < 0 {
@@ -71,6 +74,23 @@ var refusals = []Check{
 			if got := backend.names(); len(got) > 0 {
 				c.Errorf("the provider was given %v, which ask for what it does not declare", got)
 			}
+		},
+	},
+	{
+		Name: "refusals/unenforced", Why: "a pod that may run without what the backend does not have must run, and not fail at the backend for that",
+		Run: func(c *C) {
+			declared := c.declared()
+			pod := c.pod("unenforced", stays())
+			for _, f := range declared.Accepted() {
+				if ask := asks[f]; ask != nil {
+					ask(&pod.Spec)
+				}
+			}
+			if len(declared.Unenforced(pod)) == 0 {
+				c.Skipf("the provider accepts nothing that it does not have")
+			}
+			declared.LeaveOut(pod) // as the node does
+			c.running(pod)
 		},
 	},
 	{

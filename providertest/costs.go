@@ -148,6 +148,7 @@ var costs = map[string]cost{
 	"settings/restart-rules":       {pods: 1, containers: 1, podsOfMany: 0, ticks: 0},
 	"offers/requests":              {pods: 1, containers: 1, podsOfMany: 0, ticks: 0},
 	"refusals/fields":              {pods: 0, containers: 0, podsOfMany: 0, ticks: 0},
+	"refusals/unenforced":          {pods: 1, containers: 1, podsOfMany: 0, ticks: 0},
 	"refusals/stable":              {pods: 1, containers: 1, podsOfMany: 0, ticks: 0},
 	"refusals/reasons":             {pods: 0, containers: 0, podsOfMany: 0, ticks: 0},
 }

@@ -12,8 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/checkcase"
 )
@@ -37,7 +39,7 @@ var checkRows = map[string]checked{
 		mapped:  pod(`{containers: [{name: a, image: i, volumeMounts: [{name: v, mountPath: "/a:b"}]}], volumes: [{name: v, emptyDir: {}}]}`), words: "no paths with a colon",
 	},
 	"eci": {
-		refuses: []string{"dropall", "emptyenv", "startup"},
+		refuses: []string{"emptyenv", "startup"},
 		mapped:  "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: x}, spec: {serviceName: web, template: {spec: {containers: [{name: a, image: i}]}}}}", words: "spec.subdomain: ",
 	},
 	"fargate": {
@@ -54,6 +56,7 @@ var checkRows = map[string]checked{
 		mapped: "{apiVersion: v1, kind: Pod, metadata: {name: x, annotations: {slurm-job.vk.io/flags: --wrap=id}}, spec: {containers: [{name: a, image: i}]}}", words: "slurm-job.vk.io/flags",
 	},
 	"huaweicci": {
+		refuses: []string{"chart"},
 		mapped: "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: x}, spec: {template: {spec: {containers: [{name: a, image: i}]}}}}", words: "no pods of a DaemonSet",
 	},
 	"tensilekube": {
@@ -109,9 +112,15 @@ func TestCheckAsksTheMappingOfEveryProvider(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var declared capability.Declaration
+		if declared, err = p.Capabilities(""); err != nil {
+			t.Fatal(err)
+		}
 		var refused []string
 		for _, name := range slices.Sorted(maps.Keys(cases)) {
-			err := refuse(cases[name])
+			pod := cases[name].DeepCopy()
+			declared.LeaveOut(pod)
+			err := refuse(pod)
 			if err == nil {
 				continue
 			}
@@ -136,6 +145,52 @@ func TestCheckAsksTheMappingOfEveryProvider(t *testing.T) {
 	}
 }
 
+// withoutSome is what check returns of a pod that runs without something that it asks for.
+const withoutSome = "can run without"
+
+// TestRestrictedPodsRunWhereAPodIsAMachine: pods with the restricted Pod Security Standard, and those of charts, run at services whose pods are virtual machines, or the
+// refusal names the field. Every other provider refuses what it does not have, until the operator accepts that.
+func TestRestrictedPodsRunWhereAPodIsAMachine(t *testing.T) {
+	const fsGroup, all = "spec.securityContext.fsGroup: ", "--accept-unenforced=NoNewPrivileges,Seccomp,Capabilities,FSGroup,ReadOnlyRoot,RunAsUser"
+	for provider, want := range map[string]struct{ chart, accepted string }{
+		"aci":       {chart: fsGroup, accepted: "spec.containers[0].volumeMounts[0].subPath: a group of ACI has no field for it"},
+		"eci":       {chart: fsGroup, accepted: withoutSome},
+		"fargate":   {chart: fsGroup, accepted: "spec.containers[0].volumeMounts[0].subPath: a task definition has no field for it"},
+		"huaweicci": {chart: "subPath: CCI has none of an emptyDir", accepted: "subPath: CCI has none of an emptyDir"},
+	} {
+		cases := checkcase.All()
+		cases["groups"] = cases["restricted"].DeepCopy()
+		cases["groups"].Name, cases["groups"].Spec.SecurityContext.SupplementalGroups = "groups", []int64{1}
+		objects := documents(t, cases)
+		says := check(t, provider, "", objects)
+		if got := says["Pod restricted"]; got != withoutSome {
+			t.Errorf("provider %s: the restricted pod: %s, want it to run", provider, got)
+		}
+		if got := says["Pod chart"]; !strings.Contains(got, want.chart) {
+			t.Errorf("provider %s: the pod of a chart: %s, want %q", provider, got, want.chart)
+		}
+		named := check(t, provider, "", objects, all)
+		if got := named["Pod chart"]; !strings.Contains(got, want.accepted) || strings.Contains(got, "securityContext") {
+			t.Errorf("provider %s, all accepted: the pod of a chart: %s, want %q and nothing of its security", provider, got, want.accepted)
+		}
+		if provider != "huaweicci" && (!strings.Contains(says["Pod groups"], "spec.securityContext.supplementalGroups: ") || named["Pod groups"] != withoutSome) {
+			t.Errorf("provider %s: the pod with groups: %s, and where that is accepted: %s", provider, says["Pod groups"], named["Pod groups"])
+		}
+		if got := check(t, provider, "", objects, "--accept-unenforced=none")["Pod restricted"]; !strings.HasPrefix(got, "this node cannot run the pod: spec.") {
+			t.Errorf("provider %s, nothing accepted: the restricted pod: %s", provider, got)
+		}
+	}
+	restricted := documents(t, map[string]*corev1.Pod{"restricted": checkcase.All()["restricted"]})
+	for _, p := range providers() {
+		if p.Capabilities == nil {
+			continue
+		}
+		if got := check(t, p.Name, "", restricted, all)["Pod restricted"]; got != "can run" && got != withoutSome {
+			t.Errorf("provider %s, all accepted: the restricted pod: %s", p.Name, got)
+		}
+	}
+}
+
 // documents are pods in YAML.
 func documents[T any](t *testing.T, of map[string]T) string {
 	t.Helper()
@@ -151,9 +206,9 @@ func documents[T any](t *testing.T, of map[string]T) string {
 }
 
 // check returns what the command check says of each object.
-func check(t *testing.T, provider, config, objects string) map[string]string {
+func check(t *testing.T, provider, config, objects string, flags ...string) map[string]string {
 	t.Helper()
-	args := []string{"check", "--provider=" + provider}
+	args := append([]string{"check", "--provider=" + provider}, flags...)
 	if config != "" {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
@@ -172,7 +227,11 @@ func check(t *testing.T, provider, config, objects string) map[string]string {
 	for line := range strings.Lines(out.String()) {
 		title, text, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		text, _, _ = strings.Cut(text, "; not read: ")
+		text, _, without := strings.Cut(text, "; without ")
 		says[title], fine = text, fine && text == "can run"
+		if without {
+			says[title] = withoutSome
+		}
 	}
 	if len(says) == 0 || fine != (failed == nil) {
 		t.Fatalf("check with the provider %s ends with %v, and says %s", provider, failed, &out)

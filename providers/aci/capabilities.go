@@ -22,10 +22,12 @@ func (c Config) Capabilities() capability.Declaration {
 	} else {
 		d = d.Lacks("name seccomp in the configuration: ACI takes the content of a profile", capability.Seccomp)
 	}
-	d = d.Lacks(why, capability.PostStartHooks, capability.PreStopHooks, capability.StopSignal, capability.TerminationMessages, capability.Sidecars,
-		capability.PodResources, capability.SubPath, capability.FSGroup, capability.MountPropagation, capability.HostAliases,
-		capability.Hostname, capability.ReadOnlyRoot, capability.Sysctls, capability.MemoryEmptyDir, capability.SharedProcesses, capability.InteractiveContainers,
-		capability.ContainerRestartRules).
+	d = d.LacksFields(why, capability.RunAsUser, "supplementalGroups", "supplementalGroupsPolicy").
+		Accept(capability.OwnMachine()...).
+		Lacks(why, capability.PostStartHooks, capability.PreStopHooks, capability.StopSignal, capability.TerminationMessages, capability.Sidecars,
+			capability.PodResources, capability.SubPath, capability.FSGroup, capability.MountPropagation, capability.HostAliases,
+			capability.Hostname, capability.ReadOnlyRoot, capability.Sysctls, capability.MemoryEmptyDir, capability.SharedProcesses, capability.InteractiveContainers,
+			capability.ContainerRestartRules).
 		Lacks("a container group does not change while it runs", capability.EphemeralContainers, capability.InPlaceResize).
 		Lacks("groups of ACI are privileged in the SKU Confidential only, which this provider does not check", capability.Privileged).
 		Lacks("the machine is not yours", capability.HostNetwork, capability.HostPorts, capability.HostPortMapping, capability.HostPath, capability.HostNamespaces)

@@ -33,8 +33,6 @@ type mapping struct {
 // refuse refuses what a group has no field for, and no feature is about.
 func refuse(pod *corev1.Pod) error {
 	s, spec := &pod.Spec, field.NewPath("spec")
-	security := spec.Child("securityContext")
-	context := value(s.SecurityContext)
 	for _, is := range []struct {
 		asks bool
 		at   *field.Path
@@ -42,8 +40,6 @@ func refuse(pod *corev1.Pod) error {
 	}{
 		{len(s.InitContainers)+len(s.Containers) > maxContainers, spec.Child("containers"), "a group of ACI has at most 60 containers"},
 		{len(s.Volumes) > maxVolumes, spec.Child("volumes").Index(maxVolumes), "a group of ACI has at most 20 volumes"},
-		{len(context.SupplementalGroups) > 0, security.Child("supplementalGroups"), "a group of ACI has no field for it"},
-		{context.SupplementalGroupsPolicy != nil && *context.SupplementalGroupsPolicy != corev1.SupplementalGroupsPolicyMerge, security.Child("supplementalGroupsPolicy"), "a group of ACI has no field for it"},
 		{len(s.Overhead) > 0, spec.Child("overhead"), "sizes of ACI have no part for it"},
 		{s.OS != nil && s.OS.Name != corev1.Linux, spec.Child("os"), "groups of this node run Linux"},
 		{s.ActiveDeadlineSeconds != nil && *s.ActiveDeadlineSeconds <= 0, spec.Child("activeDeadlineSeconds"), "want more than 0"},

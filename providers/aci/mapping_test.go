@@ -151,7 +151,6 @@ func TestWhatAGroupCannotHave(t *testing.T) {
 		"spec.containers[0].resources.limits[nvidia.com/gpu]": func(_ *corev1.Pod, c *corev1.Container) {
 			c.Resources.Limits["nvidia.com/gpu"] = resource.MustParse("1")
 		},
-		"spec.securityContext.supplementalGroups": func(p *corev1.Pod, _ *corev1.Container) { p.Spec.SecurityContext.SupplementalGroups = []int64{1} },
 		"spec.os":       func(p *corev1.Pod, _ *corev1.Container) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} },
 		"spec.overhead": func(p *corev1.Pod, _ *corev1.Container) { p.Spec.Overhead = p.Spec.Containers[0].Resources.Limits },
 		"spec.volumes[0].emptyDir.sizeLimit": func(p *corev1.Pod, _ *corev1.Container) {

@@ -24,6 +24,9 @@ func (c Config) Capabilities() capability.Declaration {
 		Note("that of the VPC, unless the pod has one of its own: services of the cluster have no names there", capability.DNS).
 		Note("not the group and not runAsNonRoot of init containers; no supplementalGroups", capability.RunAsUser).
 		Note("they can be added, and not dropped", capability.Capabilities).
+		LacksFields("a group of ECI can add capabilities only", capability.Capabilities, "capabilities.drop").
+		LacksFields(noField, capability.RunAsUser, "supplementalGroups", "supplementalGroupsPolicy").
+		Accept(capability.OwnMachine()...).
 		Lacks(noField, capability.ContainerRestartRules, capability.StopSignal, capability.PodResources, capability.FSGroup,
 			capability.ImageVolumes, capability.MountPropagation, capability.MountOptions, capability.BlockDevices, capability.EnvFiles, capability.UserNamespaces,
 			capability.NoNewPrivileges, capability.Seccomp, capability.AppArmor, capability.SELinux, capability.UnmaskedProc,

@@ -14,5 +14,5 @@ func TestCheckAndNodeRefuseInTheSameWords(t *testing.T) {
 	h := newHome(t)
 	p, _ := h.start()
 	p.UsePodObjects(checkcase.Objects{})
-	checkcase.Compare(t, p.CreatePod, p.driver.mapping.check, program.Program{Stay: program.Forever}.Args()...)
+	checkcase.Compare(t, p.Capabilities().LeaveOut, p.CreatePod, p.driver.mapping.check, program.Program{Stay: program.Forever}.Args()...)
 }

@@ -182,9 +182,6 @@ func (r resolved) security(out *container, c *corev1.Container, isInit bool, at 
 		}
 		out.SecurityContext.ReadOnlyRootFilesystem = s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem
 		if k := s.Capabilities; k != nil {
-			if len(k.Drop) > 0 {
-				return errdefs.InvalidInputf("%s: a group of ECI can add capabilities only", at.Child("capabilities", "drop"))
-			}
 			for i, name := range k.Add {
 				if name != "NET_ADMIN" && name != "NET_RAW" {
 					return errdefs.InvalidInputf("%s: %s: a group of ECI can add NET_ADMIN, and NET_RAW where the account has it", at.Child("capabilities", "add").Index(i), name)

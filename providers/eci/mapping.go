@@ -128,7 +128,6 @@ func tags(of map[string]string) (out []tag) {
 // cannot refuses what a group has no field for, and no feature is about.
 func cannot(pod *corev1.Pod, spec *field.Path) error {
 	s := &pod.Spec
-	security := spec.Child("securityContext")
 	for _, is := range []struct {
 		asks bool
 		at   *field.Path
@@ -138,8 +137,6 @@ func cannot(pod *corev1.Pod, spec *field.Path) error {
 		{len(s.InitContainers) > maxParts, spec.Child("initContainers"), "a group of ECI has at most 20 init containers"},
 		{len(s.Containers) > maxParts, spec.Child("containers"), "a group of ECI has at most 20 containers"},
 		{len(s.Volumes) > maxParts, spec.Child("volumes"), "a group of ECI has at most 20 volumes"},
-		{s.SecurityContext != nil && len(s.SecurityContext.SupplementalGroups) > 0, security.Child("supplementalGroups"), "a group of ECI has no field for it"},
-		{s.SecurityContext != nil && s.SecurityContext.SupplementalGroupsPolicy != nil, security.Child("supplementalGroupsPolicy"), "a group of ECI has no field for it"},
 		{s.Subdomain != "", spec.Child("subdomain"), "a group of ECI has a name and no domain"},
 		{s.SetHostnameAsFQDN != nil && *s.SetHostnameAsFQDN, spec.Child("setHostnameAsFQDN"), "a group of ECI has a name and no domain"},
 		{s.HostnameOverride != nil, spec.Child("hostnameOverride"), "use hostname"},

@@ -160,9 +160,6 @@ func TestRefusals(t *testing.T) {
 		"spec.containers[0].lifecycle.preStop": func(_ *corev1.Pod, c *k) {
 			c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}}
 		},
-		"spec.containers[0].securityContext.capabilities.drop": func(_ *corev1.Pod, c *k) {
-			c.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
-		},
 		"spec.containers[0].ports[0].protocol":           func(_ *corev1.Pod, c *k) { c.Ports = []corev1.ContainerPort{{ContainerPort: 1, Protocol: "SCTP"}} },
 		"spec.containers[0].volumeMounts[0].subPathExpr": func(_ *corev1.Pod, c *k) { c.VolumeMounts = []corev1.VolumeMount{{SubPathExpr: "x"}} },
 		"spec.containers[0].resources": func(_ *corev1.Pod, c *k) {
@@ -193,12 +190,9 @@ func TestRefusals(t *testing.T) {
 		"spec.initContainers[0].env[0]": func(p *corev1.Pod, _ *k) {
 			p.Spec.InitContainers = []k{{Name: "i", Env: []corev1.EnvVar{{Name: "E", Value: strings.Repeat("x", 257)}}}}
 		},
-		"spec.subdomain": func(p *corev1.Pod, _ *k) { p.Spec.Subdomain = "s" },
-		"spec.overhead":  func(p *corev1.Pod, _ *k) { p.Spec.Overhead = list("1", "1Gi") },
-		"spec.securityContext.supplementalGroups": func(p *corev1.Pod, _ *k) {
-			p.Spec.SecurityContext = &corev1.PodSecurityContext{SupplementalGroups: []int64{1}}
-		},
-		"the pod needs 65 CPUs and 1Gi":                          func(_ *corev1.Pod, c *k) { c.Resources.Requests = list("65", "1Gi") },
+		"spec.subdomain":                func(p *corev1.Pod, _ *k) { p.Spec.Subdomain = "s" },
+		"spec.overhead":                 func(p *corev1.Pod, _ *k) { p.Spec.Overhead = list("1", "1Gi") },
+		"the pod needs 65 CPUs and 1Gi": func(_ *corev1.Pod, c *k) { c.Resources.Requests = list("65", "1Gi") },
 		"metadata.annotations[k8s.aliyun.com/eci-with-eip]":      func(p *corev1.Pod, _ *k) { p.Annotations[annotationPrefix+"with-eip"] = "true" },
 		"metadata.annotations[k8s.aliyun.com/eci-never-heard]":   func(p *corev1.Pod, _ *k) { p.Annotations[annotationPrefix+"never-heard"] = "1" },
 		"metadata.annotations[k8s.aliyun.com/eci-ram-role-name]": func(p *corev1.Pod, _ *k) { p.Annotations[annotationRAMRole] = "admin" },

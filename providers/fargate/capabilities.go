@@ -16,6 +16,7 @@ import (
 
 // Capabilities returns what pods get from a provider with this configuration.
 func (c Config) Capabilities() capability.Declaration {
+	const noField = "a task definition has no field for it"
 	d := capability.Only().
 		Note("several containers end together: one more, of filesImage, waits for them", capability.RunToCompletion).
 		Note("one that fails lets the pod fail, whatever restartPolicy says; its own requests and limits size the task and are not kept", capability.InitContainers).
@@ -32,7 +33,9 @@ func (c Config) Capabilities() capability.Declaration {
 		Note("file systems of EFS, by "+efsDriver+" or NFS", capability.PersistentVolume).
 		Lacks("a task gets its files once, and these are to be replaced before they end", capability.CertificateFiles).
 		Lacks("variables are in the definition of a task, before there are files", capability.EnvFiles).
-		Lacks("a task definition has no field for it", capability.PostStartHooks, capability.PreStopHooks, capability.StopSignal, capability.TerminationMessages,
+		LacksFields(noField, capability.RunAsUser, "supplementalGroups", "supplementalGroupsPolicy").
+		Accept(capability.OwnMachine()...).
+		Lacks(noField, capability.NoNewPrivileges, capability.Seccomp, capability.AppArmor, capability.PostStartHooks, capability.PreStopHooks, capability.StopSignal, capability.TerminationMessages,
 			capability.ContainerRestartRules, capability.PodResources, capability.SubPath, capability.FSGroup, capability.MountPropagation).
 		Lacks("a task does not change while it runs", capability.EphemeralContainers, capability.InPlaceResize).
 		Lacks("tasks in a VPC have its name servers, and a host name that AWS gives", capability.DNS, capability.Hostname, capability.HostAliases).
@@ -76,13 +79,6 @@ func refuse(pod *corev1.Pod) error {
 	}
 	if s := spec.TerminationGracePeriodSeconds; s != nil && *s > maxGrace {
 		return errdefs.InvalidInputf("%s: %d: a container on Fargate has %d at most", at.Child("terminationGracePeriodSeconds"), *s, maxGrace)
-	}
-	if s := spec.SecurityContext; s != nil && (len(s.SupplementalGroups) > 0 || s.SupplementalGroupsPolicy != nil) {
-		name := "supplementalGroups"
-		if s.SupplementalGroupsPolicy != nil {
-			name = "supplementalGroupsPolicy"
-		}
-		return errdefs.InvalidInputf("%s: a task definition has no field for it", at.Child("securityContext", name))
 	}
 	return service.Containers(pod, func(c *corev1.Container, _ bool, path *field.Path) error {
 		switch {

@@ -231,12 +231,8 @@ func TestRefusals(t *testing.T) {
 		"securityContext.capabilities.add[0]": func(p *corev1.Pod) { main(p).SecurityContext.Capabilities.Add[0] = "NET_ADMIN" },
 		"securityContext.runAsNonRoot":        func(p *corev1.Pod) { *p.Spec.SecurityContext.RunAsUser = 0 },
 		"securityContext.runAsGroup":          func(p *corev1.Pod) { p.Spec.SecurityContext = nil },
-		"securityContext.supplementalGroups":  func(p *corev1.Pod) { p.Spec.SecurityContext.SupplementalGroups = []int64{1} },
-		"securityContext.supplementalGroupsPolicy": func(p *corev1.Pod) {
-			p.Spec.SecurityContext.SupplementalGroupsPolicy = ptr.To(corev1.SupplementalGroupsPolicyStrict)
-		},
-		"resources.limits[nvidia.com/gpu]": func(p *corev1.Pod) { main(p).Resources.Limits["nvidia.com/gpu"] = resource.MustParse("1") },
-		"needs 17":                         func(p *corev1.Pod) { main(p).Resources.Requests = list("17", "1Gi") },
+		"resources.limits[nvidia.com/gpu]":    func(p *corev1.Pod) { main(p).Resources.Limits["nvidia.com/gpu"] = resource.MustParse("1") },
+		"needs 17":                            func(p *corev1.Pod) { main(p).Resources.Requests = list("17", "1Gi") },
 		"201 GiB of ephemeral storage": func(p *corev1.Pod) {
 			p.Spec.Containers[1].Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse("201Gi")
 		},

@@ -21,5 +21,6 @@ func (c Config) Capabilities() capability.Declaration {
 		Lacks(noField, capability.Sidecars, capability.ContainerRestartRules, capability.StopSignal, capability.PodResources, capability.ImageVolumes,
 			capability.MountPropagation, capability.MountOptions, capability.EnvFiles, capability.UserNamespaces, capability.NoNewPrivileges,
 			capability.Seccomp, capability.AppArmor, capability.SELinux, capability.WindowsOptions).
+		Accept(capability.OwnMachine()...).
 		Lacks("CCI has no attach", capability.InteractiveContainers)
 }

@@ -94,7 +94,7 @@ func (c Config) refuse(remote *corev1.Pod) error {
 			k := &list[i]
 			for _, m := range k.VolumeMounts {
 				if empty[m.Name] && (m.SubPath != "" || m.SubPathExpr != "") {
-					return errdefs.InvalidInputf("container %q: mount %s: CCI has no subPath of an emptyDir", k.Name, m.MountPath)
+					return errdefs.InvalidInputf("container %q: mount %s: subPath: CCI has none of an emptyDir", k.Name, m.MountPath)
 				}
 			}
 			if c.API == API10 && k.StartupProbe != nil && k.StartupProbe.TCPSocket != nil {

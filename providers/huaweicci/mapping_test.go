@@ -149,7 +149,7 @@ func TestRefusals(t *testing.T) {
 		})},
 		"spec.initContainers[0].restartPolicy": {spec: corev1.PodSpec{InitContainers: []corev1.Container{{RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}, Containers: containers(resources("", ""))}},
 		"startupProbe.tcpSocket":               {spec: main(func(k *corev1.Container) { k.StartupProbe = tcp }), only: API10},
-		"no subPath of an emptyDir":            {spec: main(func(k *corev1.Container) { k.VolumeMounts = []corev1.VolumeMount{{Name: "tmp", SubPath: "a"}} })},
+		"subPath: CCI has none of an emptyDir": {spec: main(func(k *corev1.Container) { k.VolumeMounts = []corev1.VolumeMount{{Name: "tmp", SubPath: "a"}} })},
 		"resource nvidia.com/gpu": {spec: main(func(k *corev1.Container) {
 			k.Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
 		})},

@@ -17,7 +17,7 @@ import (
 // Plain is the pod that every provider runs.
 const Plain = "plain"
 
-// specs are the specs of the pods by name. Source: shared/cases/clouds/check-says-can-run of issue 36, of 2026-11-28.
+// specs are the specs of the pods by name. Source: shared/cases/clouds of issue 36, of 2026-11-28: check-says-can-run, restricted-pod and bitnami-like.
 var specs = map[string]string{
 	Plain:           `{containers: [{name: c, image: nginx, command: [sleep, "60"], resources: {requests: {cpu: 500m, memory: 1Gi}}}]}`,
 	"defaultmode":   `{containers: [{name: a, image: nginx, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, secret: {secretName: s, defaultMode: 0400}}]}`,
@@ -27,9 +27,18 @@ var specs = map[string]string{
 	"grace300":      `{terminationGracePeriodSeconds: 300, containers: [{name: a, image: nginx}]}`,
 	"liveness-exec": `{containers: [{name: c, image: nginx, livenessProbe: {exec: {command: ["true"]}}}]}`,
 	"liveness":      `{containers: [{name: c, image: nginx, livenessProbe: {tcpSocket: {port: 80}}}]}`,
-	"startup":       `{containers: [{name: c, image: nginx, startupProbe: {httpGet: {port: 80}}}]}`,
-	"twojobs":       `{restartPolicy: Never, containers: [{name: a, image: nginx}, {name: b, image: nginx}]}`,
-	"workingdir":    `{containers: [{name: c, image: nginx, workingDir: /tmp}]}`,
+	"restricted": `{securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}, containers: [{name: c, image: busybox,
+		command: [sleep, "60"], securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}]}`,
+	"chart": `{securityContext: {fsGroup: 1001}, volumes: [{name: empty, emptyDir: {}}], containers: [{name: web, image: nginx, command: [/usr/sbin/nginx],
+		args: ["--a=1", "--b=2", "--c=3", "--d=4", "--e=5", "--f=6", "--g=7", "--h=8", "--i=9", "--j=10", "--k=11"],
+		env: [{name: EMPTY, value: ""}, {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, {name: HOST_IP, valueFrom: {fieldRef: {fieldPath: status.hostIP}}},
+			{name: DB_PASSWORD, valueFrom: {secretKeyRef: {name: db, key: password}}}],
+		securityContext: {runAsUser: 1001, runAsNonRoot: true, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}, readOnlyRootFilesystem: true},
+		livenessProbe: {tcpSocket: {port: 8080}}, readinessProbe: {httpGet: {path: /, port: 8080}}, resources: {requests: {cpu: 100m, memory: 128Mi}, limits: {cpu: 150m, memory: 192Mi}},
+		volumeMounts: [{name: empty, mountPath: /tmp, subPath: tmp-dir}]}]}`,
+	"startup":    `{containers: [{name: c, image: nginx, startupProbe: {httpGet: {port: 80}}}]}`,
+	"twojobs":    `{restartPolicy: Never, containers: [{name: a, image: nginx}, {name: b, image: nginx}]}`,
+	"workingdir": `{containers: [{name: c, image: nginx, workingDir: /tmp}]}`,
 }
 
 // All returns the pods by name, as an API server has them before a node does.

@@ -13,14 +13,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Compare fails the test if the CreatePod of a node refuses one of All in other words than check, or makes a pod that check refuses. Containers run the image with the
-// arguments, which are for the stand-in of the backend.
-func Compare(t *testing.T, create func(context.Context, *corev1.Pod) error, check func(*corev1.Pod) error, args ...string) {
+// Compare fails the test if the CreatePod of a node refuses one of All in other words than check, or makes a pod that check refuses. Both get a pod as leaveOut
+// leaves it. Containers run the image with the arguments, which are for the stand-in of the backend.
+func Compare(t *testing.T, leaveOut func(*corev1.Pod), create func(context.Context, *corev1.Pod) error, check func(*corev1.Pod) error, args ...string) {
 	t.Helper()
 	for name, pod := range All() {
 		for i := range pod.Spec.Containers {
 			pod.Spec.Containers[i].Args = args
 		}
+		leaveOut(pod)
 		says, does := check(pod), create(t.Context(), pod)
 		switch {
 		case does != nil && strings.HasPrefix(does.Error(), "this node cannot run the pod: "): // by the declaration, which check asks before
@@ -33,7 +34,7 @@ func Compare(t *testing.T, create func(context.Context, *corev1.Pod) error, chec
 	}
 }
 
-// Objects has a Secret with a key for each name, and containers as they are in their pods.
+// Objects has a Secret with a key for each name, and containers whose variables from elsewhere have the value of that.
 type Objects struct{}
 
 // ConfigMap implements node.PodObjects.
@@ -49,5 +50,11 @@ func (Objects) Secret(context.Context, *corev1.Pod, string) (*corev1.Secret, err
 // Container implements node.PodObjects.
 func (Objects) Container(_ context.Context, pod *corev1.Pod, name string) (*corev1.Container, error) {
 	i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
-	return pod.Spec.Containers[i].DeepCopy(), nil
+	c := pod.Spec.Containers[i].DeepCopy()
+	for i := range c.Env {
+		if c.Env[i].ValueFrom != nil {
+			c.Env[i] = corev1.EnvVar{Name: c.Env[i].Name, Value: "value"}
+		}
+	}
+	return c, nil
 }
