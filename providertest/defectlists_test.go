@@ -165,10 +165,24 @@ func listDefects() []defect {
 				return d
 			}
 		}()},
+		{name: "a pod that may run without some fields is refused for them", caught: "refusals/unenforced", wrap: func(_ context.Context, p *inprocess.Provider) node.PodLifecycleHandler {
+			return strict{declares{p, p.Capabilities().Accept(capability.OwnMachine()...)}}
+		}},
 		{name: "a feature that it does not have", caught: "feature HostNetwork", wrap: func(_ context.Context, p *inprocess.Provider) node.PodLifecycleHandler {
 			return declares{p, p.Capabilities().Note("", capability.HostNetwork)}
 		}},
 	}
+}
+
+// strict refuses pods with a security context.
+type strict struct{ declares }
+
+// CreatePod implements node.PodLifecycleHandler.
+func (s strict) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+	if pod.Spec.Containers[0].SecurityContext != nil {
+		return errdefs.InvalidInput("there is no security here")
+	}
+	return s.declares.CreatePod(ctx, pod)
 }
 
 // sharing hands out the pods of its cache, and writes into them.

@@ -59,9 +59,15 @@ func TestSeccompProfiles(t *testing.T) {
 	}
 	asks := programPod("u-1", stays)
 	asks.Spec.SecurityContext = &corev1.PodSecurityContext{SeccompProfile: profile("RuntimeDefault", "")}
+	own := asks.DeepCopy()
+	own.Spec.SecurityContext.SeccompProfile = profile("Localhost", "own.json")
 	for declared, conf := range map[bool]Config{true: {Seccomp: both}, false: {}} {
-		if lacks := conf.Capabilities().Check(asks); len(lacks) == 0 != declared {
-			t.Errorf("with %+v it is refused: %v", conf.Seccomp, lacks)
+		d := conf.Capabilities()
+		if len(d.Check(asks)) > 0 || len(d.Unenforced(asks)) == 0 != declared {
+			t.Errorf("with %+v the default is refused: %v, and left out: %v", conf.Seccomp, d.Check(asks), d.Unenforced(asks))
+		}
+		if lacks := d.Check(own); len(lacks) == 0 != declared {
+			t.Errorf("with %+v a profile of the pod is refused: %v", conf.Seccomp, lacks)
 		}
 	}
 }
