@@ -57,7 +57,7 @@ var checkRows = map[string]checked{
 	},
 	"huaweicci": {
 		refuses: []string{"chart"},
-		mapped: "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: x}, spec: {template: {spec: {containers: [{name: a, image: i}]}}}}", words: "no pods of a DaemonSet",
+		mapped:  "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: x}, spec: {template: {spec: {containers: [{name: a, image: i}]}}}}", words: "no pods of a DaemonSet",
 	},
 	"tensilekube": {
 		mapped: "{apiVersion: v1, kind: Pod, metadata: {name: x, annotations: {clusterSelector: nothing}}, spec: {containers: [{name: a, image: i}]}}", words: "annotation clusterSelector",
