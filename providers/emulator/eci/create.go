@@ -100,7 +100,7 @@ func (s *Server) register(f fields, spec corev1.PodSpec) (g *group, found bool, 
 	}
 	for _, id := range disks(f) {
 		for _, other := range s.groups {
-			if id != "" && slices.Contains(disks(fields(other.form)), id) { // the page of diskPage: a disk is mounted to one instance at a time
+			if id != "" && slices.Contains(disks(fields(other.form)), id) { // diskPage: a disk is mounted to one instance at a time; the code is not published
 				return nil, false, fail(http.StatusForbidden, "InvalidOperation.DiskInUse", "the disk %s is mounted to %s", id, other.id)
 			}
 		}
