@@ -104,6 +104,20 @@ func (a *asker) target(t *testing.T) probing.Target {
 	return probing.Target{}
 }
 
+// count is how many containers are probed, and how often Run is under way.
+func (a *asker) count() (containers, runs int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.targets), a.runs
+}
+
+// judged is how often a container was probed anew.
+func (a *asker) judged() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.ensured)
+}
+
 // clinic is a cloud that lacks probes, and ends what is unhealthy. Its containers have one run after another.
 type clinic struct {
 	*cloud
@@ -116,7 +130,7 @@ type clinic struct {
 	restarts int32         // guarded by cloud.mu
 	asked    []string      // guarded by cloud.mu; what was asked for, with the reason
 	fails    error         // guarded by cloud.mu
-	slow     time.Duration // how long a request takes
+	slow     time.Duration // guarded by cloud.mu; how long a request takes
 	ip       string
 }
 
@@ -143,7 +157,10 @@ func (c *clinic) End(ctx context.Context, of Target[vm], reason string) error {
 }
 
 func (c *clinic) ask(ctx context.Context, what string, do func()) error {
-	if c.slow > 0 && !pause(ctx, c.slow) {
+	c.mu.Lock()
+	slow := c.slow
+	c.mu.Unlock()
+	if slow > 0 && !pause(ctx, slow) {
 		return ctx.Err()
 	}
 	c.mu.Lock()
@@ -269,7 +286,7 @@ func TestProbeThatNeedsAnAddressWaitsForIt(t *testing.T) {
 		pod := h.pod("a")
 		h.create(p, pod)
 		wantState(t, shown(t, p, pod), true, false)
-		if len(c.asker.ensured) > 0 {
+		if c.asker.judged() > 0 {
 			t.Error("a container without an address is probed by the network")
 		}
 		c.edit(func() { c.ip = "10.0.0.1" })
@@ -403,16 +420,16 @@ func TestSilenceOfTheServiceIsNoFailure(t *testing.T) {
 		c.asker.finds(t, failed)
 		c.edit(func() { c.dark = false })
 		time.Sleep(5 * time.Minute)
-		if got := c.requests(); len(got) != 0 || len(c.asker.ensured) != 2 {
-			t.Errorf("lists failed: asked for %q, and judged %d times, want 2", got, len(c.asker.ensured))
+		if got := c.requests(); len(got) != 0 || c.asker.judged() != 2 {
+			t.Errorf("lists failed: asked for %q, and judged %d times, want 2", got, c.asker.judged())
 		}
 
 		c.edit(func() { c.slow = time.Minute })
 		c.asker.finds(t, failed)
 		time.Sleep(5 * time.Minute)
 		c.edit(func() { c.slow = 0 })
-		if got := c.requests(); len(got) != 0 || len(c.asker.ensured) != 3 {
-			t.Errorf("the request was not answered: asked for %q, and judged %d times, want 3", got, len(c.asker.ensured))
+		if got := c.requests(); len(got) != 0 || c.asker.judged() != 3 {
+			t.Errorf("the request was not answered: asked for %q, and judged %d times, want 3", got, c.asker.judged())
 		}
 
 		c.edit(func() { c.fails = errdefs.RetryAfter(errors.New("too many requests"), 20*time.Second) })
@@ -420,8 +437,8 @@ func TestSilenceOfTheServiceIsNoFailure(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		c.edit(func() { c.fails = nil })
 		time.Sleep(time.Minute)
-		if got := c.requests(); len(got) != 3 || len(c.asker.ensured) != 4 {
-			t.Errorf("throttled: asked for %q, want it again until it succeeds; judged %d times", got, len(c.asker.ensured))
+		if got := c.requests(); len(got) != 3 || c.asker.judged() != 4 {
+			t.Errorf("throttled: asked for %q, want it again until it succeeds; judged %d times", got, c.asker.judged())
 		}
 	})
 }
@@ -437,13 +454,13 @@ func TestProbesEndWithTheProvider(t *testing.T) {
 		time.Sleep(time.Minute)
 		h.delete(p, a)
 		time.Sleep(20 * time.Second)
-		if n := len(c.asker.targets); n != 1 || c.asker.runs != 1 {
-			t.Errorf("%d containers are probed by %d runs, want one by one", n, c.asker.runs)
+		if n, runs := c.asker.count(); n != 1 || runs != 1 {
+			t.Errorf("%d containers are probed by %d runs, want one by one", n, runs)
 		}
 		c.edit(func() { c.slow = time.Hour })
 		c.asker.finds(t, probing.Result{Failed: probing.Liveness})
 		stop() // the bubble finds a goroutine that is left
-		if c.asker.runs != 0 {
+		if _, runs := c.asker.count(); runs != 0 {
 			t.Error("the probes run on")
 		}
 	})
