@@ -16,13 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 const (
 	// CriticalPriority is the priority from which pods are critical to the system
 	// (system-cluster-critical, system-node-critical).
-	CriticalPriority int32 = 2_000_000_000
+	CriticalPriority = lifecycle.CriticalPriority
 
 	// drainLook is how often a drain looks how far its pods are. It reads memory only.
 	drainLook = 100 * time.Millisecond

@@ -21,6 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podclaims"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podservices"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
 
@@ -39,7 +40,7 @@ type podInputs struct {
 // newPodInputs decides where each comes from, by what the client and the informers of the caller are.
 func newPodInputs(cfg *PodControllerConfig, hostIPs func() []corev1.HostIP) *podInputs {
 	in := &podInputs{objects: podObjects{env: podenv.Config{
-		Services:        cfg.ServiceInformer.Lister(),
+		Services:        podservices.Lister{ServiceLister: cfg.ServiceInformer.Lister()},
 		Recorder:        cfg.EventRecorder,
 		NodeAllocatable: cfg.NodeAllocatable,
 		HostIPs:         hostIPs,

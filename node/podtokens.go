@@ -4,42 +4,19 @@ package node
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
+	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
 // PodTokens gives tokens for pods of this node. It can be used from any goroutine.
-type PodTokens interface {
-	// Token returns the token for a source of a projected volume. Of the pod only namespace,
-	// name and UID count; a source that no volume of the pod has is an error of the kind
-	// invalid-input, and a pod that is not this node's, or has ended, one of the kind not-found.
-	//
-	// A token is kept until 80 % of its life or a day has passed, and then replaced when it is
-	// asked for again: a provider that keeps a file up to date asks at RefreshAt. While the
-	// API server does not answer, the old token is returned for as long as it is
-	// valid.
-	Token(ctx context.Context, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (PodToken, error)
-}
+type PodTokens = podinputs.PodTokens
 
 // PodToken is a token of the service account of a pod, bound to the pod. Formatting and JSON leave the
 // token itself out.
-type PodToken struct {
-	// Token is the token itself.
-	Token string `json:"-"`
-	// ExpiresAt is the end of its life, by the API server.
-	ExpiresAt time.Time
-	// RefreshAt is when to ask for the next one.
-	RefreshAt time.Time
-}
-
-// String says until when the token lives.
-func (t PodToken) String() string { return "token until " + t.ExpiresAt.UTC().Format(time.RFC3339) }
-
-// GoString is String.
-func (t PodToken) GoString() string { return t.String() }
+type PodToken = podinputs.PodToken
 
 // podTokens is what a PodTokensUser is given.
 type podTokens struct{ manager *podsecrets.Manager }

@@ -6,7 +6,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
+	"k8s.io/apimachinery/pkg/runtime"
 	cri "k8s.io/cri-api/pkg/apis"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
@@ -24,6 +24,12 @@ type SandboxEnder interface {
 	EndSandbox(id string)
 }
 
+// EventRecorder writes events; a record.EventRecorder of client-go is one.
+type EventRecorder interface {
+	Event(object runtime.Object, eventType, reason, message string)
+	Eventf(object runtime.Object, eventType, reason, format string, args ...any)
+}
+
 // Config is what a Runtime is made from.
 type Config struct {
 	// Runtime and Images are the runtime that has the containers. Required.
@@ -33,7 +39,7 @@ type Config struct {
 	// allocatable resources are what pods are told. Required.
 	Node *corev1.Node
 	// Recorder gets the events about pods. Required.
-	Recorder record.EventRecorder
+	Recorder EventRecorder
 	// Root is the directory for what pods need on disk: volumes and files that are mounted
 	// into containers. Required; only one process may use it.
 	Root string

@@ -6,11 +6,7 @@ import (
 	"context"
 
 	dto "github.com/prometheus/client_model/go"
-
-	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
-
-var _ nodeutil.ProbeMetricsProvider = (*Runtime)(nil)
 
 // GetMetricsProbes returns how the probes of containers went, for /metrics/probes.
 func (r *Runtime) GetMetricsProbes(ctx context.Context) ([]*dto.MetricFamily, error) {

@@ -14,8 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/node"
-	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/crilog"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/hostfiles"
@@ -24,22 +23,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stream"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
-)
-
-var (
-	_ nodeutil.Provider        = (*Runtime)(nil)
-	_ node.PodNotifier         = (*Runtime)(nil)
-	_ node.PodAuthority        = (*Runtime)(nil)
-	_ node.PodObjectsUser      = (*Runtime)(nil)
-	_ node.PodTokensUser       = (*Runtime)(nil)
-	_ node.PodTrustBundlesUser = (*Runtime)(nil)
-	_ node.PodCertificatesUser = (*Runtime)(nil)
-	_ node.PodClaimsUser       = (*Runtime)(nil)
-
-	_ nodeutil.VolumeProvisioner = (*Runtime)(nil)
-	_ node.PullCredentialsUser   = (*Runtime)(nil)
-	_ node.BackgroundRunner      = (*Runtime)(nil)
-	_ node.NodeProvider          = (*Runtime)(nil)
 )
 
 // Runtime is a provider that runs pods on a runtime of containers. New makes it.
@@ -64,8 +47,8 @@ type Runtime struct {
 	evictor    *evictor
 
 	// Set before any pod comes, constant afterwards.
-	objects     node.PodObjects
-	credentials node.PullCredentials
+	objects     podinputs.PodObjects
+	credentials podinputs.PullCredentials
 	notify      func(*corev1.Pod)
 
 	mu        sync.Mutex
@@ -142,24 +125,26 @@ func New(cfg Config) (*Runtime, error) {
 }
 
 // UsePodObjects takes what reads ConfigMaps, Secrets and environments.
-func (r *Runtime) UsePodObjects(objects node.PodObjects) {
+func (r *Runtime) UsePodObjects(objects podinputs.PodObjects) {
 	r.objects = objects
 	r.volumes.UseObjects(objects)
 }
 
 // UsePodTokens takes what gives tokens of service accounts.
-func (r *Runtime) UsePodTokens(tokens node.PodTokens) { r.volumes.UseTokens(tokens) }
+func (r *Runtime) UsePodTokens(tokens podinputs.PodTokens) { r.volumes.UseTokens(tokens) }
 
 // UsePodTrustBundles takes what reads ClusterTrustBundles.
-func (r *Runtime) UsePodTrustBundles(bundles node.PodTrustBundles) { r.volumes.UseBundles(bundles) }
+func (r *Runtime) UsePodTrustBundles(bundles podinputs.PodTrustBundles) {
+	r.volumes.UseBundles(bundles)
+}
 
 // UsePodCertificates takes what gives certificates for pods.
-func (r *Runtime) UsePodCertificates(certificates node.PodCertificates) {
+func (r *Runtime) UsePodCertificates(certificates podinputs.PodCertificates) {
 	r.volumes.UseCertificates(certificates)
 }
 
 // UsePodClaims takes what finds PersistentVolumes.
-func (r *Runtime) UsePodClaims(claims node.PodClaims) { r.volumes.UseClaims(claims) }
+func (r *Runtime) UsePodClaims(claims podinputs.PodClaims) { r.volumes.UseClaims(claims) }
 
 // ProvisionsVolumes reports whether the configuration has a directory for PersistentVolumes that the node makes.
 func (r *Runtime) ProvisionsVolumes() bool { return r.volumes.Provisions() }
@@ -175,12 +160,14 @@ func (r *Runtime) RemoveVolume(_ context.Context, name string) error {
 }
 
 // UsePullCredentials takes what gives credentials for registries.
-func (r *Runtime) UsePullCredentials(credentials node.PullCredentials) { r.credentials = credentials }
+func (r *Runtime) UsePullCredentials(credentials podinputs.PullCredentials) {
+	r.credentials = credentials
+}
 
 // NotifyPods takes the function that is told of every change of a pod.
 func (r *Runtime) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { r.notify = notify }
 
-func (r *Runtime) pullCredentials(ctx context.Context, pod *corev1.Pod) ([]node.RegistryCredential, error) {
+func (r *Runtime) pullCredentials(ctx context.Context, pod *corev1.Pod) ([]podinputs.RegistryCredential, error) {
 	if r.credentials == nil {
 		return nil, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podservices"
 )
 
 type runtimeObject = runtime.Object
@@ -86,7 +87,7 @@ func (o *objects) Container(ctx context.Context, pod *corev1.Pod, name string) (
 }
 
 func (o *objects) environment() podenv.Config {
-	return podenv.Config{Objects: byName{o}, Services: o.serviceLister(), HostIPs: func() []corev1.HostIP { return nil }}
+	return podenv.Config{Objects: byName{o}, Services: podservices.Lister{ServiceLister: o.serviceLister()}, HostIPs: func() []corev1.HostIP { return nil }}
 }
 
 // byName reads objects for environments.

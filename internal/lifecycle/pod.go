@@ -53,3 +53,6 @@ func HasRun(pod *corev1.Pod) bool {
 
 // OrphanGrace is the grace period of a pod that only the backend has.
 func OrphanGrace(pod *corev1.Pod) time.Duration { return time.Duration(Grace(pod)) * time.Second }
+
+// CriticalPriority is the priority from which pods are critical to the system.
+const CriticalPriority int32 = 2_000_000_000

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podservices"
 )
 
 // memoryObjects is a namespace's worth of objects. Err, if set, answers every read.
@@ -72,7 +74,7 @@ func (e *events) AnnotatedEventf(o runtime.Object, _ map[string]string, kind, re
 	e.Eventf(o, kind, reason, format, args...)
 }
 
-func services(t testing.TB, all ...*corev1.Service) corev1listers.ServiceLister {
+func services(t testing.TB, all ...*corev1.Service) Services {
 	t.Helper()
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	for _, s := range all {
@@ -80,7 +82,7 @@ func services(t testing.TB, all ...*corev1.Service) corev1listers.ServiceLister 
 			t.Fatal(err)
 		}
 	}
-	return corev1listers.NewServiceLister(indexer)
+	return podservices.Lister{ServiceLister: corev1listers.NewServiceLister(indexer)}
 }
 
 func service(namespace, name, ip string, ports ...corev1.ServicePort) *corev1.Service {

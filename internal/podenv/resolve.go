@@ -8,9 +8,8 @@ import (
 	"iter"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	corev1listers "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
@@ -26,16 +25,29 @@ type Objects interface {
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
 
+// Services reads services. They are shared: callers only read them.
+type Services interface {
+	// ListServices returns the services of a namespace.
+	ListServices(namespace string) ([]*corev1.Service, error)
+	// GetService returns a service by its name. One that does not exist is an error for which apierrors.IsNotFound is true.
+	GetService(namespace, name string) (*corev1.Service, error)
+}
+
+// Recorder writes events.
+type Recorder interface {
+	Event(object runtime.Object, eventType, reason, message string)
+}
+
 // Config is where Resolve finds what a pod refers to.
 type Config struct {
 	// Objects reads the ConfigMaps and Secrets that the pod names. Required for
 	// pods that name some.
 	Objects Objects
-	// Services is a synced lister of the services of the cluster. Nil means no
+	// Services reads the services of the cluster from a cache that is synced. Nil means no
 	// service variables.
-	Services corev1listers.ServiceLister
+	Services Services
 	// Recorder gets the warnings about missing objects. Nil means no events.
-	Recorder record.EventRecorder
+	Recorder Recorder
 	// NodeAllocatable returns the resources that pods of this node share: the
 	// default of a limit that a container does not set. Nil leaves such a variable to
 	// the provider.

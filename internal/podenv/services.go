@@ -14,8 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	corev1listers "k8s.io/client-go/listers/core/v1"
 )
 
 // apiService is the service of the API server, in the default namespace: every
@@ -32,20 +30,20 @@ type serviceVariables struct {
 // serviceVariablesOf gives the variables of the services of the pod's namespace,
 // unless the pod does not want them, and of the API server's service. A service named like
 // that one in the pod's own namespace takes its place.
-func serviceVariablesOf(lister corev1listers.ServiceLister, pod *corev1.Pod) (serviceVariables, error) {
-	if lister == nil {
+func serviceVariablesOf(reader Services, pod *corev1.Pod) (serviceVariables, error) {
+	if reader == nil {
 		return serviceVariables{}, nil
 	}
 	var services []*corev1.Service
 	if pod.Spec.EnableServiceLinks == nil || *pod.Spec.EnableServiceLinks {
-		own, err := lister.Services(pod.Namespace).List(labels.Everything())
+		own, err := reader.ListServices(pod.Namespace)
 		if err != nil {
 			return serviceVariables{}, fmt.Errorf("list services of namespace %s: %w", pod.Namespace, err)
 		}
 		services = slices.DeleteFunc(slices.Clone(own), func(s *corev1.Service) bool { return !hasClusterIP(s) })
 	}
 	if !slices.ContainsFunc(services, func(s *corev1.Service) bool { return s.Name == apiService }) {
-		api, err := lister.Services(metav1.NamespaceDefault).Get(apiService)
+		api, err := reader.GetService(metav1.NamespaceDefault, apiService)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return serviceVariables{}, fmt.Errorf("read service %s/%s: %w", metav1.NamespaceDefault, apiService, err)
 		}

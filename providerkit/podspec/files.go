@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
-	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
 // Objects reads ConfigMaps and Secrets for pods; node.PodObjects is one.
@@ -34,13 +34,13 @@ type Objects interface {
 // Sources are where the files of volumes come from. The zero value gives volumes of the kind downwardAPI only.
 type Sources struct {
 	Objects Objects
-	Tokens  node.PodTokens
-	Bundles node.PodTrustBundles
+	Tokens  podinputs.PodTokens
+	Bundles podinputs.PodTrustBundles
 	// Lasting lets tokens live as long as activeDeadlineSeconds lets the pod run, for who replaces none.
 	Lasting bool
 	// Certificates gives keys with certificates, and Had returns a file that the volume has already, by its path in the
 	// spec, nil if it has none: after a restart, a key that is valid is used on. Had may be nil.
-	Certificates node.PodCertificates
+	Certificates podinputs.PodCertificates
 	Had          func(path string) []byte
 	// Allocatable returns what the node has for pods, the default of a limit. Nil is nothing known.
 	Allocatable func() corev1.ResourceList

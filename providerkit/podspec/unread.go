@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
-	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
 // unread is the value of each key of an object that was not read.
 const unread = "unread"
 
 // Unread are the ConfigMaps, Secrets and tokens that a pod names, which nobody has read: each object has the keys that the pod names, with a value that
-// says nothing. It is a node.PodObjects and a node.PodTokens.
+// says nothing. It is a podinputs.PodObjects and a podinputs.PodTokens.
 type Unread struct {
 	configMaps map[string]*corev1.ConfigMap
 	secrets    map[string]*corev1.Secret
@@ -97,26 +97,26 @@ func (o Unread) secret(name string) *corev1.Secret {
 	return o.secrets[name]
 }
 
-// ConfigMap implements node.PodObjects.
+// ConfigMap implements podinputs.PodObjects.
 func (o Unread) ConfigMap(_ context.Context, _ *corev1.Pod, name string) (*corev1.ConfigMap, error) {
 	return o.configMap(name), nil
 }
 
-// Secret implements node.PodObjects.
+// Secret implements podinputs.PodObjects.
 func (o Unread) Secret(_ context.Context, _ *corev1.Pod, name string) (*corev1.Secret, error) {
 	return o.secret(name), nil
 }
 
-// Container implements node.PodObjects.
+// Container implements podinputs.PodObjects.
 func (o Unread) Container(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Container, error) {
 	return podenv.ResolveContainer(ctx, podenv.Config{
 		Objects: namedObjects{o}, NodeAllocatable: UnreadAllocatable, HostIPs: func() []corev1.HostIP { return []corev1.HostIP{{IP: "0.0.0.0"}} },
 	}, pod, name)
 }
 
-// Token implements node.PodTokens.
-func (o Unread) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {
-	return node.PodToken{Token: unread}, nil
+// Token implements podinputs.PodTokens.
+func (o Unread) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenProjection) (podinputs.PodToken, error) {
+	return podinputs.PodToken{Token: unread}, nil
 }
 
 // namedObjects are Unread for podenv.

@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
 // Critical is the priority from which on pods are not evicted.
-const Critical = node.CriticalPriority
+const Critical = lifecycle.CriticalPriority
 
 // Pod is one that runs, and what it uses: nil if that is not known.
 type Pod struct {

@@ -6,7 +6,7 @@ import (
 	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Config is what a Files is made from.
@@ -23,7 +23,12 @@ type Config struct {
 	// Hosts is the file of the machine that pods on its network get; "" is /etc/hosts.
 	Hosts string
 	// Recorder gets the events about limits and missing cluster DNS. Nil drops them.
-	Recorder record.EventRecorder
+	Recorder Recorder
+}
+
+// Recorder writes events.
+type Recorder interface {
+	Eventf(object runtime.Object, eventType, reason, format string, args ...any)
 }
 
 // Files makes the host files of pods. Its methods can be called from any goroutine.

@@ -21,7 +21,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
 )
 
@@ -47,7 +47,7 @@ const (
 type Config struct {
 	Images cri.ImageManagerService
 	// Credentials returns those of the pod. Nil means that there are none.
-	Credentials func(ctx context.Context, pod *corev1.Pod) ([]node.RegistryCredential, error)
+	Credentials func(ctx context.Context, pod *corev1.Pod) ([]podinputs.RegistryCredential, error)
 	// Dir is the directory for what must outlive the process: who pulled what. "" keeps it in memory.
 	Dir string
 	// Event records an event about a container of the pod.

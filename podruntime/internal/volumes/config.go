@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
@@ -49,13 +49,13 @@ type Config struct {
 type Objects = podspec.Objects
 
 // Bundles reads ClusterTrustBundles; node.PodTrustBundles is one.
-type Bundles = node.PodTrustBundles
+type Bundles = podinputs.PodTrustBundles
 
 // Certificates gives keys with certificates; node.PodCertificates is one.
-type Certificates = node.PodCertificates
+type Certificates = podinputs.PodCertificates
 
 // Claims finds PersistentVolumes; node.PodClaims is one.
-type Claims = node.PodClaims
+type Claims = podinputs.PodClaims
 
 // Tokens gives tokens of service accounts; node.PodTokens is one.
-type Tokens = node.PodTokens
+type Tokens = podinputs.PodTokens

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
 // bundle answers podruntime from the bundle of the host. Objects and tokens are read again each time: the node writes new ones.
@@ -87,9 +87,9 @@ func (b *bundle) Container(_ context.Context, _ *corev1.Pod, name string) (*core
 }
 
 // PullCredentials implements node.PullCredentials.
-func (b *bundle) PullCredentials(ctx context.Context, _ *corev1.Pod) (all []node.RegistryCredential, _ error) {
+func (b *bundle) PullCredentials(ctx context.Context, _ *corev1.Pod) (all []podinputs.RegistryCredential, _ error) {
 	for _, l := range b.fresh(ctx).Logins {
-		all = append(all, node.RegistryCredential(l))
+		all = append(all, podinputs.RegistryCredential(l))
 	}
 	return all, nil
 }
@@ -104,10 +104,10 @@ func TokenKey(s *corev1.ServiceAccountTokenProjection) string {
 }
 
 // Token implements node.PodTokens.
-func (b *bundle) Token(ctx context.Context, _ *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {
+func (b *bundle) Token(ctx context.Context, _ *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (podinputs.PodToken, error) {
 	t, ok := b.fresh(ctx).Tokens[TokenKey(source)]
 	if !ok {
-		return node.PodToken{}, errdefs.InvalidInput("no volume of the pod has this token")
+		return podinputs.PodToken{}, errdefs.InvalidInput("no volume of the pod has this token")
 	}
-	return node.PodToken{Token: t.Token, ExpiresAt: t.ExpiresAt, RefreshAt: t.RefreshAt}, nil
+	return podinputs.PodToken{Token: t.Token, ExpiresAt: t.ExpiresAt, RefreshAt: t.RefreshAt}, nil
 }

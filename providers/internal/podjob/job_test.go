@@ -23,7 +23,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
@@ -76,7 +75,7 @@ func (m *memory) setAway(err error) {
 func TestContainersEndWithTheSignalOfTheJob(t *testing.T) {
 	dir := t.TempDir()
 	pods, err := podruntime.New(podruntime.Config{
-		Runtime: newRuntime(dir, ""), Images: images{dir}, Node: &corev1.Node{}, Recorder: &record.FakeRecorder{}, Root: filepath.Join(dir, "pods"), LogRoot: dir,
+		Runtime: newRuntime(dir, ""), Images: images{dir}, Node: &corev1.Node{}, Recorder: noEvents{}, Root: filepath.Join(dir, "pods"), LogRoot: dir,
 	})
 	if err != nil {
 		t.Fatal(err)

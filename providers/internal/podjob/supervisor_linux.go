@@ -17,7 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/client-go/tools/record"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	cri "k8s.io/cri-api/pkg/apis"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -124,6 +124,12 @@ func claim(ctx context.Context, host Host) error {
 	return nil
 }
 
+// noEvents drops events: the node is told by the status alone.
+type noEvents struct{}
+
+func (noEvents) Event(kruntime.Object, string, string, string)          {}
+func (noEvents) Eventf(kruntime.Object, string, string, string, ...any) {}
+
 // start makes the runtime of pods, and gives it the pod.
 func (s *supervisor) start(ctx context.Context) error {
 	address := hostAddress()
@@ -150,7 +156,7 @@ func (s *supervisor) start(ctx context.Context) error {
 		}
 	}
 	s.pods, err = podruntime.New(podruntime.Config{
-		Runtime: r, Images: store, Node: node, Recorder: &record.FakeRecorder{},
+		Runtime: r, Images: store, Node: node, Recorder: noEvents{},
 		Root: filepath.Join(s.local, "pods"), LogRoot: s.config.LogDir, ClusterDomain: s.bundle.DNSDomain,
 		MachineNetwork: true, KeepLogs: true, Lacks: lacks, Notes: notes,
 	})

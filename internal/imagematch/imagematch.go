@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package podsecrets
+// Package imagematch says which credentials are for which image.
+//
+// It promises the rules of a kubelet.
+//
+// What surprises: an image without a registry is of Docker Hub, which has several names.
+package imagematch
 
 import (
 	"net"
@@ -13,10 +18,10 @@ const hub = "index.docker.io"
 
 var hubNames = map[string]bool{"docker.io": true, hub: true, "registry-1.docker.io": true}
 
-// MatchesImage reports whether credentials for a registry, as a Docker configuration names it,
+// Matches reports whether credentials for a registry, as a Docker configuration names it,
 // are for an image: each part of the host may have wildcards, the port is the same, and the
 // path is the beginning of the image's.
-func MatchesImage(registry, image string) bool {
+func Matches(registry, image string) bool {
 	host, port, dir := place(registry)
 	imageHost, imagePort, name := placeOfImage(image)
 	if port != imagePort || dir != "" && name != dir && !strings.HasPrefix(name, dir+"/") {
