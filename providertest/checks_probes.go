@@ -66,7 +66,7 @@ var probes = []Check{
 	},
 	{
 		Name: "probes/liveness-ends", Why: "a program that hangs and is not to be started again must not run for ever",
-		Needs: []capability.Feature{capability.ExecProbes},
+		Needs: []capability.Feature{capability.RunToCompletion, capability.ExecProbes},
 		Run: func(c *C) {
 			pod := c.pod("liveness-ends", stays())
 			pod.Spec.RestartPolicy = corev1.RestartPolicyNever

@@ -49,6 +49,7 @@ var costs = map[string]cost{
 	"probes/none":                  {pods: 1, containers: 1, podsOfMany: 0, ticks: 0},
 	"probes/readiness":             {pods: 1, containers: 1, podsOfMany: 0, ticks: 1},
 	"probes/liveness":              {pods: 1, containers: 1, podsOfMany: 0, ticks: 1},
+	"probes/liveness-ends":         {pods: 1, containers: 1, podsOfMany: 0, ticks: 0},
 	"probes/startup":               {pods: 1, containers: 1, podsOfMany: 0, ticks: 1},
 	"probes/network":               {pods: 1, containers: 2, podsOfMany: 0, ticks: 0},
 	"hooks/post-start":             {pods: 1, containers: 1, podsOfMany: 0, ticks: 0},
