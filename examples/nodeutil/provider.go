@@ -37,10 +37,11 @@ func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &now, PodIP: "192.0.2.1"}
 	for _, c := range pod.Spec.Containers {
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name:  c.Name,
-			Image: c.Image,
-			Ready: true,
-			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+			Name:        c.Name,
+			Image:       c.Image,
+			ContainerID: "memory://" + string(pod.UID) + "/" + c.Name,
+			Ready:       true,
+			State:       corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
 		})
 	}
 	p.set(pod)
@@ -49,8 +50,27 @@ func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 
 // UpdatePod takes over the new labels and annotations.
 func (p *provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
-	p.set(pod)
+	p.mu.Lock()
+	known, err := p.find(pod)
+	if err == nil {
+		pod.Status = known.Status
+		p.pods[pod.Namespace+"/"+pod.Name] = pod
+	}
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	p.notify(pod)
 	return nil
+}
+
+// find returns the pod with this UID. A pod of the same name is another pod. The caller holds mu.
+func (p *provider) find(pod *corev1.Pod) (*corev1.Pod, error) {
+	known, ok := p.pods[pod.Namespace+"/"+pod.Name]
+	if !ok || known.UID != pod.UID {
+		return nil, errdefs.NotFoundf("pod %s/%s with the UID %s is not known", pod.Namespace, pod.Name, pod.UID)
+	}
+	return known, nil
 }
 
 func (p *provider) set(pod *corev1.Pod) {
@@ -63,11 +83,13 @@ func (p *provider) set(pod *corev1.Pod) {
 // DeletePod "stops" the pod and reports that its containers have ended.
 func (p *provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	p.mu.Lock()
-	stopped, ok := p.pods[pod.Namespace+"/"+pod.Name]
-	delete(p.pods, pod.Namespace+"/"+pod.Name)
+	stopped, err := p.find(pod)
+	if err == nil {
+		delete(p.pods, pod.Namespace+"/"+pod.Name)
+	}
 	p.mu.Unlock()
-	if !ok {
-		return errdefs.NotFoundf("pod %s/%s is not known", pod.Namespace, pod.Name)
+	if err != nil {
+		return err
 	}
 
 	stopped = stopped.DeepCopy()

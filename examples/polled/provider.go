@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 	"time"
@@ -20,7 +19,7 @@ import (
 )
 
 // errNoStreams answers what this backend cannot do. This example has no server, so nobody asks.
-var errNoStreams = errors.New("this backend has no logs, exec or port-forward")
+var errNoStreams = errdefs.InvalidInput("this backend has no logs, exec or port-forward")
 
 // provider stands for a batch service: jobs are submitted, take a while to
 // start, and are looked at by asking.
@@ -52,17 +51,28 @@ func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 }
 
 // UpdatePod accepts changes of labels and annotations, which the service does not have.
-func (p *provider) UpdatePod(context.Context, *corev1.Pod) error { return nil }
+func (p *provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.find(pod)
+}
 
 // DeletePod cancels a job.
 func (p *provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := pod.Namespace + "/" + pod.Name
-	if _, ok := p.jobs[key]; !ok {
-		return errdefs.NotFoundf("job %s is not known", key)
+	if err := p.find(pod); err != nil {
+		return err
 	}
-	delete(p.jobs, key)
+	delete(p.jobs, pod.Namespace+"/"+pod.Name)
+	return nil
+}
+
+// find reports as an error that the service has no job of the pod. A job of the same name and another UID is another pod. The caller holds mu.
+func (p *provider) find(pod *corev1.Pod) error {
+	if j, ok := p.jobs[pod.Namespace+"/"+pod.Name]; !ok || j.pod.UID != pod.UID {
+		return errdefs.NotFoundf("job %s/%s of the pod with the UID %s is not known", pod.Namespace, pod.Name, pod.UID)
+	}
 	return nil
 }
 
@@ -111,10 +121,18 @@ func (p *provider) look(j *job, now time.Time) *corev1.Pod {
 	}
 	for _, c := range pod.Spec.Containers {
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name: c.Name, Image: c.Image, Ready: running, State: state,
+			Name: c.Name, Image: c.Image, ContainerID: id(pod, c.Name, running), Ready: running, State: state,
 		})
 	}
 	return pod
+}
+
+// id returns the ID of a container, which it has once it runs.
+func id(pod *corev1.Pod, container string, running bool) string {
+	if !running {
+		return ""
+	}
+	return "job://" + string(pod.UID) + "/" + container
 }
 
 // GetContainerLogs is not supported.
