@@ -43,7 +43,7 @@ var checkRows = map[string]checked{
 		mapped:  "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: x}, spec: {serviceName: web, template: {spec: {containers: [{name: a, image: i}]}}}}", words: "spec.subdomain: ",
 	},
 	"fargate": {
-		refuses: []string{"grace300"},
+		refuses: []string{"grace300", "liveness-exec"},
 		mapped:  pod(`{containers: [{name: a, image: i, securityContext: {capabilities: {add: [NET_ADMIN]}}}]}`), words: "capabilities.add[0]: NET_ADMIN",
 	},
 	"interlink": {
