@@ -425,6 +425,13 @@ func (s *Server) Lose(name string) (id string) {
 	return id
 }
 
+// Left returns what there is, by kind, for tests: groups and sessions of exec that nobody has opened.
+func (s *Server) Left() map[string][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return map[string][]string{"groups": slices.Collect(maps.Keys(s.groups)), "sessions": slices.Collect(maps.Keys(s.sessions))}
+}
+
 // ID is that of a group in the fleet; "" if there is none.
 func (s *Server) ID(name string) string {
 	if g := s.find(name); g != nil {

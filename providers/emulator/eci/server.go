@@ -115,6 +115,20 @@ func (s *Server) Groups(key, value string) (ids []string) {
 	return ids
 }
 
+// Left returns what there is, by kind, for tests: the IDs of groups, and sessions of exec that nobody has opened.
+func (s *Server) Left() map[string][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := map[string][]string{}
+	for _, g := range s.groups {
+		left["groups"] = append(left["groups"], g.id)
+	}
+	for secret := range s.sessions {
+		left["sessions"] = append(left["sessions"], secret)
+	}
+	return left
+}
+
 // Lose forgets a group, as when somebody removes it elsewhere. Its containers are not stopped.
 func (s *Server) Lose(id string) {
 	s.mu.Lock()

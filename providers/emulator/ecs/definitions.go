@@ -3,11 +3,13 @@
 package ecs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // definition is a revision of a task definition.
@@ -21,6 +23,7 @@ type definition struct {
 	arn  string
 	size int // in bytes
 	raw  map[string]any
+	tags any
 }
 
 type volume struct {
@@ -162,6 +165,13 @@ func (d *definition) unconfigured(at []volumeConfiguration) string {
 	return ""
 }
 
+// The states of a revision of a task definition.
+const (
+	active   = "ACTIVE"
+	inactive = "INACTIVE"
+	deleting = "DELETE_IN_PROGRESS"
+)
+
 func (s *Server) registerTaskDefinition(body []byte) (any, error) {
 	d := &definition{size: len(body)}
 	if err := json.Unmarshal(body, d); err != nil {
@@ -173,23 +183,39 @@ func (s *Server) registerTaskDefinition(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &d.raw); err != nil {
 		return nil, err
 	}
+	d.tags = d.raw["tags"]
 	delete(d.raw, "tags")
+	if len(s.definitions[d.Family]) >= s.config.Revisions {
+		return nil, refusal{"ClientException", "Too many revisions of the task definition family."}
+	}
 	revisions := append(s.definitions[d.Family], d)
 	s.definitions[d.Family] = revisions
 	d.arn = s.arn("ecs", "task-definition/"+d.Family+":"+strconv.Itoa(len(revisions)))
-	d.raw["taskDefinitionArn"], d.raw["revision"], d.raw["status"] = d.arn, len(revisions), "ACTIVE"
+	d.raw["taskDefinitionArn"], d.raw["revision"], d.raw["status"], d.raw["registeredAt"] = d.arn, len(revisions), active, unix(time.Now())
 	return map[string]any{"taskDefinition": d.raw}, nil
 }
 
-// definition finds one by its family, by family and revision, or by ARN. s.mu is held.
+// unix is a time as the service writes it.
+func unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+
+// status returns the state of a revision.
+func (d *definition) status() string { return d.raw["status"].(string) }
+
+// definition finds one by its family, by family and revision, or by ARN. A family alone is its newest active revision. s.mu is held.
 func (s *Server) definition(said string) *definition {
+	s.purge()
 	name := said[strings.LastIndex(said, "/")+1:]
 	family, revision, _ := strings.Cut(name, ":")
 	revisions := s.definitions[family]
-	n := len(revisions)
-	if revision != "" {
-		n, _ = strconv.Atoi(revision)
+	if revision == "" {
+		for _, d := range slices.Backward(revisions) {
+			if d != nil && d.status() == active {
+				return d
+			}
+		}
+		return nil
 	}
+	n, _ := strconv.Atoi(revision)
 	if n < 1 || n > len(revisions) {
 		return nil
 	}
@@ -197,7 +223,10 @@ func (s *Server) definition(said string) *definition {
 }
 
 func (s *Server) describeTaskDefinition(body []byte) (any, error) {
-	var in struct{ TaskDefinition string }
+	var in struct {
+		TaskDefinition string
+		Include        []string
+	}
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
@@ -205,15 +234,182 @@ func (s *Server) describeTaskDefinition(body []byte) (any, error) {
 	if d == nil {
 		return nil, refusal{"ClientException", "Unable to describe task definition."}
 	}
+	out := map[string]any{"taskDefinition": d.raw}
+	if slices.Contains(in.Include, "TAGS") {
+		out["tags"] = d.tags
+	}
+	return out, nil
+}
+
+func (s *Server) deregisterTaskDefinition(body []byte) (any, error) {
+	var in struct{ TaskDefinition string }
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	if !strings.Contains(in.TaskDefinition[strings.LastIndex(in.TaskDefinition, "/")+1:], ":") {
+		return nil, refusal{"ClientException", "Unable to describe task definition: want family and revision."}
+	}
+	d := s.definition(in.TaskDefinition)
+	switch {
+	case d == nil:
+		return nil, refusal{"ClientException", "Unable to describe task definition."}
+	case d.status() != active:
+		return nil, refusal{"ClientException", "The specified task definition is inactive. You can only deregister active task definitions."}
+	}
+	d.raw["status"], d.raw["deregisteredAt"] = inactive, unix(time.Now())
 	return map[string]any{"taskDefinition": d.raw}, nil
 }
 
+// deleteTaskDefinitions removes revisions that are inactive. API_DeleteTaskDefinitions of the service's reference, read on 2026-11-28: ten at most; a
+// revision stays as long as a task has it; and the name of a family is kept, so that its next revision has the next number.
+func (s *Server) deleteTaskDefinitions(body []byte) (any, error) {
+	var in struct{ TaskDefinitions []string }
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	if n := len(in.TaskDefinitions); n < 1 || n > 10 {
+		return nil, refusal{"InvalidParameterException", "Specify 1 to 10 task definitions."}
+	}
+	done, failures := []any{}, []any{}
+	fail := func(arn, reason string) { failures = append(failures, map[string]string{"arn": arn, "reason": reason}) }
+	for _, said := range in.TaskDefinitions {
+		d := s.definition(said)
+		switch {
+		case !strings.Contains(said[strings.LastIndex(said, "/")+1:], ":"), d == nil:
+			fail(said, "The specified task definition does not exist. Specify a valid account, family, revision and try again.")
+		case d.status() == active:
+			fail(said, "The specified task definition is still in ACTIVE status. Please deregister the target and try again.")
+		default:
+			d.raw["status"] = deleting
+			done = append(done, d.raw)
+		}
+	}
+	s.purge()
+	return map[string]any{"taskDefinitions": done, "failures": failures}, nil
+}
+
+// purge forgets the revisions that are deleted and that no task has. s.mu is held.
+func (s *Server) purge() {
+	used := map[*definition]bool{}
+	for _, t := range s.tasks {
+		used[t.definition] = used[t.definition] || t.stopped.IsZero()
+	}
+	for _, revisions := range s.definitions {
+		for i, d := range revisions {
+			if d != nil && d.status() == deleting && !used[d] {
+				revisions[i] = nil
+			}
+		}
+	}
+}
+
+// pageOf returns a page of a list, and the token for the next one.
+func pageOf(all []string, token string, size *int, most int) (page []string, next string) {
+	if size != nil {
+		most = min(most, max(1, *size))
+	}
+	begin, _ := strconv.Atoi(token)
+	begin = min(begin, len(all))
+	end := min(begin+most, len(all))
+	if end < len(all) {
+		next = strconv.Itoa(end)
+	}
+	return all[begin:end:end], next
+}
+
+// listTaskDefinitionFamilies lists families by the beginning of their names. One that has revisions in DELETE_IN_PROGRESS alone is listed as inactive.
+func (s *Server) listTaskDefinitionFamilies(body []byte) (any, error) {
+	var in struct {
+		FamilyPrefix, Status, NextToken string
+		MaxResults                      *int
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	s.purge()
+	names := []string{}
+	for family, revisions := range s.definitions {
+		revisions = slices.DeleteFunc(slices.Clone(revisions), func(d *definition) bool { return d == nil })
+		if !strings.HasPrefix(family, in.FamilyPrefix) || len(revisions) == 0 {
+			continue
+		}
+		of := inactive
+		if slices.ContainsFunc(revisions, func(d *definition) bool { return d.status() == active }) {
+			of = active
+		}
+		if in.Status == "" || in.Status == "ALL" || in.Status == of {
+			names = append(names, family)
+		}
+	}
+	slices.Sort(names)
+	page, next := pageOf(names, in.NextToken, in.MaxResults, 100)
+	out := map[string]any{"families": page}
+	if next != "" {
+		out["nextToken"] = next
+	}
+	return out, nil
+}
+
+// listTaskDefinitions lists the revisions of the family that familyPrefix names whole, or those of all.
+func (s *Server) listTaskDefinitions(body []byte) (any, error) {
+	var in struct {
+		FamilyPrefix, Status, NextToken string
+		MaxResults                      *int
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	s.purge()
+	arns := []string{}
+	for family, revisions := range s.definitions {
+		for _, d := range revisions {
+			if d != nil && (in.FamilyPrefix == "" || family == in.FamilyPrefix) && d.status() == cmp.Or(in.Status, active) {
+				arns = append(arns, d.arn)
+			}
+		}
+	}
+	slices.Sort(arns)
+	page, next := pageOf(arns, in.NextToken, in.MaxResults, 100)
+	out := map[string]any{"taskDefinitionArns": page}
+	if next != "" {
+		out["nextToken"] = next
+	}
+	return out, nil
+}
+
 // Definitions returns how many revisions of task definitions there are.
-func (s *Server) Definitions() (n int) {
+func (s *Server) Definitions() (n int) { return len(s.Left()["definitions"]) }
+
+// Left returns what the server has of its clients, by kind, for tests: tasks that have not stopped, revisions of definitions that are not deleted, secrets
+// that are to stay, streams of logs and sessions.
+func (s *Server) Left() map[string][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, revisions := range s.definitions {
-		n += len(revisions)
+	left := map[string][]string{}
+	add := func(kind, name string) { left[kind] = append(left[kind], name) }
+	for id, t := range s.tasks {
+		if s.settle(t); t.stopped.IsZero() {
+			add("tasks", id)
+		}
 	}
-	return n
+	s.purge()
+	for _, revisions := range s.definitions {
+		for _, d := range revisions {
+			if d != nil {
+				add("definitions", d.arn[strings.LastIndex(d.arn, "/")+1:])
+			}
+		}
+	}
+	for name, one := range s.secrets {
+		if !one.leaving {
+			add("secrets", name)
+		}
+	}
+	for name := range s.streams {
+		add("log streams", name)
+	}
+	for id := range s.sessions {
+		add("sessions", id)
+	}
+	return left
 }

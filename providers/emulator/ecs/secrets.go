@@ -5,7 +5,9 @@ package ecs
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 )
 
 // secret is one of Secrets Manager.
@@ -13,6 +15,9 @@ type secret struct {
 	arn, text string
 	binary    []byte
 	leaving   bool // it is scheduled for deletion
+	tags      any
+	// Times, the last of which is a day.
+	created, changed, accessed time.Time
 }
 
 var errLeaving = refusal{"InvalidRequestException", "You can't perform this operation on the secret because it was marked for deletion."}
@@ -21,9 +26,13 @@ func (s *Server) createSecret(body []byte) (any, error) {
 	var in struct {
 		Name, SecretString string
 		SecretBinary       []byte
+		Tags               any
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
+	}
+	if len(s.secrets) >= s.config.Secrets {
+		return nil, refusal{"LimitExceededException", "The request failed because it would exceed one of the Secrets Manager quotas."}
 	}
 	if one := s.secrets[in.Name]; one != nil && one.leaving {
 		return nil, refusal{"InvalidRequestException", "You can't create this secret because a secret with this name is already scheduled for deletion."}
@@ -35,7 +44,8 @@ func (s *Server) createSecret(body []byte) (any, error) {
 		return nil, refusal{"InvalidParameterException", "want a text or bytes, at most 65536"}
 	}
 	s.last++ // a secret that is made anew has another ARN
-	made := &secret{arn: s.arn("secretsmanager", fmt.Sprintf("secret:%s-%06d", in.Name, s.last%1000000)), text: in.SecretString, binary: in.SecretBinary}
+	made := &secret{arn: s.arn("secretsmanager", fmt.Sprintf("secret:%s-%06d", in.Name, s.last%1000000)), text: in.SecretString, binary: in.SecretBinary, tags: in.Tags}
+	made.created, made.changed = time.Now(), time.Now()
 	s.secrets[in.Name] = made
 	return map[string]any{"ARN": made.arn, "Name": in.Name}, nil
 }
@@ -80,6 +90,7 @@ func (s *Server) getSecretValue(body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	one.access()
 	out := map[string]any{"ARN": one.arn}
 	if one.binary != nil {
 		out["SecretBinary"] = one.binary
@@ -102,7 +113,7 @@ func (s *Server) putSecretValue(body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	one.text, one.binary = in.SecretString, in.SecretBinary
+	one.text, one.binary, one.changed = in.SecretString, in.SecretBinary, time.Now()
 	return map[string]any{"ARN": one.arn}, nil
 }
 
@@ -145,6 +156,54 @@ func (s *Server) restoreSecret(body []byte) (any, error) {
 	return map[string]any{"ARN": one.arn}, nil
 }
 
+// access notes that a secret is read. The service tells the day of that.
+func (s *secret) access() { s.accessed = time.Now().UTC().Truncate(24 * time.Hour) }
+
+// listSecrets lists by the beginnings of names alone. The service may leave out what has changed in the last five minutes, this one does not.
+func (s *Server) listSecrets(body []byte) (any, error) {
+	var in struct {
+		Filters []struct {
+			Key    string
+			Values []string
+		}
+		IncludePlannedDeletion bool
+		MaxResults             *int
+		NextToken              string
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for name, one := range s.secrets {
+		matches := true
+		for _, f := range in.Filters {
+			if f.Key != "name" {
+				return nil, refusal{"InvalidParameterException", "this server filters by name alone"}
+			}
+			matches = matches && slices.ContainsFunc(f.Values, func(v string) bool { return strings.HasPrefix(name, v) })
+		}
+		if matches && (in.IncludePlannedDeletion || !one.leaving) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	page, next := pageOf(names, in.NextToken, in.MaxResults, 100)
+	list := []any{}
+	for _, name := range page {
+		one := s.secrets[name]
+		entry := map[string]any{"ARN": one.arn, "Name": name, "CreatedDate": unix(one.created), "LastChangedDate": unix(one.changed), "Tags": one.tags}
+		if !one.accessed.IsZero() {
+			entry["LastAccessedDate"] = unix(one.accessed)
+		}
+		list = append(list, entry)
+	}
+	out := map[string]any{"SecretList": list}
+	if next != "" {
+		out["NextToken"] = next
+	}
+	return out, nil
+}
+
 // Secrets returns the names of those that there are and are to stay, for tests.
 func (s *Server) Secrets() (names []string) {
 	s.mu.Lock()
@@ -161,6 +220,7 @@ func (s *Server) Secrets() (names []string) {
 // it. s.mu is held.
 func (s *Server) value(from string) (string, error) {
 	if one, err := s.find(from); err == nil && !one.leaving {
+		one.access()
 		return one.text, nil
 	}
 	arn, key, ok := cutLast(strings.TrimSuffix(from, "::"))
@@ -171,6 +231,7 @@ func (s *Server) value(from string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	one.access()
 	values := map[string]string{}
 	if err := json.Unmarshal([]byte(one.text), &values); err != nil {
 		return "", fmt.Errorf("secret %s is no JSON object", arn)

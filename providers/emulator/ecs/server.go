@@ -38,6 +38,10 @@ type Config struct {
 	CapacityProviders []string
 	// VCPUs is how many tasks may have together. Default: 1000.
 	VCPUs int
+	// Revisions is how many revisions a family of task definitions has in all, and Secrets how many secrets there are. Default: the quotas of the
+	// services, 1,000,000 and 500,000. Sources: docs.aws.amazon.com: general/latest/gr/ecs-service.html and secretsmanager/latest/userguide/reference_limits.html,
+	// 2026-11-28.
+	Revisions, Secrets int
 	// Lag is how long it takes until a new task shows.
 	Lag time.Duration
 	// Keep is how long a stopped task shows. Default: an hour.
@@ -90,6 +94,12 @@ func New(ctx context.Context, c Config) *Server {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Revisions == 0 {
+		c.Revisions = 1_000_000
+	}
+	if c.Secrets == 0 {
+		c.Secrets = 500_000
 	}
 	if c.VCPUs == 0 {
 		c.VCPUs = 1000
@@ -209,6 +219,8 @@ func (s *Server) answer(r *http.Request, service, operation string, body []byte)
 		"PutSecretValue": s.putSecretValue, "DeleteSecret": s.deleteSecret, "RestoreSecret": s.restoreSecret, "DeleteMessageBatch": s.deleteMessageBatch, "GetQueueAttributes": s.getQueueAttributes, "GetServiceQuota": s.getServiceQuota,
 		"DescribeSubnets": s.describeSubnets, "DescribeSecurityGroups": s.describeSecurityGroups, "GetRole": s.getRole,
 		"DescribeClusters": s.describeClusters, "RegisterTaskDefinition": s.registerTaskDefinition, "DescribeTaskDefinition": s.describeTaskDefinition,
+		"DeregisterTaskDefinition": s.deregisterTaskDefinition, "DeleteTaskDefinitions": s.deleteTaskDefinitions,
+		"ListTaskDefinitionFamilies": s.listTaskDefinitionFamilies, "ListTaskDefinitions": s.listTaskDefinitions, "ListSecrets": s.listSecrets,
 		"RunTask": s.runTask, "StopTask": s.stopTask, "ListTasks": s.listTasks, "DescribeTasks": s.describeTasks, "ExecuteCommand": s.executeCommand,
 		"CreateSecret": s.createSecret, "DescribeSecret": s.describeSecret, "GetSecretValue": s.getSecretValue, "GetLogEvents": s.getLogEvents,
 	}[operation]

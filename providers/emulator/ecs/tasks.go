@@ -74,6 +74,8 @@ func (s *Server) runTask(body []byte) (any, error) {
 	switch {
 	case d == nil:
 		return nil, refusal{"ClientException", "TaskDefinition not found."}
+	case d.status() != active:
+		return nil, refusal{"ClientException", "TaskDefinition is inactive"}
 	case len(in.ClientToken) > 64 || len(in.StartedBy) > 128 || len(in.Tags) > 50 || in.Count != nil && *in.Count != 1:
 		return nil, refusal{"InvalidParameterException", "want a token of at most 64, a startedBy of at most 128 and at most 50 tags, for one task"}
 	case n == nil || n.AwsvpcConfiguration == nil || len(n.AwsvpcConfiguration.Subnets) == 0 || len(n.AwsvpcConfiguration.Subnets) > 16 || len(n.AwsvpcConfiguration.SecurityGroups) > 5:
