@@ -41,6 +41,7 @@ func inProcess(wrap func(ctx context.Context, p *inprocess.Provider) node.PodLif
 				Throttle:   fail(inprocess.ErrThrottled),
 				Stale:      cloud.Stale,
 				LoseAnswer: cloud.LoseAnswer,
+				Left:       func() (map[string][]string, error) { return cloud.Left(), nil },
 			}, nil
 		},
 		Container: func(_ *corev1.Pod, c *corev1.Container, p program.Program) error {

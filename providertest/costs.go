@@ -152,4 +152,5 @@ var costs = map[string]cost{
 	"refusals/unenforced":          {pods: 1, containers: 1, podsOfMany: 0, ticks: 0},
 	"refusals/stable":              {pods: 1, containers: 1, podsOfMany: 0, ticks: 0},
 	"refusals/reasons":             {pods: 0, containers: 0, podsOfMany: 0, ticks: 0},
+	"leftovers/none":               {pods: 0, containers: 0, podsOfMany: 1, ticks: 2},
 }

@@ -100,6 +100,12 @@ type Backend struct {
 	Stale func(on bool)
 	// LoseAnswer lets the next request that starts a pod succeed at the backend, and the answer to it get lost.
 	LoseAnswer func()
+
+	// Left returns the names of what is at the backend on behalf of this provider, by kind: instances, definitions, secrets, files, folders, volumes, streams
+	// of logs, network interfaces, and whatever else costs money, disk or a quota. It names what Instances does not count too.
+	Left func() (map[string][]string, error)
+	// Kept are the kinds of which some stay after their pods, by a rule with a bound.
+	Kept map[string]Kept
 }
 
 // Shell returns functions for Harness.Container and Harness.Command: programs are scripts in an image

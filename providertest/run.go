@@ -57,7 +57,7 @@ func (r Report) Count(o Outcome) (n int) {
 // Checks returns every check of the contract.
 func Checks() []Check {
 	return slices.Concat(creation, environment, files, exits, starts, restarts, probes, hooks, identity, lists, failures, deletion,
-		logs, execs, streams, usage, reports, pings, resources, settings, offers, refusals)
+		logs, execs, streams, usage, reports, pings, resources, settings, offers, refusals, leftoverChecks)
 }
 
 // Verify checks the contract, one check after the other. When ctx ends, the check that runs removes its pods, and those

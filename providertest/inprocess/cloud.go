@@ -103,6 +103,18 @@ func (c *Cloud) Instances(uid types.UID) (n int) {
 	return n
 }
 
+// Left returns the names of the pods that there are, by their kind.
+func (c *Cloud) Left() map[string][]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left := map[string][]string{}
+	for _, p := range c.pods {
+		shown := p.show()
+		left["pods"] = append(left["pods"], shown.Namespace+"/"+shown.Name)
+	}
+	return left
+}
+
 // stopped reports whether the pod was asked to stop, and each of its containers has. cloud.mu is held.
 func (p *pod) stopped() bool {
 	return p.asked && !slices.ContainsFunc(p.containers, func(k *container) bool { return k.run == nil || !k.run.ended() })
