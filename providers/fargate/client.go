@@ -31,8 +31,6 @@ const patience = 30 * time.Second
 
 // services is what the rest needs of ECS and Secrets Manager.
 type services interface {
-	// definition returns the ARN of the newest revision of a family; an error of the kind not-found is none.
-	definition(ctx context.Context, family string) (arn string, err error)
 	register(ctx context.Context, in *ecs.RegisterTaskDefinitionInput) (arn string, err error)
 	run(ctx context.Context, in *ecs.RunTaskInput) (types.Task, error)
 	// started returns the ARNs of all tasks that a name started and that are to run; stopped those of all that are not to, of any name.
@@ -46,6 +44,13 @@ type services interface {
 	keep(ctx context.Context, s secret) (arn string, err error)
 	// drop removes a secret for good.
 	drop(ctx context.Context, name string) error
+	// describeDefinition returns the newest active revision of a family; an error of the kind not-found is none. families returns the names of
+	// families that begin so, and removeDefinition removes a family, also one that is deregistered already.
+	families(ctx context.Context, prefix string, status types.TaskDefinitionFamilyStatus) ([]string, error)
+	describeDefinition(ctx context.Context, family string) (*types.TaskDefinition, error)
+	removeDefinition(ctx context.Context, family string) error
+	// listSecrets returns the secrets whose names begin so.
+	listSecrets(ctx context.Context, prefixes []string) ([]listedSecret, error)
 	// key returns the key of the names of the secrets of a Kubernetes cluster. It is made by the first node that asks.
 	key(ctx context.Context, cluster string) ([]byte, error)
 	// ping fails where tasks could not run.
@@ -118,17 +123,6 @@ func newClient(ctx context.Context, c Config) (*client, error) {
 }
 
 func (c *client) close() { c.http.CloseIdleConnections() }
-
-func (c *client) definition(ctx context.Context, family string) (string, error) {
-	out, err := c.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: &family})
-	if err != nil {
-		return "", kind(err, "look for the task definition "+family)
-	}
-	if out.TaskDefinition == nil || out.TaskDefinition.Status != types.TaskDefinitionStatusActive {
-		return "", errdefs.NotFoundf("task definition %s is not active", family)
-	}
-	return aws.ToString(out.TaskDefinition.TaskDefinitionArn), nil
-}
 
 func (c *client) register(ctx context.Context, in *ecs.RegisterTaskDefinitionInput) (string, error) {
 	out, err := c.ecs.RegisterTaskDefinition(ctx, in)

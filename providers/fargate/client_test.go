@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 )
 
 // asked is a request that the server got.
@@ -156,7 +157,7 @@ func TestSecretIsKeptOnce(t *testing.T) {
 		}
 		return 200, `{"ARN":"arn:s","Name":"vk-s"}`
 	})
-	arn, err := c.keep(t.Context(), secret{name: "vk-s", cluster: "home", text: `{"A":"b"}`})
+	arn, err := c.keep(t.Context(), secret{name: "vk-s", owner: identity.Owner{Cluster: "home", Node: "node"}, text: `{"A":"b"}`})
 	if err != nil || arn != "arn:s" || len(*got) != 2 || (*got)[0].body["SecretString"] != `{"A":"b"}` {
 		t.Errorf("got %q, %v after %v", arn, err, *got)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -132,7 +133,7 @@ func (b *builder) environment(k *types.ContainerDefinition, c, full *corev1.Cont
 	for i, e := range full.Env {
 		last[e.Name] = i
 	}
-	arn := b.arns[c.Name]
+	arn, secrets := b.arns[c.Name], secretVariables(c, full)
 	if arn == "" && hasSecrets(c) {
 		return errdefs.InvalidInputf("%s: its secrets are not in Secrets Manager", at.Child("env"))
 	}
@@ -141,10 +142,12 @@ func (b *builder) environment(k *types.ContainerDefinition, c, full *corev1.Cont
 		case last[e.Name] != i:
 		case e.ValueFrom != nil: // an address
 			return errdefs.InvalidInputf("%s: %s: the address of a task is known only when it runs", at.Child("env"), e.Name)
-		case arn == "":
+		case !utf8.ValidString(e.Value):
+			return errdefs.InvalidInputf("%s: the value of %s is no UTF-8: Fargate gives variables as text", at.Child("env"), e.Name)
+		case arn == "" || !secrets[e.Name]:
 			k.Environment = append(k.Environment, types.KeyValuePair{Name: aws.String(e.Name), Value: aws.String(e.Value)})
 		case strings.Contains(e.Name, ":"):
-			return errdefs.InvalidInputf("%s: %q: a variable beside secrets has no colon in its name on Fargate", at.Child("env"), e.Name)
+			return errdefs.InvalidInputf("%s: %q: a secret variable has no colon in its name on Fargate", at.Child("env"), e.Name)
 		default:
 			k.Secrets = append(k.Secrets, types.Secret{Name: aws.String(e.Name), ValueFrom: aws.String(arn + ":" + e.Name + "::")})
 		}

@@ -124,12 +124,22 @@ func (c *cloud) backend(env providertest.Env) (*providertest.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
+	var clock aheadBy
 	return &providertest.Backend{
+		Left: func() (map[string][]string, error) {
+			clock.forward(2 * sharedFor) // what pods share stays for a day
+			return c.Left(), nil
+		},
+		Kept: map[string]providertest.Kept{
+			"secrets":     {Most: 1, Rule: "the key of the names of secrets, one for a cluster of Kubernetes"},
+			"log streams": {Most: 40, Rule: "logs are read after the end of a pod; the retention of the log group removes them"},
+		},
 		Open: func(ctx context.Context) (node.PodLifecycleHandler, error) {
 			d, err := newDriver(ctx, cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, conf, quick)
 			if err != nil {
 				return nil, err
 			}
+			d.sweeper.every, d.sweeper.now = time.Second, clock.now
 			return d.kit, nil
 		},
 		Close: func() error { c.stop(); return nil },

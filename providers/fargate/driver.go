@@ -43,6 +43,7 @@ type driver struct {
 	kit       *service.Provider[ecstypes.Task]
 	inquiries inquiries
 	made      made
+	sweeper   sweeper
 }
 
 var (
@@ -72,7 +73,8 @@ func newDriver(ctx context.Context, in cli.ProviderInput, config Config, conf se
 	if in.Node != nil {
 		owner.Node = in.Node.Name
 	}
-	d := &driver{config: config, client: c, mapping: mapping{config: config, owner: owner}, pods: in.Pods, recorder: in.Recorder, made: made{turn: make(chan struct{}, 1)}}
+	d := &driver{config: config, client: c, mapping: mapping{config: config, owner: owner}, pods: in.Pods, recorder: in.Recorder, made: made{turn: make(chan struct{}, 1)},
+		sweeper: sweeper{every: sweepEvery, now: time.Now}}
 	conf.Service, conf.Owner, conf.Capabilities, conf.Capacity = "ECS", owner, config.Capabilities(), config.Capacity
 	conf.Pods, conf.Listed, conf.Again, conf.LogsUnseen = in.Pods, in.Listed, service.AgainReturnsFirst, true
 	conf.Claims = true
@@ -126,13 +128,22 @@ func (d *driver) prepare(ctx context.Context, in *service.Inputs) (*ecs.RunTaskI
 	if err != nil {
 		return nil, err
 	}
+	// Whoever removes a thing looks first whether it is used, and who uses it waits for the end of a removal.
+	d.sweeper.uses.know(*definition.Family, secretsOf(definition.ContainerDefinitions))
+	d.sweeper.uses.useDefinition(d.sweeper.now(), *definition.Family)
+	if err := d.kit.Keep(ctx, definitionThing+*definition.Family); err != nil {
+		return nil, err
+	}
 	// It is looked for first, as ECS takes about one registration a second.
 	arn, err := d.made.once(ctx, *definition.Family, func() (string, error) {
-		arn, err := d.client.definition(ctx, *definition.Family)
+		known, err := d.client.describeDefinition(ctx, *definition.Family)
 		if errdefs.IsNotFound(err) {
 			return d.client.register(ctx, definition)
 		}
-		return arn, err
+		if err != nil {
+			return "", err
+		}
+		return aws.ToString(known.TaskDefinitionArn), nil
 	})
 	request.TaskDefinition = &arn
 	return request, err
@@ -154,11 +165,13 @@ func (d *driver) keep(ctx context.Context, in *service.Inputs) (map[string]strin
 	arns := map[string]string{}
 	for as, s := range secrets {
 		in.Hide(s.text)
+		d.sweeper.uses.use(d.sweeper.now(), s.name)
+		if err := d.kit.Keep(ctx, s.name); err != nil { // an earlier create may have left it
+			return nil, err
+		}
 		keep := func() (string, error) { return d.client.keep(ctx, s) }
 		if s.own {
-			if err = d.kit.Keep(ctx, s.name); err == nil { // an earlier create may have left it
-				arns[as], err = d.made.mine(s, keep)
-			}
+			arns[as], err = d.made.mine(s, keep)
 		} else {
 			arns[as], err = d.made.once(ctx, s.name, keep)
 		}
@@ -178,17 +191,14 @@ func (d *driver) key(ctx context.Context) ([]byte, error) {
 	return []byte(key), err
 }
 
-// Gone implements service.Mourner: the secret of the pod may have been kept.
+// Gone implements service.Mourner: the secrets of the pod, and its definition, may have been made.
 func (d *driver) Gone(pod *corev1.Pod) {
-	if hasOwn(pod) {
-		d.kit.Leave(ownName(d.mapping.owner, pod.UID))
+	for _, name := range ownSecrets(d.mapping.owner, pod) {
+		d.leave(name)
 	}
-}
-
-// Remove implements service.Remover: it removes the secret of a pod that has ended.
-func (d *driver) Remove(ctx context.Context, name string) error {
-	d.made.lose(name)
-	return d.client.drop(ctx, name)
+	for _, family := range d.made.named(ownName(d.mapping.owner, pod.UID) + "-") {
+		d.leave(definitionThing + family)
+	}
 }
 
 // Identify implements service.Driver by the tags of a task. Those that StopTask deletes were given back by describe.

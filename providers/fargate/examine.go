@@ -75,6 +75,14 @@ func (c *client) examine(ctx context.Context, conf Config, key string) error {
 		Family: aws.String(nothing), Cpu: aws.String("1"), ContainerDefinitions: []types.ContainerDefinition{}, // which is refused
 	})
 	try("register a task definition", err)
+	_, err = c.ecs.ListTaskDefinitionFamilies(ctx, &ecs.ListTaskDefinitionFamiliesInput{FamilyPrefix: aws.String(nothing)})
+	try("list task definitions", err)
+	_, err = c.ecs.ListTaskDefinitions(ctx, &ecs.ListTaskDefinitionsInput{FamilyPrefix: aws.String(nothing)})
+	try("list the revisions of a task definition", err)
+	_, err = c.ecs.DeregisterTaskDefinition(ctx, &ecs.DeregisterTaskDefinitionInput{TaskDefinition: aws.String(nothing + ":1")})
+	try("deregister a task definition", err)
+	_, err = c.ecs.DeleteTaskDefinitions(ctx, &ecs.DeleteTaskDefinitionsInput{TaskDefinitions: []string{nothing + ":1"}})
+	try("delete a task definition", err)
 	_, err = c.ecs.RunTask(ctx, &ecs.RunTaskInput{Cluster: &c.cluster, TaskDefinition: aws.String(nothing)})
 	try("run a task", err)
 	_, err = c.ecs.StopTask(ctx, &ecs.StopTaskInput{Cluster: &c.cluster, Task: aws.String(noTaskID)})
@@ -85,6 +93,10 @@ func (c *client) examine(ctx context.Context, conf Config, key string) error {
 	}
 	_, err = c.secrets.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &key})
 	try("read the key "+key, err)
+	_, err = c.listSecrets(ctx, []string{nothing})
+	if err != nil {
+		problems = append(problems, err)
+	}
 	_, err = c.secrets.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: aws.String(nothing)})
 	try("look for a secret", err)
 	both := &secretsmanager.CreateSecretInput{Name: aws.String(nothing), SecretString: aws.String("-"), SecretBinary: []byte("-")} // which is refused

@@ -155,7 +155,7 @@ func TestTokensAreWrittenOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := ownName(p.mapping.owner, pod.UID)
-	p.kit.Leave(name) // what was removed is kept anew
+	p.leave(name) // what was removed is kept anew
 	tick := everyMoment(t)
 	for slices.Contains(c.Secrets(), name) {
 		tick("the secret is removed")

@@ -21,7 +21,7 @@ import (
 func (c *client) keep(ctx context.Context, s secret) (string, error) {
 	out, err := c.secrets.CreateSecret(ctx, &secretsmanager.CreateSecretInput{
 		Name: &s.name, SecretString: &s.text,
-		Description: aws.String("Of pods, by Virtual Kubelet"), Tags: []smtypes.Tag{{Key: aws.String(identity.TagCluster), Value: &s.cluster}},
+		Description: aws.String("Of pods, by Virtual Kubelet"), Tags: []smtypes.Tag{{Key: aws.String(identity.TagCluster), Value: &s.owner.Cluster}, {Key: aws.String(identity.TagNode), Value: &s.owner.Node}},
 	})
 	if err == nil {
 		return aws.ToString(out.ARN), nil

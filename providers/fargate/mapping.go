@@ -90,7 +90,7 @@ func (m mapping) definition(in *service.Inputs, arns map[string]string) (*ecs.Re
 		NetworkMode: types.NetworkModeAwsvpc, RequiresCompatibilities: []types.Compatibility{types.CompatibilityFargate},
 		RuntimePlatform:  &types.RuntimePlatform{CpuArchitecture: types.CPUArchitecture(m.config.Architecture), OperatingSystemFamily: types.OSFamilyLinux},
 		ExecutionRoleArn: &m.config.ExecutionRole, TaskRoleArn: role,
-		Tags: []types.Tag{{Key: aws.String(identity.TagCluster), Value: &m.owner.Cluster}},
+		Tags: []types.Tag{{Key: aws.String(identity.TagCluster), Value: &m.owner.Cluster}, {Key: aws.String(identity.TagNode), Value: &m.owner.Node}},
 	}
 	if storage > 0 {
 		d.EphemeralStorage = &types.EphemeralStorage{SizeInGiB: storage}
@@ -124,7 +124,11 @@ func (m mapping) definition(in *service.Inputs, arns map[string]string) (*ecs.Re
 	if len(said) > maxDefinition {
 		return nil, errdefs.InvalidInputf("spec.containers: the task definition has %d bytes, and ECS takes %d: read long texts, variables and commands from files", len(said), maxDefinition)
 	}
-	d.Family = aws.String("vk-" + identity.Hash(string(said)))
+	prefix := sharedPrefix(m.owner)
+	if alone(in.Pod) {
+		prefix = ownName(m.owner, in.Pod.UID) + "-"
+	}
+	d.Family = aws.String(prefix + identity.Hash(string(said)))
 	return d, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,7 +31,7 @@ type inquiry struct {
 	at      time.Time
 	missing int  // answers in a row that ECS has no such task
 	foreign bool // it has ended, and is of no pod of this node
-	left    bool // it has ended, and its secret is to be removed
+	left    bool // it has ended, and what is of its pod alone is to be removed
 }
 
 // set changes what is known of a task, and returns what it was.
@@ -145,11 +146,36 @@ func (m *made) mine(s secret, keep func() (string, error)) (string, error) {
 	return arn, err
 }
 
-// lose lets the secret of one pod be kept anew: it is removed.
+// lose lets a definition or a secret be looked for again: it is removed.
 func (m *made) lose(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.own, name)
+	delete(m.shared, name)
+}
+
+// ownNamed returns the secrets of one pod whose names begin so.
+func (m *made) ownNamed(prefix string) (names []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name := range m.own {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// named returns the definitions whose names begin so.
+func (m *made) named(prefix string) (names []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name := range m.shared {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (m *made) get(name string) string {

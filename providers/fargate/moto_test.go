@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
@@ -62,7 +63,7 @@ func motoSecrets(t *testing.T, c *client, passed func(string)) {
 		t.Fatalf("the key: %d and %d bytes, %v, %v", len(key), len(again), err, errAgain)
 	}
 	passed("the key of names is made once, and read by the second who asks")
-	s := secret{name: "vk-" + cluster, cluster: cluster, text: `{"A":"b"}`}
+	s := secret{name: "vk-" + cluster, owner: identity.Owner{Cluster: cluster, Node: "node"}, text: `{"A":"b"}`}
 	arn, err := c.keep(t.Context(), s)
 	same, errSame := c.keep(t.Context(), s)
 	if err != nil || errSame != nil || arn == "" || arn != same {

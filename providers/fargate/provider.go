@@ -4,6 +4,7 @@ package fargate
 
 import (
 	"context"
+	"sync"
 
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
@@ -64,9 +65,12 @@ func (a advised) Advise(context.Context) (versions []string, advice []cli.Advice
 
 // Work implements service.Worker.
 func (d *driver) Work(ctx context.Context) {
+	var beside sync.WaitGroup
+	beside.Go(func() { d.sweeps(ctx) })
 	if d.config.Queue != "" {
 		d.listen(ctx)
 	}
+	beside.Wait()
 }
 
 // Close implements service.Closer.

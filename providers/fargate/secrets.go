@@ -36,10 +36,10 @@ const maxSecret = 64 << 10
 
 // secret is the environment of a container in Secrets Manager.
 type secret struct {
-	name    string
-	cluster string // of Kubernetes, for the tag
-	text    string // of variables, a JSON object of which a task definition names the keys
-	own     bool   // of one pod: it may change, and ends with the pod
+	name  string
+	owner identity.Owner // for the tags
+	text  string         // of variables, a JSON object of which a task definition names the keys
+	own   bool           // of one pod: it may change, and ends with the pod
 }
 
 // Format implements fmt.Formatter: whatever prints a secret shows its name, and no value.
@@ -52,15 +52,18 @@ type vault struct {
 	key    []byte // of their names
 }
 
-// secretOf returns the secret of a container, and false for one that has nothing secret. All of its variables are in it if one comes from
-// a Secret, as each may contain others. The name is made of the content with a key that only Secrets Manager has, so that pods with the
+// secretOf returns the secret of a container, and false for one that has nothing secret. Its variables from Secrets are in it, and those that contain
+// them. The name is made of the content with a key that only Secrets Manager has, so that pods with the
 // same content share one secret and one definition, and nobody who sees the name can try values.
-func (v vault) secretOf(c, resolved *corev1.Container, at *field.Path) (secret, bool, error) {
+func (v vault) secretOf(pod *corev1.Pod, c, resolved *corev1.Container, at *field.Path) (secret, bool, error) {
 	if !hasSecrets(c) {
 		return secret{}, false, nil
 	}
-	values := map[string]string{}
+	values, secrets := map[string]string{}, secretVariables(c, resolved)
 	for _, e := range resolved.Env {
+		if !secrets[e.Name] {
+			continue
+		}
 		if !utf8.ValidString(e.Value) {
 			return secret{}, false, errdefs.InvalidInputf("%s: the value of %s is no UTF-8: Fargate gives variables as text", at.Child("env"), e.Name)
 		}
@@ -76,20 +79,34 @@ func (v vault) secretOf(c, resolved *corev1.Container, at *field.Path) (secret, 
 	if err := plainCommand(c, at); err != nil {
 		return secret{}, false, err
 	}
-	return v.shared(string(text)), true, nil
+	s := v.shared(string(text))
+	if hasOwnVariables(c) {
+		s.name, s.own = ownName(v.owner, pod.UID)+"-"+c.Name, true
+	}
+	return s, true, nil
 }
 
-// shared is the secret of all pods with a text.
+// shared is the secret of all pods of the node with a text.
 func (v vault) shared(text string) secret {
 	sum := hmac.New(sha256.New, v.key)
 	sum.Write([]byte(v.owner.Cluster + "\n" + text))
-	name := "vk-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:16]))
-	return secret{name: name, cluster: v.owner.Cluster, text: text}
+	name := sharedPrefix(v.owner) + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:16]))
+	return secret{name: name, owner: v.owner, text: text}
 }
 
-// ownName is the name of the secret of one pod.
+// sharedPrefix begins the names of the secrets and definitions that pods of a node share.
+func sharedPrefix(owner identity.Owner) string {
+	return "vk-" + identity.Hash(owner.Cluster, owner.Node) + "-"
+}
+
+// ownPrefix begins the names of the secrets and definitions of which each is of one pod of a node.
+func ownPrefix(owner identity.Owner) string {
+	return "vk-pod-" + identity.Hash(owner.Cluster, owner.Node) + "-"
+}
+
+// ownName is the name of the secret with the files of one pod, and begins the names of what else is of that pod alone.
 func ownName(owner identity.Owner, uid types.UID) string {
-	return "vk-pod-" + identity.Hash(owner.Cluster, owner.Node, string(uid))
+	return ownPrefix(owner) + identity.Hash(string(uid))
 }
 
 // login is the secret of user name and password at the registry of an image, and false for one that the pod has none for: the image may be
@@ -134,6 +151,37 @@ func hasSecrets(c *corev1.Container) bool {
 	return false
 }
 
+// secretVariables returns the names of the variables of a container that are secret: those from Secrets, and those that contain one. Of a container that
+// takes all of a Secret, each variable counts whose origin the pod does not say.
+func secretVariables(c, resolved *corev1.Container) map[string]bool {
+	all := slices.ContainsFunc(c.EnvFrom, func(f corev1.EnvFromSource) bool { return f.SecretRef != nil })
+	said, secrets := map[string]bool{}, map[string]bool{}
+	for _, e := range c.Env {
+		from := e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil
+		for _, m := range reference.FindAllStringSubmatch(e.Value, -1) {
+			from = from || m[0] != "$$" && (secrets[m[1]] || all && !said[m[1]])
+		}
+		said[e.Name], secrets[e.Name] = true, from
+	}
+	for _, e := range resolved.Env {
+		secrets[e.Name] = secrets[e.Name] || all && !said[e.Name]
+	}
+	return secrets
+}
+
+// saysPod reports whether a variable of a container is the name or the UID of its pod.
+func saysPod(c *corev1.Container) bool {
+	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+		f := e.ValueFrom
+		return f != nil && f.FieldRef != nil && (f.FieldRef.FieldPath == "metadata.name" || f.FieldRef.FieldPath == "metadata.uid")
+	})
+}
+
+// hasOwnVariables reports whether the secret of a container is of its pod alone: a variable may contain both a secret and what is said of the pod.
+func hasOwnVariables(c *corev1.Container) bool {
+	return hasSecrets(c) && saysPod(c) && slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return strings.Contains(e.Value, "$(") })
+}
+
 var reference = regexp.MustCompile(`\$\$|\$\(([^)]*)\)`)
 
 // plainCommand refuses a command that refers to what may be secret: it would be in the task definition.
@@ -162,7 +210,7 @@ func loginOf(container string) string { return "login/" + container }
 func (v vault) secrets(in *service.Inputs) (map[string]secret, error) {
 	out := map[string]secret{}
 	err := service.Containers(in.Pod, func(c *corev1.Container, _ bool, at *field.Path) error {
-		s, ok, err := v.secretOf(c, in.Containers[c.Name], at)
+		s, ok, err := v.secretOf(in.Pod, c, in.Containers[c.Name], at)
 		if ok {
 			out[c.Name] = s
 		}
@@ -219,14 +267,28 @@ func own(v *corev1.Volume) bool {
 	return false
 }
 
-// hasOwn reports whether a pod has files of its own, and so a secret that ends with it.
-func hasOwn(pod *corev1.Pod) bool {
+// hasOwn reports whether a pod has a secret that ends with it: with files of its own, or variables.
+func hasOwn(pod *corev1.Pod) bool { return len(ownSecrets(identity.Owner{}, pod)) > 0 }
+
+// ownSecrets returns the names of the secrets that end with a pod.
+func ownSecrets(owner identity.Owner, pod *corev1.Pod) (names []string) {
 	for i := range pod.Spec.Volumes {
 		if own(&pod.Spec.Volumes[i]) {
-			return true
+			names = append(names, ownName(owner, pod.UID))
+			break
 		}
 	}
-	return false
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if hasOwnVariables(&c) {
+			names = append(names, ownName(owner, pod.UID)+"-"+c.Name)
+		}
+	}
+	return names
+}
+
+// alone reports whether the definition of a pod is of no other pod.
+func alone(pod *corev1.Pod) bool {
+	return hasOwn(pod) || slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c corev1.Container) bool { return saysPod(&c) })
 }
 
 // archives packs the files of a pod: those that many pods share, and those of its own. Same files are the same bytes.

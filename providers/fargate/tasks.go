@@ -217,8 +217,30 @@ func (d *driver) learn(tasks []ecstypes.Task) {
 			aws.ToString(before.TaskArn) == id.ID && !ended(before) {
 			d.made.forget()
 		}
-		if own && !d.inquiries.set(aws.ToString(t.TaskArn), func(i *inquiry) { i.left = true }).left {
-			d.kit.Leave(ownName(d.mapping.owner, uid))
+		if !d.inquiries.set(aws.ToString(t.TaskArn), func(i *inquiry) { i.left = true }).left {
+			d.leaveOf(t, uid, own)
 		}
+	}
+}
+
+// leaveOf lets be removed what is of the pod of a task alone, which has ended. What others may use too is removed later.
+func (d *driver) leaveOf(t ecstypes.Task, uid types.UID, own bool) {
+	family := familyOf(t)
+	switch {
+	case d.ownOf(family) != "":
+		d.leave(definitionThing + family)
+	case uid != "":
+		d.sweeper.uses.useDefinition(d.sweeper.now(), family)
+	}
+	if !own {
+		return
+	}
+	// The cache may not have the pod any more, and this process may not have made it.
+	names := append(d.made.ownNamed(ownName(d.mapping.owner, uid)+"-"), ownName(d.mapping.owner, uid))
+	if pod, _, ok := d.kit.Cache().Get(uid); ok {
+		names = append(names, ownSecrets(d.mapping.owner, pod)...)
+	}
+	for _, name := range names {
+		d.leave(name)
 	}
 }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+// definitionThing begins the names of definitions among what is to be removed. All others are those of secrets.
+const definitionThing = "definition/"
+
+// uses are when definitions and secrets of this node were used last, as far as this process knows.
+type uses struct {
+	mu   sync.Mutex
+	last map[string]time.Time // guarded by mu; by thing: the name of a secret, or definitionThing and family
+	of   map[string][]string  // guarded by mu; the names of the secrets of a definition, by family
+}
+
+// use takes down that things are used.
+func (u *uses) use(at time.Time, things ...string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.last == nil {
+		u.last = map[string]time.Time{}
+	}
+	for _, thing := range things {
+		if u.last[thing].Before(at) {
+			u.last[thing] = at
+		}
+	}
+}
+
+// since returns when a thing was used last; the zero time is not known.
+func (u *uses) since(thing string) time.Time {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.last[thing]
+}
+
+// know takes down which secrets a definition has.
+func (u *uses) know(family string, secrets []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.of == nil {
+		u.of = map[string][]string{}
+	}
+	u.of[family] = secrets
+}
+
+// secrets returns the names of the secrets of a definition; false if they are not known.
+func (u *uses) secrets(family string) ([]string, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	names, known := u.of[family]
+	return names, known
+}
+
+// useDefinition takes down that a definition is used, and its secrets, as far as they are known.
+func (u *uses) useDefinition(at time.Time, family string) {
+	secrets, _ := u.secrets(family)
+	u.use(at, append([]string{definitionThing + family}, secrets...)...)
+}
+
+// forget takes back that a thing is used.
+func (u *uses) forget(thing string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.last, thing)
+	delete(u.of, strings.TrimPrefix(thing, definitionThing))
+}
+
+// only forgets all things but those that are there, and those that were used since a time: a service may not list them yet.
+func (u *uses) only(there map[string]bool, since time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for thing, at := range u.last {
+		if !there[thing] && at.Before(since) {
+			delete(u.last, thing)
+		}
+	}
+	for family := range u.of {
+		if _, used := u.last[definitionThing+family]; !used {
+			delete(u.of, family)
+		}
+	}
+}
+
+// familyOf returns the family of the definition of a task.
+func familyOf(t ecstypes.Task) string {
+	arn := aws.ToString(t.TaskDefinitionArn)
+	family, _, _ := strings.Cut(arn[strings.LastIndex(arn, "/")+1:], ":")
+	return family
+}
+
+// secretsOf returns the names of the secrets of a definition.
+func secretsOf(containers []ecstypes.ContainerDefinition) (names []string) {
+	for _, c := range containers {
+		for _, s := range c.Secrets {
+			names = append(names, secretName(aws.ToString(s.ValueFrom)))
+		}
+		if r := c.RepositoryCredentials; r != nil {
+			names = append(names, secretName(aws.ToString(r.CredentialsParameter)))
+		}
+	}
+	return names
+}
+
+// secretName returns the name of a secret by its ARN, with or without a key: the ARN has the name, a hyphen and six characters.
+func secretName(arn string) string {
+	const before, drawn = 6, len("-123456")
+	parts := strings.Split(arn, ":")
+	if len(parts) <= before || len(parts[before]) <= drawn {
+		return arn
+	}
+	return parts[before][:len(parts[before])-drawn]
+}
