@@ -63,7 +63,10 @@ func (r *round) setBackend(ctx context.Context, l *life, at marks, up, down phas
 	r.Remote.Requests = first
 	r.Remote.setLags(known, up, down)
 	r.Remote.setExits(known, l.tracker.ended, at.resumed.at)
-	return nil
+	if c, ok := b.(*cloud); ok {
+		r.Remote.Left, err = c.left(ctx)
+	}
+	return err
 }
 
 // awaitLives waits until the backend knows of each pod when it began and when it ended.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -130,6 +131,46 @@ func (c *cloud) groups() (map[string]string, error) {
 func (c *cloud) exit(group string) error {
 	_, err := fmt.Fprintln(c.commands, group)
 	return err
+}
+
+// leftQuestion lets the emulator write down what is left.
+const leftQuestion = "left?"
+
+// left asks the emulator what it has of the agent, and returns how much of each kind.
+func (c *cloud) left(ctx context.Context) (map[string]int, error) {
+	asked := time.Now().Add(-time.Millisecond) // the journal has microseconds
+	if _, err := fmt.Fprintln(c.commands, leftQuestion); err != nil {
+		return nil, fmt.Errorf("ask the emulator what is left: %w", err)
+	}
+	for {
+		all, err := c.journal()
+		if err != nil {
+			return nil, err
+		}
+		if kinds, whole, err := leftSince(all, asked); err != nil || whole {
+			return kinds, err
+		}
+		if err := idle(ctx, 50*time.Millisecond); err != nil {
+			return nil, fmt.Errorf("wait until the emulator tells what is left: %w", err)
+		}
+	}
+}
+
+// leftSince returns what the journal says is left since a time, and whether it has said all.
+func leftSince(all []happening, asked time.Time) (kinds map[string]int, whole bool, err error) {
+	kinds = map[string]int{}
+	for _, e := range all {
+		if e.what != "left" || e.at.Before(asked) || len(e.words) != 2 {
+			continue
+		}
+		if e.words[0] == "all" {
+			return kinds, true, nil
+		}
+		if kinds[e.words[0]], err = strconv.Atoi(e.words[1]); err != nil {
+			return nil, false, fmt.Errorf("read what is left: %w", err)
+		}
+	}
+	return kinds, false, nil
 }
 
 // stop ends the emulator.

@@ -28,6 +28,8 @@ type remote struct {
 	Requests            requests `json:"requests"`               // to the lower API server, or to the backend, the time at rest apart
 	Pods                float64  `json:"pods"`
 	Rest                requests `json:"rest"` // as many as there were at rest
+
+	Left map[string]int `json:"left,omitempty"` // at the emulator of a cloud when all pods are gone, by kind
 }
 
 // annotationUpperName is where a lower pod says the name of the upper one.
@@ -162,6 +164,19 @@ func (o outcome) printRemote(t io.Writer, agents []string) {
 		line("  99th percentile", "%.0f ms", func(r *remote) float64 { return r.ExitLagP99Millis })
 		line("  of 20 not seen within 2 minutes", "%.0f", func(r *remote) float64 { return float64(r.Unseen) })
 		line("requests that were refused for their rate", "%.0f", func(r *remote) float64 { return float64(r.refused()) })
+	}
+	left := map[string]bool{}
+	for _, name := range agents {
+		for _, r := range o.Rounds[name] {
+			if r.Remote != nil {
+				for kind := range r.Remote.Left {
+					left[kind] = true
+				}
+			}
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(left)) {
+		line("left at "+runs+" when all pods are gone: "+strings.ReplaceAll(kind, "-", " "), "%.0f", func(r *remote) float64 { return float64(r.Left[kind]) })
 	}
 	line("requests to "+gets+" per pod life", "%.2f", (*remote).perPod)
 	for _, key := range all.ordered() {

@@ -24,7 +24,7 @@ func aciService(_ context.Context, b behind) service {
 	s := aci.New(b.fleet(), aci.Place{Subscription: subscription, ResourceGroup: "pods", Region: "westeurope"}, who)
 	s.Subnets = []string{"/subscriptions/" + subscription + subnet}
 	return service{
-		Handler: s, report: b.fleet().Report, operation: func(r *http.Request) string { return aci.Operation(r, nil) }, made: aciMade,
+		Handler: s, report: b.fleet().Report, operation: func(r *http.Request) string { return aci.Operation(r, nil) }, made: aciMade, left: s.Left,
 		groupOf: func(id string) string { return id[:strings.LastIndex(id, "-")] }, // a group that is made again has a number of its own
 		settings: func(url, caFile string) string {
 			return fmt.Sprintf(`apiVersion: aci.virtual-kubelet.io/v1alpha1

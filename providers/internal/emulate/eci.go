@@ -24,7 +24,7 @@ func eciService(_ context.Context, b behind) service {
 		Region: "cn-hangzhou", VSwitches: []string{"vsw-emulated"}, SecurityGroups: []string{"sg-emulated"}, Fleet: b.fleet(),
 	}
 	return service{
-		Handler: s, report: s.Report, operation: func(r *http.Request) string { return eci.Operation(r, nil) }, made: eciMade,
+		Handler: s, report: s.Report, operation: func(r *http.Request) string { return eci.Operation(r, nil) }, made: eciMade, left: s.Left,
 		settings: func(url, caFile string) string {
 			return fmt.Sprintf(`apiVersion: eci.virtual-kubelet.io/v1alpha1
 kind: ECIProviderConfiguration

@@ -24,7 +24,7 @@ func fargateService(ctx context.Context, b behind) service {
 		Fleet: b.fleet(), Account: "123456789012", Subnets: []string{"subnet-emulated"}, SecurityGroups: []string{"sg-emulated"}, Roles: []string{"execution", "exec"}, Keys: map[string]ecs.Key{id: {Secret: secret}}, LogGroups: []string{logGroup}, Lag: late, Quick: true,
 	})
 	return service{
-		Handler: s, report: s.Report, plain: true, made: fargateMade,
+		Handler: s, report: s.Report, plain: true, made: fargateMade, left: s.Left,
 		operation: func(r *http.Request) string {
 			_, name, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 			return name
@@ -52,8 +52,8 @@ capacity: %[3]s
 			{Operations: []string{"RunTask", "StopTask", "ExecuteCommand"}, Burst: 100, PerSecond: 40},
 			{Operations: []string{"RunTask"}, Burst: 100, PerSecond: 20},
 			{Operations: []string{"DescribeTasks", "ListTasks"}, Burst: 100, PerSecond: 20},
-			{Operations: []string{"RegisterTaskDefinition", "DeregisterTaskDefinition"}, Burst: 20, PerSecond: 1},
-			{Operations: []string{"DescribeTaskDefinition"}, Burst: 50, PerSecond: 20},
+			{Operations: []string{"RegisterTaskDefinition", "DeregisterTaskDefinition", "DeleteTaskDefinitions"}, Burst: 20, PerSecond: 1},
+			{Operations: []string{"DescribeTaskDefinition", "ListTaskDefinitionFamilies", "ListTaskDefinitions"}, Burst: 50, PerSecond: 20},
 			{Operations: []string{"DescribeClusters"}, Burst: 50, PerSecond: 20},
 		},
 		throttled: ecs.Throttled,

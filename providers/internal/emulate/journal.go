@@ -6,7 +6,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -17,6 +20,8 @@ import (
 //	1700000000.000001 request CreateContainerGroup refused
 //	1700000000.000002 made eci-1 pod-1
 //	1700000000.000003 began eci-1
+//	1700000000.000004 left sessions 0
+//	1700000000.000005 left all 0
 type journal struct {
 	mu sync.Mutex
 	to io.Writer // guarded by mu
@@ -27,6 +32,16 @@ func (j *journal) write(format string, args ...any) {
 	defer j.mu.Unlock()
 	now := time.Now()
 	_, _ = fmt.Fprintf(j.to, "%d.%06d "+format+"\n", append([]any{now.Unix(), now.Nanosecond() / 1000}, args...)...) // who reads it waits for more
+}
+
+// left writes down how much there is of each kind, and of all of them last.
+func (j *journal) left(there map[string][]string) {
+	all := 0
+	for _, kind := range slices.Sorted(maps.Keys(there)) {
+		j.write("left %s %d", strings.ReplaceAll(kind, " ", "-"), len(there[kind]))
+		all += len(there[kind])
+	}
+	j.write("left all %d", all)
 }
 
 // of writes down what comes to a service, and what of it makes a group.

@@ -54,6 +54,8 @@ type service struct {
 	made      func(r *http.Request, body, answer []byte) (id, pod string)
 	// groupOf is the ID that made says of a group that the runner has. Nil: the same.
 	groupOf func(id string) string
+	// left is what the service has of its clients, by kind.
+	left func() map[string][]string
 	// rates are the quotas of the service, and throttled is its answer to what is too much.
 	rates     []emulator.Rate
 	throttled http.HandlerFunc
@@ -72,6 +74,9 @@ func (b behind) fleet() *emulator.Fleet { return b.groups }
 
 // services are those that there are.
 var services = map[string]func(context.Context, behind) service{"aci": aciService, "eci": eciService, "fargate": fargateService}
+
+// leftQuestion is a line of the input that lets the journal tell what is left at the service. All others are IDs of groups that are to end.
+const leftQuestion = "left?"
 
 // late is how late lists are.
 const late = 500 * time.Millisecond
@@ -141,7 +146,11 @@ func runSimulated(ctx context.Context, open func(context.Context, behind) servic
 	s = open(ctx, behind{runner, objects, emulator.NewFleet(runner, objects, late), "{cpu: 100000, memory: 400Ti, pods: 20000}"})
 	go func() { // ends with its input, or the program
 		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-			runner.end(lines.Text(), s.shown)
+			if lines.Text() == leftQuestion {
+				j.left(s.left())
+			} else {
+				runner.end(lines.Text(), s.shown)
+			}
 		}
 	}()
 	return serve(ctx, s, j.of(s, emulator.NewRates(s.operation, s.rates, refusing(s.throttled), s)), dir)

@@ -98,7 +98,8 @@ func TestJournal(t *testing.T) {
 	for range 2 {
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("pod-1")))
 	}
-	if !regexp.MustCompile(`^\d+\.\d{6} request Make 200\n\d+\.\d{6} made g1 pod-1\n\d+\.\d{6} request Make refused\n$`).Match(text.Bytes()) {
+	j.left(map[string][]string{"log streams": {"a", "b"}, "groups": nil})
+	if !regexp.MustCompile(`^\d+\.\d{6} request Make 200\n\d+\.\d{6} made g1 pod-1\n\d+\.\d{6} request Make refused\n\d+\.\d{6} left groups 0\n\d+\.\d{6} left log-streams 2\n\d+\.\d{6} left all 2\n$`).Match(text.Bytes()) {
 		t.Errorf("got %s", text.String())
 	}
 }
