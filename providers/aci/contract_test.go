@@ -52,6 +52,7 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 				pace{busy: 30 * time.Millisecond, rest: 60 * time.Millisecond, follow: 30 * time.Millisecond, eager: true})
 		},
 		Close: func() error { return os.RemoveAll(dir) },
+		Left:  func() (map[string][]string, error) { return a.Left(), nil },
 		Outage: a.answers(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, `{"error": {"code": "ServiceUnavailable", "message": "down"}}`, http.StatusServiceUnavailable)
 		}),

@@ -100,8 +100,27 @@ func (m machine) backend(ctx context.Context, env providertest.Env) (*providerte
 		Endpoint: "unix://" + socket, Root: filepath.Join(dir, "pods"), LogRoot: filepath.Join(dir, "logs"), CgroupParent: m.CgroupParent,
 	}
 	return &providertest.Backend{
-		Open:      func(ctx context.Context) (node.PodLifecycleHandler, error) { return New(ctx, in, config) },
-		Close:     r.end,
+		Open:  func(ctx context.Context) (node.PodLifecycleHandler, error) { return New(ctx, in, config) },
+		Close: r.end,
+		Kept:  map[string]providertest.Kept{"files": {Most: 1, Rule: "an empty folder for the messages of containers, one for a node"}},
+		Left: func() (map[string][]string, error) {
+			left := map[string][]string{}
+			sandboxes, err := m.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+			for _, s := range sandboxes.GetItems() {
+				if s.GetMetadata().GetNamespace() == env.Namespace {
+					left["sandboxes"] = append(left["sandboxes"], s.GetMetadata().GetName()+" "+s.GetId())
+				}
+			}
+			containers, errContainers := m.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+			for _, c := range containers.GetContainers() {
+				if c.GetLabels()["io.kubernetes.pod.namespace"] == env.Namespace {
+					left["containers"] = append(left["containers"], c.GetMetadata().GetName()+" "+c.GetId())
+				}
+			}
+			files, errFiles := providertest.FilesBelow(dir)
+			left["files"] = files
+			return left, errors.Join(err, errContainers, errFiles)
+		},
 		Instances: m.instances, Kill: m.kill, Lose: m.lose, Outage: r.outage,
 	}, nil
 }

@@ -129,6 +129,7 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 	return &providertest.Backend{
 		Open:     func(context.Context) (node.PodLifecycleHandler, error) { return e.open(env, e.config("home")) },
 		Close:    func() error { e.close(); return nil },
+		Left:     func() (map[string][]string, error) { return e.Left(), nil },
 		Outage:   breaks(emulator.Fault{Answer: eci.Refuse(http.StatusServiceUnavailable, "ServiceUnavailable", "try later")}),
 		Throttle: breaks(emulator.Fault{Answer: eci.Refuse(http.StatusBadRequest, "Throttling.User", "too many requests")}),
 		LoseAnswer: func() {

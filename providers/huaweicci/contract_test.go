@@ -118,6 +118,7 @@ func (c *cloud) backend(ctx context.Context, env providertest.Env) (*providertes
 	l := &remotetest.Line{}
 	access = l.Through(access)
 	return &providertest.Backend{
+		Left: c.worker.Left(conf.Namespace), Kept: remotetest.Kept,
 		Open: func(context.Context) (node.PodLifecycleHandler, error) {
 			return newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, conf, access)
 		},

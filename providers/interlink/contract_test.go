@@ -3,7 +3,11 @@
 package interlink
 
 import (
+	"bytes"
 	"context"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +27,7 @@ func TestContract(t *testing.T) {
 	dir, cloud := shortDir(t), inprocess.New(t.Context())
 	sidecar, _ := startPlugin(t, dir, goroutines(cloud), "")
 	url, _ := startDouble(t, dir, sidecar)
-	providertest.Run(t, harness(url, cloud))
+	providertest.Run(t, harness(dir, url, cloud))
 }
 
 // TestContractOnTheRealServer does the same through interLink's own API server.
@@ -32,7 +36,7 @@ func TestContractOnTheRealServer(t *testing.T) {
 	dir, cloud := shortDir(t), inprocess.New(t.Context())
 	sidecar, _ := startPlugin(t, dir, goroutines(cloud), "")
 	url, _ := startServer(t, dir, sidecar)
-	h := harness(url, cloud)
+	h := harness(dir, url, cloud)
 	h.Subject = providertest.Subject{Provider: "interlink", Backend: "interLink's own API server (July 2025) with our plugin, whose containers are goroutines"}
 	providertest.Run(t, h)
 }
@@ -42,7 +46,7 @@ func TestContractWithoutServer(t *testing.T) {
 	needServer(t)
 	dir, cloud := shortDir(t), inprocess.New(t.Context())
 	url, _ := startPlugin(t, dir, goroutines(cloud), "")
-	providertest.Run(t, harness(url, cloud))
+	providertest.Run(t, harness(dir, url, cloud))
 }
 
 // ofRunner are features of the containers of this test, beyond what every plugin has.
@@ -51,7 +55,25 @@ var ofRunner = []capability.Feature{
 	capability.TerminationMessages, capability.SubPath, capability.MemoryEmptyDir,
 }
 
-func harness(url string, cloud *inprocess.Cloud) providertest.Harness {
+// left lists what there is of the pods of a namespace: pods of the runner, and files of the plugin and the server that are named for them or tell of them.
+func left(dir string, cloud *inprocess.Cloud, namespace string) (map[string][]string, error) {
+	out := map[string][]string{}
+	for _, pod := range cloud.Left()["pods"] {
+		if strings.HasPrefix(pod, namespace+"/") {
+			out["pods"] = append(out["pods"], pod)
+		}
+	}
+	names, err := providertest.FilesBelow(dir)
+	for _, name := range names {
+		data, _ := os.ReadFile(filepath.Join(dir, name)) // a folder and a socket have none
+		if strings.Contains(name, namespace) || strings.HasPrefix(name, "state/") && bytes.Contains(data, []byte(namespace)) {
+			out["files"] = append(out["files"], name)
+		}
+	}
+	return out, err
+}
+
+func harness(dir, url string, cloud *inprocess.Cloud) providertest.Harness {
 	return providertest.Harness{
 		Backend: func(_ context.Context, env providertest.Env) (*providertest.Backend, error) {
 			b := &between{}
@@ -64,6 +86,7 @@ func harness(url string, cloud *inprocess.Cloud) providertest.Harness {
 					}
 					return p, err
 				},
+				Left:       func() (map[string][]string, error) { return left(dir, cloud, env.Namespace) },
 				Instances:  func(pod *corev1.Pod) (int, error) { return cloud.Instances(pod.UID), nil },
 				Kill:       func(pod *corev1.Pod, container string) error { return cloud.Kill(pod.UID, container) },
 				Lose:       func(pod *corev1.Pod) error { return cloud.Lose(pod.UID) },

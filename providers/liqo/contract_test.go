@@ -45,6 +45,7 @@ func (w *worker) backend(ctx context.Context, env providertest.Env) (*providerte
 	l, config := &remotetest.Line{Creates: "shadowpods"}, w.placed(env.Namespace, map[string]string{env.Namespace: ns.Name})
 	access := l.Through(w.API.Config)
 	b := &providertest.Backend{
+		Left: w.Left(ns.Name, "/apis/"+group+"/"+version+"/namespaces/"+ns.Name+"/shadowpods"), Kept: remotetest.Kept,
 		Open: func(context.Context) (node.PodLifecycleHandler, error) {
 			return newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, config, access, nil)
 		},

@@ -32,6 +32,18 @@ func contract(h *providertest.Harness) {
 		open := b.Open
 		once := sync.OnceValues(func() (node.PodLifecycleHandler, error) { return open(ctx) })
 		b.Open = func(context.Context) (node.PodLifecycleHandler, error) { return once() }
+		b.Left = func() (map[string][]string, error) {
+			p, err := once()
+			if err != nil {
+				return nil, err
+			}
+			pods, err := p.GetPods(ctx)
+			left := map[string][]string{}
+			for _, pod := range pods {
+				left["pods"] = append(left["pods"], pod.Namespace+"/"+pod.Name)
+			}
+			return left, err
+		}
 		return b, nil
 	}
 }

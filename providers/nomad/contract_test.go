@@ -5,12 +5,14 @@ package nomad
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -71,6 +73,7 @@ func (a *agent) backend(_ context.Context, env providertest.Env) (*providertest.
 			return d.provider, nil
 		},
 		Close:      func() error { l.outage(false); l.server.CloseClientConnections(); l.server.Close(); return nil },
+		Left:       func() (map[string][]string, error) { return a.left(o.prefix()) },
 		Outage:     l.outage,
 		Throttle:   func(on bool) { l.set(func() { l.throttled = on }) },
 		LoseAnswer: func() { l.set(func() { l.lose = true }) },
@@ -100,6 +103,31 @@ func (a *agent) backend(_ context.Context, env providertest.Env) (*providertest.
 			return a.do(http.MethodDelete, "/v1/job/"+o.jobID(string(pod.UID))+"?purge=true", nil, nil)
 		},
 	}, nil
+}
+
+// left lists what Nomad has of a node: jobs, Variables, and the allocations whose files a client has.
+func (a *agent) left(prefix string) (map[string][]string, error) {
+	var jobs []*nomadapi.JobListStub
+	var variables []*nomadapi.VariableMetadata
+	var allocs []*nomadapi.AllocationListStub
+	left := map[string][]string{}
+	err := errors.Join(
+		a.do(http.MethodGet, "/v1/jobs?prefix="+url.QueryEscape(prefix), nil, &jobs),
+		a.do(http.MethodGet, "/v1/vars", nil, &variables), a.do(http.MethodGet, "/v1/allocations", nil, &allocs))
+	for _, job := range jobs {
+		left["jobs"] = append(left["jobs"], job.ID)
+	}
+	for _, v := range variables {
+		if strings.Contains(v.Path, prefix) {
+			left["variables"] = append(left["variables"], v.Path)
+		}
+	}
+	for _, alloc := range allocs {
+		if strings.HasPrefix(alloc.JobID, prefix) {
+			left["allocations"] = append(left["allocations"], alloc.ID)
+		}
+	}
+	return left, err
 }
 
 func (a *agent) allocs(job string) (all []*nomadapi.AllocationListStub, err error) {

@@ -82,6 +82,7 @@ func overTheWire(restarts bool) providertest.Harness {
 				Outage:     fail(inprocess.ErrOutage),
 				Throttle:   fail(inprocess.ErrThrottled),
 				LoseAnswer: cloud.LoseAnswer,
+				Left:       func() (map[string][]string, error) { return cloud.Left(), nil },
 			}, nil
 		},
 		Container: func(_ *corev1.Pod, c *corev1.Container, p program.Program) error {

@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -107,6 +108,28 @@ func (m machine) lose(pod *corev1.Pod) error {
 	return nil
 }
 
+// left lists the files of the node, and the images that it has unpacked.
+func (m machine) left() (map[string][]string, error) {
+	left := map[string][]string{}
+	files, err := providertest.FilesBelow(m.dir)
+	for _, file := range files {
+		image, below := strings.CutPrefix(file, "images/")
+		switch {
+		case !below:
+			left["files"] = append(left["files"], file)
+		case !strings.Contains(image, "/"):
+			left["images"] = append(left["images"], image)
+		}
+	}
+	return left, err
+}
+
+// kept are the rules for what left lists.
+var kept = map[string]providertest.Kept{
+	"files":  {Most: 2, Rule: "empty folders for images and for the messages of containers, one each for a node"},
+	"images": {Most: 1, Rule: "what an image is unpacked to, one for each image of a pod; imageGC removes unused ones when the disk is short"},
+}
+
 // close ends what a check left, and removes it.
 func (m machine) close() error {
 	dirs, err := filepath.Glob(filepath.Join(m.dir, "containers", "*"))
@@ -146,6 +169,8 @@ func contract(images string) providertest.Harness {
 						testConfig(m.dir, images))
 				},
 				Close:     m.close,
+				Left:      m.left,
+				Kept:      kept,
 				Instances: m.instances,
 				Kill:      m.kill,
 				Lose:      m.lose,

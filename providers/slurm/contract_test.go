@@ -134,6 +134,21 @@ func backend(c *slurmtest.Cluster, env providertest.Env) (*providertest.Backend,
 			}
 			return len(live), err
 		},
+		Kept: map[string]providertest.Kept{"files": {Most: 1, Rule: "the lock of the directory, one for a node"}},
+		Left: func() (map[string][]string, error) {
+			files, err := providertest.FilesBelow(filepath.Join(c.Shared, env.Namespace))
+			if err != nil {
+				return nil, err
+			}
+			all, err := client.jobs(context.Background(), "--me")
+			left := map[string][]string{"files": files}
+			for _, q := range all {
+				if ended[q.State] == "" && strings.Contains(q.Comment, env.Namespace) {
+					left["jobs"] = append(left["jobs"], q.Comment)
+				}
+			}
+			return left, err
+		},
 		Outage:     func(on bool) { set("outage", on) },
 		LoseAnswer: func() { set("lose", true) },
 		Lose:       func(pod *corev1.Pod) error { return killJob(string(pod.UID)) },

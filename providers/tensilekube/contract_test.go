@@ -39,13 +39,14 @@ func TestContract(t *testing.T) {
 func (w *worker) backend(_ context.Context, env providertest.Env) (*providertest.Backend, error) {
 	l, config := &remotetest.Line{}, w.config(env.Namespace)
 	access := l.Through(w.API.Config)
+	namespace := remotecluster.Home{Cluster: env.Namespace, Node: env.Node.Name}.NamespaceName(env.Namespace)
 	b := &providertest.Backend{
+		Left: w.Left(namespace), Kept: remotetest.Kept,
 		Open: func(context.Context) (node.PodLifecycleHandler, error) {
 			return newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, config, access)
 		},
 		Close: func() error {
-			home := remotecluster.Home{Cluster: env.Namespace, Node: env.Node.Name}
-			return w.API.Clear(context.Background(), home.NamespaceName(env.Namespace))
+			return w.API.Clear(context.Background(), namespace)
 		},
 		Outage: l.Outage, Throttle: l.Throttle, LoseAnswer: l.LoseNext,
 	}

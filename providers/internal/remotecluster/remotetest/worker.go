@@ -4,13 +4,16 @@ package remotetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,6 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
@@ -146,4 +150,50 @@ func (w *Worker) Lose(home *corev1.Pod) error {
 		err = errors.Join(err, w.API.Client.CoreV1().Pods(pod.Namespace).Delete(context.Background(), pod.Name, *metav1.NewDeleteOptions(0)))
 	}
 	return err
+}
+
+// Left returns a function that lists what a remote namespace has, and itself, by kind; each kind of a further API is at its path, such as
+// /apis/offloading.liqo.io/v1beta1/namespaces/NAME/shadowpods. What the cluster itself makes in every namespace is not among it.
+func (w *Worker) Left(namespace string, paths ...string) func() (map[string][]string, error) {
+	own := map[string]bool{"configmaps/kube-root-ca.crt": true, "serviceaccounts/default": true}
+	for _, kind := range []string{
+		"pods", "secrets", "configmaps", "services", "serviceaccounts", "endpoints", "persistentvolumeclaims", "events",
+	} {
+		paths = append(paths, "/api/v1/namespaces/"+namespace+"/"+kind)
+	}
+	paths = append(paths, "/apis/discovery.k8s.io/v1/namespaces/"+namespace+"/endpointslices", "/apis/batch/v1/namespaces/"+namespace+"/jobs",
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/"+namespace+"/roles", "/apis/rbac.authorization.k8s.io/v1/namespaces/"+namespace+"/rolebindings")
+	return func() (map[string][]string, error) {
+		left := map[string][]string{}
+		if _, err := w.API.Client.CoreV1().Namespaces().Get(context.Background(), namespace, metav1.GetOptions{}); err == nil {
+			left["namespaces"] = []string{namespace}
+		} else if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("look for the namespace %s: %w", namespace, err)
+		}
+		for _, p := range paths {
+			data, err := w.API.Client.CoreV1().RESTClient().Get().AbsPath(p).SetHeader("Accept", "application/json").DoRaw(context.Background())
+			if err != nil {
+				return nil, fmt.Errorf("list %s: %w", p, err)
+			}
+			var list struct {
+				Items []struct{ Metadata metav1.ObjectMeta }
+			}
+			if err := json.Unmarshal(data, &list); err != nil {
+				return nil, fmt.Errorf("list %s: %w", p, err)
+			}
+			kind := path.Base(p)
+			for _, item := range list.Items {
+				if !own[kind+"/"+item.Metadata.Name] {
+					left[kind] = append(left[kind], item.Metadata.Name)
+				}
+			}
+		}
+		return left, nil
+	}
+}
+
+// Kept are the rules for what Worker.Left has.
+var Kept = map[string]providertest.Kept{
+	"events":     {Most: 1000, Rule: "the API server of the remote cluster removes events after an hour, by --event-ttl"},
+	"namespaces": {Most: 1, Rule: "one for each namespace of the home cluster that had a pod here; pods of other nodes may be in it"},
 }
