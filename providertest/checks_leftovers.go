@@ -17,14 +17,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// Kept is what a provider keeps of one kind after its pods are gone.
-type Kept struct {
-	// Most is how many things of the kind may be left after Harness.Many lives of pods, beyond those that were there before. It is more than 0.
-	Most int
-	// Rule says why they are kept, and what bounds them: a number, a time, or a setting of the backend.
-	Rule string
-}
-
 // FilesBelow returns the paths of all files and directories below a directory, relative to it, for Backend.Left. A directory that is not there has none.
 func FilesBelow(dir string) (names []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -73,9 +65,10 @@ var leftoverChecks = []Check{{
 // users do. With restart, the daemon starts again while they run.
 func (c *C) live(round string, n int, restart bool) {
 	var pods []*corev1.Pod
+	ends := func(i int) bool { return i%3 == 1 && !c.restarts }
 	for i := range n {
 		p := stays()
-		if i%3 == 1 {
+		if ends(i) {
 			p = program.Program{Stay: c.h.Tick}
 		}
 		pods = append(pods, c.leaver(fmt.Sprintf("%s-%d", round, i), i, p))
@@ -90,7 +83,7 @@ func (c *C) live(round string, n int, restart bool) {
 		}
 	}
 	for i, pod := range pods {
-		if i%3 == 1 {
+		if ends(i) {
 			c.untilPod(pod, "to end", terminal)
 		} else {
 			c.untilPod(pod, "to run", runs)

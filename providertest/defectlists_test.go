@@ -106,7 +106,7 @@ func listDefects() []defect {
 				return pods[:min(len(pods), 10)], err
 			}
 		})},
-		{name: "pods of before a restart that are forgotten", caught: "identity/restart", wrap: breaks(func(c *calls) {
+		{name: "pods of before a restart that are forgotten", caught: "identity/restart", also: []string{"leftovers/none"}, wrap: breaks(func(c *calls) {
 			var mine uids
 			c.create = func(ctx context.Context, pod *corev1.Pod) error {
 				mine.add(pod.UID)

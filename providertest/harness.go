@@ -108,6 +108,14 @@ type Backend struct {
 	Kept map[string]Kept
 }
 
+// Kept is what a provider keeps of one kind after its pods are gone.
+type Kept struct {
+	// Most is how many things of the kind may be left after Harness.Many lives of pods, beyond those that were there before. It is more than 0.
+	Most int
+	// Rule says why they are kept, and what bounds them: a number, a time, or a setting of the backend.
+	Rule string
+}
+
 // Shell returns functions for Harness.Container and Harness.Command: programs are scripts in an image
 // with a POSIX shell, such as busybox.
 func Shell(image string) (container func(*corev1.Pod, *corev1.Container, program.Program) error, command func(program.Program) ([]string, error)) {
