@@ -87,6 +87,12 @@ type usage struct {
 	MemoryUtilized *float64
 }
 
+// listedSecret is a secret as Secrets Manager lists it.
+type listedSecret struct {
+	name string
+	used time.Time // when it was read last, to the day, or written
+}
+
 // client has the services themselves.
 type client struct {
 	cluster string

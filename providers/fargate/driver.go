@@ -5,12 +5,14 @@ package fargate
 import (
 	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
 
@@ -199,6 +201,52 @@ func (d *driver) Gone(pod *corev1.Pod) {
 	for _, family := range d.made.named(ownName(d.mapping.owner, pod.UID) + "-") {
 		d.leave(definitionThing + family)
 	}
+}
+
+// ownOf returns the name of what is of one pod alone; "" is a thing that pods share.
+func (d *driver) ownOf(name string) string {
+	prefix := ownPrefix(d.mapping.owner)
+	if n := len(ownName(d.mapping.owner, "")); strings.HasPrefix(name, prefix) && len(name) >= n {
+		return name[:n]
+	}
+	return ""
+}
+
+// stays reports whether a thing was used a short time ago.
+func (d *driver) stays(now time.Time, thing string, used time.Time) bool {
+	keep := sharedFor
+	if d.ownOf(strings.TrimPrefix(thing, definitionThing)) != "" {
+		keep = ownFor
+	}
+	return now.Sub(used) < keep
+}
+
+// leave lets a thing be removed that nothing uses any more.
+func (d *driver) leave(thing string) {
+	d.sweeper.uses.forget(thing)
+	d.kit.Leave(thing)
+}
+
+// Remove implements service.Remover. It removes a definition or a secret, unless it was used meanwhile.
+func (d *driver) Remove(ctx context.Context, name string) error {
+	if d.stays(d.sweeper.now(), name, d.sweeper.uses.since(name)) {
+		return nil
+	}
+	if family, ok := strings.CutPrefix(name, definitionThing); ok {
+		d.made.lose(family)
+		return d.client.removeDefinition(ctx, family)
+	}
+	d.made.lose(name)
+	return d.client.drop(ctx, name)
+}
+
+// podsOfCluster returns the pods of this node, as far as they are known.
+func (d *driver) podsOfCluster() []*corev1.Pod {
+	if d.pods == nil {
+		return nil
+	}
+	pods, _ := d.pods.List(labels.Everything()) // the lister is a cache, and never fails
+	return pods
 }
 
 // Identify implements service.Driver by the tags of a task. Those that StopTask deletes were given back by describe.

@@ -4,43 +4,15 @@ package fargate
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
-	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
-	smtypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
-
-const (
-	// sweepEvery is how long after a sweep the next one comes, which looks for definitions and secrets that no pod needs, and sweepAgain after one that
-	// has failed.
-	sweepEvery, sweepAgain = time.Hour, 5 * time.Minute
-	// sharedFor is how long what pods share stays when no pod needs it any more, and ownFor how long what is of one pod stays that this node does not
-	// know: the pod may be about to be made.
-	sharedFor, ownFor = 24 * time.Hour, time.Hour
-)
-
-// listedSecret is a secret as Secrets Manager lists it.
-type listedSecret struct {
-	name string
-	used time.Time // when it was read last, to the day, or written
-}
-
-// sweeper looks for what is left at the services.
-type sweeper struct {
-	every time.Duration
-	now   func() time.Time
-	uses  uses
-}
 
 // sweeps removes what no pod needs, until ctx ends.
 func (d *driver) sweeps(ctx context.Context) {
@@ -141,24 +113,6 @@ func (d *driver) inUse() (pods, families map[string]bool) {
 	return pods, families
 }
 
-// ownOf returns the name of what is of one pod alone; "" is a thing that pods share.
-func (d *driver) ownOf(name string) string {
-	prefix := ownPrefix(d.mapping.owner)
-	if n := len(ownName(d.mapping.owner, "")); strings.HasPrefix(name, prefix) && len(name) >= n {
-		return name[:n]
-	}
-	return ""
-}
-
-// stays reports whether a thing was used a short time ago.
-func (d *driver) stays(now time.Time, thing string, used time.Time) bool {
-	keep := sharedFor
-	if d.ownOf(strings.TrimPrefix(thing, definitionThing)) != "" {
-		keep = ownFor
-	}
-	return now.Sub(used) < keep
-}
-
 // sweepDefinition removes the definition of a family that no task has, if its time is over.
 func (d *driver) sweepDefinition(ctx context.Context, now time.Time, family string, pods map[string]bool) error {
 	thing := definitionThing + family
@@ -210,105 +164,3 @@ func (d *driver) knowSecrets(ctx context.Context, now time.Time, used map[string
 	}
 	return nil
 }
-
-// leave lets a thing be removed that nothing uses any more.
-func (d *driver) leave(thing string) {
-	d.sweeper.uses.forget(thing)
-	d.kit.Leave(thing)
-}
-
-// Remove implements service.Remover. It removes a definition or a secret, unless it was used meanwhile.
-func (d *driver) Remove(ctx context.Context, name string) error {
-	if d.stays(d.sweeper.now(), name, d.sweeper.uses.since(name)) {
-		return nil
-	}
-	if family, ok := strings.CutPrefix(name, definitionThing); ok {
-		d.made.lose(family)
-		return d.client.removeDefinition(ctx, family)
-	}
-	d.made.lose(name)
-	return d.client.drop(ctx, name)
-}
-
-func (c *client) families(ctx context.Context, prefix string, status ecstypes.TaskDefinitionFamilyStatus) (names []string, err error) {
-	in := &ecs.ListTaskDefinitionFamiliesInput{FamilyPrefix: &prefix, Status: status}
-	for {
-		out, err := c.ecs.ListTaskDefinitionFamilies(ctx, in)
-		if err != nil {
-			return nil, kind(err, "list the task definitions of this node")
-		}
-		names = append(names, out.Families...)
-		if aws.ToString(out.NextToken) == "" {
-			return names, nil
-		}
-		in.NextToken = out.NextToken
-	}
-}
-
-func (c *client) describeDefinition(ctx context.Context, family string) (*ecstypes.TaskDefinition, error) {
-	out, err := c.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: &family})
-	if err != nil {
-		return nil, kind(err, "look for the task definition "+family)
-	}
-	if out.TaskDefinition == nil || out.TaskDefinition.Status != ecstypes.TaskDefinitionStatusActive {
-		return nil, errdefs.NotFoundf("task definition %s is not active", family)
-	}
-	return out.TaskDefinition, nil
-}
-
-// removeDefinition deregisters and deletes the newest revision of a family, or deletes those that are deregistered.
-func (c *client) removeDefinition(ctx context.Context, family string) error {
-	var arns []string
-	switch definition, err := c.describeDefinition(ctx, family); {
-	case err == nil:
-		arns = []string{aws.ToString(definition.TaskDefinitionArn)}
-		if _, err := c.ecs.DeregisterTaskDefinition(ctx, &ecs.DeregisterTaskDefinitionInput{TaskDefinition: &arns[0]}); err != nil {
-			return kind(err, "deregister the task definition "+arns[0])
-		}
-	case !errdefs.IsNotFound(err):
-		return err
-	default:
-		out, err := c.ecs.ListTaskDefinitions(ctx, &ecs.ListTaskDefinitionsInput{FamilyPrefix: &family, Status: ecstypes.TaskDefinitionStatusInactive})
-		if err != nil {
-			return kind(err, "list the revisions of the task definition "+family)
-		}
-		arns = out.TaskDefinitionArns
-	}
-	for some := range slices.Chunk(arns, deletedAtOnce) {
-		out, err := c.ecs.DeleteTaskDefinitions(ctx, &ecs.DeleteTaskDefinitionsInput{TaskDefinitions: some})
-		if err != nil {
-			return kind(err, "delete the task definition "+family)
-		}
-		for _, f := range out.Failures {
-			return fmt.Errorf("delete the task definition %s: %s %s", aws.ToString(f.Arn), aws.ToString(f.Reason), aws.ToString(f.Detail))
-		}
-	}
-	return nil
-}
-
-// deletedAtOnce is how many revisions of task definitions one request deletes at most.
-const deletedAtOnce = 10
-
-func (c *client) listSecrets(ctx context.Context, prefixes []string) (all []listedSecret, err error) {
-	in := &secretsmanager.ListSecretsInput{Filters: []smtypes.Filter{{Key: smtypes.FilterNameStringTypeName, Values: prefixes}}}
-	for {
-		out, err := c.secrets.ListSecrets(ctx, in)
-		if err != nil {
-			return nil, kind(err, "list the secrets of this node")
-		}
-		for _, s := range out.SecretList {
-			used := aws.ToTime(s.LastChangedDate)
-			if s.LastAccessedDate != nil && s.LastAccessedDate.Add(accessedWithin).After(used) {
-				used = s.LastAccessedDate.Add(accessedWithin)
-			}
-			all = append(all, listedSecret{aws.ToString(s.Name), used})
-		}
-		if aws.ToString(out.NextToken) == "" {
-			return all, nil
-		}
-		in.NextToken = out.NextToken
-	}
-}
-
-// accessedWithin is how exact Secrets Manager says when a secret was read: it tells the day.
-const accessedWithin = 24 * time.Hour

@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
@@ -59,15 +58,6 @@ func (d *driver) tagAgain(tasks []ecstypes.Task) {
 			t.Tags = d.mapping.tags(identity.Of(pod), own)
 		}
 	}
-}
-
-// podsOfCluster returns the pods of this node, as far as they are known.
-func (d *driver) podsOfCluster() []*corev1.Pod {
-	if d.pods == nil {
-		return nil
-	}
-	pods, _ := d.pods.List(labels.Everything()) // the lister is a cache, and never fails
-	return pods
 }
 
 // Changed implements service.ChangeLister: it asks about some of the tasks.

@@ -14,6 +14,22 @@ import (
 // definitionThing begins the names of definitions among what is to be removed. All others are those of secrets.
 const definitionThing = "definition/"
 
+const (
+	// sweepEvery is how long after a sweep the next one comes, which looks for definitions and secrets that no pod needs, and sweepAgain after one that
+	// has failed.
+	sweepEvery, sweepAgain = time.Hour, 5 * time.Minute
+	// sharedFor is how long what pods share stays when no pod needs it any more, and ownFor how long what is of one pod stays that this node does not
+	// know: the pod may be about to be made.
+	sharedFor, ownFor = 24 * time.Hour, time.Hour
+)
+
+// sweeper looks for what is left at the services.
+type sweeper struct {
+	every time.Duration
+	now   func() time.Time
+	uses  uses
+}
+
 // uses are when definitions and secrets of this node were used last, as far as this process knows.
 type uses struct {
 	mu   sync.Mutex

@@ -3,6 +3,8 @@
 package ecs
 
 import (
+	"strings"
+
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
@@ -57,4 +59,41 @@ func (s *Server) Interrupt(id string) {
 		s.halt(t, "SpotInterruption", "Your Spot Task was interrupted.")
 		s.tell(t)
 	}
+}
+
+// Definitions returns how many revisions of task definitions there are.
+func (s *Server) Definitions() (n int) { return len(s.Left()["definitions"]) }
+
+// Left returns what the server has of its clients, by kind, for tests: tasks that have not stopped, revisions of definitions that are not deleted, secrets
+// that are to stay, streams of logs and sessions.
+func (s *Server) Left() map[string][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := map[string][]string{}
+	add := func(kind, name string) { left[kind] = append(left[kind], name) }
+	for id, t := range s.tasks {
+		if s.settle(t); t.stopped.IsZero() {
+			add("tasks", id)
+		}
+	}
+	s.purge()
+	for _, revisions := range s.definitions {
+		for _, d := range revisions {
+			if d != nil {
+				add("definitions", d.arn[strings.LastIndex(d.arn, "/")+1:])
+			}
+		}
+	}
+	for name, one := range s.secrets {
+		if !one.leaving {
+			add("secrets", name)
+		}
+	}
+	for name := range s.streams {
+		add("log streams", name)
+	}
+	for id := range s.sessions {
+		add("sessions", id)
+	}
+	return left
 }

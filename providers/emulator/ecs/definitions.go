@@ -20,10 +20,11 @@ type definition struct {
 	EphemeralStorage                                                *struct{ SizeInGiB int }
 	ContainerDefinitions                                            []containerDefinition
 
-	arn  string
-	size int // in bytes
-	raw  map[string]any
-	tags any
+	arn   string
+	size  int // in bytes
+	raw   map[string]any
+	tags  any
+	users int // tasks that have not stopped
 }
 
 type volume struct {
@@ -290,13 +291,9 @@ func (s *Server) deleteTaskDefinitions(body []byte) (any, error) {
 
 // purge forgets the revisions that are deleted and that no task has. s.mu is held.
 func (s *Server) purge() {
-	used := map[*definition]bool{}
-	for _, t := range s.tasks {
-		used[t.definition] = used[t.definition] || t.stopped.IsZero()
-	}
 	for _, revisions := range s.definitions {
 		for i, d := range revisions {
-			if d != nil && d.status() == deleting && !used[d] {
+			if d != nil && d.status() == deleting && d.users == 0 {
 				revisions[i] = nil
 			}
 		}
@@ -375,41 +372,4 @@ func (s *Server) listTaskDefinitions(body []byte) (any, error) {
 		out["nextToken"] = next
 	}
 	return out, nil
-}
-
-// Definitions returns how many revisions of task definitions there are.
-func (s *Server) Definitions() (n int) { return len(s.Left()["definitions"]) }
-
-// Left returns what the server has of its clients, by kind, for tests: tasks that have not stopped, revisions of definitions that are not deleted, secrets
-// that are to stay, streams of logs and sessions.
-func (s *Server) Left() map[string][]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	left := map[string][]string{}
-	add := func(kind, name string) { left[kind] = append(left[kind], name) }
-	for id, t := range s.tasks {
-		if s.settle(t); t.stopped.IsZero() {
-			add("tasks", id)
-		}
-	}
-	s.purge()
-	for _, revisions := range s.definitions {
-		for _, d := range revisions {
-			if d != nil {
-				add("definitions", d.arn[strings.LastIndex(d.arn, "/")+1:])
-			}
-		}
-	}
-	for name, one := range s.secrets {
-		if !one.leaving {
-			add("secrets", name)
-		}
-	}
-	for name := range s.streams {
-		add("log streams", name)
-	}
-	for id := range s.sessions {
-		add("sessions", id)
-	}
-	return left
 }

@@ -125,6 +125,7 @@ func (s *Server) settle(t *task) {
 	late := !t.gone.IsZero() && time.Since(t.gone) > grown
 	if over && running == 0 && quiet && (t.anyBegan() || !t.gone.IsZero()) || late {
 		t.stopped = time.Now()
+		t.definition.users--
 	}
 }
 

@@ -115,6 +115,7 @@ func (s *Server) runTask(body []byte) (any, error) {
 		return nil, err
 	}
 	s.tasks[t.id] = t
+	d.users++
 	s.order = append(s.order, t.id)
 	if len(in.CapacityProviderStrategy) > 0 {
 		t.provider = in.CapacityProviderStrategy[0].CapacityProvider
@@ -153,6 +154,9 @@ func (s *Server) task(said string) *task {
 
 // drop forgets a task. s.mu is held.
 func (s *Server) drop(t *task) {
+	if t.stopped.IsZero() {
+		t.definition.users--
+	}
 	delete(s.tasks, t.id)
 	s.order = slices.DeleteFunc(s.order, func(id string) bool { return id == t.id })
 }
