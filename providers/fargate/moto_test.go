@@ -4,12 +4,20 @@ package fargate
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +25,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	cwtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
@@ -28,12 +39,12 @@ import (
 // TestMoto runs on moto, an emulator of AWS by others, what it is good for: Secrets Manager and CloudWatch Logs. The requests that our emulator got
 // are held to the descriptions in botocore by its own validator. hack/test-moto.sh starts it.
 func TestMoto(t *testing.T) {
-	url := os.Getenv("MOTO_URL")
-	if url == "" {
+	at := os.Getenv("MOTO_URL")
+	if at == "" {
 		t.Skip("hack/test-moto.sh gives an address of moto")
 	}
 	useKey(t)
-	c, err := newClient(t.Context(), testConfig(t, func(c *Config) { c.Endpoint = url }))
+	c, err := newClient(t.Context(), testConfig(t, func(c *Config) { c.Endpoint = at }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,13 +52,15 @@ func TestMoto(t *testing.T) {
 	passed := func(what string) { fmt.Fprintf(&report, "- %s\n", what) }
 	motoSecrets(t, c, passed)
 	motoLogs(t, c, passed)
+	life := motoLife(t, textual(t, at))
 	version, counts := validated(t)
 	fmt.Fprintf(&report, "\nRequests of the life of pods, recorded by the emulator and taken by `ParamValidator` of botocore %s, which refused one with a field too many:\n\n| Operation | Requests |\n|---|---|\n", version)
 	for _, op := range slices.Sorted(maps.Keys(counts)) {
 		fmt.Fprintf(&report, "| %s | %d |\n", op, counts[op])
 	}
 	if file := os.Getenv("MOTO_REPORT"); file != "" && !t.Failed() {
-		text := "# Provider fargate on moto, and its requests by botocore\n\nWritten by `make moto`. moto is that of Debian 13 (python3-moto 5.1.1); its ECS is not used: it runs nothing, and ignores client tokens.\n\nOn Secrets Manager and CloudWatch Logs of moto:\n\n" + report.String()
+		text := "# Provider fargate on moto, and its requests by botocore\n\nWritten by `make moto`. moto is that of Debian 13 (python3-moto 5.1.1).\n\nThe whole provider on ECS and Secrets Manager of moto, which tells states of tasks and runs nothing; " +
+			"it ignores client tokens, keeps no groups, has no clock that stops tasks, and deregisters definitions but cannot delete them:\n\n" + life + "\nOn Secrets Manager and CloudWatch Logs of moto:\n\n" + report.String()
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // it is read by all
 			t.Fatal(err)
 		}
@@ -139,6 +152,180 @@ func motoLogs(t *testing.T, c *client, passed func(string)) {
 		t.Errorf("%d lines since a time, want 110", n)
 	}
 	passed("lines since a time are these and no others")
+}
+
+// textual stands before moto, which writes the size of a container as a number, and the vendor's model has a text there.
+func textual(t *testing.T, at string) string {
+	t.Helper()
+	to, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	number := regexp.MustCompile(`"(cpu|memory)": (\d+)`)
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if !strings.HasSuffix(r.Request.Header.Get("X-Amz-Target"), "Task") && !strings.HasSuffix(r.Request.Header.Get("X-Amz-Target"), "Tasks") {
+			return nil
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		body = number.ReplaceAll(body, []byte(`"$1": "$2"`))
+		body = bytes.ReplaceAll(body, []byte(`"lastStatus": "PENDING"`), []byte(`"lastStatus": "RUNNING"`)) // of containers, which moto leaves as they began
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+		return nil
+	}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// motoLife lets pods live on moto: one is made, runs and is deleted, and one is found by another process, and deleted by that.
+func motoLife(t *testing.T, at string) string {
+	t.Helper()
+	var report strings.Builder
+	passed := func(what string) { fmt.Fprintf(&report, "- %s\n", what) }
+	// By itself moto lets a task stop after some requests.
+	transition := `{"model_name": "ecs::task", "transition": {"progression": "manual", "times": 100000}}`
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at+"/moto-api/state-manager/set-transition", strings.NewReader(transition))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil || answer.StatusCode >= http.StatusMultipleChoices {
+		t.Fatal(answer, err)
+	}
+	answer.Body.Close()
+	var clock aheadBy
+	start := func() (*driver, func()) {
+		conf := testConfig(t, func(c *Config) { c.Endpoint, c.LogGroup, c.Cluster = at, "", "lives" })
+		c, err := newClient(t.Context(), conf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.ecs.CreateCluster(t.Context(), &awsecs.CreateClusterInput{ClusterName: aws.String("lives")}); err != nil {
+			t.Fatal(err)
+		}
+		conf.Subnets, conf.SecurityGroups = []string{motoID(t, c, "DescribeSubnets", "subnetId")}, []string{motoID(t, c, "DescribeSecurityGroups", "groupId")}
+		d, err := newDriver(t.Context(), cli.ProviderInput{NodeName: "moto"}, conf, quick)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.sweeper.every, d.sweeper.now = 200*time.Millisecond, clock.now
+		d.kit.UsePodObjects(values{})
+		d.kit.UsePodTokens(values{})
+		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+		done := make(chan error, 1)
+		go func() { done <- d.kit.RunInBackground(ctx) }()
+		if err := d.kit.Cache().Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return d, func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	withMemory := func(pod *corev1.Pod) *corev1.Pod {
+		pod.Spec.Containers[0].Resources.Limits = list("100m", "64Mi")
+		return pod
+	}
+	withSecrets := func(name string) *corev1.Pod {
+		pod := named(variables(name))
+		main := &pod.Spec.Containers[0]
+		main.Env = append(main.Env, corev1.EnvVar{Name: "URL", Value: "$(NAME):$(PASSWORD)"})
+		return withMemory(pod)
+	}
+	// moto wants a limit of memory for each container, and the one that writes the files of a token has none.
+	d, stop := start()
+	api := d.client.(*client)
+	left := func(pod *corev1.Pod) (own, shared []string, active bool) {
+		t.Helper()
+		all, err := api.listSecrets(t.Context(), []string{"vk-"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all {
+			switch name := ownName(d.mapping.owner, pod.UID); {
+			case strings.HasPrefix(s.name, name):
+				own = append(own, s.name)
+			case strings.HasPrefix(s.name, sharedPrefix(d.mapping.owner)):
+				shared = append(shared, s.name)
+			}
+		}
+		families, err := api.families(t.Context(), ownName(d.mapping.owner, pod.UID), ecstypes.TaskDefinitionFamilyStatusActive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			_, err := api.describeDefinition(t.Context(), family)
+			active = active || err == nil
+		}
+		return own, shared, active
+	}
+	gone := func(pod *corev1.Pod) {
+		t.Helper()
+		tick := everyMoment(t)
+		for {
+			own, _, active := left(pod)
+			if len(own) == 0 && !active {
+				return
+			}
+			tick(fmt.Sprintf("the secrets %v of a pod are removed, and its definition is not active: %t", own, active))
+		}
+	}
+	pod, orphan, sharing := withSecrets("moto"), withSecrets("orphan"), withMemory(variables("shares"))
+	for _, pod := range []*corev1.Pod{sharing, pod, orphan} {
+		if err := d.kit.CreatePod(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		until(t, d, pod.Name, "running", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+		if own, shared, active := left(pod); len(shared) != 1 || (len(own) != 1 || !active) && pod != sharing {
+			t.Errorf("a pod that runs has the secrets %v and %v, and a definition: %t", own, shared, active)
+		}
+	}
+	passed("pods with a password are created and run; one that has it beside its name in a variable has a secret and a definition of its own, and another one a secret that pods may share")
+	end(t, d, sharing)
+	end(t, d, pod)
+	gone(pod)
+	if _, shared, _ := left(pod); len(shared) != 1 {
+		t.Errorf("of the shared secret there are %v", shared)
+	}
+	passed("the pod is deleted: its task stops, its secret is removed, its definition is deregistered, and the shared secret stays")
+	stop()
+	d, stop = start()
+	defer stop()
+	all, err := d.kit.GetPods(t.Context())
+	if err != nil || len(all) != 1 || all[0].UID != orphan.UID {
+		t.Fatalf("another process finds the pods %v, %v", all, err)
+	}
+	end(t, d, all[0])
+	clock.forward(2 * ownFor) // what this process has not made is left alone for as long
+	gone(orphan)
+	passed("the task of a pod that the cluster does not have any more is found by another process, deleted, and its secret and definition with it")
+	return report.String()
+}
+
+// motoID returns the ID of the first thing that EC2 of moto has by itself.
+func motoID(t *testing.T, c *client, action, element string) string {
+	t.Helper()
+	var out struct {
+		Text string `xml:",innerxml"`
+	}
+	form := url.Values{"Action": {action}, "Version": {"2016-11-15"}}
+	if err := c.signed.query(t.Context(), "ec2", c.signed.endpoint, c.signed.region, form, &out); err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(out.Text, "<"+element+">")
+	id, _, found := strings.Cut(after, "<")
+	if !found {
+		t.Fatalf("%s has no %s: %s", action, element, out.Text)
+	}
+	return id
 }
 
 // validated holds the requests of a few pods to botocore's descriptions.
