@@ -69,6 +69,8 @@ type Config struct {
 	EarlierWithin time.Duration
 	// Brief is how long the state of a pod that has not begun must last until it is reported: what passes sooner is no write at the API. 0 is no time.
 	Brief time.Duration
+	// Backoff is how long a container waits that a Starter starts again for the second time; it doubles from there. 0 is 10 s.
+	Backoff time.Duration
 	// Patience is how long a request waits for the first list; 0 is 10 s.
 	Patience time.Duration
 	// Probes makes what does the probes of a Prober: it is Make of package podruntime/probe. A Prober requires it.
@@ -99,6 +101,7 @@ type Config struct {
 func (c Config) complete() Config {
 	c.SeenWithin = cmp.Or(c.SeenWithin, 2*time.Minute)
 	c.EarlierWithin = cmp.Or(c.EarlierWithin, c.SeenWithin)
+	c.Backoff = cmp.Or(c.Backoff, firstBackoff)
 	c.Patience = cmp.Or(c.Patience, 10*time.Second)
 	c.ProbesAtOnce = cmp.Or(c.ProbesAtOnce, 32)
 	if c.Allocatable == nil {

@@ -20,6 +20,8 @@
 //	a request that the service lacks         invalid-input for a pod that is there, not-found for others
 //	an error quotes the request              what a pod has from other objects is taken out
 //	a token is about to end                  a Renewer replaces it; without one it lives as long as activeDeadlineSeconds lets the pod run
+//	a token is about to end                  a Renewer replaces it
+//	a container ends that is to run again   a Starter starts it, after the back-off of a kubelet, and the kit counts the runs
 //	a thing outlives its instance            a Remover removes it until that succeeds
 //	a service lacks a probe                  this process does it for a Prober; what cannot be asked says nothing about the container
 //	a startup or liveness probe fails        a Restarter restarts the container by the restart policy; else the pod ends as Failed, with the reason

@@ -97,6 +97,14 @@ type (
 	Renewer[T any] interface {
 		Renew(ctx context.Context, in *Inputs, instance T) error
 	}
+	// Starter is a driver of a service that does not start a container again, or not as the API has it. The kit starts it again by the restart policy of
+	// the pod, with the back-off of a kubelet, counts the runs, and tells how the run before ended. Start starts the container of an instance that
+	// has ended, and returns the instance as the service tells of it after the start: of the new run, which may have ended by then. Of
+	// an instance with several containers nothing is started. The count goes on after a restart of the process with the status that the cluster has,
+	// or with that of Status. A Starter that is a Prober is a Restarter, whose Restart lets the container end.
+	Starter[T any] interface {
+		Start(ctx context.Context, pod *corev1.Pod, instance T) (T, error)
+	}
 	// Remover is a driver that makes things which outlive an instance, such as files. It names them with Provider.Leave when the instance needs them no
 	// more, or in Stop and Gone, where Remove is an error as long as the instance needs them. Remove is called until it succeeds or is an error of the kind
 	// not-found: again after 2 s, and later and later up to 5 min, or when the error says. The first failure is logged. Names do not survive a restart: a

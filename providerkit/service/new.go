@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
@@ -26,13 +27,17 @@ func New[T any](config Config, driver Driver[T]) *Provider[T] {
 	if r, ok := driver.(Remover); ok {
 		p.leftovers = newLeftovers(r.Remove)
 	}
+	if _, ok := driver.(Starter[T]); ok {
+		p.restarts = newRestarts(config.Backoff)
+	}
 	lists := poll.Config[T]{
-		List: driver.List, Identify: driver.Identify, Status: driver.Status, Pod: p.InCluster, Had: p.had, Double: p.removeDouble,
+		List: driver.List, Identify: driver.Identify, Status: p.status, Pod: p.InCluster, Had: p.had, Double: p.removeDouble,
 		Busy: config.Busy, Rest: config.Rest, Idle: config.Idle, ListEvery: config.ListEvery, SeenWithin: config.SeenWithin, EarlierWithin: config.EarlierWithin,
 		LostFor: config.LostFor, Soon: config.Soon, Slowest: config.Slowest,
 	}
 	if d, ok := driver.(Prober[T]); ok {
 		p.prober = newProber(config, driver, d, p.failing)
+		p.prober.base, p.prober.counts = p.status, p.restarts == nil
 		lists.Status = p.prober.status
 	}
 	if c, ok := driver.(ChangeLister[T]); ok {
@@ -68,6 +73,11 @@ func (p *Provider[T]) RunInBackground(ctx context.Context) error {
 		if p.prober != nil {
 			beside.Go(func() { p.prober.run(ctx) })
 		}
+		if s, ok := p.driver.(Starter[T]); ok {
+			beside.Go(func() {
+				p.restarts.run(ctx, func(ctx context.Context, uid types.UID) { p.restart(ctx, s, uid) }, p.isKnown)
+			})
+		}
 		if p.config.Brief > 0 {
 			beside.Go(func() { p.brief.run(ctx) })
 		}
@@ -87,6 +97,21 @@ func (p *Provider[T]) RunInBackground(ctx context.Context) error {
 		c.Close()
 	}
 	return nil
+}
+
+// status is what an instance makes of a pod.
+func (p *Provider[T]) status(pod *corev1.Pod, instance T) corev1.PodStatus {
+	s := p.driver.Status(pod, instance)
+	if p.restarts != nil {
+		p.restarts.apply(pod, &s)
+	}
+	return s
+}
+
+// isKnown reports whether the service has a pod, as far as is known.
+func (p *Provider[T]) isKnown(uid types.UID) bool {
+	_, _, ok := p.cache.Get(uid)
+	return ok
 }
 
 // begin notes which pods an earlier process may have made.

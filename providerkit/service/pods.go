@@ -126,6 +126,14 @@ func (p *Provider[T]) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	p.cache.Update(pod) // it has its DeletionTimestamp: that it ends is no failure
+	if p.restarts != nil {
+		if err := p.restarts.settle(ctx, pod.UID); err != nil {
+			return err
+		}
+		if _, now, ok := p.cache.Get(pod.UID); ok {
+			instance = now
+		}
+	}
 	err = p.driver.Stop(ctx, pod, instance)
 	after, says := errdefs.RetryAfterOf(err)
 	switch {

@@ -25,7 +25,9 @@ type prober[T any] struct {
 	driver  Driver[T]
 	by      Prober[T] // the driver
 	cache   *poll.Cache[T]
-	failing func() error // why lists fail
+	failing func() error                          // why lists fail
+	base    func(*corev1.Pod, T) corev1.PodStatus // the status without what the probes say
+	counts  bool                                  // runs are counted here, of a Restarter
 	asks    probing.Prober
 	wake    chan struct{} // holds a value when changed has a pod
 

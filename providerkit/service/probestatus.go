@@ -55,7 +55,7 @@ func (p *prober[T]) run(ctx context.Context) {
 
 // status makes the status of a pod of its instance and of what the probes say, and takes its containers from it. It is called with the lock of the cache held.
 func (p *prober[T]) status(pod *corev1.Pod, instance T) corev1.PodStatus {
-	status := p.driver.Status(pod, instance)
+	status := p.base(pod, instance)
 	status.ContainerStatuses, status.InitContainerStatuses = slices.Clone(status.ContainerStatuses), slices.Clone(status.InitContainerStatuses)
 	probed := map[string]bool{}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -64,7 +64,7 @@ func (p *prober[T]) status(pod *corev1.Pod, instance T) corev1.PodStatus {
 			if s == nil {
 				continue
 			}
-			if _, ok := p.driver.(Restarter[T]); ok {
+			if _, ok := p.driver.(Restarter[T]); ok && p.counts {
 				p.count(StateOf(pod, c.Name), s)
 			}
 			lacking := p.by.Lacking(pod, c)

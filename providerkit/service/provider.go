@@ -29,6 +29,7 @@ type Provider[T any] struct {
 	brief     brief
 	leftovers *leftovers // nil without a Remover
 	prober    *prober[T] // nil without a Prober
+	restarts  *restarts  // nil without a Starter
 }
 
 // Unlisted is a Provider that is no node.PodAuthority, for a service without a list: it may have lost its memory, so the node doubts that many pods

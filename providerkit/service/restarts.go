@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+)
+
+const (
+	reasonBackoff = "CrashLoopBackOff"
+	// reasonUnknown is that of package podstatus for a container whose exit code nobody knows.
+	reasonUnknown = "ContainerStatusUnknown"
+)
+
+// mostRestarts is how many containers are started again at once.
+const mostRestarts = 4
+
+// restarts are the containers that a Starter starts again.
+type restarts struct {
+	first time.Duration // of the back-off
+	wake  chan struct{} // holds a value when another container has ended
+
+	mu    sync.Mutex
+	lives map[types.UID]*life // guarded by mu; by the UIDs of pods
+}
+
+// life is what is known of the runs of a container.
+type life struct {
+	count int32
+	last  *corev1.ContainerStateTerminated // how the run before ended; nil: there was none, or nobody knows
+	began time.Time                        // when it was started again last
+	delay time.Duration                    // of the back-off after this run; 0: none
+	due   time.Time                        // when it is started again; zero: it has not ended
+	waits bool                             // a back-off is under way, not only a start
+	busy  chan struct{}                    // closed when the start that is under way is over; nil: none is
+}
+
+func newRestarts(first time.Duration) *restarts {
+	return &restarts{first: first, wake: make(chan struct{}, 1), lives: map[types.UID]*life{}}
+}
+
+// backoff is how long a run that ended at that time is waited for.
+func (l *life) backoff(ended time.Time) time.Duration {
+	if ended.Sub(l.began) > wellFor {
+		l.delay = 0
+	}
+	return l.delay
+}
+
+// of returns the life of the container of a pod. One from before a restart goes on with the status that was told last, or with the count that the driver
+// knows. r.mu is held.
+func (r *restarts) of(pod *corev1.Pod, count int32) *life {
+	if l := r.lives[pod.UID]; l != nil {
+		return l
+	}
+	l := &life{count: count}
+	if len(pod.Status.ContainerStatuses) == 1 {
+		told := &pod.Status.ContainerStatuses[0]
+		l.count, l.last = max(count, told.RestartCount), told.LastTerminationState.Terminated
+		if l.count > 0 {
+			l.began, l.delay = time.Now(), min(r.first<<min(l.count-1, 8), longestBackoff)
+		}
+		if ended := told.State.Terminated; ended != nil {
+			l.last, l.due = ended, time.Now()
+		}
+		if w := told.State.Waiting; w != nil && w.Reason == reasonBackoff {
+			l.due, l.waits = time.Now().Add(l.delay), true
+		}
+	}
+	r.lives[pod.UID] = l
+	return l
+}
+
+// apply makes of the status of one run the status of a pod whose container is started again.
+func (r *restarts) apply(pod *corev1.Pod, s *corev1.PodStatus) {
+	if len(pod.Spec.Containers) != 1 || len(s.ContainerStatuses) != 1 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := &s.ContainerStatuses[0]
+	l := r.of(pod, c.RestartCount)
+	running, ended := c.State.Running, c.State.Terminated
+	over := s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
+	switch {
+	case l.busy != nil:
+		l.show(pod, c)
+	case running != nil && !l.due.IsZero(): // an earlier process has started it
+		l.count, l.due, l.waits, l.began = l.count+1, time.Time{}, false, time.Now()
+		l.delay = r.next(l.delay)
+	case over:
+		l.due, l.waits = time.Time{}, false
+	case endedForNow(pod, c):
+		if l.due.IsZero() {
+			l.end(ended)
+			r.hurry()
+		}
+		l.show(pod, c)
+	}
+	c.RestartCount = l.count
+	if c.LastTerminationState.Terminated == nil && c.State.Terminated == nil {
+		c.LastTerminationState.Terminated = l.last
+	}
+}
+
+// endedForNow reports whether a container has ended and is to run again.
+func endedForNow(pod *corev1.Pod, c *corev1.ContainerStatus) bool {
+	spec := &pod.Spec.Containers[0]
+	if t := c.State.Terminated; t != nil {
+		return podstatus.RestartsAfter(pod, spec, t.ExitCode)
+	}
+	return c.State.Waiting != nil && c.State.Waiting.Reason == reasonUnknown && podstatus.RestartsAfter(pod, spec, 0)
+}
+
+// end notes how a run ended; nil is not known.
+func (l *life) end(how *corev1.ContainerStateTerminated) {
+	at := time.Now()
+	wait := l.backoff(at)
+	l.last, l.due, l.waits = how, at.Add(wait), wait > 0
+}
+
+// show lets a container wait that is started again after a back-off.
+func (l *life) show(pod *corev1.Pod, c *corev1.ContainerStatus) {
+	if !l.waits {
+		return
+	}
+	c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reasonBackoff, Message: fmt.Sprintf(
+		"back-off %s restarting failed container=%s pod=%s_%s(%s)", l.delay, c.Name, pod.Name, pod.Namespace, pod.UID)}}
+	c.LastTerminationState.Terminated = l.last
+	c.Ready, c.Started = false, new(false)
+}
+
+// next is the back-off after another one.
+func (r *restarts) next(delay time.Duration) time.Duration {
+	if delay == 0 {
+		return r.first
+	}
+	return min(2*delay, longestBackoff)
+}
+
+// hurry lets it be looked which containers are to be started.
+func (r *restarts) hurry() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the pods whose container is to be started now, and when the next one is. The starts are under way then.
+func (r *restarts) take(now time.Time) (due []types.UID, next time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for uid, l := range r.lives {
+		switch {
+		case l.due.IsZero() || l.busy != nil:
+		case !l.due.After(now):
+			l.busy = make(chan struct{})
+			due = append(due, uid)
+		case next.IsZero() || l.due.Before(next):
+			next = l.due
+		}
+	}
+	return due, next
+}
+
+// finish notes that a start is over. A failure is tried again after the back-off that would have come next.
+func (r *restarts) finish(uid types.UID, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.lives[uid]
+	now := time.Now()
+	l.delay = r.next(l.delay)
+	if err == nil {
+		l.count, l.due, l.waits, l.began = l.count+1, time.Time{}, false, now
+	} else {
+		after, _ := errdefs.RetryAfterOf(err)
+		l.due, l.waits, l.began = now.Add(max(l.delay, after)), true, now
+	}
+	close(l.busy)
+	l.busy = nil
+	r.hurry()
+}
+
+// forget forgets the pods that are not there.
+func (r *restarts) forget(there func(types.UID) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for uid, l := range r.lives {
+		if l.busy == nil && !there(uid) {
+			delete(r.lives, uid)
+		}
+	}
+}
+
+// settle waits for the start of a pod that is under way. None begins of a pod that is being deleted.
+func (r *restarts) settle(ctx context.Context, uid types.UID) error {
+	r.mu.Lock()
+	var busy chan struct{}
+	if l := r.lives[uid]; l != nil {
+		busy = l.busy
+	}
+	r.mu.Unlock()
+	if busy == nil {
+		return nil
+	}
+	select {
+	case <-busy:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the container is still being started again: %w", ctx.Err())
+	}
+}
+
+// run starts containers again until ctx ends.
+func (r *restarts) run(ctx context.Context, start func(context.Context, types.UID), there func(types.UID) bool) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var starts sync.WaitGroup
+	defer starts.Wait()
+	room := make(chan struct{}, mostRestarts)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		case <-timer.C:
+		}
+		r.forget(there)
+		due, next := r.take(time.Now())
+		for _, uid := range due {
+			starts.Go(func() {
+				room <- struct{}{}
+				defer func() { <-room }()
+				start(ctx, uid)
+			})
+		}
+		if !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+	}
+}
+
+// restart starts the container of a pod again.
+func (p *Provider[T]) restart(ctx context.Context, s Starter[T], uid types.UID) {
+	pod, instance, ok := p.cache.Get(uid)
+	if !ok || pod.DeletionTimestamp != nil {
+		p.restarts.finish(uid, errDeleted)
+		return
+	}
+	next, err := s.Start(ctx, pod, instance)
+	if err == nil {
+		p.cache.Take(ctx, time.Now(), next) // what was asked for before the start is not believed any more
+	} else if ctx.Err() == nil {
+		log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("The container of a pod is not started again yet")
+	}
+	p.restarts.finish(uid, err)
+	p.cache.Refresh(uid)
+	p.cache.Hurry()
+}
+
+// errDeleted is why a container is not started again.
+var errDeleted = errdefs.NotFound("the pod is being deleted")

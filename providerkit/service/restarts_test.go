@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+)
+
+// crashing is a cloud whose instances have one container, which ends and stays so until it is started.
+type crashing struct {
+	*cloud
+	begun time.Time
+	code  int32
+
+	lock   sync.Mutex
+	starts []time.Duration           // guarded by lock; when
+	runs   func(n int) time.Duration // how long the run after that start takes; 0 is until the test ends it
+	fails  error                     // guarded by lock
+	slow   chan struct{}             // a start waits until it is closed
+	stops  []vm                      // guarded by lock
+}
+
+func (c *crashing) Status(pod *corev1.Pod, v vm) corev1.PodStatus {
+	seen := podstatus.Container{Name: "main", State: podstatus.Running}
+	if v.over {
+		seen.State, seen.Run.ExitCode = podstatus.Exited, &c.code
+	}
+	return podstatus.Status(pod, podstatus.Pod{Containers: []podstatus.Container{seen}})
+}
+
+func (c *crashing) end(over bool) (now vm) {
+	c.edit(func() { c.vms[0].over = over; now = c.vms[0] })
+	return now
+}
+
+func (c *crashing) Start(ctx context.Context, _ *corev1.Pod, _ vm) (vm, error) {
+	if c.slow != nil {
+		<-c.slow
+	}
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.starts = append(c.starts, time.Since(c.begun).Round(time.Second))
+	if c.fails != nil {
+		return vm{}, c.fails
+	}
+	if lasts := c.runs(len(c.starts)); lasts > 0 {
+		time.AfterFunc(lasts, func() { c.end(true) })
+	}
+	return c.end(false), nil
+}
+
+func (c *crashing) Stop(ctx context.Context, pod *corev1.Pod, v vm) error {
+	c.lock.Lock()
+	c.stops = append(c.stops, v)
+	c.lock.Unlock()
+	return c.cloud.Stop(ctx, pod, v)
+}
+
+// pauses are the times between starts.
+func (c *crashing) pauses() (out []string) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	for i := 1; i < len(c.starts); i++ {
+		out = append(out, (c.starts[i] - c.starts[i-1]).String())
+	}
+	return out
+}
+
+// crashed is a pod whose container has ended for the first time.
+func crashed(h *home, d *crashing, change ...func(*Config)) (*Provider[vm], *corev1.Pod) {
+	h.Helper()
+	p, _ := h.start(d, append(change, func(c *Config) { c.Rest = time.Second })...)
+	pod := h.pod("web")
+	h.create(p, pod)
+	time.Sleep(lag + 2*time.Second)
+	d.begun = time.Now()
+	d.end(true)
+	return p, pod
+}
+
+func is(t *testing.T, p *Provider[vm], pod *corev1.Pod) string {
+	t.Helper()
+	got, err := p.GetPod(t.Context(), pod.Namespace, pod.Name)
+	if err != nil {
+		return err.Error()
+	}
+	c := got.Status.ContainerStatuses[0]
+	text := fmt.Sprintf("%s %d", got.Status.Phase, c.RestartCount)
+	switch {
+	case c.State.Running != nil:
+		text += " runs"
+	case c.State.Waiting != nil:
+		text += " " + c.State.Waiting.Reason
+	case c.State.Terminated != nil:
+		text += fmt.Sprint(" ended ", c.State.Terminated.ExitCode)
+	}
+	if last := c.LastTerminationState.Terminated; last != nil {
+		text += fmt.Sprint(" after ", last.ExitCode)
+	}
+	return text
+}
+
+// TestStarterHasTheBackoffOfAKubelet: at once, and then after 10 s, twice as long each time, and 5 minutes at most.
+func TestStarterHasTheBackoffOfAKubelet(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		d := &crashing{cloud: h.cloud, code: 3, runs: func(int) time.Duration { return 10 * time.Millisecond }}
+		p, pod := crashed(h, d)
+		time.Sleep(5 * time.Second)
+		if got := is(t, p, pod); got != "Running 1 CrashLoopBackOff after 3" {
+			t.Errorf("after the first start: %s", got)
+		}
+		got, err := p.GetPod(t.Context(), pod.Namespace, pod.Name)
+		if err != nil || !strings.HasPrefix(got.Status.ContainerStatuses[0].State.Waiting.Message, "back-off 10s restarting failed container=main pod=web_ns(") {
+			t.Errorf("got %+v, %v", got.Status.ContainerStatuses[0].State.Waiting, err)
+		}
+		time.Sleep(20 * time.Minute)
+		// each end is seen a round after the start
+		if got, want := d.pauses(), []string{"11s", "21s", "41s", "1m21s", "2m41s", "5m1s", "5m1s"}; !slices.Equal(got, want) {
+			t.Errorf("the pauses are %v, want %v", got, want)
+		}
+	})
+}
+
+// TestLongRunEndsTheBackoff: a container that ran for more than ten minutes is started at once, and the count goes on.
+func TestLongRunEndsTheBackoff(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		d := &crashing{cloud: h.cloud, code: 3, runs: func(n int) time.Duration {
+			if n == 2 {
+				return 11 * time.Minute
+			}
+			return 10 * time.Millisecond
+		}}
+		p, pod := crashed(h, d)
+		time.Sleep(11*time.Minute + 18*time.Second)
+		if got, want := d.pauses(), []string{"11s", "11m0s"}; !slices.Equal(got, want) {
+			t.Errorf("the pauses are %v, want %v", got, want)
+		}
+		if got := is(t, p, pod); got != "Running 3 CrashLoopBackOff after 3" {
+			t.Errorf("after the long run: %s", got)
+		}
+	})
+}
+
+// TestStarterKeepsTheRestartPolicy: what has ended for good is not started.
+func TestStarterKeepsTheRestartPolicy(t *testing.T) {
+	for policy, codes := range map[corev1.RestartPolicy]map[int32]string{
+		corev1.RestartPolicyNever:     {0: "Succeeded 0 ended 0", 3: "Failed 0 ended 3"},
+		corev1.RestartPolicyOnFailure: {0: "Succeeded 0 ended 0", 3: "Running 1 runs after 3"},
+		corev1.RestartPolicyAlways:    {0: "Running 1 runs after 0", 3: "Running 1 runs after 3"},
+	} {
+		for code, want := range codes {
+			bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+				d := &crashing{cloud: h.cloud, code: code, runs: func(int) time.Duration { return 0 }}
+				p, _ := h.start(d, func(c *Config) { c.Rest = time.Second })
+				pod := h.pod("web")
+				pod.Spec.RestartPolicy = policy
+				h.create(p, pod)
+				time.Sleep(lag + 2*time.Second)
+				d.end(true)
+				time.Sleep(5 * time.Second)
+				if got := is(t, p, pod); got != want {
+					t.Errorf("%s, exit code %d: %s, want %s", policy, code, got, want)
+				}
+			})
+		}
+	}
+}
+
+// TestRestartCountGoesOn after a restart of the process, also if that was between the start and its report.
+func TestRestartCountGoesOn(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		d := &crashing{cloud: h.cloud, code: 3, runs: func(int) time.Duration { return 10 * time.Millisecond }}
+		p, pod := crashed(h, d)
+		time.Sleep(15 * time.Second)
+		told, err := p.GetPod(t.Context(), pod.Namespace, pod.Name)
+		if err != nil || is(t, p, pod) != "Running 2 CrashLoopBackOff after 3" {
+			t.Fatalf("%s, %v", is(t, p, pod), err)
+		}
+		if err := h.pods.Update(told); err != nil {
+			t.Fatal(err)
+		}
+		for _, stop := range h.stops {
+			stop()
+		}
+		p, stop := h.start(d, func(c *Config) { c.Rest = time.Second })
+		if got := is(t, p, pod); got != "Running 2 CrashLoopBackOff after 3" {
+			t.Errorf("after a restart: %s", got)
+		}
+		stop()
+		d.end(false) // the process was killed between its start and the report
+		p, _ = h.start(d, func(c *Config) { c.Rest = time.Second })
+		if got := is(t, p, pod); got != "Running 3 runs after 3" {
+			t.Errorf("after another one: %s", got)
+		}
+	})
+}
+
+// TestPodThatIsDeletedIsNotStartedAgain: the stop waits for a start that is under way, and is of what runs then.
+func TestPodThatIsDeletedIsNotStartedAgain(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		d := &crashing{cloud: h.cloud, code: 3, runs: func(int) time.Duration { return 0 }, slow: make(chan struct{})}
+		p, pod := crashed(h, d)
+		time.Sleep(3 * time.Second) // the start is under way
+		pod = pod.DeepCopy()
+		pod.DeletionTimestamp = new(pod.CreationTimestamp)
+		deleted := make(chan error, 1)
+		go func() { deleted <- p.DeletePod(t.Context(), pod) }()
+		synctest.Wait()
+		d.lock.Lock()
+		early := len(d.stops)
+		d.lock.Unlock()
+		close(d.slow)
+		if err := <-deleted; err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		d.lock.Lock()
+		defer d.lock.Unlock()
+		if early != 0 || len(d.stops) != 1 || d.stops[0].over || len(d.starts) != 1 {
+			t.Errorf("stopped %d times before the start was over, %v in all, after %d starts", early, d.stops, len(d.starts))
+		}
+	})
+}
+
+// TestStartThatFailsIsTriedAgain with the back-off, and counts no run.
+func TestStartThatFailsIsTriedAgain(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		d := &crashing{cloud: h.cloud, code: 3, runs: func(int) time.Duration { return 0 }, fails: errors.New("busy")}
+		p, pod := crashed(h, d)
+		time.Sleep(12 * time.Second)
+		d.lock.Lock()
+		d.fails = nil
+		d.lock.Unlock()
+		if got := is(t, p, pod); got != "Running 0 CrashLoopBackOff after 3" {
+			t.Errorf("while it fails: %s", got)
+		}
+		time.Sleep(30 * time.Second)
+		if got, want := d.pauses(), []string{"10s", "20s"}; !slices.Equal(got, want) || is(t, p, pod) != "Running 1 runs after 3" {
+			t.Errorf("the pauses are %v, want %v; %s", got, want, is(t, p, pod))
+		}
+	})
+}
