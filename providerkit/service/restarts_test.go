@@ -138,13 +138,13 @@ func TestLongRunEndsTheBackoff(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		d := &crashing{cloud: h.cloud, code: 3, runs: func(n int) time.Duration {
 			if n == 2 {
-				return 11 * time.Minute
+				return 11*time.Minute + 300*time.Millisecond
 			}
 			return 10 * time.Millisecond
 		}}
 		p, pod := crashed(h, d)
-		time.Sleep(11*time.Minute + 18*time.Second)
-		if got, want := d.pauses(), []string{"11s", "11m0s"}; !slices.Equal(got, want) {
+		time.Sleep(11*time.Minute + 19*time.Second)
+		if got, want := d.pauses(), []string{"11s", "11m1s"}; !slices.Equal(got, want) {
 			t.Errorf("the pauses are %v, want %v", got, want)
 		}
 		if got := is(t, p, pod); got != "Running 3 CrashLoopBackOff after 3" {
@@ -249,6 +249,28 @@ func TestStartThatFailsIsTriedAgain(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		if got, want := d.pauses(), []string{"10s", "20s"}; !slices.Equal(got, want) || is(t, p, pod) != "Running 1 runs after 3" {
 			t.Errorf("the pauses are %v, want %v; %s", got, want, is(t, p, pod))
+		}
+	})
+}
+
+// TestCrashLoopThatIsDeletedHasEnded: it does not wait for a start any more.
+func TestCrashLoopThatIsDeletedHasEnded(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		d := &crashing{cloud: h.cloud, code: 3, runs: func(int) time.Duration { return 10 * time.Millisecond }}
+		p, pod := crashed(h, d)
+		time.Sleep(5 * time.Second)
+		d.edit(func() { d.stop = func(vm) error { return nil } })
+		pod = pod.DeepCopy()
+		pod.DeletionTimestamp = new(pod.CreationTimestamp)
+		if err := p.DeletePod(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got := is(t, p, pod); got != "Running 1 ended 3 after 3" && got != "Running 1 ended 3" {
+			t.Errorf("it is %s", got)
+		}
+		if n := len(d.pauses()); n != 0 {
+			t.Errorf("it was started %d times more", n)
 		}
 	})
 }
