@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zun
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Gate is who may log in.
+type Gate struct {
+	// Users are the passwords by names, and Applications the secrets of application credentials by IDs.
+	Users, Applications map[string]string
+	// Region is that of the catalog.
+	Region string
+	// TokenLife is how long a token is good; 0 is an hour.
+	TokenLife time.Duration
+
+	tokens struct {
+		sync.Mutex
+		ends map[string]time.Time // guarded by the mutex
+	}
+}
+
+// knows reports whether a token is good.
+func (g *Gate) knows(token string) bool {
+	g.tokens.Lock()
+	defer g.tokens.Unlock()
+	return time.Now().Before(g.tokens.ends[token])
+}
+
+// EndTokens lets all tokens end.
+func (g *Gate) EndTokens() {
+	g.tokens.Lock()
+	defer g.tokens.Unlock()
+	clear(g.tokens.ends)
+}
+
+// login is a request for a token.
+type login struct {
+	Auth struct {
+		Identity struct {
+			Methods  []string
+			Password struct {
+				User struct {
+					Name, Password string
+					Domain         struct{ ID, Name string }
+				}
+			}
+			ApplicationCredential struct{ ID, Secret string } `json:"application_credential"`
+		}
+		Scope json.RawMessage
+	}
+}
+
+// serveIdentity is as much of Keystone as gives tokens.
+func (s *Server) serveIdentity(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	base := scheme(r) + "://" + r.Host
+	switch strings.TrimSuffix(r.URL.Path, "/") {
+	case "/identity":
+		w.WriteHeader(http.StatusMultipleChoices)
+		_ = json.NewEncoder(w).Encode(object{"versions": object{"values": []object{version(base)}}})
+	case identityPath:
+		_ = json.NewEncoder(w).Encode(object{"version": version(base)})
+	case identityPath + "/auth/tokens":
+		s.issue(w, r, base)
+	default:
+		s.refuseLogin(w, http.StatusNotFound, "Could not find it.")
+	}
+}
+
+func version(base string) object {
+	return object{"id": "v3.14", "status": "stable", "links": []object{{"rel": "self", "href": base + identityPath + "/"}}}
+}
+
+func scheme(r *http.Request) string {
+	if r.TLS != nil {
+		return "https"
+	}
+	return "http"
+}
+
+func (s *Server) refuseLogin(w http.ResponseWriter, status int, message string) {
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(object{"error": object{"code": status, "message": message, "title": http.StatusText(status)}})
+}
+
+// issue gives a token to those who are known. A user names the project, and an application credential has one.
+func (s *Server) issue(w http.ResponseWriter, r *http.Request, base string) {
+	var in login
+	if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&in) != nil || len(in.Auth.Identity.Methods) != 1 {
+		s.refuseLogin(w, http.StatusBadRequest, "Expecting to find valid JSON in request body.")
+		return
+	}
+	i := in.Auth.Identity
+	known := false
+	switch i.Methods[0] {
+	case "password":
+		password, has := s.Users[i.Password.User.Name]
+		known = has && password == i.Password.User.Password && len(in.Auth.Scope) > 0
+	case "application_credential":
+		secret, has := s.Applications[i.ApplicationCredential.ID]
+		known = has && secret == i.ApplicationCredential.Secret && len(in.Auth.Scope) == 0
+	}
+	if !known {
+		s.refuseLogin(w, http.StatusUnauthorized, "The request you have made requires authentication.")
+		return
+	}
+	life := s.TokenLife
+	if life == 0 {
+		life = time.Hour
+	}
+	token, ends := newHex(), time.Now().Add(life)
+	s.tokens.Lock()
+	if s.tokens.ends == nil {
+		s.tokens.ends = map[string]time.Time{}
+	}
+	s.tokens.ends[token] = ends
+	s.tokens.Unlock()
+	endpoint := func(kind, name, path string) object {
+		var all []object
+		for _, where := range []string{"public", "internal", "admin"} {
+			all = append(all, object{"id": newHex()[:32], "interface": where, "region": s.Region, "region_id": s.Region, "url": base + path})
+		}
+		return object{"id": newHex()[:32], "type": kind, "name": name, "endpoints": all}
+	}
+	w.Header().Set("X-Subject-Token", token)
+	w.WriteHeader(http.StatusCreated)
+	_ = json.NewEncoder(w).Encode(object{"token": object{
+		"methods": i.Methods, "issued_at": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"), "expires_at": ends.UTC().Format("2006-01-02T15:04:05.000000Z"),
+		"user":    object{"id": "user-1", "name": "user", "domain": object{"id": "default", "name": "Default"}},
+		"project": object{"id": "project-1", "name": "project", "domain": object{"id": "default", "name": "Default"}},
+		"roles":   []object{{"id": "role-1", "name": "member"}}, "is_domain": false, "audit_ids": []string{newHex()[:22]},
+		"catalog": []object{endpoint("identity", "keystone", identityPath), endpoint("container", "zun", strings.TrimSuffix(zunPath, "/"))},
+	}})
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// container is one as Zun shows it.
+type container struct {
+	UUID         string               `json:"uuid"`
+	Name         string               `json:"name"`
+	Image        string               `json:"image"`
+	Status       string               `json:"status"`
+	StatusReason string               `json:"status_reason"`
+	StatusDetail string               `json:"status_detail"`
+	TaskState    string               `json:"task_state"`
+	Labels       map[string]string    `json:"labels"`
+	Addresses    map[string][]address `json:"addresses"`
+	RegistryID   string               `json:"registry_id"`
+	CreatedAt    string               `json:"created_at"`
+	// Containers are those of a capsule.
+	Containers []container `json:"containers"`
+}
+
+type address struct {
+	Addr    string `json:"addr"`
+	Version any    `json:"version"`
+}
+
+// action is something that Zun was asked to do with a container.
+type action struct {
+	Action     string `json:"action"`
+	RequestID  string `json:"request_id"`
+	Message    string `json:"message"`
+	StartTime  string `json:"start_time"`
+	FinishTime string `json:"finish_time"`
+}
+
+// registry is a login for images.
+type registry struct {
+	UUID     string `json:"uuid,omitempty"`
+	Name     string `json:"name"`
+	Domain   string `json:"domain"`
+	Username string `json:"username,omitempty"`
+	Password string `json:"password,omitempty"`
+}
+
+// The collections of Zun.
+const (
+	containers = "containers"
+	capsules   = "capsules"
+	registries = "registries"
+)
+
+const (
+	// pageSize is how many things a page of a list has at most, and maxPages bounds a list.
+	pageSize, maxPages = "1000", 100
+)
+
+// list reads all pages of a collection.
+func list[T any](ctx context.Context, c *client, collection string, query url.Values, marker func(T) string) (all []T, err error) {
+	if query == nil {
+		query = url.Values{}
+	}
+	query.Set("limit", pageSize)
+	for range maxPages {
+		var page map[string]json.RawMessage
+		var some []T
+		var next *string
+		if _, err := c.call(ctx, "list "+collection, http.MethodGet, collection, query, nil, &page); err != nil {
+			return nil, err
+		}
+		if err := errors.Join(json.Unmarshal(page[collection], &some), json.Unmarshal(orNull(page["next"]), &next)); err != nil {
+			return nil, fmt.Errorf("list %s: the answer is not understood: %w", collection, err)
+		}
+		all = append(all, some...)
+		if next == nil {
+			return all, nil
+		}
+		if len(some) == 0 || query.Get("marker") == marker(some[len(some)-1]) {
+			return nil, fmt.Errorf("list %s: Zun gives the same page again", collection)
+		}
+		query.Set("marker", marker(some[len(some)-1]))
+	}
+	return nil, fmt.Errorf("list %s: the list has more than %d pages of %s", collection, maxPages, pageSize)
+}
+
+func uuidOf(c container) string { return c.UUID }
+
+func (c *client) get(ctx context.Context, uuid string) (out container, err error) {
+	_, err = c.call(ctx, "read container", http.MethodGet, containers+"/"+uuid, nil, nil, &out)
+	return out, err
+}
+
+// do asks for an action on a container, and returns the ID of the request.
+func (c *client) do(ctx context.Context, uuid, what string, query url.Values) (string, error) {
+	header, err := c.call(ctx, what+" container", http.MethodPost, containers+"/"+uuid+"/"+what, query, nil, nil)
+	return header.Get("X-Openstack-Request-Id"), err
+}
+
+// starts are the starts of a container after the first, the oldest first.
+func (c *client) starts(ctx context.Context, uuid string) (out []action, err error) {
+	var answer struct {
+		ContainerActions []action `json:"containerActions"`
+	}
+	_, err = c.call(ctx, "read the actions of the container", http.MethodGet, containers+"/"+uuid+"/container_actions", nil, nil, &answer)
+	for _, a := range answer.ContainerActions {
+		if a.Action == "start" {
+			out = append(out, a)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b action) int { return strings.Compare(a.StartTime, b.StartTime) })
+	return out, err
+}
+
+// parseTime is a time of Zun, which is in UTC; zero for one that is not there or not understood.
+func parseTime(text string) time.Time {
+	text, _, _ = strings.Cut(strings.Replace(text, "T", " ", 1), "+")
+	t, _ := time.Parse(time.DateTime, text) // with a part of a second, too
+	return t
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zun
+
+import (
+	"cmp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/oldfile"
+)
+
+// What a configuration file of this provider says about itself.
+const (
+	APIVersion = "zun.virtual-kubelet.io/v1alpha1"
+	Kind       = "ZunProviderConfiguration"
+)
+
+// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
+// as VKUBELET_ZUN_REGION.
+type Config struct {
+	// APIVersion must be the constant APIVersion in a file.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind must be the constant Kind in a file.
+	Kind string `json:"kind,omitempty"`
+	// Cloud is the name of a cloud in CloudsFile, which has the credentials then. The file is read for each login.
+	Cloud string `json:"cloud,omitempty" env:"OS_CLOUD"`
+	// CloudsFile is a clouds.yaml. Default: that of the current directory, of the user or of /etc/openstack.
+	CloudsFile string `json:"cloudsFile,omitempty" env:"OS_CLIENT_CONFIG_FILE"`
+	// Identity is who asks, in the place of Cloud.
+	Identity Identity `json:"identity,omitzero"`
+	// Region is where pods run. Default: that of the cloud, or the only one.
+	Region string `json:"region,omitempty" env:"OS_REGION_NAME"`
+	// Interface is which endpoints of the catalog are asked: public, internal or admin. Default: that of the cloud, or public.
+	Interface string `json:"interface,omitempty" env:"OS_INTERFACE"`
+	// CAFile has the authorities that endpoints are verified by. Default: those of the cloud, or of this machine.
+	CAFile string `json:"caFile,omitempty" env:"OS_CACERT"`
+	// ClusterName names the home cluster in Zun. No two clusters of one project may have the same, and it must not change while there are pods. Required.
+	ClusterName string `json:"clusterName,omitempty"`
+	// AvailabilityZone is that of pods. Default: Zun chooses.
+	AvailabilityZone string `json:"availabilityZone,omitempty"`
+	// Networks are the Neutron networks of pods, by name or ID. Default: Zun takes one that the project may use.
+	Networks []string `json:"networks,omitempty"`
+	// SecurityGroups are those of pods, by name or ID. Default: that of the project.
+	SecurityGroups []string `json:"securityGroups,omitempty"`
+	// EmptyDirGiB is the size of the Cinder volume that an emptyDir is. Default: pods with one are refused.
+	EmptyDirGiB int `json:"emptyDirGiB,omitempty"`
+	// Capsules lets pods of several containers be capsules, which only old clouds can run.
+	Capsules bool `json:"capsules,omitempty"`
+	// AllowPlainConsole lets exec and attach go through a console proxy without TLS. The address of a session is a credential.
+	AllowPlainConsole bool `json:"allowPlainConsole,omitempty"`
+	// StatusRequests is how many requests for single containers may be made in a minute beside the lists. Default: 60.
+	StatusRequests int `json:"statusRequests,omitempty"`
+	// DefaultResources are the cpu and memory of containers that ask for none. Default: those of Zun.
+	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
+	// Capacity is what the node offers: the quota of the project, or a part of it. Required.
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+
+	// Of tests; zero for the times of package poll and of a kubelet.
+	busy, rest, idle, seenWithin, earlierWithin, backoff, startPause time.Duration
+}
+
+// Identity is a user or an application credential of Keystone.
+type Identity struct {
+	AuthURL                     string        `json:"authURL,omitempty" env:"OS_AUTH_URL"`
+	ApplicationCredentialID     string        `json:"applicationCredentialID,omitempty" env:"OS_APPLICATION_CREDENTIAL_ID"`
+	ApplicationCredentialSecret config.Secret `json:"applicationCredentialSecret,omitzero" env:"OS_APPLICATION_CREDENTIAL_SECRET"`
+	Username                    string        `json:"username,omitempty" env:"OS_USERNAME"`
+	UserDomainName              string        `json:"userDomainName,omitempty" env:"OS_USER_DOMAIN_NAME"`
+	Password                    config.Secret `json:"password,omitzero" env:"OS_PASSWORD"`
+	ProjectID                   string        `json:"projectID,omitempty" env:"OS_PROJECT_ID"`
+	ProjectName                 string        `json:"projectName,omitempty" env:"OS_PROJECT_NAME"`
+	ProjectDomainName           string        `json:"projectDomainName,omitempty" env:"OS_PROJECT_DOMAIN_NAME"`
+}
+
+// format is what a configuration file of this provider looks like.
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_ZUN", Unversioned: fromTOML}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+func LoadConfig(path string) (Config, error) { return format.Load(path) }
+
+// fromTOML reads the file of the provider openstack of before.
+func fromTOML(name string, data []byte) (Config, error) {
+	c := Config{Capacity: corev1.ResourceList{}}
+	err := oldfile.Read(name, data, map[string]oldfile.Setter{
+		"Region": oldfile.Text(&c.Region), "OperatingSystem": oldfile.Linux, "CPU": oldfile.Resource(c.Capacity, corev1.ResourceCPU),
+		"Memory": oldfile.Resource(c.Capacity, corev1.ResourceMemory), "Pods": oldfile.Resource(c.Capacity, corev1.ResourcePods),
+	})
+	return c, err
+}
+
+// complete fills the defaults of c and refuses what cannot be, with every reason.
+func (c Config) complete() (Config, error) {
+	problems := config.Problems{Provider: "zun"}
+	problem := problems.Add
+	i := c.Identity
+	app, user := i.ApplicationCredentialSecret.IsSet() && i.ApplicationCredentialID != "", i.Password.IsSet() && i.Username != ""
+	switch {
+	case c.Cloud != "": // its file has the rest
+	case i.AuthURL == "":
+		problem("cloud: is missing: name a cloud of a clouds.yaml, or set identity.authURL and who asks there; the variables OS_CLOUD and OS_AUTH_URL do, too")
+	case !app && !user:
+		problem("identity: want an applicationCredentialID and applicationCredentialSecret, or a username and password")
+	case !app && i.ProjectID == "" && i.ProjectName == "":
+		problem("identity: a user needs a projectID or a projectName")
+	}
+	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
+		problem("clusterName: %q: want a name for the home cluster, such as home-1", c.ClusterName)
+	}
+	if c.StatusRequests < 0 || c.EmptyDirGiB < 0 {
+		problem("statusRequests and emptyDirGiB: want 0 or more")
+	}
+	c.StatusRequests = cmp.Or(c.StatusRequests, 60)
+	if len(c.Capacity) == 0 {
+		problem("capacity: is missing: cpu, memory and pods of the project's quota")
+	}
+	for name, quantity := range c.Capacity {
+		if quantity.Sign() < 0 {
+			problem("capacity: %s is %s, want 0 or more", name, quantity.String())
+		}
+	}
+	return c, problems.Err()
+}

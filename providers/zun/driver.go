@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zun
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+)
+
+// driver is Zun as the kit asks it.
+type driver struct {
+	config     Config
+	client     *client
+	mapping    mapping
+	owner      identity.Owner
+	kit        *service.Provider[instance]
+	dial       service.Dial // of port-forward; nil is the network of this process
+	budget     budget
+	shells     shells
+	registered registered
+
+	mu      sync.Mutex
+	removed map[string]string // guarded by mu; containers whose deletion Zun has accepted, with the names of their pods
+}
+
+var (
+	_ service.Driver[instance]    = (*driver)(nil)
+	_ service.Ender[instance]     = (*driver)(nil)
+	_ service.Restarter[instance] = (*driver)(nil)
+	_ service.LogReader[instance] = (*driver)(nil)
+	_ service.Executor[instance]  = (*driver)(nil)
+	_ service.Attacher[instance]  = (*driver)(nil)
+	_ service.Forwarder[instance] = (*driver)(nil)
+	_ service.Refuser             = (*driver)(nil)
+	_ service.Remover             = (*driver)(nil)
+	_ service.Mourner             = (*driver)(nil)
+	_ service.Worker              = (*driver)(nil)
+	_ service.NodeConfigurer      = (*driver)(nil)
+	_ service.Examiner            = (*driver)(nil)
+)
+
+// Refuse implements service.Refuser.
+func (d *driver) Refuse(pod *corev1.Pod) error { return d.mapping.refuse(pod) }
+
+// Identify implements service.Driver.
+func (d *driver) Identify(i instance) (poll.Identity, bool) {
+	return poll.Identity{Namespace: i.pod.Namespace, Name: i.pod.Name, UID: i.pod.UID, ID: i.UUID, CreatedAt: parseTime(i.CreatedAt)}, i.pod.UID != ""
+}
+
+// Status implements service.Driver.
+func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus { return i.status(pod) }
+
+// Ended implements service.Ender.
+func (d *driver) Ended(i instance) bool { return i.ended() }
+
+// List implements service.Driver. Some containers are asked for one by one besides.
+func (d *driver) List(ctx context.Context) (all []instance, err error) {
+	at := time.Now()
+	listed, err := list(ctx, d.client, containers, nil, uuidOf)
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]bool{}
+	for _, c := range listed {
+		there[c.UUID] = true
+		if i, ours := d.owned(c, false, at); ours {
+			all = append(all, i)
+		}
+	}
+	if d.config.Capsules {
+		listed, err := list(ctx, d.client, capsules, nil, uuidOf)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range listed {
+			if i, ours := d.owned(c, true, at); ours {
+				all = append(all, i)
+			}
+		}
+	}
+	d.confirm(all, there)
+	return d.budget.refresh(ctx, all, d.look), nil
+}
+
+// owned returns a container as an instance of this node; false if it is none.
+func (d *driver) owned(c container, capsule bool, at time.Time) (instance, bool) {
+	pod, ours := d.owner.Owned(c.Labels)
+	return instance{container: c, pod: pod, capsule: capsule, at: at}, ours
+}
+
+// look asks Zun about one container, which lets Zun look at it. What fails leaves it as it is in the list.
+func (d *driver) look(ctx context.Context, i instance) instance {
+	now := time.Now()
+	c, err := d.client.get(ctx, i.UUID)
+	if err != nil {
+		return i
+	}
+	i.container, i.at, i.live = c, now, true
+	return i
+}
+
+// Find implements service.Driver.
+func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, error) {
+	collection, query, at := containers, url.Values{"name": {d.owner.Name(identity.Of(pod))}}, time.Now()
+	if isCapsule(pod) {
+		collection, query = capsules, nil // a list of capsules has no filter
+	}
+	listed, err := list(ctx, d.client, collection, query, uuidOf)
+	for _, c := range listed {
+		if i, ours := d.owned(c, isCapsule(pod), at); ours && i.pod.UID == pod.UID {
+			return i, true, err
+		}
+	}
+	return instance{}, false, err
+}
+
+// Create implements service.Driver.
+func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {
+	collection, query, capsule := containers, url.Values{"run": {"true"}}, isCapsule(in.Pod)
+	var body any
+	if capsule {
+		template, err := d.mapping.template(in)
+		if err != nil {
+			return instance{}, err
+		}
+		collection, query, body = capsules, nil, map[string]any{"template": template}
+	} else {
+		request, err := d.mapping.container(in)
+		if err != nil {
+			return instance{}, err
+		}
+		if request.Registry, err = d.register(ctx, in); err != nil {
+			return instance{}, service.NotMade(err)
+		}
+		body = request
+	}
+	at := time.Now()
+	var made container
+	_, err := d.client.call(ctx, "create", http.MethodPost, collection, query, body, &made)
+	switch status := statusOf(err); {
+	case err == nil && made.UUID == "":
+		return instance{}, errors.New("create: Zun gives no ID: it is looked for")
+	case status == http.StatusNotFound: // it has been taken, and refused when the image was looked for
+		return instance{}, errdefs.InvalidInputf("%s", err.Error())
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotAcceptable, status == http.StatusTooManyRequests:
+		return instance{}, service.NotMade(err)
+	case err != nil:
+		return instance{}, err
+	}
+	made.Labels = in.Tags
+	i, _ := d.owned(made, capsule, at)
+	return i, nil
+}
+
+// later is how long something waits that Zun cannot do in the state that a container has.
+const later = 2 * time.Second
+
+// Stop implements service.Driver. A container is stopped with its grace period, and removed when it has stopped.
+func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
+	if i.capsule {
+		_, err := d.client.call(ctx, "delete capsule", http.MethodDelete, capsules+"/"+i.UUID, nil, nil, nil)
+		return err
+	}
+	if i.TaskState == "container_stopping" {
+		return nil
+	}
+	err := d.stop(ctx, pod, i)
+	if statusOf(err) != http.StatusConflict { // else it has another state than the list says
+		return err
+	}
+	c, err := d.client.get(ctx, i.UUID)
+	if err != nil {
+		return err
+	}
+	i.container, i.at, i.live = c, time.Now(), true
+	if err := d.stop(ctx, pod, i); err != nil {
+		return err
+	}
+	d.kit.Cache().Take(ctx, i.at, i)
+	return nil
+}
+
+// stop does what the state allows to let a container end.
+func (d *driver) stop(ctx context.Context, pod *corev1.Pod, i instance) error {
+	switch i.Status {
+	case stateDeleting:
+		return nil
+	case stateRunning:
+		_, err := d.client.do(ctx, i.UUID, "stop", url.Values{"timeout": {strconv.Itoa(int(podspec.Grace(pod).Seconds()))}})
+		return err
+	case statePaused:
+		if _, err := d.client.do(ctx, i.UUID, "unpause", nil); err != nil {
+			return err
+		}
+		return errdefs.RetryAfter(errors.New("the container was paused, and is let go on to be stopped"), later)
+	case stateStopped, stateError, stateDead, stateDeleted, stateCreated:
+		d.kit.Leave(leftContainer + i.UUID + "/" + i.Name)
+		return nil
+	}
+	if i.stuck() {
+		d.kit.Leave(leftContainer + i.UUID + "/" + i.Name)
+		return nil
+	}
+	return errdefs.RetryAfter(fmt.Errorf("Zun neither stops nor deletes a container that is %s: it is asked again", i.Status), later)
+}
+
+// Restart implements service.Restarter. The state of a container does not tell the run before from one that ended at once, but the record of the start does.
+func (d *driver) Restart(ctx context.Context, _ *corev1.Pod, i instance) (instance, error) {
+	id, err := d.client.do(ctx, i.UUID, "start", nil)
+	if err != nil {
+		return i, err
+	}
+	pause := time.NewTicker(cmp.Or(d.config.startPause, time.Second))
+	defer pause.Stop()
+	for begun := time.Now(); time.Since(begun) < callTimeout; {
+		starts, err := d.client.starts(ctx, i.UUID)
+		if err != nil {
+			return i, err
+		}
+		n := slices.IndexFunc(starts, func(a action) bool { return a.RequestID == id })
+		if n < 0 {
+			n = len(starts) - 1
+		}
+		if n >= 0 && starts[n].FinishTime != "" {
+			c, err := d.client.get(ctx, i.UUID)
+			i.container, i.at, i.live = c, time.Now(), true
+			return i, err
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return i, ctx.Err()
+		}
+	}
+	return i, errors.New("start container: Zun has not finished it in time")
+}
+
+// What a pod leaves behind, before its name.
+const (
+	leftContainer = "container/"
+	leftRegistry  = "registry/"
+)
+
+// Remove implements service.Remover. A container may be removed in some states only, and a registry only when no container names it: Zun fails to
+// read such a container, and every list that has it.
+func (d *driver) Remove(ctx context.Context, name string) error {
+	if registryName, is := strings.CutPrefix(name, leftRegistry); is {
+		return d.unregister(ctx, registryName)
+	}
+	uuid, of, _ := strings.Cut(strings.TrimPrefix(name, leftContainer), "/")
+	_, err := d.client.call(ctx, "delete container", http.MethodDelete, containers+"/"+uuid, nil, nil, nil)
+	if err != nil && !errdefs.IsNotFound(err) {
+		if statusOf(err) == http.StatusConflict {
+			return errdefs.RetryAfter(err, time.Minute)
+		}
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.removed == nil {
+		d.removed = map[string]string{}
+	}
+	d.removed[uuid] = of
+	d.kit.Cache().Hurry() // lists confirm it
+	return err
+}
+
+// confirm looks in a list for containers that were deleted: one that is there with an end is deleted once more, as Zun has failed to, and of one that is
+// gone the registry is removed.
+func (d *driver) confirm(all []instance, there map[string]bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, i := range all {
+		if of, is := d.removed[i.UUID]; is && i.TaskState == "" && (i.Status == stateError || i.Status == stateStopped) {
+			delete(d.removed, i.UUID)
+			d.kit.Leave(leftContainer + i.UUID + "/" + of)
+		}
+	}
+	for uuid, of := range d.removed {
+		if !there[uuid] {
+			delete(d.removed, uuid)
+			d.leaveRegistry(of)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zun
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+)
+
+// logEvery is how often a log that is followed is asked for.
+const logEvery = 2 * time.Second
+
+// Logs implements service.LogReader. Zun has one log of all runs of a container, which the times of the starts cut.
+func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api.ContainerLogOpts) (io.ReadCloser, error) {
+	if err := of.Instance.noSession("log"); err != nil {
+		return nil, err
+	}
+	var from, to time.Time
+	if of.State != nil && of.State.RestartCount > 0 {
+		starts, err := d.client.starts(ctx, of.Instance.UUID)
+		if err != nil {
+			return nil, err
+		}
+		n := len(starts)
+		if opts.Previous && n > 0 {
+			to = parseTime(starts[n-1].StartTime)
+			n--
+		}
+		if n > 0 {
+			from = parseTime(starts[n-1].StartTime)
+		}
+	}
+	return logs.Reread{
+		Every: logEvery,
+		Ended: func() bool { return opts.Previous || d.runEnded(of) },
+		Read: func(ctx context.Context, since time.Time, _ bool) ([]logs.Line, error) {
+			query := url.Values{"timestamps": {"true"}}
+			if since.Before(from) {
+				since = from
+			}
+			if !since.IsZero() { // 0 is an error of Zun
+				query.Set("since", strconv.FormatInt(since.Unix(), 10))
+			}
+			var text string
+			_, err := d.client.call(ctx, "read the log", http.MethodGet, containers+"/"+of.Instance.UUID+"/logs", query, nil, &text)
+			if statusOf(err) == http.StatusConflict { // in some states there is none
+				err = errdefs.RetryAfter(err, logEvery)
+			}
+			var run []logs.Line
+			for _, l := range logs.Stamped(text) {
+				if !l.At.Before(from) && (to.IsZero() || l.At.Before(to)) {
+					run = append(run, l)
+				}
+			}
+			return run, err
+		},
+	}.Open(ctx, opts, time.Now())
+}
+
+// runEnded reports whether the run that was on is over, as far as is known.
+func (d *driver) runEnded(of service.Target[instance]) bool {
+	pod, _, ok := d.kit.Cache().Get(of.Pod.UID)
+	if !ok {
+		return true
+	}
+	c := service.StateOf(pod, of.Container)
+	return c == nil || of.State == nil || c.RestartCount != of.State.RestartCount || c.State.Running == nil
+}

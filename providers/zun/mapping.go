@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zun
+
+import (
+	"encoding/base64"
+	"path"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+)
+
+// request is the create of a container.
+type request struct {
+	Name             string            `json:"name"`
+	Image            string            `json:"image"`
+	Entrypoint       []string          `json:"entrypoint,omitempty"`
+	Command          []string          `json:"command,omitempty"`
+	Workdir          string            `json:"workdir,omitempty"`
+	Environment      map[string]string `json:"environment,omitempty"`
+	Labels           map[string]string `json:"labels"`
+	CPU              float64           `json:"cpu,omitempty"`
+	Memory           string            `json:"memory,omitempty"`
+	RestartPolicy    map[string]string `json:"restart_policy"`
+	Interactive      bool              `json:"interactive"`
+	TTY              bool              `json:"tty"`
+	Hostname         string            `json:"hostname,omitempty"`
+	AvailabilityZone string            `json:"availability_zone,omitempty"`
+	SecurityGroups   []string          `json:"security_groups,omitempty"`
+	Nets             []network         `json:"nets,omitempty"`
+	Mounts           []mount           `json:"mounts,omitempty"`
+	Registry         string            `json:"registry,omitempty"`
+}
+
+type network struct {
+	Network string `json:"network"`
+}
+
+type mount struct {
+	Type        string `json:"type"`
+	Source      string `json:"source,omitempty"`
+	Size        string `json:"size,omitempty"`
+	Destination string `json:"destination"`
+}
+
+const (
+	// leastMemory and leastCPU are what a container has at least: [DEFAULT] minimum_memory and minimum_cpus of Zun.
+	leastMemory, leastCPU = 4 * sizing.Mi, 100
+	// fileMode is that of all files that Zun writes.
+	fileMode = 0o644
+)
+
+// mapping makes containers of pods.
+type mapping struct {
+	config Config
+	owner  identity.Owner
+}
+
+// isCapsule reports whether a pod is to be a capsule.
+func isCapsule(pod *corev1.Pod) bool { return len(pod.Spec.Containers) > 1 }
+
+// check refuses what Zun cannot do of a pod, as far as the pod alone says it.
+func (m mapping) check(pod *corev1.Pod) error {
+	if err := m.refuse(pod); err != nil {
+		return err
+	}
+	in, err := service.Unread(m.owner, pod)
+	switch {
+	case err != nil:
+		return err
+	case isCapsule(pod):
+		_, err = m.template(in)
+	default:
+		_, err = m.container(in)
+	}
+	return err
+}
+
+// refuse refuses what no feature is about, and what depends on whether the pod is a capsule.
+func (m mapping) refuse(pod *corev1.Pod) error {
+	s, spec := &pod.Spec, field.NewPath("spec")
+	rows := []refusal{
+		{s.Subdomain != "", spec.Child("subdomain"), "a container of Zun has a name and no domain"},
+		{s.SetHostnameAsFQDN != nil && *s.SetHostnameAsFQDN, spec.Child("setHostnameAsFQDN"), "a container of Zun has a name and no domain"},
+		{s.HostnameOverride != nil, spec.Child("hostnameOverride"), "use hostname"},
+		{s.OS != nil && s.OS.Name != corev1.Linux, spec.Child("os"), "containers of Zun run Linux"},
+		{s.SecurityContext != nil && (len(s.SecurityContext.SupplementalGroups) > 0 || s.SecurityContext.SupplementalGroupsPolicy != nil), spec.Child("securityContext", "supplementalGroups"), "Zun has no field for it"},
+		{isCapsule(pod) && !m.config.Capsules, spec.Child("containers"), "a container of Zun is one; pods of several are capsules, which current clouds cannot run: see capsules of the configuration"},
+	}
+	for i := range s.Containers {
+		c, at := &s.Containers[i], spec.Child("containers").Index(i)
+		rows = append(rows,
+			refusal{strings.Contains(c.Image, "@"), at.Child("image"), "Zun drops the digest of an image, and takes the tag latest: name a tag"},
+			refusal{c.ImagePullPolicy == corev1.PullNever, at.Child("imagePullPolicy"), "Zun pulls images: users may not say when"},
+			refusal{c.StdinOnce, at.Child("stdinOnce"), "Zun does not end the input of a container"})
+	}
+	if isCapsule(pod) {
+		rows = append(rows, capsuleRefusals(pod)...)
+	}
+	for _, is := range rows {
+		if is.asks {
+			return errdefs.InvalidInputf("%s: %s", is.at, is.why)
+		}
+	}
+	return nil
+}
+
+// refusal is something that a pod asks for and does not get.
+type refusal struct {
+	asks bool
+	at   *field.Path
+	why  string
+}
+
+// container returns the request for the container of a pod. It is the same for the same pod. Errors are of the kind invalid-input.
+func (m mapping) container(in *service.Inputs) (out request, err error) {
+	spec, at := &in.Pod.Spec.Containers[0], field.NewPath("spec", "containers").Index(0)
+	c := in.Containers[spec.Name]
+	out = request{
+		Name: in.Name, Image: c.Image, Workdir: c.WorkingDir, Labels: in.Tags, Interactive: c.Stdin, TTY: c.TTY, Hostname: hostname(in.Pod),
+		// A container that Docker starts again can be neither stopped nor deleted by its owner while it waits, and Zun tells no count.
+		RestartPolicy:    map[string]string{"Name": "no"},
+		AvailabilityZone: m.config.AvailabilityZone, SecurityGroups: m.config.SecurityGroups, Environment: environment(c),
+	}
+	out.Entrypoint, out.Command = words(c.Command, c.Args)
+	for _, name := range m.config.Networks {
+		out.Nets = append(out.Nets, network{name})
+	}
+	cpu, memory, err := m.size(spec, at)
+	if err != nil {
+		return out, err
+	}
+	if cpu > 0 {
+		out.CPU = float64(cpu) / 1000
+	}
+	if memory > 0 {
+		out.Memory = strconv.FormatInt(memory/sizing.Mi, 10)
+	}
+	out.Mounts, err = m.mounts(in, c, at.Child("volumeMounts"))
+	return out, err
+}
+
+// words returns entrypoint and command as Zun wants them: it fills whichever is empty from the image, and Kubernetes takes no arguments of the
+// image for a command of the pod.
+func words(command, args []string) (entrypoint, rest []string) {
+	switch {
+	case len(command) == 0 || len(args) > 0:
+		return command, args
+	case len(command) > 1:
+		return command[:1], command[1:]
+	}
+	return []string{"/bin/sh", "-c", `exec "$0"`}, command
+}
+
+func environment(c *corev1.Container) map[string]string {
+	out := map[string]string{}
+	for _, e := range c.Env {
+		out[e.Name] = e.Value
+	}
+	return out
+}
+
+// hostname is that of the pod, cut as a kubelet does.
+func hostname(pod *corev1.Pod) string {
+	name := pod.Spec.Hostname
+	if name == "" {
+		name = pod.Name
+	}
+	return strings.TrimRight(name[:min(len(name), 63)], "-.")
+}
+
+// size is what a container asks for, the limit going before the request, in millicores and bytes: whole MiB. 0 is nothing.
+func (m mapping) size(c *corev1.Container, at *field.Path) (cpu, memory int64, err error) {
+	both := corev1.ResourceList{}
+	for _, l := range []corev1.ResourceList{m.config.DefaultResources, c.Resources.Requests, c.Resources.Limits} {
+		for name, q := range l {
+			if name != corev1.ResourceCPU && name != corev1.ResourceMemory {
+				return 0, 0, errdefs.InvalidInputf("%s: %s: containers of Zun have cpu and memory", at.Child("resources"), name)
+			}
+			both[name] = q
+		}
+	}
+	if asked := sizing.Of(both); asked.MilliCPU > 0 {
+		cpu = max(asked.MilliCPU, leastCPU)
+	}
+	if asked := sizing.Of(both); asked.Memory > 0 {
+		memory = (max(asked.Memory, leastMemory) + sizing.Mi - 1) / sizing.Mi * sizing.Mi
+	}
+	return cpu, memory, nil
+}
+
+// mounts maps the mounts of a container: a file is a mount of its own, and an emptyDir a Cinder volume.
+func (m mapping) mounts(in *service.Inputs, c *corev1.Container, at *field.Path) (out []mount, err error) {
+	for i, vm := range c.VolumeMounts {
+		for n := range in.Pod.Spec.Volumes {
+			v := &in.Pod.Spec.Volumes[n]
+			if v.Name != vm.Name {
+				continue
+			}
+			some, err := m.mount(in, v, vm, at.Index(i), field.NewPath("spec", "volumes").Index(n))
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, some...)
+		}
+	}
+	return out, nil
+}
+
+func (m mapping) mount(in *service.Inputs, v *corev1.Volume, vm corev1.VolumeMount, at, of *field.Path) (out []mount, err error) {
+	switch {
+	case vm.SubPathExpr != "":
+		return nil, errdefs.InvalidInputf("%s: Zun has no field for it", at.Child("subPathExpr"))
+	case v.EmptyDir != nil && m.config.EmptyDirGiB == 0:
+		return nil, errdefs.InvalidInputf("%s: Zun has no empty directories: set emptyDirGiB of the configuration, to have Cinder volumes", of.Child("emptyDir"))
+	case v.EmptyDir != nil && (v.EmptyDir.Medium != corev1.StorageMediumDefault || vm.SubPath != "" || tooLarge(v.EmptyDir.SizeLimit, m.config.EmptyDirGiB)):
+		return nil, errdefs.InvalidInputf("%s: it is a Cinder volume of %d GiB: no medium, no subPath, and no larger sizeLimit", of.Child("emptyDir"), m.config.EmptyDirGiB)
+	case v.EmptyDir != nil:
+		return []mount{{Type: "volume", Size: strconv.Itoa(m.config.EmptyDirGiB), Destination: vm.MountPath}}, nil
+	case !podspec.Written(v):
+		return nil, errdefs.InvalidInputf("%s: volume %q: Zun has files and Cinder volumes", of, v.Name)
+	}
+	for _, f := range in.Files[v.Name] {
+		to := path.Join(vm.MountPath, f.Path)
+		if vm.SubPath != "" {
+			rest, inside := strings.CutPrefix("/"+path.Clean(f.Path), "/"+path.Clean(vm.SubPath))
+			if !inside || rest != "" && rest[0] != '/' {
+				continue
+			}
+			to = path.Join(vm.MountPath, rest)
+		}
+		if f.Mode.Perm() != fileMode {
+			return nil, errdefs.InvalidInputf("%s: volume %q: file %s has mode %04o, and Zun writes files with 0644: leave out defaultMode and mode", of, v.Name, f.Path, f.Mode.Perm())
+		}
+		out = append(out, mount{Type: "bind", Source: base64.StdEncoding.EncodeToString(f.Data), Destination: to})
+	}
+	return out, nil
+}
+
+// tooLarge reports whether a limit is larger than a number of GiB.
+func tooLarge(limit *resource.Quantity, gib int) bool {
+	return limit != nil && limit.Value() > int64(gib)*sizing.Gi
+}
+
+// login returns the registry of Zun that the image of a container needs; false if it needs none. Zun has a name and a password only.
+func login(in *service.Inputs, name string) (registry, bool) {
+	image := in.Pod.Spec.Containers[0].Image
+	for _, l := range in.Logins {
+		if l.Username != "" && l.Matches(image) {
+			host, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(l.Registry, "https://"), "http://"), "/")
+			if strings.Contains(host, "*") {
+				host, _, _ = strings.Cut(image, "/")
+			}
+			return registry{Name: name, Domain: host, Username: l.Username, Password: l.Password}, true
+		}
+	}
+	return registry{}, false
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zun
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+)
+
+// The states of containers and capsules.
+const (
+	stateCreating   = "Creating"
+	stateCreated    = "Created"
+	stateRunning    = "Running"
+	stateStopped    = "Stopped"
+	statePaused     = "Paused"
+	stateRestarting = "Restarting"
+	stateRebuilding = "Rebuilding"
+	stateError      = "Error"
+	stateDead       = "Dead"
+	stateDeleting   = "Deleting"
+	stateDeleted    = "Deleted"
+)
+
+// Reasons of pods that Zun ended.
+const (
+	reasonFailed = "ZunFailed"
+	reasonStuck  = "ZunStuck"
+)
+
+// stuckAfter is how long a container is being created of which Zun does nothing: a create that is refused late leaves one behind that never begins.
+const stuckAfter = 10 * time.Minute
+
+// instance is a container or capsule of this node.
+type instance struct {
+	container
+	pod     identity.Pod
+	capsule bool
+	// at is when Zun was asked. live is that it was asked about this container alone, so it has looked.
+	at   time.Time
+	live bool
+}
+
+var (
+	exited = regexp.MustCompile(`^Exited\((-?\d+)\)(?: (\d+) (seconds|mins|hours|days))?`)
+	up     = regexp.MustCompile(`^Up (\d+) (seconds|mins|hours|days)`)
+)
+
+// ago is a time that Zun tells as an age, in whole units.
+func ago(at time.Time, number, unit string) time.Time {
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return at
+	}
+	return at.Add(-time.Duration(n) * map[string]time.Duration{"seconds": time.Second, "mins": time.Minute, "hours": time.Hour, "days": 24 * time.Hour}[unit])
+}
+
+// unread reports whether the container has stopped and Zun has not looked yet how.
+func (i instance) unread() bool {
+	return i.Status == stateStopped && !i.live && !exited.MatchString(i.StatusDetail)
+}
+
+// stuck reports whether Zun has forgotten to create the container.
+func (i instance) stuck() bool {
+	made := parseTime(i.CreatedAt)
+	return i.Status == stateCreating && i.TaskState == "" && !made.IsZero() && i.at.Sub(made) > stuckAfter
+}
+
+// ended reports whether nothing of the pod runs any more, unless it is started again.
+func (i instance) ended() bool {
+	switch i.Status {
+	case stateStopped:
+		return !i.capsule && !i.unread()
+	case stateError, stateDead, stateDeleted:
+		return true
+	}
+	return i.stuck()
+}
+
+// status is what an instance makes of a pod. What Zun does not tell stays as it was told last.
+func (i instance) status(pod *corev1.Pod) corev1.PodStatus {
+	if !i.tells() && len(pod.Status.ContainerStatuses) > 0 {
+		return *pod.Status.DeepCopy()
+	}
+	out := podstatus.Pod{StartedAt: parseTime(i.CreatedAt), IPs: i.addresses()}
+	if i.capsule {
+		for n := range min(len(i.Containers), len(pod.Spec.Containers)) { // Zun names them itself, and keeps their order
+			member := instance{container: i.Containers[n], capsule: true, at: i.at}
+			out.Containers = append(out.Containers, member.observe(pod, pod.Spec.Containers[n].Name))
+		}
+	} else if len(pod.Spec.Containers) == 1 {
+		out.Containers = []podstatus.Container{i.observe(pod, pod.Spec.Containers[0].Name)}
+	}
+	switch {
+	case i.stuck():
+		out.Ended, out.Failed, out.Reason = true, true, reasonStuck
+		out.Message = "Zun has taken the container and never begun to create it. Only an administrator can delete it: openstack appcontainer delete --force " + i.UUID
+	case i.ended() && i.Status != stateStopped:
+		out.Ended, out.Failed, out.Reason = true, true, reasonFailed
+		out.Message = cmp.Or(i.StatusReason, "Zun says that the container is "+i.Status)
+	}
+	return podstatus.Status(pod, out)
+}
+
+// tells reports whether the state says what the container does.
+func (i instance) tells() bool {
+	switch i.Status {
+	case stateCreating, stateCreated, stateRunning, statePaused, stateError, stateDead, stateDeleted:
+		return true
+	case stateStopped:
+		return !i.unread()
+	}
+	return false // in Restarting, Rebuilding, Deleting and Unknown, as in a state that is not known, it may run
+}
+
+// observe is what the state says of the container.
+func (i instance) observe(pod *corev1.Pod, name string) podstatus.Container {
+	out := podstatus.Container{Name: name, Run: podstatus.Run{ID: "zun://" + i.UUID}}
+	switch i.Status {
+	case stateRunning, statePaused:
+		out.State, out.Run.StartedAt = podstatus.Running, i.startedAt(pod, name)
+		if i.Status == statePaused {
+			out.Ready = new(false)
+		}
+	case stateStopped, stateError, stateDead, stateDeleted:
+		out.State = podstatus.Exited
+		if told := exited.FindStringSubmatch(i.StatusDetail); told != nil && !i.capsule {
+			code, err := strconv.ParseInt(told[1], 10, 32)
+			if err == nil {
+				out.Run.ExitCode = new(int32(code))
+			}
+			out.Run.StartedAt, out.Run.FinishedAt = i.startedAt(pod, name), ago(i.at, told[2], told[3])
+			out.Run.Message = i.StatusReason
+		}
+	default:
+		out.Message = cmp.Or(i.StatusReason, i.TaskState)
+	}
+	return out
+}
+
+// startedAt is when the run began: as it was told before, or as Zun tells its age.
+func (i instance) startedAt(pod *corev1.Pod, name string) time.Time {
+	for n := range pod.Status.ContainerStatuses {
+		told := &pod.Status.ContainerStatuses[n]
+		if told.Name == name && told.State.Running != nil {
+			return told.State.Running.StartedAt.Time
+		}
+		if told.Name == name && told.State.Terminated != nil && i.Status == stateStopped {
+			return told.State.Terminated.StartedAt.Time
+		}
+	}
+	if told := up.FindStringSubmatch(i.StatusDetail); told != nil {
+		return ago(i.at, told[1], told[2])
+	}
+	return i.at
+}
+
+// addresses are those of the pod, of IPv4 first.
+func (i instance) addresses() (all []string) {
+	var six []string
+	for _, network := range slices.Sorted(maps.Keys(i.Addresses)) {
+		for _, a := range i.Addresses[network] {
+			if to := &all; a.Addr != "" {
+				if slices.Contains([]any{6.0, "6"}, a.Version) {
+					to = &six
+				}
+				*to = append(*to, a.Addr)
+			}
+		}
+	}
+	return append(all, six...)
+}
