@@ -60,7 +60,8 @@ func capsuleRefusals(pod *corev1.Pod) (all []refusal) {
 		c, at := &s.Containers[i], spec.Child("containers").Index(i)
 		all = append(all,
 			refusal{len(c.Command) > 0, at.Child("command"), "a capsule runs the entrypoint of the image: use args"},
-			refusal{len(c.VolumeMounts) > 0, at.Child("volumeMounts"), "a capsule has no files"})
+			refusal{len(c.VolumeMounts) > 0, at.Child("volumeMounts"), "a capsule has no files"},
+			refusal{c.LivenessProbe != nil || c.ReadinessProbe != nil || c.StartupProbe != nil, at.Child("livenessProbe"), "a capsule has no probes"})
 	}
 	return all
 }

@@ -110,7 +110,7 @@ func (e *emulated) config() Config {
 	}
 	return Config{
 		Identity:    Identity{AuthURL: base + "/identity/v3", Username: "user", Password: config.Literal("the-password"), ProjectName: "project"},
-		ClusterName: "home", Networks: []string{"pods"}, EmptyDirGiB: 1, StatusRequests: 60000,
+		ClusterName: "home", Networks: []string{"pods"}, EmptyDirGiB: 1, ReachesPods: true, StatusRequests: 60000,
 		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20"), corev1.ResourceMemory: resource.MustParse("100Gi"), corev1.ResourcePods: resource.MustParse("200")},
 		busy:     50 * time.Millisecond, rest: 200 * time.Millisecond, idle: 500 * time.Millisecond, seenWithin: time.Second, earlierWithin: time.Nanosecond, startPause: 20 * time.Millisecond,
 	}

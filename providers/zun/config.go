@@ -7,10 +7,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/oldfile"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
 // What a configuration file of this provider says about itself.
@@ -50,6 +52,8 @@ type Config struct {
 	EmptyDirGiB int `json:"emptyDirGiB,omitempty"`
 	// Capsules lets pods of several containers be capsules, which only old clouds can run.
 	Capsules bool `json:"capsules,omitempty"`
+	// ReachesPods says that this process has a route to the networks of pods. Default: pods with probes by network are refused.
+	ReachesPods bool `json:"reachesPods,omitempty"`
 	// AllowPlainConsole lets exec and attach go through a console proxy without TLS. The address of a session is a credential.
 	AllowPlainConsole bool `json:"allowPlainConsole,omitempty"`
 	// StatusRequests is how many requests for single containers may be made in a minute beside the lists. Default: 60.
@@ -122,5 +126,6 @@ func (c Config) complete() (Config, error) {
 			problem("capacity: %s is %s, want 0 or more", name, quantity.String())
 		}
 	}
+	c.Capacity = storage.Offer(c.Capacity, *resource.NewQuantity(diskGiven, resource.BinarySI))
 	return c, problems.Err()
 }

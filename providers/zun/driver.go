@@ -38,11 +38,14 @@ type driver struct {
 
 	mu      sync.Mutex
 	removed map[string]string // guarded by mu; containers whose deletion Zun has accepted, with the names of their pods
+	starts  map[string]int32  // guarded by mu; how often containers were started again
 }
 
 var (
 	_ service.Driver[instance]    = (*driver)(nil)
 	_ service.Ender[instance]     = (*driver)(nil)
+	_ service.Starter[instance]   = (*driver)(nil)
+	_ service.Prober[instance]    = (*driver)(nil)
 	_ service.Restarter[instance] = (*driver)(nil)
 	_ service.LogReader[instance] = (*driver)(nil)
 	_ service.Executor[instance]  = (*driver)(nil)
@@ -96,6 +99,9 @@ func (d *driver) List(ctx context.Context) (all []instance, err error) {
 		}
 	}
 	d.confirm(all, there)
+	if err := d.count(ctx, all); err != nil {
+		return nil, err
+	}
 	return d.budget.refresh(ctx, all, d.look), nil
 }
 
@@ -166,7 +172,42 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 	}
 	made.Labels = in.Tags
 	i, _ := d.owned(made, capsule, at)
+	d.know(i)
 	return i, nil
+}
+
+// know notes how often a container was started again.
+func (d *driver) know(i instance) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.starts == nil {
+		d.starts = map[string]int32{}
+	}
+	d.starts[i.UUID] = i.starts
+}
+
+// count says how often containers were started again. Zun is asked about those that an earlier process has started, unless the cluster knows.
+func (d *driver) count(ctx context.Context, all []instance) error {
+	d.mu.Lock()
+	before := d.starts
+	d.starts = map[string]int32{}
+	d.mu.Unlock()
+	for n := range all {
+		i := &all[n]
+		id, _ := d.Identify(*i)
+		known := false
+		if i.starts, known = before[i.UUID]; !known && !i.capsule {
+			if pod := d.kit.InCluster(id); pod == nil || len(pod.Status.ContainerStatuses) == 0 {
+				starts, err := d.client.starts(ctx, i.UUID)
+				if err != nil {
+					return err
+				}
+				i.starts = int32(len(starts))
+			}
+		}
+		d.know(*i)
+	}
+	return nil
 }
 
 // later is how long something waits that Zun cannot do in the state that a container has.
@@ -203,8 +244,7 @@ func (d *driver) stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	case stateDeleting:
 		return nil
 	case stateRunning:
-		_, err := d.client.do(ctx, i.UUID, "stop", url.Values{"timeout": {strconv.Itoa(int(podspec.Grace(pod).Seconds()))}})
-		return err
+		return d.halt(ctx, pod, i)
 	case statePaused:
 		if _, err := d.client.do(ctx, i.UUID, "unpause", nil); err != nil {
 			return err
@@ -221,8 +261,14 @@ func (d *driver) stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	return errdefs.RetryAfter(fmt.Errorf("Zun neither stops nor deletes a container that is %s: it is asked again", i.Status), later)
 }
 
-// Restart implements service.Restarter. The state of a container does not tell the run before from one that ended at once, but the record of the start does.
-func (d *driver) Restart(ctx context.Context, _ *corev1.Pod, i instance) (instance, error) {
+// halt lets a container end that runs.
+func (d *driver) halt(ctx context.Context, pod *corev1.Pod, i instance) error {
+	_, err := d.client.do(ctx, i.UUID, "stop", url.Values{"timeout": {strconv.Itoa(int(podspec.Grace(pod).Seconds()))}})
+	return err
+}
+
+// Start implements service.Starter. The state of a container does not tell the run before from one that ended at once, but the record of the start does.
+func (d *driver) Start(ctx context.Context, _ *corev1.Pod, i instance) (instance, error) {
 	id, err := d.client.do(ctx, i.UUID, "start", nil)
 	if err != nil {
 		return i, err
@@ -239,8 +285,10 @@ func (d *driver) Restart(ctx context.Context, _ *corev1.Pod, i instance) (instan
 			n = len(starts) - 1
 		}
 		if n >= 0 && starts[n].FinishTime != "" {
-			c, err := d.client.get(ctx, i.UUID)
-			i.container, i.at, i.live = c, time.Now(), true
+			i.starts = int32(len(starts))
+			d.know(i)
+			i.container, err = d.client.get(ctx, i.UUID)
+			i.at, i.live = time.Now(), true
 			return i, err
 		}
 		select {

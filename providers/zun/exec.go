@@ -72,6 +72,11 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 		if _, err := e.Write(data); err != nil {
 			return true, err
 		}
+		select {
+		case <-e.Begun():
+			service.Begun(attach)
+		default:
+		}
 		return e.Ended()
 	})
 	if errors.Is(err, errClosed) {
@@ -101,6 +106,7 @@ func (d *driver) runShort(ctx context.Context, uuid string, command []string, at
 		return errdefs.InvalidInput("a terminal or an input needs sh in the image: Zun tells neither the exit code nor the end of an input")
 	}
 	var answer executed
+	service.Begun(attach)
 	err := d.client.execute(ctx, uuid, command, false, &answer)
 	if statusOf(err) == http.StatusConflict {
 		return fmt.Errorf("%w: without sh in the image Zun waits 5 s for a command, and the command goes on", err)

@@ -17,6 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
 // request is the create of a container.
@@ -55,6 +56,8 @@ type mount struct {
 const (
 	// leastMemory and leastCPU are what a container has at least: [DEFAULT] minimum_memory and minimum_cpus of Zun.
 	leastMemory, leastCPU = 4 * sizing.Mi, 100
+	// diskGiven is the disk that a container has: default_disk of Zun.
+	diskGiven = 10 * sizing.Gi
 	// fileMode is that of all files that Zun writes.
 	fileMode = 0o644
 )
@@ -111,7 +114,7 @@ func (m mapping) refuse(pod *corev1.Pod) error {
 			return errdefs.InvalidInputf("%s: %s", is.at, is.why)
 		}
 	}
-	return nil
+	return storage.Check(pod, *resource.NewQuantity(diskGiven, resource.BinarySI), "Zun")
 }
 
 // refusal is something that a pod asks for and does not get.
@@ -183,8 +186,8 @@ func (m mapping) size(c *corev1.Container, at *field.Path) (cpu, memory int64, e
 	both := corev1.ResourceList{}
 	for _, l := range []corev1.ResourceList{m.config.DefaultResources, c.Resources.Requests, c.Resources.Limits} {
 		for name, q := range l {
-			if name != corev1.ResourceCPU && name != corev1.ResourceMemory {
-				return 0, 0, errdefs.InvalidInputf("%s: %s: containers of Zun have cpu and memory", at.Child("resources"), name)
+			if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
+				return 0, 0, errdefs.InvalidInputf("%s: %s: containers of Zun have cpu, memory and ephemeral-storage", at.Child("resources"), name)
 			}
 			both[name] = q
 		}

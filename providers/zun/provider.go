@@ -14,6 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 	kitconfig "github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
@@ -91,7 +92,7 @@ func newProvider(in cli.ProviderInput, config Config, next http.RoundTripper) (*
 	d.kit = service.New(service.Config{
 		Service: "Zun", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
 		Again: service.AgainMakesAnother, SeenWithin: cmp.Or(config.seenWithin, seenWithin), EarlierWithin: cmp.Or(config.earlierWithin, earlierWithin), Backoff: config.backoff,
-		Busy: config.busy, Rest: rest, Idle: config.idle,
+		Busy: config.busy, Rest: rest, Idle: config.idle, Probes: probe.Make, Recorder: in.Recorder,
 	}, d)
 	return d.kit, d
 }

@@ -38,7 +38,7 @@ const (
 )
 
 // stuckAfter is how long a container is being created of which Zun does nothing: a create that is refused late leaves one behind that never begins.
-const stuckAfter = 10 * time.Minute
+const stuckAfter = 3 * time.Minute
 
 // instance is a container or capsule of this node.
 type instance struct {
@@ -48,6 +48,8 @@ type instance struct {
 	// at is when Zun was asked. live is that it was asked about this container alone, so it has looked.
 	at   time.Time
 	live bool
+	// starts is how often it was started again.
+	starts int32
 }
 
 var (
@@ -124,7 +126,7 @@ func (i instance) tells() bool {
 
 // observe is what the state says of the container.
 func (i instance) observe(pod *corev1.Pod, name string) podstatus.Container {
-	out := podstatus.Container{Name: name, Run: podstatus.Run{ID: "zun://" + i.UUID}}
+	out := podstatus.Container{Name: name, Restarts: i.starts, Run: podstatus.Run{ID: "zun://" + i.UUID}}
 	switch i.Status {
 	case stateRunning, statePaused:
 		out.State, out.Run.StartedAt = podstatus.Running, i.startedAt(pod, name)
