@@ -6,12 +6,14 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +43,7 @@ type emulated struct {
 	*zun.Server
 	front *emulator.Front
 	web   *httptest.Server // nil in a bubble
+	bare  atomic.Bool      // images have no shell
 	cloud *inprocess.Cloud
 }
 
@@ -48,7 +51,7 @@ type emulated struct {
 func newCloud(ctx context.Context) *emulated {
 	e := &emulated{cloud: inprocess.New(ctx)}
 	objects := &emulator.Objects{}
-	runner := &shelled{inprocess.Open(e.cloud, inprocess.Objects{Secrets: secrets{objects}})}
+	runner := &shelled{inprocess.Open(e.cloud, inprocess.Objects{Secrets: secrets{objects}}), &e.bare}
 	e.Server = &zun.Server{
 		Gate:  zun.Gate{Users: map[string]string{"user": "the-password"}, Applications: map[string]string{"app-1": "the-secret"}, Region: "RegionOne"},
 		Fleet: emulator.NewFleet(runner, objects, 0), Context: ctx, Slow: 20 * time.Millisecond, Networks: []string{"pods"},
@@ -84,8 +87,11 @@ func (s secrets) Get(name string) (*corev1.Secret, error) {
 	return s.objects.Secret(context.Background(), pod, name)
 }
 
-// shelled has containers with what stands for a shell.
-type shelled struct{ *inprocess.Provider }
+// shelled has containers with what stands for a shell, unless they are bare.
+type shelled struct {
+	*inprocess.Provider
+	bare *atomic.Bool
+}
 
 // RunInContainer implements nodeutil.Provider.
 func (s *shelled) RunInContainer(ctx context.Context, namespace, pod, container string, cmd []string, attach api.AttachIO) error {
@@ -95,6 +101,8 @@ func (s *shelled) RunInContainer(ctx context.Context, namespace, pod, container 
 	switch {
 	case cmd[0] != "sh":
 		return run(cmd, attach)
+	case s.bare.Load():
+		return errors.New("exec: \"sh\": executable file not found in $PATH")
 	case strings.HasPrefix(cmd[2], "echo "):
 		_, err := fmt.Fprintln(attach.Stdout(), strings.TrimPrefix(cmd[2], "echo "))
 		return err

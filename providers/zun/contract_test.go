@@ -38,6 +38,7 @@ func exceptions() map[string]string {
 		"the shell that tells how a command ended makes one output of both kinds":                  {"exec/output"},
 		"Zun attaches to containers that have stdin, and the provider says so":                     {"attach/output"},
 		"the containers of this test are goroutines, which have no address: package service dials": {"port-forward/both-ways", "port-forward/refused", "errors/no-port-forward"},
+		"what Zun tells of CPU is an average since the boot of its host, which is no rate":         {"stats/summary", "stats/ended"},
 	} {
 		for _, name := range names {
 			except[name] = reason
@@ -52,5 +53,6 @@ func unproven() map[capability.Feature]string {
 	return map[capability.Feature]string{
 		capability.TokenVolumes: "no check of the contract has tokens; the tests of the mapping write one",
 		capability.Hostname:     field, capability.ContainerLimits: field, capability.NetworkProbes: field,
+		capability.EmptyDir: "the check of it has two containers in a pod; the tests of the mapping have the Cinder volume",
 	}
 }

@@ -68,7 +68,7 @@ func ago(at time.Time, number, unit string) time.Time {
 
 // unread reports whether the container has stopped and Zun has not looked yet how.
 func (i instance) unread() bool {
-	return i.Status == stateStopped && !i.live && !exited.MatchString(i.StatusDetail)
+	return i.Status == stateStopped && !i.capsule && !i.live && !exited.MatchString(i.StatusDetail)
 }
 
 // stuck reports whether Zun has forgotten to create the container.
@@ -127,7 +127,11 @@ func (i instance) tells() bool {
 // observe is what the state says of the container.
 func (i instance) observe(pod *corev1.Pod, name string) podstatus.Container {
 	out := podstatus.Container{Name: name, Restarts: i.starts, Run: podstatus.Run{ID: "zun://" + i.UUID}}
-	switch i.Status {
+	state := i.Status
+	if i.unread() {
+		state = ""
+	}
+	switch state {
 	case stateRunning, statePaused:
 		out.State, out.Run.StartedAt = podstatus.Running, i.startedAt(pod, name)
 		if i.Status == statePaused {

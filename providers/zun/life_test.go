@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zun
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+func waits(pod *corev1.Pod) string {
+	if len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].State.Waiting != nil {
+		return pod.Status.ContainerStatuses[0].State.Waiting.Reason
+	}
+	return ""
+}
+
+// untilWaits waits until the container of a pod waits for this reason.
+func (h *home) untilWaits(p opened, pod *corev1.Pod, reason string) (is *corev1.Pod) {
+	h.Helper()
+	h.Until("it waits for "+reason, func() (bool, string) {
+		got, err := p.GetPod(h.Context(), pod.Namespace, pod.Name)
+		if err != nil {
+			return false, err.Error()
+		}
+		is = got
+		return waits(got) == reason, brief(got.Status)
+	})
+	return is
+}
+
+// TestCrashLoopIsDeleted: with Docker's own restarts, Zun would neither stop nor delete the container while it waits.
+func TestCrashLoopIsDeleted(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	p, _ := h.start()
+	pod := h.Pod("default", "web", program.Program{Exit: 3})
+	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	h.Create(p, pod)
+	is := h.untilWaits(p, pod, "CrashLoopBackOff")
+	if c := is.Status.ContainerStatuses[0]; c.RestartCount != 1 || c.LastTerminationState.Terminated == nil || c.LastTerminationState.Terminated.ExitCode != 3 {
+		t.Errorf("got %+v, want one restart after exit code 3", c)
+	}
+	h.Delete(p, pod)
+	h.UntilGone(p, pod)
+	h.Until("Zun has nothing of it", func() (bool, string) {
+		ids, _ := h.cloud.Containers(identity.TagUID, string(pod.UID))
+		return len(ids) == 0, fmt.Sprint(ids)
+	})
+}
+
+// caller is who runs a command.
+type caller struct {
+	in  io.Reader
+	out bytes.Buffer
+}
+
+type noClose struct{ io.Writer }
+
+func (noClose) Close() error { return nil }
+
+func (c *caller) Stdin() io.Reader            { return c.in }
+func (c *caller) Stdout() io.WriteCloser      { return noClose{&c.out} }
+func (c *caller) Stderr() io.WriteCloser      { return nil }
+func (c *caller) TTY() bool                   { return false }
+func (c *caller) Resize() <-chan api.TermSize { return nil }
+
+// TestExecLimit: Zun waits for a command for some seconds, and a session does not. Without a shell in the image, the limit is told.
+func TestExecLimit(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.cloud.ExecuteTimeout = 300 * time.Millisecond
+	p, _ := h.start()
+	pod := h.Pod("default", "web", stays())
+	h.Create(p, pod)
+	h.UntilRuns(p, pod)
+	long := append([]string{"program"}, program.Program{Stay: time.Second, Print: []string{"done"}}.Args()...)
+	var who caller
+	if err := p.RunInContainer(t.Context(), pod.Namespace, pod.Name, "main", long, &who); err != nil || !strings.Contains(who.out.String(), "done") {
+		t.Errorf("a long command: %v, %q", err, &who.out)
+	}
+	bare := h.Pod("default", "bare", stays())
+	h.cloud.bare.Store(true)
+	h.Create(p, bare)
+	h.UntilRuns(p, bare)
+	if err := p.RunInContainer(t.Context(), bare.Namespace, bare.Name, "main", long, &caller{}); err == nil || !strings.Contains(err.Error(), "without sh in the image Zun waits 5 s") {
+		t.Errorf("a long command without a shell: %v", err)
+	}
+	who = caller{}
+	short := append([]string{"program"}, program.Program{Print: []string{"done"}}.Args()...)
+	if err := p.RunInContainer(t.Context(), bare.Namespace, bare.Name, "main", short, &who); err != nil || who.out.String() != "done\n" {
+		t.Errorf("a short command without a shell: %v, %q", err, &who.out)
+	}
+	if err := p.RunInContainer(t.Context(), bare.Namespace, bare.Name, "main", short, &caller{in: strings.NewReader("x")}); err == nil {
+		t.Error("a command with an input without a shell has run")
+	}
+}
+
+// inBubble runs a test with its own time, on a cloud without a network.
+func inBubble(t *testing.T, f func(t *testing.T, h *home)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+		h := &home{Home: remotetest.NewHome(t, "vk-0"), cloud: newCloud(ctx)}
+		defer cancel()
+		h.config = h.cloud.config()
+		h.config.busy, h.config.rest, h.config.idle, h.config.seenWithin, h.config.StatusRequests = 0, 0, 0, 0, 0
+		f(t, h)
+	})
+}
+
+// TestListLag: lists of Zun say for a minute that a container runs which has ended. The requests for single containers tell earlier, and are no
+// more than the configuration allows.
+func TestListLag(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *home) {
+		p, stop := h.start()
+		defer stop()
+		time.Sleep(time.Second) // what is made from now on is of no earlier process
+		var pods []*corev1.Pod
+		for i := range 20 {
+			pod := h.Pod("default", fmt.Sprint("web-", i), stays())
+			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+			h.Create(p, pod)
+			pods = append(pods, pod)
+		}
+		time.Sleep(2 * time.Minute)
+		before, listed := len(h.cloud.front.Requests("GetContainer")), len(h.cloud.front.Requests("ListContainers"))
+		time.Sleep(10 * time.Minute)
+		asked, lists := len(h.cloud.front.Requests("GetContainer"))-before, len(h.cloud.front.Requests("ListContainers"))-listed
+		if lists > 150 || asked > 600 || asked < 500 {
+			t.Errorf("%d lists and %d requests for single containers in 10 minutes, want up to 15 and 60 a minute", lists, asked)
+		}
+		_, run, err := h.cloud.container(pods[7])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.cloud.cloud.Kill(types.UID(run), "main"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(26 * time.Second) // 20 pods, 5 of them each 5 s
+		got, err := p.GetPod(t.Context(), "default", "web-7")
+		if err != nil || got.Status.Phase != corev1.PodFailed {
+			t.Errorf("after 26 s: %v, %v", err, brief(got.Status))
+		}
+	})
+}
+
+// TestKillBetweenCreateAndAnswer: a process that is killed then, a hundred times, makes no second container, and its next one finds the first.
+func TestKillBetweenCreateAndAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *home) {
+		h.config.earlierWithin = 0
+		for round := range 100 {
+			p, stop := h.start()
+			pod := h.Pod("default", fmt.Sprint("web-", round), stays())
+			if err := h.Pods.Add(pod); err != nil {
+				t.Fatal(err)
+			}
+			arrives := round%2 == 0 // else the request never comes
+			fault := emulator.Fault{Operations: []string{"CreateContainer"}, Times: 1, Lose: arrives, Hang: !arrives}
+			h.cloud.front.Break(fault)
+			ctx, kill := context.WithTimeout(t.Context(), time.Second)
+			_ = p.CreatePod(ctx, pod) // nobody hears what it says
+			kill()
+			stop()
+			p, stop = h.start()
+			for begun := time.Now(); ; {
+				err := p.CreatePod(t.Context(), pod)
+				if err == nil {
+					break
+				}
+				if time.Since(begun) > 5*time.Minute {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+			}
+			time.Sleep(10 * time.Second)
+			if ids, _ := h.cloud.Containers(identity.TagUID, string(pod.UID)); len(ids) != 1 {
+				t.Errorf("round %d: the pod has the containers %v", round, ids)
+			}
+			stop()
+		}
+	})
+}
+
+// TestCapsule runs two containers in one, on a cloud that can.
+func TestCapsule(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.config.Capsules, h.cloud.Capsules = true, true
+	p, _ := h.start()
+	pod := h.Pod("default", "web", stays())
+	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	second := *pod.Spec.Containers[0].DeepCopy()
+	second.Name = "second"
+	pod.Spec.Containers = append(pod.Spec.Containers, second)
+	h.Create(p, pod)
+	is := h.UntilRuns(p, pod)
+	if len(is.Status.ContainerStatuses) != 2 {
+		t.Errorf("got %+v", is.Status.ContainerStatuses)
+	}
+	if err := p.RunInContainer(t.Context(), pod.Namespace, pod.Name, "second", []string{"true"}, &caller{}); err == nil || !strings.Contains(err.Error(), "has no exec") {
+		t.Errorf("exec: %v", err)
+	}
+	h.Delete(p, pod)
+	h.UntilGone(p, pod)
+}
+
+// TestTokenThatEndsIsReplaced: Zun says 401 then, and the request is made again with another token, with the password as it is by then.
+func TestTokenThatEndsIsReplaced(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	p, _ := h.start()
+	pod := h.Pod("default", "web", stays())
+	h.Create(p, pod)
+	h.cloud.EndTokens()
+	h.UntilRuns(p, pod)
+	if err := p.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := len(h.cloud.front.Requests("Login")); n < 2 || n > 6 {
+		t.Errorf("logged in with %d requests", n)
+	}
+}
