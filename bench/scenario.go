@@ -54,6 +54,7 @@ var scenarios = []scenario{
 	{Name: "aci", Pods: 1000, Nodes: 1, Backend: "aci", Every: 100 * time.Millisecond, Idle: 2 * time.Minute, Settle: 2 * time.Minute},
 	{Name: "eci", Pods: 1000, Nodes: 1, Backend: "eci", Every: 75 * time.Millisecond, Idle: 2 * time.Minute},
 	{Name: "fargate", Pods: 1000, Nodes: 1, Backend: "fargate", Every: 75 * time.Millisecond, Idle: 2 * time.Minute},
+	{Name: "zun", Pods: 1000, Nodes: 1, Backend: "zun", Every: 75 * time.Millisecond, Idle: 2 * time.Minute},
 }
 
 // clouds names all scenarios at the emulators of clouds.
@@ -65,7 +66,7 @@ func (s scenario) isCloud() bool {
 }
 
 // cloudServices are those that have an emulator.
-var cloudServices = []string{"aci", "eci", "fargate"}
+var cloudServices = []string{"aci", "eci", "fargate", "zun"}
 
 // runtimesGrace is the grace period of pods where that which runs containers is compared.
 const runtimesGrace = time.Second

@@ -57,7 +57,7 @@ esac
 
 # The clouds that have an emulator, see providers/internal/emulate.
 emulated=
-case $provider in aci | azure | eci | fargate | aws) [ -n "${PROVIDER_CONFIG:-}" ] || { emulated=${provider/azure/aci}; emulated=${emulated/aws/fargate}; } ;; esac
+case $provider in aci | azure | eci | fargate | aws | zun | openstack) [ -n "${PROVIDER_CONFIG:-}" ] || { emulated=${provider/azure/aci}; emulated=${emulated/aws/fargate}; emulated=${emulated/openstack/zun}; } ;; esac
 
 if "$root/bin/devcluster" status --name "$cluster" >/dev/null 2>&1; then
   say "cluster $cluster runs already"

@@ -72,6 +72,10 @@ var checkRows = map[string]checked{
 		config: "{apiVersion: cri.virtual-kubelet.io/v1alpha1, kind: CRIProviderConfiguration, hostPaths: [/srv]}",
 		mapped: pod(`{containers: [{name: a, image: i, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, hostPath: {path: /etc}}]}`), words: "spec.volumes[0].hostPath.path: ",
 	},
+	"zun": {
+		refuses: []string{},
+		mapped:  pod(`{containers: [{name: a, image: "i@sha256:0000000000000000000000000000000000000000000000000000000000000000"}]}`), words: "containers[0].image: Zun drops the digest",
+	},
 	"process": {
 		mapped: manyMounts(), words: "gVisor starts a container with at most",
 	},

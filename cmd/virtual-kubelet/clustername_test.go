@@ -22,6 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/nomad"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/tensilekube"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/zun"
 )
 
 // loads is the loading of a configuration file as JSON.
@@ -53,6 +54,7 @@ func TestClusterHasOneNameInAllProviders(t *testing.T) {
 		"nomad":       {nomad.APIVersion, nomad.Kind, "clusterID", loads(nomad.LoadConfig)},
 		"slurm":       {slurm.APIVersion, slurm.Kind, "clusterID", loads(slurm.LoadConfig)},
 		"tensilekube": {tensilekube.APIVersion, tensilekube.Kind, "clusterID", loads(tensilekube.LoadConfig)},
+		"zun":         {zun.APIVersion, zun.Kind, "", loads(zun.LoadConfig)},
 	}
 	without := map[string]string{
 		"cri": "its containers are on this machine", "process": "its containers are on this machine", "mock": "it keeps its pods in its memory",

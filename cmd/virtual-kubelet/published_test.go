@@ -25,7 +25,7 @@ var ofTools = regexp.MustCompile(`^(AZURE_(TENANT|CLIENT|SUBSCRIPTION|FEDERATED|
 // Sources: github.com/virtual-kubelet/virtual-kubelet, providers/register (0.4); the READMEs of azure-aci, aws-fargate, alibabacloud-eci, nomad and tensile-kube.
 func TestPublishedD6NamesOfProvidersAreKnown(t *testing.T) {
 	for name, want := range map[string]string{
-		"azure": "aci", "aws": "fargate", "alibabacloud": "eci", "alicloud": "eci", "huawei": "huaweicci", "nomad": "nomad", "k8s": "tensilekube", "mock": "mock", "cri": "cri",
+		"azure": "aci", "aws": "fargate", "alibabacloud": "eci", "alicloud": "eci", "huawei": "huaweicci", "nomad": "nomad", "k8s": "tensilekube", "mock": "mock", "cri": "cri", "openstack": "zun",
 	} {
 		var out strings.Builder
 		cmd := cli.Program{Name: "vk", Providers: providers()}.Command()
