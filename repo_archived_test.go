@@ -16,6 +16,8 @@ var shipped = []string{".", "podruntime", "providerrpc", "providers", "cmd/virtu
 var archived = []repocheck.Archived{
 	{Module: "github.com/json-iterator/go", Since: "2025-12-15", Seen: "github.com/mailgun/mailgun-go/issues/483",
 		By: []string{"sigs.k8s.io/structured-merge-diff/v6"}, Why: "every program that talks to an API server has it until Kubernetes drops it", Instead: "encoding/json"},
+	{Module: "gopkg.in/yaml.v2", Since: "2025-04-01", Seen: "github.com/oligot/go-mod-upgrade/issues/74",
+		By: []string{"github.com/gophercloud/gophercloud/v2"}, Why: "it reads clouds.yaml with it, as every client of OpenStack in Go does", Instead: "go.yaml.in/yaml/v2"},
 	{Module: "gopkg.in/yaml.v3", Since: "2025-04-01", Seen: "github.com/nginx-proxy/docker-gen/pull/789",
 		By: []string{"github.com/go-openapi/swag"}, Why: "the oldest Kubernetes that the library is built with asks for this swag; newer versions of swag do without it", Instead: "go.yaml.in/yaml/v3"},
 	{Module: "go.opencensus.io", Since: "2023-07-31", Seen: "github.com/kubernetes/kubernetes/issues/120276",
@@ -45,7 +47,6 @@ var archived = []repocheck.Archived{
 	{Module: "github.com/kr/pty", Since: "2026-02 or before", Seen: "github.com/kubernetes/kubernetes/pull/136798", Instead: "github.com/creack/pty"},
 	{Module: "github.com/mitchellh/copystructure", Since: "2026-02 or before", Seen: "github.com/openbao/openbao/issues/2129", Instead: "a few lines"},
 	{Module: "github.com/opentracing/opentracing-go", Since: "2026 or before", Seen: "github.com/oligot/go-mod-upgrade/issues/74", Instead: "go.opentelemetry.io/otel"},
-	{Module: "gopkg.in/yaml.v2", Since: "2025-04-01", Seen: "github.com/oligot/go-mod-upgrade/issues/74", Instead: "go.yaml.in/yaml/v2"},
 }
 
 func TestArchivedModulesHaveReasons(t *testing.T) {

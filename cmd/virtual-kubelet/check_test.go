@@ -73,7 +73,7 @@ var checkRows = map[string]checked{
 		mapped: pod(`{containers: [{name: a, image: i, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, hostPath: {path: /etc}}]}`), words: "spec.volumes[0].hostPath.path: ",
 	},
 	"zun": {
-		refuses: []string{},
+		refuses: []string{"twojobs"},
 		mapped:  pod(`{containers: [{name: a, image: "i@sha256:0000000000000000000000000000000000000000000000000000000000000000"}]}`), words: "containers[0].image: Zun drops the digest",
 	},
 	"process": {

@@ -101,7 +101,7 @@ type Config struct {
 func (c Config) complete() Config {
 	c.SeenWithin = cmp.Or(c.SeenWithin, 2*time.Minute)
 	c.EarlierWithin = cmp.Or(c.EarlierWithin, c.SeenWithin)
-	c.Backoff = cmp.Or(c.Backoff, firstBackoff)
+	c.Backoff = cmp.Or(c.Backoff, 10*time.Second)
 	c.Patience = cmp.Or(c.Patience, 10*time.Second)
 	c.ProbesAtOnce = cmp.Or(c.ProbesAtOnce, 32)
 	if c.Allocatable == nil {

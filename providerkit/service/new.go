@@ -108,6 +108,24 @@ func (p *Provider[T]) status(pod *corev1.Pod, instance T) corev1.PodStatus {
 	return s
 }
 
+// restart starts the container of a pod again.
+func (p *Provider[T]) restart(ctx context.Context, s Starter[T], uid types.UID) {
+	pod, instance, ok := p.cache.Get(uid)
+	if !ok || pod.DeletionTimestamp != nil {
+		p.restarts.finish(uid, errDeleted)
+		return
+	}
+	next, err := s.Start(ctx, pod, instance)
+	if err == nil {
+		p.cache.Take(ctx, time.Now(), next) // what was asked for before the start is not believed any more
+	} else if ctx.Err() == nil {
+		log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("The container of a pod is not started again yet")
+	}
+	p.restarts.finish(uid, err)
+	p.cache.Refresh(uid)
+	p.cache.Hurry()
+}
+
 // isKnown reports whether the service has a pod, as far as is known.
 func (p *Provider[T]) isKnown(uid types.UID) bool {
 	_, _, ok := p.cache.Get(uid)

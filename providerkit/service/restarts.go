@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
@@ -248,24 +247,6 @@ func (r *restarts) run(ctx context.Context, start func(context.Context, types.UI
 			timer.Reset(time.Until(next))
 		}
 	}
-}
-
-// restart starts the container of a pod again.
-func (p *Provider[T]) restart(ctx context.Context, s Starter[T], uid types.UID) {
-	pod, instance, ok := p.cache.Get(uid)
-	if !ok || pod.DeletionTimestamp != nil {
-		p.restarts.finish(uid, errDeleted)
-		return
-	}
-	next, err := s.Start(ctx, pod, instance)
-	if err == nil {
-		p.cache.Take(ctx, time.Now(), next) // what was asked for before the start is not believed any more
-	} else if ctx.Err() == nil {
-		log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("The container of a pod is not started again yet")
-	}
-	p.restarts.finish(uid, err)
-	p.cache.Refresh(uid)
-	p.cache.Hurry()
 }
 
 // errDeleted is why a container is not started again.

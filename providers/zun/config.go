@@ -21,6 +21,9 @@ const (
 	Kind       = "ZunProviderConfiguration"
 )
 
+// diskGiven is the disk that a container has: default_disk of Zun.
+const diskGiven = 10 << 30
+
 // Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
 // as VKUBELET_ZUN_REGION.
 type Config struct {

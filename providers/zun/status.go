@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
@@ -184,4 +185,12 @@ func (i instance) addresses() (all []string) {
 		}
 	}
 	return append(all, six...)
+}
+
+// noSession refuses a request that capsules do not have.
+func (i instance) noSession(what string) error {
+	if i.capsule {
+		return errdefs.InvalidInputf("a capsule of Zun has no %s: use a pod of one container", what)
+	}
+	return nil
 }
