@@ -119,7 +119,7 @@ func (c *client) call(ctx context.Context, action, method, path string, query ur
 		if len(query) > 0 {
 			where += "?" + query.Encode()
 		}
-		response, err := service.Request(ctx, method, where, &gophercloud.RequestOpts{
+		response, err := service.Request(ctx, method, where, &gophercloud.RequestOpts{ //nolint:bodyclose // gophercloud closes it
 			JSONBody: body, JSONResponse: answer, OkCodes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent},
 		})
 		switch {

@@ -196,8 +196,8 @@ func (d *driver) count(ctx context.Context, all []instance) error {
 	for n := range all {
 		i := &all[n]
 		id, _ := d.Identify(*i)
-		known := false
-		if i.starts, known = before[i.UUID]; !known && !i.capsule {
+		starts, known := before[i.UUID]
+		if i.starts = starts; !known && !i.capsule {
 			if pod := d.kit.InCluster(id); pod == nil || len(pod.Status.ContainerStatuses) == 0 {
 				starts, err := d.client.starts(ctx, i.UUID)
 				if err != nil {
@@ -259,7 +259,7 @@ func (d *driver) stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 		d.kit.Leave(leftContainer + i.UUID + "/" + i.Name)
 		return nil
 	}
-	return errdefs.RetryAfter(fmt.Errorf("Zun neither stops nor deletes a container that is %s: it is asked again", i.Status), later)
+	return errdefs.RetryAfter(fmt.Errorf("a container that is %s can be neither stopped nor deleted: it is asked again", i.Status), later)
 }
 
 // halt lets a container end that runs.

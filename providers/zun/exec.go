@@ -93,7 +93,7 @@ func (d *driver) runShort(ctx context.Context, uuid string, command []string, at
 	}
 	switch {
 	case answer.ExitCode == nil:
-		return errors.New("Zun does not tell how the command ended")
+		return errors.New("how the command ended is not told by Zun")
 	case *answer.ExitCode != 0:
 		return utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", *answer.ExitCode), Code: *answer.ExitCode}
 	}

@@ -41,7 +41,7 @@ type session struct {
 func (d *driver) open(ctx context.Context, address string) (*session, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
-		return nil, errors.New("Zun gives no address of a session that begins with wss://: look at [websocket_proxy] base_url of Zun")
+		return nil, errors.New("the address of the session that Zun gives does not begin with wss://: look at [websocket_proxy] base_url of Zun")
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Scheme == "ws" && !(ip != nil && ip.IsLoopback()) && !d.config.AllowPlainConsole {
 		return nil, fmt.Errorf("the console proxy at %s has no TLS, and the address of a session lets in whoever reads it: let base_url of Zun begin with wss://, or set allowPlainConsole", u.Host)

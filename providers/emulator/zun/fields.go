@@ -77,26 +77,26 @@ func (s schema) check(at string, v any) error {
 	}
 	is := kinds(v)
 	if s.Type != nil && !slices.ContainsFunc(names, func(name any) bool { return slices.Contains(is, fmt.Sprint(name)) }) {
-		return fmt.Errorf("Invalid input for field '%s'. Value: '%v'. it is not of type %v", at, v, s.Type)
+		return fmt.Errorf("invalid input for field '%s'. Value: '%v'. it is not of type %v", at, v, s.Type)
 	}
 	if s.Enum != nil && !slices.ContainsFunc(s.Enum, func(one any) bool { return reflect.DeepEqual(one, v) }) {
-		return fmt.Errorf("Invalid input for field '%s'. Value: '%v'. it is not one of %v", at, v, s.Enum)
+		return fmt.Errorf("invalid input for field '%s'. Value: '%v'. it is not one of %v", at, v, s.Enum)
 	}
 	text, isText := v.(string)
 	number, isNumber := v.(float64)
 	if isText {
 		if s.Pattern != "" && !regexp.MustCompile(s.Pattern).MatchString(text) {
-			return fmt.Errorf("Invalid input for field '%s'. Value: '%s'. it does not match '%s'", at, text, s.Pattern)
+			return fmt.Errorf("invalid input for field '%s'. Value: '%s'. it does not match '%s'", at, text, s.Pattern)
 		}
 		if s.MinLength != nil && len(text) < *s.MinLength || s.MaxLength != nil && len(text) > *s.MaxLength {
-			return fmt.Errorf("Invalid input for field '%s'. Value: '%s'. it is too short or too long", at, text)
+			return fmt.Errorf("invalid input for field '%s'. Value: '%s'. it is too short or too long", at, text)
 		}
 		if n, err := strconv.ParseFloat(text, 64); err == nil { // Zun compares numbers in texts, too
 			number, isNumber = n, true
 		}
 	}
 	if isNumber && (s.Minimum != nil && number < *s.Minimum || s.Maximum != nil && number > *s.Maximum) {
-		return fmt.Errorf("Invalid input for field '%s'. Value: '%v'. it is too small or too large", at, v)
+		return fmt.Errorf("invalid input for field '%s'. Value: '%v'. it is too small or too large", at, v)
 	}
 	if list, ok := v.([]any); ok && s.Items != nil {
 		for i, one := range list {
@@ -117,7 +117,7 @@ func (s schema) checkObject(at string, o map[string]any) error {
 	for name, v := range o {
 		p, known := s.Properties[name]
 		if !known && s.AdditionalProperties != nil && !*s.AdditionalProperties {
-			return fmt.Errorf("Additional properties are not allowed ('%s' was unexpected)", name)
+			return fmt.Errorf("additional properties are not allowed ('%s' was unexpected)", name)
 		}
 		if known {
 			if err := p.check(name, v); err != nil {
@@ -157,7 +157,7 @@ func (s schema) checkOthers(at string, v any) error {
 			}
 		}
 		if len(some.of) > 0 && (fits == 0 || fits > some.most) {
-			return fmt.Errorf("Invalid input for field '%s'. %v is valid under %d of the given schemas", at, v, fits)
+			return fmt.Errorf("invalid input for field '%s'. %v is valid under %d of the given schemas", at, v, fits)
 		}
 	}
 	if s.Not != nil && s.Not.check(at, v) == nil {

@@ -32,7 +32,7 @@ func (s *Server) log(ctx context.Context, rec *record, query url.Values) (string
 				return "", err
 			}
 		} else if n == 0 {
-			return "", errors.New("Zun fails with since=0")
+			return "", errors.New("since=0 is a fault of Zun")
 		}
 		since = &at
 	}
