@@ -35,11 +35,14 @@ func (w *world) told() []string {
 func TestUnenforcedPodRunsAndSaysSoOnce(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
-		b.Inject(memory.Fault{Method: "CreatePod", Times: 3, Err: errors.New("no")})
+		b.Inject(memory.Fault{Method: memory.Create, Times: 3, Err: errors.New("no")})
 		w.start()
 		w.api.Create(restricted())
 		w.pass(10 * time.Minute)
 		w.wantPhase("p", corev1.PodRunning)
+		if n := b.Count("create d/p"); n != 4 {
+			t.Errorf("%d creates, want three that fail and one", n)
+		}
 		const want = "Warning UnenforcedPodSpec this node runs the pod without spec.containers[0].securityContext.capabilities.drop: the backend has no Capabilities; " +
 			"spec.containers[0].securityContext.allowPrivilegeEscalation: the backend has no NoNewPrivileges; spec.securityContext.seccompProfile: the backend has no Seccomp"
 		if got := w.told(); len(got) != 1 || got[0] != want {
