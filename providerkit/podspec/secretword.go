@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eci
+package podspec
 
 import (
 	"regexp"
@@ -12,9 +12,9 @@ import (
 // reference is what Kubernetes expands in words of a command and values of variables; $$ is a dollar.
 var reference = regexp.MustCompile(`\$\$|\$\(([^)]*)\)`)
 
-// secretWord is the word of a command that names a variable with something of a Secret in it; nil if there is none. The command is one of the
-// spec, in which nothing is expanded.
-func secretWord(c *corev1.Container, at *field.Path) *field.Path {
+// SecretWord returns the path of the word of a command that names a variable with something of a Secret in it; nil if there is none. The container is
+// one of the spec, in which nothing is expanded; at is its path. It is for services that show commands to everybody who may read instances.
+func SecretWord(c *corev1.Container, at *field.Path) *field.Path {
 	secret := map[string]bool{}
 	all := false // a variable that the spec does not have may come from a Secret
 	for _, from := range c.EnvFrom {

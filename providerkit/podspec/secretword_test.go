@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podspec
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// TestSecretWordIsFound: directly, through another variable, and where a variable may be of a Secret.
+func TestSecretWordIsFound(t *testing.T) {
+	from := func(name string) corev1.EnvVar {
+		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}
+	}
+	url := corev1.EnvVar{Name: "URL", Value: "db://$(PW)@db"}
+	of := []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{}}}
+	for name, c := range map[string]struct {
+		c    corev1.Container
+		want *field.Path
+	}{
+		"an argument":           {corev1.Container{Env: []corev1.EnvVar{from("PW")}, Args: []string{"a", "--pw=$(PW)"}}, field.NewPath("c", "args").Index(1)},
+		"a command":             {corev1.Container{Env: []corev1.EnvVar{from("PW")}, Command: []string{"$(PW)"}}, field.NewPath("c", "command").Index(0)},
+		"through another":       {corev1.Container{Env: []corev1.EnvVar{from("PW"), url}, Args: []string{"$(URL)"}}, field.NewPath("c", "args").Index(0)},
+		"of a whole Secret":     {corev1.Container{EnvFrom: of, Args: []string{"$(PW)"}}, field.NewPath("c", "args").Index(0)},
+		"a shell expands it":    {corev1.Container{Env: []corev1.EnvVar{from("PW")}, Args: []string{"$PW $$(PW) ${PW} $("}}, nil},
+		"another variable":      {corev1.Container{EnvFrom: of, Env: []corev1.EnvVar{from("PW"), {Name: "A", Value: "b"}}, Args: []string{"$(A)"}}, nil},
+		"it does not expand it": {corev1.Container{Env: []corev1.EnvVar{url, from("PW")}, Args: []string{"$(URL)"}}, nil},
+	} {
+		if got := SecretWord(&c.c, field.NewPath("c")); got.String() != c.want.String() {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+}
