@@ -235,3 +235,22 @@ func (r *resolver) claimed(ctx context.Context, in *Inputs) error {
 	}
 	return nil
 }
+
+// RegistryLogin returns the user name and password for an image, with the host of its registry alone, for services that take these; false if there are
+// none.
+func (in *Inputs) RegistryLogin(image string) (login node.RegistryCredential, ok bool) {
+	for _, login = range in.Logins {
+		if login.Username == "" || !login.Matches(image) {
+			continue
+		}
+		if _, host, isURL := strings.Cut(login.Registry, "://"); isURL {
+			login.Registry = host
+		}
+		login.Registry, _, _ = strings.Cut(login.Registry, "/")
+		if strings.Contains(login.Registry, "*") {
+			login.Registry, _, _ = strings.Cut(image, "/")
+		}
+		return login, true
+	}
+	return node.RegistryCredential{}, false
+}

@@ -144,6 +144,16 @@ func hasContainer(pod *corev1.Pod, name string) bool {
 	return false
 }
 
+// RunEnded reports whether the run of a container that was on when it was targeted is over, as far as lists tell: for a log that is followed.
+func (p *Provider[T]) RunEnded(of Target[T]) bool {
+	pod, _, ok := p.cache.Get(of.Pod.UID)
+	if !ok {
+		return true
+	}
+	c := StateOf(pod, of.Container)
+	return c == nil || c.RestartCount != of.State.RestartCount || c.State.Terminated != nil
+}
+
 // lacks refuses a request that the service does not have.
 func (p *Provider[T]) lacks(of Target[T], request Request) error {
 	err := fmt.Sprintf("pod %s/%s: %s has no %s", of.Pod.Namespace, of.Pod.Name, p.config.Service, request)

@@ -28,7 +28,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api
 	}
 	return logs.Reread{
 		Every: logEvery,
-		Ended: func() bool { return opts.Previous || d.runEnded(of) },
+		Ended: func() bool { return opts.Previous || d.kit.RunEnded(of) },
 		Read: func(ctx context.Context, since time.Time, _ bool) ([]logs.Line, error) {
 			if !since.IsZero() {
 				ask.StartTime = since.UTC().Truncate(time.Second).Format(time.RFC3339)
@@ -39,14 +39,4 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api
 			return logs.Stamped(answer.Content), err
 		},
 	}.Open(ctx, opts, d.client.now())
-}
-
-// runEnded reports whether the run that was on is over, as far as lists tell.
-func (d *driver) runEnded(of service.Target[instance]) bool {
-	pod, _, ok := d.kit.Cache().Get(of.Pod.UID)
-	if !ok {
-		return true
-	}
-	c := service.StateOf(pod, of.Container)
-	return c == nil || c.RestartCount != of.State.RestartCount || c.State.Terminated != nil
 }

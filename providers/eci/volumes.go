@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
@@ -141,15 +140,11 @@ func (r resolved) checkFiles(at *field.Path) error {
 // logins are the credentials that an image of the pod needs, one for each registry: ECI takes ten. It takes a name and a password only.
 func (r resolved) logins() (out []registryCredential, err error) {
 	err = service.Containers(r.Pod, func(container *corev1.Container, _ bool, at *field.Path) error {
-		image := container.Image
-		n := slices.IndexFunc(r.Logins, func(c node.RegistryCredential) bool { return c.Username != "" && c.Matches(image) })
-		if n < 0 {
+		login, ok := r.RegistryLogin(container.Image)
+		if !ok {
 			return nil
 		}
-		c := registryCredential{host(r.Logins[n].Registry), r.Logins[n].Username, r.Logins[n].Password}
-		if strings.Contains(c.Server, "*") {
-			c.Server, _, _ = strings.Cut(image, "/")
-		}
+		c := registryCredential{login.Registry, login.Username, login.Password}
 		switch had := slices.IndexFunc(out, func(had registryCredential) bool { return had.Server == c.Server }); {
 		case had < 0:
 			out = append(out, c)
