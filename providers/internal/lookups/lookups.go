@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lookups asks a service about instances one by one, for services whose lists do not tell what runs, and keeps the last answers.
+//
+// The guarantee: an instance that is not as it should be is asked about in each round at first, and ever more rarely while that lasts, but each minute.
+// The others share a budget of requests, those first that wait longest. An instance of which nothing is known is always asked about, so that no list
+// has one without an answer.
+//
+// What surprises: an error about one instance is one of the whole round, as a list that lacks what it should have is none.
+package lookups
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+const (
+	// together is how many requests are under way at once.
+	together = 8
+	// slowest is the longest time between two requests about an instance that is not as it should be, and patience how much of the time that this lasts already.
+	slowest, patience = time.Minute, 8
+)
+
+// Lookups has the last answers about instances, which are known by IDs. Its methods may be called from any goroutine.
+type Lookups[T any] struct {
+	ask    func(ctx context.Context, id string) (answer T, settled bool, err error)
+	budget *rate.Limiter
+
+	mu    sync.Mutex
+	known map[string]known[T] // guarded by mu
+}
+
+// known is an answer. An instance is to change, or has not been settled, since a time; zero: neither.
+type known[T any] struct {
+	answer    T
+	at, since time.Time
+	changes   bool
+}
+
+// New returns lookups without answers. ask asks about one instance, and reports whether nothing is expected to change about it soon; perMinute is the
+// budget of requests about such instances.
+func New[T any](perMinute int, ask func(ctx context.Context, id string) (answer T, settled bool, err error)) *Lookups[T] {
+	burst := max(1, perMinute/12) // of a round each 5 s
+	return &Lookups[T]{ask: ask, budget: rate.NewLimiter(rate.Limit(float64(perMinute)/60), burst), known: map[string]known[T]{}}
+}
+
+// Refresh asks about those instances whose turn it is, and forgets all that are not named. True is an instance that is about to change.
+func (l *Lookups[T]) Refresh(ctx context.Context, instances map[string]bool) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(together)
+	for _, id := range l.due(instances, time.Now()) {
+		group.Go(func() error {
+			_, err := l.Ask(ctx, id)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// due are the instances to ask about now.
+func (l *Lookups[T]) due(instances map[string]bool, now time.Time) (due []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var others []string
+	for id := range l.known {
+		if _, there := instances[id]; !there {
+			delete(l.known, id)
+		}
+	}
+	for id, changes := range instances {
+		k, asked := l.known[id]
+		if k.changes = changes; changes && k.since.IsZero() {
+			k.since = now
+		}
+		if asked {
+			l.known[id] = k
+		}
+		switch {
+		case asked && k.since.IsZero():
+			others = append(others, id)
+		case !asked || now.Sub(k.at) >= min(now.Sub(k.since)/patience, slowest):
+			due = append(due, id)
+		}
+	}
+	slices.SortFunc(others, func(a, b string) int { return cmp.Or(l.known[a].at.Compare(l.known[b].at), cmp.Compare(a, b)) })
+	for _, id := range others {
+		if !l.budget.AllowN(now, 1) {
+			break
+		}
+		due = append(due, id)
+	}
+	return due
+}
+
+// Ask asks about an instance at once, and keeps the answer. One that the service does not have is none, and no error: lists tell whether it is gone.
+func (l *Lookups[T]) Ask(ctx context.Context, id string) (answer T, err error) {
+	asked := time.Now()
+	answer, settled, err := l.ask(ctx, id)
+	if err != nil && !errdefs.IsNotFound(err) {
+		return answer, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := l.known[id]
+	if k.at.After(asked) { // another one was faster
+		return k.answer, nil
+	}
+	k.answer, k.at = answer, asked
+	switch {
+	case settled && !k.changes:
+		k.since = time.Time{}
+	case k.since.IsZero():
+		k.since = asked
+	}
+	l.known[id] = k
+	return answer, nil
+}
+
+// Last returns the last answer about an instance; zero without one.
+func (l *Lookups[T]) Last(id string) T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known[id].answer
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lookups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// asked counts requests by instance. Those in settled run as they should.
+type asked struct {
+	mu      sync.Mutex
+	times   map[string]int
+	settled map[string]bool
+	fails   string
+}
+
+func (a *asked) ask(_ context.Context, id string) (int, bool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if id == a.fails {
+		return 0, false, errors.New("the service is away")
+	}
+	a.times[id]++
+	return a.times[id], a.settled[id], nil
+}
+
+func instances(n int) map[string]bool {
+	all := map[string]bool{}
+	for i := range n {
+		all[fmt.Sprint("i", i)] = false
+	}
+	return all
+}
+
+// TestOthersShareTheBudget: at rest no more is asked than the budget allows, each has its turn, and what begins is asked about at once beside that.
+func TestOthersShareTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &asked{times: map[string]int{}, settled: map[string]bool{}}
+		all := instances(100)
+		for id := range all {
+			a.settled[id] = true
+		}
+		l := New(60, a.ask)
+		round := func() {
+			t.Helper()
+			if err := l.Refresh(t.Context(), all); err != nil {
+				t.Fatal(err)
+			}
+		}
+		round()
+		if len(a.times) != 100 {
+			t.Fatalf("at first %d of 100 were asked about", len(a.times))
+		}
+		for range 120 { // ten minutes
+			time.Sleep(5 * time.Second)
+			round()
+		}
+		sum, least := 0, 1000
+		for _, n := range a.times {
+			sum, least = sum+n-1, min(least, n-1)
+		}
+		if sum < 590 || sum > 610 || least < 5 {
+			t.Errorf("%d requests in ten minutes with a budget of 60 for each, and %d about the one with the fewest", sum, least)
+		}
+		all["new"] = false
+		round()
+		if got := l.Last("new"); got != 1 {
+			t.Errorf("the new one was asked about %d times", got)
+		}
+	})
+}
+
+// TestHasteWearsOff: what does not become as it should is asked about in each round, and then less and less, but each minute. What is about to
+// change is asked about as well.
+func TestHasteWearsOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &asked{times: map[string]int{}, settled: map[string]bool{"stops": true}}
+		l := New(1, a.ask)
+		all := map[string]bool{"waits": false, "stops": false}
+		if err := l.Refresh(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		all["stops"] = true // it ran, and is about to go
+		after := func(d time.Duration) int {
+			before := a.times["waits"]
+			for range d / (2 * time.Second) {
+				if err := l.Refresh(t.Context(), all); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Second)
+			}
+			return a.times["waits"] - before
+		}
+		if n := after(10 * time.Second); n != 5 {
+			t.Errorf("%d requests in the first 5 rounds", n)
+		}
+		after(20 * time.Minute)
+		if n := after(10 * time.Minute); n < 9 || n > 11 {
+			t.Errorf("%d requests in ten minutes after twenty", n)
+		}
+		if n := a.times["stops"]; n != a.times["waits"] {
+			t.Errorf("%d requests about what is about to change, and %d about what waits", n, a.times["waits"])
+		}
+	})
+}
+
+// TestWhatIsNotNamedIsForgotten: its ID is asked about anew when it comes again.
+func TestWhatIsNotNamedIsForgotten(t *testing.T) {
+	a := &asked{times: map[string]int{}, settled: map[string]bool{"a": true}}
+	l := New(60, a.ask)
+	for _, all := range []map[string]bool{{"a": false}, {}} {
+		if err := l.Refresh(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := l.Last("a"); got != 0 {
+		t.Errorf("the answer %d is kept", got)
+	}
+}
+
+// TestErrorOfOneIsThatOfTheRound, and what was known stays.
+func TestErrorOfOneIsThatOfTheRound(t *testing.T) {
+	a := &asked{times: map[string]int{}, settled: map[string]bool{}}
+	l := New(60, a.ask)
+	all := map[string]bool{"a": false, "b": false}
+	if err := l.Refresh(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	a.fails = "b"
+	if err := l.Refresh(t.Context(), all); err == nil {
+		t.Error("the round has not failed")
+	}
+	if l.Last("b") != 1 {
+		t.Error("what was known is gone")
+	}
+}
