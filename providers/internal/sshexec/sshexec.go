@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sshexec runs commands at an SSH server as the kubelet API wants it: for services whose containers are reached by SSH.
+//
+// The guarantee: nothing is shown to a server that has another key than the one that is named. The caller gets the exit code of the command, and both
+// outputs apart. What Run starts ends with ctx, but for a read of the caller's input, which ends with that.
+//
+// What surprises: SSH has one text for a command, and the shell of the server makes words of it. Words that need no quotes get none.
+package sshexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// handshakeTime bounds the connection and the handshake.
+const handshakeTime = 30 * time.Second
+
+// Server is an SSH server, as a configuration has it.
+type Server struct {
+	// Address is its host and port.
+	Address string `json:"address,omitempty"`
+	// HostKey is the public key that it must have, as in a file authorized_keys: ssh-ed25519 AAAA…
+	HostKey string `json:"hostKey,omitempty"`
+}
+
+// IsSet reports whether there is a server.
+func (s Server) IsSet() bool { return s != Server{} }
+
+// Check refuses a server without an address or a key.
+func (s Server) Check() error {
+	if _, _, err := net.SplitHostPort(s.Address); err != nil {
+		return fmt.Errorf("address: %q: want a host with its port, such as ssh.example.com:22", s.Address)
+	}
+	_, err := s.key()
+	return err
+}
+
+func (s Server) key() (ssh.PublicKey, error) {
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(s.HostKey))
+	if err != nil {
+		return nil, fmt.Errorf("hostKey: %q: want the public key of the server, such as ssh-ed25519 AAAA…", s.HostKey)
+	}
+	return key, nil
+}
+
+// ErrRefused is the error of Dial for a server with the right key that does not let the user in.
+var ErrRefused = errors.New("it does not let the user in")
+
+// Dial connects to the server. Without methods of authentication it looks at the key alone, and the error is ErrRefused if that is right.
+func (s Server) Dial(ctx context.Context, user string, auth ...ssh.AuthMethod) (*ssh.Client, error) {
+	pinned, err := s.key()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Address)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	known := false
+	through, channels, requests, err := ssh.NewClientConn(conn, s.Address, &ssh.ClientConfig{
+		User: user, Auth: auth, HostKeyAlgorithms: algorithms(pinned),
+		HostKeyCallback: func(name string, remote net.Addr, key ssh.PublicKey) error {
+			if err := ssh.FixedHostKey(pinned)(name, remote, key); err != nil {
+				return fmt.Errorf("its key is %s, want %s", ssh.FingerprintSHA256(key), ssh.FingerprintSHA256(pinned))
+			}
+			known = true
+			return nil
+		},
+	})
+	switch {
+	case err == nil:
+		return ssh.NewClient(through, channels, requests), nil
+	case known && ctx.Err() == nil:
+		err = fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	conn.Close()
+	return nil, fmt.Errorf("SSH server %s: %w", s.Address, err)
+}
+
+// algorithms are those of a key, so that a server which has several shows this one.
+func algorithms(key ssh.PublicKey) []string {
+	if key.Type() == ssh.KeyAlgoRSA {
+		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
+	}
+	return []string{key.Type()}
+}
+
+// Run runs a command for a caller. The error of a command that failed has its exit code.
+func Run(ctx context.Context, client *ssh.Client, command []string, attach api.AttachIO) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { client.Close() })()
+	session, err := client.NewSession()
+	if err != nil {
+		return fmt.Errorf("open a session: %w", err)
+	}
+	defer session.Close()
+	if err := connect(ctx, session, attach); err != nil {
+		return fmt.Errorf("prepare the session: %w", err)
+	}
+	err = session.Run(quote(command))
+	var exit *ssh.ExitError
+	if errors.As(err, &exit) {
+		return utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", exit.ExitStatus()), Code: exit.ExitStatus()}
+	}
+	return err
+}
+
+// connect connects a session with its caller.
+func connect(ctx context.Context, session *ssh.Session, attach api.AttachIO) error {
+	if out := attach.Stdout(); out != nil {
+		session.Stdout = out
+	}
+	if out := attach.Stderr(); out != nil && !attach.TTY() {
+		session.Stderr = out
+	}
+	if attach.TTY() {
+		sizes := attach.Resize()
+		size := firstSize(ctx, sizes)
+		if err := session.RequestPty("xterm", int(size.Height), int(size.Width), ssh.TerminalModes{}); err != nil {
+			return err
+		}
+		if sizes != nil {
+			go resize(ctx, session, sizes)
+		}
+	}
+	if attach.Stdin() == nil {
+		return nil
+	}
+	in, err := session.StdinPipe() // a session that has the reader waits for its end
+	if err != nil {
+		return err
+	}
+	go func() { // ends with the input
+		_, _ = io.Copy(in, attach.Stdin()) // how the command ends says what went wrong
+		in.Close()
+	}()
+	return nil
+}
+
+// firstSize waits a moment for the size of the terminal.
+func firstSize(ctx context.Context, sizes <-chan api.TermSize) api.TermSize {
+	patience := time.NewTimer(time.Second)
+	defer patience.Stop()
+	select {
+	case size, more := <-sizes:
+		if more {
+			return size
+		}
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+	return api.TermSize{Width: 80, Height: 24}
+}
+
+// resize passes sizes on until there are no more, the session has ended, or ctx.
+func resize(ctx context.Context, session *ssh.Session, sizes <-chan api.TermSize) {
+	for {
+		select {
+		case size, more := <-sizes:
+			if !more || session.WindowChange(int(size.Height), int(size.Width)) != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// plain is a word that no shell changes.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// quote makes one text of a command.
+func quote(command []string) string {
+	words := make([]string, len(command))
+	for i, word := range command {
+		if words[i] = word; !plain.MatchString(word) {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
