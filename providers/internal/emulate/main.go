@@ -73,7 +73,7 @@ type behind struct {
 func (b behind) fleet() *emulator.Fleet { return b.groups }
 
 // services are those that there are.
-var services = map[string]func(context.Context, behind) service{"aci": aciService, "eci": eciService, "fargate": fargateService, "zun": zunService}
+var services = map[string]func(context.Context, behind) service{"aci": aciService, "eci": eciService, "fargate": fargateService, "stackpath": stackpathService, "zun": zunService}
 
 // leftQuestion is a line of the input that lets the journal tell what is left at the service. All others are IDs of groups that are to end.
 const leftQuestion = "left?"

@@ -118,6 +118,8 @@ func TestGroupsAreKnownByTheirPods(t *testing.T) {
 		{"ECS, something else", "POST", "/", "", "AmazonEC2ContainerServiceV20141113.StopTask", `{}`, `{}`, fargateMade, " "},
 		{"ACI", "PUT", "/subscriptions/s/resourceGroups/r/providers/Microsoft.ContainerInstance/containerGroups/g1?api-version=1", "", "", `{"tags":{"vk-name":"web"}}`, `{}`, aciMade, "g1 web"},
 		{"ACI, with the tags of another", "PUT", "/containerGroups/g1", "", "", `{"tags":{"PodName":"web"}}`, `{}`, aciMade, "g1 web"},
+		{"StackPath", "POST", "/workload/v1/stacks/s/workloads", "", "", `{"workload":{"metadata":{"labels":{"vk-name":"web"}}}}`, `{"workload":{"id":"wl-1"}}`, stackpathMade, "wl-1 web"},
+		{"StackPath, something else", "GET", "/workload/v1/stacks/s/workloads", "", "", ``, `{"workload":{"id":"wl-1"}}`, stackpathMade, " "},
 		{"ACI, something else", "GET", "/containerGroups/g1", "", "", ``, `{}`, aciMade, " "},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), c.method, c.url, nil)

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stackpath
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// Console is the SSH server through which commands reach containers: the user is stack.instance.container.client, with the client secret as a password.
+type Console struct {
+	server *Server
+	key    ssh.Signer
+
+	mu        sync.Mutex
+	passwords []string // guarded by mu; that were shown to it
+}
+
+// NewConsole returns a console with a key of its own.
+func NewConsole(s *Server) *Console {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		panic(err) // the machine has no random numbers
+	}
+	key, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		panic(err) // it is one
+	}
+	return &Console{server: s, key: key}
+}
+
+// HostKey is the key of the console, as in a file authorized_keys.
+func (c *Console) HostKey() string {
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(c.key.PublicKey())))
+}
+
+// Passwords returns what was shown to the console.
+func (c *Console) Passwords() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.passwords...)
+}
+
+// Serve lets users in until the listener is closed.
+func (c *Console) Serve(ctx context.Context, l net.Listener) {
+	config := &ssh.ServerConfig{PasswordCallback: func(meta ssh.ConnMetadata, password []byte) (*ssh.Permissions, error) {
+		c.mu.Lock()
+		c.passwords = append(c.passwords, string(password))
+		c.mu.Unlock()
+		group, container, ok := c.server.reached(meta.User())
+		if !ok || string(password) != c.server.ClientSecret {
+			return nil, errors.New("access denied")
+		}
+		return &ssh.Permissions{Extensions: map[string]string{"group": group, "container": container}}, nil
+	}}
+	config.AddHostKey(c.key)
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go c.serve(ctx, conn, config)
+	}
+}
+
+// reached finds the workload and the container of a user name.
+func (s *Server) reached(user string) (group, container string, ok bool) {
+	parts := strings.Split(user, ".")
+	if len(parts) != 4 || parts[0] != s.Stack || parts[3] != s.ClientID {
+		return "", "", false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.workloads {
+		if w.consoles && s.nameOf(w) == parts[1] {
+			return w.id, parts[2], true
+		}
+	}
+	return "", "", false
+}
+
+func (c *Console) serve(ctx context.Context, conn net.Conn, config *ssh.ServerConfig) {
+	defer conn.Close()
+	through, channels, requests, err := ssh.NewServerConn(conn, config)
+	if err != nil {
+		return
+	}
+	go ssh.DiscardRequests(requests)
+	for asked := range channels {
+		if asked.ChannelType() != "session" {
+			_ = asked.Reject(ssh.UnknownChannelType, "there are sessions alone")
+			continue
+		}
+		channel, requests, err := asked.Accept()
+		if err != nil {
+			return
+		}
+		go c.session(ctx, channel, requests, through.Permissions.Extensions)
+	}
+}
+
+// session runs the one command of a session.
+func (c *Console) session(ctx context.Context, channel ssh.Channel, requests <-chan *ssh.Request, of map[string]string) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	to := &streams{channel: channel, sizes: make(chan api.TermSize, 16)}
+	for r := range requests {
+		ok := true
+		switch r.Type {
+		case "pty-req":
+			var pty struct {
+				Term                         string
+				Columns, Rows, Width, Height uint32
+				Modes                        string
+			}
+			ok = ssh.Unmarshal(r.Payload, &pty) == nil
+			to.tty = true
+			to.sizes <- api.TermSize{Width: uint16(pty.Columns), Height: uint16(pty.Rows)}
+		case "window-change":
+			var size struct{ Columns, Rows, Width, Height uint32 }
+			if ok = ssh.Unmarshal(r.Payload, &size) == nil; ok {
+				select {
+				case to.sizes <- api.TermSize{Width: uint16(size.Columns), Height: uint16(size.Rows)}:
+				default:
+				}
+			}
+		case "exec":
+			var command struct{ Text string }
+			ok = ssh.Unmarshal(r.Payload, &command) == nil
+			go func() {
+				c.run(ctx, channel, words(command.Text), to, of)
+				channel.Close()
+			}()
+		default:
+			ok = false
+		}
+		if r.WantReply {
+			_ = r.Reply(ok, nil)
+		}
+	}
+}
+
+// run runs a command, and tells its exit code.
+func (c *Console) run(ctx context.Context, channel ssh.Channel, command []string, to *streams, of map[string]string) {
+	runner, ns, name := c.server.Fleet.Runner(of["group"])
+	err := runner.RunInContainer(ctx, ns, name, of["container"], command, to)
+	code := uint32(0)
+	var exit utilexec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		code = uint32(exit.ExitStatus())
+	case err != nil:
+		_, _ = io.WriteString(channel.Stderr(), err.Error()+"\n")
+		code = 255
+	}
+	_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{code}))
+}
+
+// words are those of a command as a shell has them: apart by spaces that are not quoted.
+func words(text string) (all []string) {
+	var word strings.Builder
+	quoted, begun, escaped := false, false, false
+	for _, r := range text {
+		switch {
+		case escaped:
+			word.WriteRune(r)
+			escaped = false
+		case r == '\\' && !quoted:
+			escaped, begun = true, true
+		case r == '\'':
+			quoted, begun = !quoted, true
+		case r == ' ' && !quoted:
+			if begun {
+				all = append(all, word.String())
+			}
+			word.Reset()
+			begun = false
+		default:
+			word.WriteRune(r)
+			begun = true
+		}
+	}
+	if begun {
+		all = append(all, word.String())
+	}
+	return all
+}
+
+// streams are those of a command.
+type streams struct {
+	channel ssh.Channel
+	tty     bool
+	sizes   chan api.TermSize
+}
+
+type noClose struct{ io.Writer }
+
+func (noClose) Close() error { return nil }
+
+// Stdin implements api.AttachIO.
+func (s *streams) Stdin() io.Reader { return s.channel }
+
+// Stdout implements api.AttachIO.
+func (s *streams) Stdout() io.WriteCloser { return noClose{s.channel} }
+
+// Stderr implements api.AttachIO.
+func (s *streams) Stderr() io.WriteCloser {
+	if s.tty {
+		return nil
+	}
+	return noClose{s.channel.Stderr()}
+}
+
+// TTY implements api.AttachIO.
+func (s *streams) TTY() bool { return s.tty }
+
+// Resize implements api.AttachIO.
+func (s *streams) Resize() <-chan api.TermSize { return s.sizes }
