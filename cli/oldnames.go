@@ -41,6 +41,7 @@ const (
 	ofACI    = "azure-aci"
 	ofECI    = "alibabacloud-eci"
 	ofTensil = "tensile-kube"
+	ofStack  = "virtual-kubelet-stackpath"
 )
 
 // Reasons that several names have.
@@ -104,6 +105,13 @@ var oldNames = []oldName{
 	{name: "ECI_QUOTA_CPU", of: ofECI, provider: "eci", field: "capacity.cpu"},
 	{name: "ECI_QUOTA_MEMORY", of: ofECI, provider: "eci", field: "capacity.memory"},
 	{name: "ECI_QUOTA_POD", of: ofECI, provider: "eci", field: "capacity.pods"},
+
+	{name: "SP_API_HOST", of: ofStack, provider: "stackpath", field: "endpoint"},
+	{name: "SP_STACK_ID", of: ofStack, provider: "stackpath", field: "stackID"},
+	{name: "SP_CLIENT_ID", of: ofStack, provider: "stackpath", field: "clientID"},
+	{name: "SP_CLIENT_SECRET", of: ofStack, provider: "stackpath", field: "clientSecret"},
+	{name: "SP_CITY_CODE", of: ofStack, provider: "stackpath", field: "cityCode"},
+	{name: "SP_CONFIG_LOCATION", of: ofStack, provider: "stackpath", nothing: "write its fields into the file of --provider-config"},
 
 	{name: "--client-kubeconfig", of: ofTensil, provider: "tensilekube", now: "VKUBELET_TENSILEKUBE_KUBECONFIG"},
 	{name: "--client-qps", of: ofTensil, provider: "tensilekube", now: "VKUBELET_TENSILEKUBE_QPS"},

@@ -21,6 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/liqo"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/nomad"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/stackpath"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/tensilekube"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/zun"
 )
@@ -53,6 +54,7 @@ func TestClusterHasOneNameInAllProviders(t *testing.T) {
 		"liqo":        {liqo.APIVersion, liqo.Kind, "homeClusterID", loads(liqo.LoadConfig)},
 		"nomad":       {nomad.APIVersion, nomad.Kind, "clusterID", loads(nomad.LoadConfig)},
 		"slurm":       {slurm.APIVersion, slurm.Kind, "clusterID", loads(slurm.LoadConfig)},
+		"stackpath":   {stackpath.APIVersion, stackpath.Kind, "", loads(stackpath.LoadConfig)},
 		"tensilekube": {tensilekube.APIVersion, tensilekube.Kind, "clusterID", loads(tensilekube.LoadConfig)},
 		"zun":         {zun.APIVersion, zun.Kind, "", loads(zun.LoadConfig)},
 	}

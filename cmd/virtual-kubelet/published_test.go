@@ -17,6 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/fargate"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/huaweicci"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/nomad"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/stackpath"
 )
 
 // ofTools are variables that the tools of a service have today, and one that is this program's own.
@@ -44,7 +45,7 @@ func TestPublishedD13VariablesAreInTheReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want []string
-	for provider, config := range map[string]any{"aci": aci.Config{}, "eci": eci.Config{}, "fargate": fargate.Config{}, "huaweicci": huaweicci.Config{}, "nomad": nomad.Config{}} {
+	for provider, config := range map[string]any{"aci": aci.Config{}, "eci": eci.Config{}, "fargate": fargate.Config{}, "huaweicci": huaweicci.Config{}, "nomad": nomad.Config{}, "stackpath": stackpath.Config{}} {
 		for variable, field := range variables(reflect.TypeOf(config), "") {
 			if !ofTools.MatchString(variable) {
 				want = append(want, fmt.Sprintf("`%s` %s `%s`", variable, provider, field))

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stackpath
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+const (
+	callTimeout  = 30 * time.Second
+	maxAnswer    = 64 << 20         // what is longer is no JSON any more
+	throttledFor = 10 * time.Second // where the service does not say how long to wait
+	tokenPath    = "/identity/v1/oauth2/token"
+)
+
+// client makes requests with a token.
+type client struct {
+	endpoint string
+	http     *http.Client
+	close    func()
+}
+
+func newClient(c Config, next *http.Transport) *client {
+	plain := &http.Client{Transport: next, Timeout: callTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // it would take credentials along
+	signed := *plain
+	signed.Transport = &oauth2.Transport{Base: next, Source: oauth2.ReuseTokenSource(nil, tokens{c, plain})}
+	return &client{c.Endpoint, &signed, next.CloseIdleConnections}
+}
+
+// tokens asks for a token.
+type tokens struct {
+	Config
+	http *http.Client
+}
+
+// Token implements oauth2.TokenSource. What is wrong about a client says nothing about workloads, so errors have no kinds.
+func (t tokens) Token() (*oauth2.Token, error) {
+	ctx := context.WithValue(context.Background(), oauth2.HTTPClient, t.http)
+	token, err := (&clientcredentials.Config{
+		ClientID: t.ClientID, ClientSecret: t.ClientSecret.Value(ctx), TokenURL: t.Endpoint + tokenPath, Scopes: []string{"workloads"}, AuthStyle: oauth2.AuthStyleInParams,
+	}).Token(ctx)
+	var refused *oauth2.RetrieveError
+	if errors.As(err, &refused) { // which quotes the answer
+		err = errors.New(errorOf("POST "+tokenPath, refused.Response.StatusCode, refused.Body).Error())
+	}
+	return token, err
+}
+
+// call makes a request and reads its answer, if answer is not nil.
+func (c *client) call(ctx context.Context, method, path string, body []byte, answer any) error {
+	data, err := c.ask(ctx, method, path, body)
+	if err == nil && answer != nil && json.Unmarshal(data, answer) != nil { // the error of which may quote a secret
+		err = fmt.Errorf("%s %s: the answer is not understood: it is no JSON of the description", method, path)
+	}
+	return err
+}
+
+// list hands each item of a list to take, from all its pages.
+func list[T any](ctx context.Context, c *client, path string, take func(T)) error {
+	query := url.Values{"page_request.first": {"200"}}
+	for {
+		var page struct {
+			PageInfo map[string]any
+			Results  []T
+		}
+		if err := c.call(ctx, http.MethodGet, path+"?"+query.Encode(), nil, &page); err != nil {
+			return err
+		}
+		for _, item := range page.Results {
+			take(item)
+		}
+		if page.PageInfo["hasNextPage"] != true {
+			return nil
+		}
+		next, _ := page.PageInfo["endCursor"].(string)
+		if next == "" || next == query.Get("page_request.after") {
+			return fmt.Errorf("GET %s: the list goes on, and the service does not say where", path)
+		}
+		query.Set("page_request.after", next)
+	}
+}
+
+// ask makes a request and returns its answer as it is. One that is no success is an error, which has a kind; see errorOf.
+func (c *client) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, c.endpoint+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header = http.Header{"Content-Type": {"application/json"}, "User-Agent": {"virtual-kubelet-stackpath"}}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return nil, err // it names the request
+	}
+	defer answer.Body.Close()
+	got, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	switch what := method + " " + r.URL.Path; {
+	case answer.StatusCode/100 != 2:
+		return nil, errorOf(what, answer.StatusCode, got)
+	case err != nil:
+		return nil, fmt.Errorf("%s: read the answer: %w", what, err)
+	}
+	return got, nil
+}
+
+// apiError is an error of the service. Code is one of gRPC.
+type apiError struct {
+	what    string
+	status  int
+	Code    int
+	Message string
+	Details []struct {
+		RetryDelay, RequestID       string
+		FieldViolations, Violations []struct{ Field, Subject, Description string }
+	}
+}
+
+const codeInvalid, codeNotFound, codeExists, codeExhausted = 3, 5, 6, 8
+
+func (e *apiError) Error() string {
+	text := fmt.Sprintf("%s: the service answers %d %s: %s", e.what, e.status, http.StatusText(e.status), e.Message)
+	for _, d := range e.Details {
+		for _, v := range append(d.FieldViolations, d.Violations...) {
+			text += "; " + v.Field + v.Subject + ": " + v.Description
+		}
+		if d.RequestID != "" {
+			text += " (request " + d.RequestID + ")"
+		}
+	}
+	switch isLogin := e.what == "POST "+tokenPath; {
+	case isLogin && e.status == http.StatusUnauthorized:
+		text += ": look at clientSecret"
+	case isLogin && e.status == http.StatusNotFound:
+		text += ": look at clientID and endpoint"
+	case e.status == http.StatusForbidden || e.status == http.StatusNotFound && e.Code != codeNotFound:
+		text += ": look at stackID, and at the rights of the client"
+	}
+	return text
+}
+
+// errorOf is an answer that is no success. Its kind is not-found where the service says so in its own words, and invalid-input where it would say the
+// same again.
+func errorOf(what string, status int, data []byte) error {
+	e := &apiError{what: what, status: status}
+	_ = json.Unmarshal(data, e) // one that is no JSON says nothing
+	var wait time.Duration
+	for _, d := range e.Details {
+		after, _ := time.ParseDuration(d.RetryDelay)
+		wait = max(wait, after)
+	}
+	switch {
+	case status == http.StatusTooManyRequests || e.Code == codeExhausted:
+		return errdefs.RetryAfter(e, max(wait, throttledFor))
+	case wait > 0:
+		return errdefs.RetryAfter(e, wait)
+	case status == http.StatusNotFound && e.Code == codeNotFound:
+		return errdefs.AsNotFound(e)
+	case status == http.StatusBadRequest && e.Code == codeInvalid:
+		return errdefs.AsInvalidInput(e)
+	}
+	return e
+}

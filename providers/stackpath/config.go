@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stackpath
+
+import (
+	"cmp"
+	"net/url"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sshexec"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
+)
+
+// What a configuration file of this provider says about itself.
+const (
+	APIVersion = "stackpath.virtual-kubelet.io/v1alpha1"
+	Kind       = "StackPathProviderConfiguration"
+)
+
+// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
+// as VKUBELET_STACKPATH_ENDPOINT.
+type Config struct {
+	// APIVersion and Kind must be the constants of these names in a file.
+	APIVersion string `json:"apiVersion,omitempty"`
+	Kind       string `json:"kind,omitempty"`
+	// Endpoint is the URL of the API. Required: the service is closed, and whoever owns its names next would get the secret.
+	Endpoint string `json:"endpoint,omitempty" env:"SP_API_HOST"`
+	// CAFile has the authorities that the endpoint is verified by. Default: those of this machine.
+	CAFile string `json:"caFile,omitempty"`
+	// StackID is the stack that has the workloads. Required.
+	StackID string `json:"stackID,omitempty" env:"SP_STACK_ID"`
+	// ClientID and ClientSecret are the credentials of OAuth 2. Required.
+	ClientID     string        `json:"clientID,omitempty" env:"SP_CLIENT_ID"`
+	ClientSecret config.Secret `json:"clientSecret,omitzero" env:"SP_CLIENT_SECRET"`
+	// ClusterName names the home cluster in the labels of workloads. No two clusters of one stack may have the same. Required.
+	ClusterName string `json:"clusterName,omitempty"`
+	// CityCode is where pods run, such as ORD. Required.
+	CityCode string `json:"cityCode,omitempty" env:"SP_CITY_CODE"`
+	// OpenPorts lets the internet connect to the ports that containers name. Default: ports are closed.
+	OpenPorts bool `json:"openPorts,omitempty"`
+	// Console is the SSH server through which commands reach containers. It is shown the client secret as a password. Default: there is no exec.
+	Console sshexec.Server `json:"console,omitzero"`
+	// InstanceRequests is how many requests in a minute look at instances that run, each by itself. Default 60.
+	InstanceRequests int `json:"instanceRequests,omitempty"`
+	// Capacity is what the node offers. Required.
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+
+	busy, rest, idle, seenWithin time.Duration // of tests
+}
+
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_STACKPATH"}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+func LoadConfig(path string) (Config, error) { return format.Load(path) }
+
+// complete fills the defaults of c and refuses what cannot be, with every reason.
+func (c Config) complete() (Config, error) {
+	problems := config.Problems{Provider: "stackpath"}
+	if c.Endpoint != "" && !strings.Contains(c.Endpoint, "://") {
+		c.Endpoint = "https://" + c.Endpoint // SP_API_HOST is a host
+	}
+	if u, err := url.Parse(c.Endpoint); err != nil || u.Scheme != "https" || u.Host == "" {
+		problems.Add("endpoint: %q: want the URL of an API that begins with https://: there is no default, as the service is closed", c.Endpoint)
+	}
+	for field, missing := range map[string]bool{
+		"stackID": c.StackID == "", "clientID": c.ClientID == "", "clientSecret": !c.ClientSecret.IsSet(), "cityCode": c.CityCode == "", "capacity": len(c.Capacity) == 0,
+	} {
+		if missing {
+			problems.Add("%s: is missing", field)
+		}
+	}
+	c.Endpoint, c.CityCode, c.InstanceRequests = strings.TrimSuffix(c.Endpoint, "/"), strings.ToUpper(c.CityCode), max(1, cmp.Or(c.InstanceRequests, 60))
+	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
+		problems.Add("clusterName: %q: want a name for the home cluster, such as home-1", c.ClusterName)
+	}
+	if err := c.Console.Check(); c.Console.IsSet() && err != nil {
+		problems.Add("console: %w: it is shown the client secret", err)
+	}
+	c.Capacity = storage.Offer(c.Capacity, resource.MustParse("1Gi")) // which the service does not count
+	return c, problems.Err()
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package stackpath is a provider that runs pods in StackPath Edge Compute, by the description of its API, at an endpoint that speaks it. The
+// service itself closed in 2024.
+//
+// The guarantee: a pod is one workload, whose slug is the hash of the pod. What a pod asks for and a workload cannot have is refused with its field.
+// The client secret goes to no host that the configuration does not name, and to no console without the host key that it names.
+//
+// What surprises: lists say which workloads there are and not what runs, so each instance is a request of its own, for which there is a budget.
+package stackpath
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	kitconfig "github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/lookups"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sshexec"
+)
+
+// Provider returns the provider stackpath.
+func Provider() cli.Provider {
+	return cli.Provider{
+		Name: "stackpath",
+		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+			config, err := LoadConfig(in.ConfigPath)
+			if err == nil {
+				config, err = config.complete()
+			}
+			if err != nil {
+				return nil, err
+			}
+			next, err := kitconfig.Transport(config.CAFile)
+			if err != nil {
+				return nil, err
+			}
+			return newDriver(in, config, next).kit, nil
+		},
+		Capabilities: func(path string) (capability.Declaration, error) {
+			config, err := LoadConfig(path)
+			return config.Capabilities(), err
+		},
+		Check: func(path string) (func(*corev1.Pod) error, error) {
+			config, err := LoadConfig(path)
+			config, _ = config.complete() // what is missing there is for the node to say
+			return mapping{config: config}.check, err
+		},
+	}
+}
+
+// driver is StackPath as the kit asks it.
+type driver struct {
+	mapping
+	client    *client
+	workloads string // the path of those of the stack
+	instances *lookups.Lookups[*instance]
+	kit       *service.Provider[seen]
+}
+
+// newDriver returns the driver of a configuration that is complete. Requests go through next.
+func newDriver(in cli.ProviderInput, config Config, next *http.Transport) *driver {
+	owner := identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}
+	d := &driver{mapping: mapping{config, owner}, client: newClient(config, next), workloads: "/workload/v1/stacks/" + url.PathEscape(config.StackID) + "/workloads"}
+	d.instances = lookups.New(config.InstanceRequests, d.look)
+	d.kit = service.New(service.Config{
+		Service: "StackPath", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
+		Again: service.AgainReplaces, SeenWithin: config.seenWithin, Busy: config.busy, Rest: config.rest, Idle: config.idle,
+		Instead: map[service.Request]string{service.Attach: "use exec or logs", service.PortForward: "connect to the address of the pod"},
+	}, d)
+	return d
+}
+
+// at is the path of a workload.
+func (d *driver) at(id string) string { return d.workloads + "/" + url.PathEscape(id) }
+
+// look asks for the instance of a workload. Of several, the one that was made last is the pod.
+func (d *driver) look(ctx context.Context, id string) (newest *instance, settled bool, err error) {
+	err = list(ctx, d.client, d.at(id)+"/instances", func(i instance) {
+		if newest == nil || newest.Phase == "DELETING" || i.Phase != "DELETING" && newest.CreatedAt < i.CreatedAt {
+			newest = &i
+		}
+	})
+	return newest, newest.settled(), err
+}
+
+// List implements service.Driver: all workloads, with instances of which some are looked at anew.
+func (d *driver) List(ctx context.Context) (all []seen, err error) {
+	changes := map[string]bool{}
+	err = list(ctx, d.client, d.workloads, func(w workload) {
+		if _, ours := d.owner.Owned(w.Metadata.Labels); ours {
+			all, changes[w.ID] = append(all, seen{workload: w}), w.Metadata.DeleteRequestedAt != ""
+		}
+	})
+	if err == nil {
+		err = d.instances.Refresh(ctx, changes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		all[i].instance = d.instances.Last(all[i].ID)
+	}
+	return slices.DeleteFunc(all, seen.gone), nil
+}
+
+// Identify implements service.Driver.
+func (d *driver) Identify(s seen) (poll.Identity, bool) {
+	pod, ours := d.owner.Owned(s.Metadata.Labels)
+	return poll.Identity{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ID: s.ID, CreatedAt: parseTime(s.Metadata.CreatedAt)}, ours
+}
+
+// Status implements service.Driver.
+func (d *driver) Status(pod *corev1.Pod, s seen) corev1.PodStatus {
+	return podstatus.Status(pod, observe(pod, s))
+}
+
+// Create implements service.Driver.
+func (d *driver) Create(ctx context.Context, in *service.Inputs) (made seen, err error) {
+	body, err := d.workload(in)
+	if err != nil {
+		return made, service.NotMade(err)
+	}
+	var answer struct{ Workload workload }
+	err = d.client.call(ctx, http.MethodPost, d.workloads, body, &answer)
+	var said *apiError
+	switch {
+	case errors.As(err, &said) && said.Code == codeExists:
+		return made, service.AlreadyMade(err)
+	case said != nil && said.status < 500 && said.Code != 0:
+		return made, service.NotMade(err)
+	case err == nil && answer.Workload.ID == "":
+		err = errors.New("the service gives no ID of the workload: it is looked for")
+	}
+	made.workload = answer.Workload
+	made.Metadata.Labels = in.Tags
+	return made, err
+}
+
+// Find implements service.Driver, by the slug. A workload that is about to go is none of a pod that is to run.
+func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (found seen, is bool, err error) {
+	var answer struct{ Workload workload }
+	err = d.client.call(ctx, http.MethodGet, d.at(d.owner.Name(identity.Of(pod))), nil, &answer)
+	if errdefs.IsNotFound(err) {
+		return found, false, nil
+	}
+	found.workload = answer.Workload
+	if id, ours := d.Identify(found); err != nil || !ours || id.UID != pod.UID || pod.DeletionTimestamp == nil && found.Metadata.DeleteRequestedAt != "" {
+		return found, false, err
+	}
+	found.instance, err = d.instances.Ask(ctx, found.ID) // without it, a pod that runs would begin anew
+	return found, err == nil, err
+}
+
+// Close implements service.Closer.
+func (d *driver) Close() { d.client.close() }
+
+// Stop implements service.Driver. A workload has the grace period that it was created with.
+func (d *driver) Stop(ctx context.Context, _ *corev1.Pod, s seen) error {
+	return d.client.call(ctx, http.MethodDelete, d.at(s.ID), nil, nil)
+}
+
+// mostLog is how many bytes of a log are read at once, and logEvery how often one that is followed is read.
+const mostLog, logEvery = maxAnswer / 2, 2 * time.Second
+
+// Logs implements service.LogReader. A log that is followed is read again from its last line: the service cuts its own stream after a minute
+// without a line.
+func (d *driver) Logs(ctx context.Context, of service.Target[seen], opts api.ContainerLogOpts) (io.ReadCloser, error) {
+	if of.Instance.instance == nil {
+		return nil, errdefs.NotFound("its workload has no instance")
+	}
+	query := url.Values{"container_name": {of.Container}, "timestamps": {"true"}, "limit_bytes": {strconv.Itoa(mostLog)}, "previous": {strconv.FormatBool(opts.Previous)}}
+	if opts.Tail > 0 {
+		query.Set("tail_lines", strconv.Itoa(opts.Tail))
+	}
+	return logs.Reread{
+		Every: logEvery,
+		Ended: func() bool { return opts.Previous || d.kit.RunEnded(of) },
+		Read: func(ctx context.Context, since time.Time, _ bool) ([]logs.Line, error) {
+			if !since.IsZero() {
+				query.Set("since_time", since.UTC().Format(time.RFC3339Nano))
+			}
+			data, err := d.client.ask(ctx, http.MethodGet, d.at(of.Instance.ID)+"/instances/"+url.PathEscape(of.Instance.instance.Name)+"/logs?"+query.Encode(), nil)
+			query.Del("tail_lines") // of what comes later, all
+			return logs.Stamped(string(data)), err
+		},
+	}.Open(ctx, opts, time.Now())
+}
+
+// Exec implements service.Executor, through the console, to which the client secret is the password.
+func (d *driver) Exec(ctx context.Context, in service.Target[seen], command []string, attach api.AttachIO) error {
+	if !d.config.Console.IsSet() {
+		return errdefs.InvalidInput("this node has no console for it: set console.address and console.hostKey in its configuration")
+	}
+	user := d.config.StackID + "." + in.Instance.instance.Name + "." + in.Container + "." + d.config.ClientID
+	client, err := d.config.Console.Dial(ctx, user, ssh.Password(d.config.ClientSecret.Value(ctx)))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return sshexec.Run(ctx, client, command, attach)
+}
+
+// Examine implements service.Examiner. It makes one list of workloads, looks for the city, and looks at the key of the console without a password.
+func (d *driver) Examine(ctx context.Context) error {
+	if err := d.client.call(ctx, http.MethodGet, d.workloads+"?page_request.first=1", nil, nil); err != nil {
+		return err
+	}
+	var cities []string
+	err := list(ctx, d.client, "/workload/v1/locations", func(l struct{ CityCode string }) { cities = append(cities, l.CityCode) })
+	if err == nil && !slices.Contains(cities, d.config.CityCode) {
+		err = fmt.Errorf("cityCode: %s is none of the locations %q", d.config.CityCode, cities)
+	}
+	if !d.config.Console.IsSet() {
+		return err
+	}
+	client, failed := d.config.Console.Dial(ctx, "doctor")
+	if failed == nil {
+		client.Close()
+	} else if errors.Is(failed, sshexec.ErrRefused) { // nothing was shown to it
+		failed = nil
+	}
+	return errors.Join(err, failed)
+}

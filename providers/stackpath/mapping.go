@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stackpath
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+)
+
+// sizes are SP-1 to SP-8, by the README of virtual-kubelet-stackpath at 0dfe8f5 of 2023-11-18. Each container has one of its own.
+var sizes = []sizing.Row{
+	sizing.At(1000, sizing.One(2*sizing.Gi)), sizing.At(2000, sizing.One(4*sizing.Gi), sizing.One(8*sizing.Gi)), sizing.At(4000, sizing.One(16*sizing.Gi)),
+	sizing.At(8000, sizing.One(32*sizing.Gi)), sizing.At(16000, sizing.One(64*sizing.Gi)), sizing.At(32000, sizing.One(128*sizing.Gi)), sizing.At(48000, sizing.One(256*sizing.Gi)),
+}
+
+// object is a part of a request: names and values by the description of the API, in which numbers of 64 bits are texts.
+type object map[string]any
+
+// filled returns o without what is zero or empty. A pointer to zero is neither.
+func (o object) filled() object {
+	maps.DeleteFunc(o, func(_ string, value any) bool {
+		v := reflect.ValueOf(value)
+		return !v.IsValid() || v.IsZero() || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.Len() == 0
+	})
+	return o
+}
+
+// number is a number of 64 bits; nothing for nil.
+func number(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+// mapping makes workloads of pods.
+type mapping struct {
+	config Config
+	owner  identity.Owner
+}
+
+// check refuses what workload would refuse of a pod, as far as the pod alone says it.
+func (m mapping) check(pod *corev1.Pod) error {
+	in, err := service.Unread(m.owner, pod)
+	if err == nil {
+		_, err = m.workload(in)
+	}
+	return err
+}
+
+// workload returns the request for the workload of a pod, which is the same for the same pod. Errors are of the kind invalid-input, with the field.
+func (m mapping) workload(in *service.Inputs) ([]byte, error) {
+	metadata := object{"labels": in.Tags} // without annotations of the pod: the service acts by some
+	if m.config.Console.Address != "" {
+		metadata["annotations"] = object{"workload.platform.stackpath.net/remote-management": "true"}
+	}
+	containers, logins, known := map[bool]object{true: {}, false: {}}, []object(nil), map[node.RegistryCredential]bool{}
+	err := cmp.Or(cannot(&in.Pod.Spec, field.NewPath("spec")), service.Containers(in.Pod, func(c *corev1.Container, init bool, at *field.Path) (err error) {
+		containers[init][c.Name], err = m.container(c, in.Containers[c.Name], at)
+		if l, ok := in.RegistryLogin(c.Image); ok && !known[l] {
+			known[l], logins = true, append(logins, object{"dockerRegistry": object{"server": l.Registry, "username": l.Username, "password": l.Password}})
+		}
+		return err
+	}))
+	if err != nil {
+		return nil, err
+	}
+	deployments := object{"minReplicas": 1, "maxReplicas": 1, "selectors": []object{{"key": "cityCode", "operator": "In", "values": []string{m.config.CityCode}}}}
+	return json.Marshal(object{"workload": object{
+		"name": in.Name, "slug": in.Name, "metadata": metadata,
+		"spec": object{
+			"networkInterfaces": []object{{"network": "default"}}, "initContainers": containers[true], "containers": containers[false],
+			"imagePullCredentials": logins, "runtime": object{"containers": runtime(&in.Pod.Spec)},
+		}.filled(),
+		"targets": object{"node": object{"spec": object{"deploymentScope": "cityCode", "deployments": deployments}}},
+	}})
+}
+
+// cannot refuses what a workload has no field for, and no feature is about.
+func cannot(s *corev1.PodSpec, at *field.Path) error {
+	switch {
+	case len(s.InitContainers) > 1:
+		return errdefs.InvalidInputf("%s: a workload has init containers by name, and no order of them: want one at most", at.Child("initContainers").Index(1))
+	case s.TerminationGracePeriodSeconds != nil && *s.TerminationGracePeriodSeconds > 300:
+		return errdefs.InvalidInputf("%s: a workload has 300 s at most", at.Child("terminationGracePeriodSeconds"))
+	case s.OS != nil && s.OS.Name != corev1.Linux:
+		return errdefs.InvalidInputf("%s: workloads of this node run Linux", at.Child("os"))
+	}
+	return nil
+}
+
+// runtime is what all containers have. Where an object of Kubernetes stands, its fields have the same names.
+func runtime(s *corev1.PodSpec) object {
+	c, groups := cmp.Or(s.SecurityContext, &corev1.PodSecurityContext{}), []string(nil)
+	for _, n := range c.SupplementalGroups {
+		groups = append(groups, number(&n))
+	}
+	return object{
+		"terminationGracePeriodSeconds": number(s.TerminationGracePeriodSeconds), "shareProcessNamespace": s.ShareProcessNamespace, "hostAliases": s.HostAliases, "dnsConfig": s.DNSConfig,
+		"securityContext": object{
+			"runAsUser": number(c.RunAsUser), "runAsGroup": number(c.RunAsGroup), "runAsNonRoot": c.RunAsNonRoot, "supplementalGroups": groups,
+		}.filled(),
+	}.filled()
+}
+
+// container maps one container of the spec; full is the one with its environment.
+func (m mapping) container(c, full *corev1.Container, at *field.Path) (object, error) {
+	if in := podspec.SecretWord(c, at); in != nil {
+		return nil, errdefs.InvalidInputf("%s: it names a variable that comes from a Secret, and commands are shown: let a shell in the container expand it", in)
+	}
+	size, err := sizeOf(c, at.Child("resources"))
+	if err != nil {
+		return nil, err
+	}
+	out := object{
+		"image": c.Image, "command": full.Command, "args": full.Args, "workingDir": c.WorkingDir, "resources": object{"requests": size, "limits": size},
+		"terminationMessagePath": c.TerminationMessagePath,
+		"terminationMessagePolicy": map[corev1.TerminationMessagePolicy]string{
+			corev1.TerminationMessageReadFile: "FILE", corev1.TerminationMessageFallbackToLogsOnError: "FALLBACK_TO_LOGS_ON_ERROR",
+		}[c.TerminationMessagePolicy],
+		"imagePullPolicy": map[corev1.PullPolicy]string{corev1.PullAlways: "ALWAYS", corev1.PullIfNotPresent: "IF_NOT_PRESENT"}[c.ImagePullPolicy],
+	}
+	if c.ImagePullPolicy == corev1.PullNever {
+		return nil, errdefs.InvalidInputf("%s: Never: nothing brings images there but a pull", at.Child("imagePullPolicy"))
+	}
+	if out["env"], err = environment(c, full, at.Child("env")); err != nil {
+		return nil, err
+	}
+	ports := object{}
+	for i, p := range c.Ports {
+		protocol := cmp.Or(p.Protocol, corev1.ProtocolTCP)
+		if protocol == corev1.ProtocolSCTP {
+			return nil, errdefs.InvalidInputf("%s: SCTP: a workload has ports of TCP and UDP", at.Child("ports").Index(i).Child("protocol"))
+		}
+		name := cmp.Or(p.Name, strings.ToLower(string(protocol))+"-"+strconv.Itoa(int(p.ContainerPort)))
+		ports[name] = object{"port": p.ContainerPort, "protocol": protocol, "enableImplicitNetworkPolicy": m.config.OpenPorts}.filled()
+	}
+	out["ports"] = ports
+	for name, p := range map[string]*corev1.Probe{"livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe, "startupProbe": c.StartupProbe} {
+		if p == nil {
+			continue
+		} else if p.TerminationGracePeriodSeconds != nil {
+			return nil, errdefs.InvalidInputf("%s: a probe of a workload has no field for it", at.Child(name, "terminationGracePeriodSeconds"))
+		}
+		does, err := action(&corev1.LifecycleHandler{Exec: p.Exec, HTTPGet: p.HTTPGet, TCPSocket: p.TCPSocket}, c, at.Child(name))
+		if err != nil {
+			return nil, err
+		}
+		does["initialDelaySeconds"], does["timeoutSeconds"], does["periodSeconds"] = p.InitialDelaySeconds, p.TimeoutSeconds, p.PeriodSeconds
+		does["successThreshold"], does["failureThreshold"] = p.SuccessThreshold, p.FailureThreshold
+		out[name] = does.filled()
+	}
+	hooks := cmp.Or(c.Lifecycle, &corev1.Lifecycle{})
+	start, err := action(hooks.PostStart, c, at.Child("lifecycle", "postStart"))
+	stop, failed := action(hooks.PreStop, c, at.Child("lifecycle", "preStop"))
+	out["lifecycle"] = object{"postStart": start, "preStop": stop}.filled()
+	s := cmp.Or(c.SecurityContext, &corev1.SecurityContext{})
+	out["securityContext"] = object{
+		"runAsUser": number(s.RunAsUser), "runAsGroup": number(s.RunAsGroup), "runAsNonRoot": s.RunAsNonRoot,
+		"readOnlyRootFilesystem": s.ReadOnlyRootFilesystem, "allowPrivilegeEscalation": s.AllowPrivilegeEscalation,
+	}.filled()
+	return out.filled(), cmp.Or(err, failed)
+}
+
+// sizeOf is the smallest size with room for a container, the limit going before the request.
+func sizeOf(c *corev1.Container, at *field.Path) (object, error) {
+	asked := corev1.ResourceList{}
+	maps.Copy(asked, c.Resources.Requests)
+	maps.Copy(asked, c.Resources.Limits)
+	out := object{}
+	for name, q := range asked {
+		switch name {
+		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage: // by the description the last one has no effect
+		case "nvidia.com/gpu":
+			out["nvidia-a16"] = q.String()
+		default:
+			return nil, errdefs.InvalidInputf("%s: %s: a workload has cpu, memory and nvidia.com/gpu, which is the A16", at, name)
+		}
+	}
+	size, ok := sizing.Fit(sizes, sizing.Of(asked))
+	if !ok {
+		return nil, errdefs.InvalidInputf("%s: %s: the largest size is SP-8, of 48 CPUs and 256Gi for each container", at, sizing.Of(asked))
+	}
+	out["cpu"], out["memory"] = strconv.FormatInt(size.MilliCPU/1000, 10), strconv.FormatInt(size.Memory/sizing.Gi, 10)+"Gi"
+	return out, nil
+}
+
+// environment is that of a container. What the spec does not have as it stands may be of a Secret, and is kept as one. The variables of the API server
+// are left out, as workloads do not reach it.
+func environment(c, full *corev1.Container, at *field.Path) (object, error) {
+	written := map[string]string{}
+	for i := range c.Env {
+		written[c.Env[i].Name] = c.Env[i].Value
+	}
+	all := object{}
+	for i := range full.Env {
+		e := &full.Env[i]
+		value, inSpec := written[e.Name]
+		switch from := e.ValueFrom; {
+		case !inSpec && strings.HasPrefix(e.Name, "KUBERNETES_"):
+		case from == nil && (inSpec && value == e.Value || e.Value == ""):
+			all[e.Name] = object{"value": e.Value}
+		case from == nil:
+			all[e.Name] = object{"secretValue": e.Value}
+		case from.FieldRef != nil && strings.HasPrefix(from.FieldRef.FieldPath, "status.podIP"):
+			all[e.Name] = object{"valueFrom": object{"instanceFieldRef": object{"fieldPath": ".ipAddress"}}}
+		default:
+			return nil, errdefs.InvalidInputf("%s: variable %s: an instance has its own address, and none of a host", at, e.Name)
+		}
+	}
+	return all, nil
+}
+
+// action is what a probe or a hook does; nil stays nil.
+func action(h *corev1.LifecycleHandler, c *corev1.Container, at *field.Path) (object, error) {
+	switch {
+	case h == nil:
+		return nil, nil
+	case h.Exec != nil:
+		return object{"exec": h.Exec}, nil
+	case h.HTTPGet != nil && h.HTTPGet.Host == "":
+		headers := map[string]string{}
+		for _, k := range h.HTTPGet.HTTPHeaders { // one that is there twice has both values
+			headers[k.Name] = strings.TrimPrefix(headers[k.Name]+", "+k.Value, ", ")
+		}
+		port, err := podspec.Port(h.HTTPGet.Port, c, at.Child("httpGet", "port"))
+		return object{"httpGet": object{"path": cmp.Or(h.HTTPGet.Path, "/"), "port": port, "scheme": cmp.Or(h.HTTPGet.Scheme, corev1.URISchemeHTTP), "httpHeaders": headers}.filled()}, err
+	case h.TCPSocket != nil && h.TCPSocket.Host == "":
+		port, err := podspec.Port(h.TCPSocket.Port, c, at.Child("tcpSocket", "port"))
+		return object{"tcpSocket": object{"port": port}}, err
+	}
+	return nil, errdefs.InvalidInputf("%s: a workload runs a command, or asks the container itself by HTTP or TCP", at)
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stackpath
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+)
+
+// What the service answers, by the description that mapping.go names. Names are read in any case.
+
+type workload struct {
+	ID, Status string
+	Metadata   struct {
+		Labels                       map[string]string
+		CreatedAt, DeleteRequestedAt string
+	}
+}
+
+// seen is a workload with its instance as it was looked at last; nil if it has none.
+type seen struct {
+	workload
+	instance *instance
+}
+
+type instance struct {
+	ID, Name, Phase, Reason, Message         string
+	IPAddress, IPv6Address, CreatedAt        string
+	InitContainerStatuses, ContainerStatuses []containerStatus
+}
+
+type containerStatus struct {
+	Name, ContainerID string
+	Ready             bool
+	RestartCount      int32
+	Waiting           *struct{ Reason, Message string }
+	Running           *struct{ StartedAt string }
+	Terminated        *struct {
+		ExitCode                               *int32
+		Reason, Message, StartedAt, FinishedAt string
+	}
+}
+
+// gone reports whether nothing is left of a workload that was deleted, though lists have it.
+func (s seen) gone() bool {
+	return s.Status == "INACTIVE" && s.Metadata.DeleteRequestedAt != "" && s.instance == nil
+}
+
+// settled reports whether all containers of an instance run and are ready, so that nothing is expected to change.
+func (i *instance) settled() bool {
+	if i == nil || i.Phase != "RUNNING" || len(i.ContainerStatuses) == 0 {
+		return false
+	}
+	for _, c := range i.ContainerStatuses {
+		if c.Running == nil || !c.Ready {
+			return false
+		}
+	}
+	return true
+}
+
+// observe folds what the service says into observations of the pod. The containers tell what runs; phases of the instance and of the workload are words
+// beside that, as nobody describes which of them is the last one.
+func observe(pod *corev1.Pod, s seen) podstatus.Pod {
+	out := podstatus.Pod{StartedAt: parseTime(s.Metadata.CreatedAt)}
+	if status := s.Status; status != "" && status != "ACTIVE" {
+		out.Reason, out.Message = status, "the status of the workload is "+status
+	}
+	i := s.instance
+	if i == nil {
+		return out
+	}
+	for _, ip := range []string{i.IPAddress, i.IPv6Address} {
+		if ip != "" {
+			out.IPs = append(out.IPs, ip)
+		}
+	}
+	if i.Phase != "RUNNING" && i.Phase != "STARTING" {
+		out.Reason, out.Message = cmp.Or(i.Reason, out.Reason, i.Phase), cmp.Or(i.Message, out.Message)
+	}
+	out.Ended = s.Metadata.DeleteRequestedAt != "" && len(i.ContainerStatuses) > 0 // no container is started again
+	for _, list := range [][]containerStatus{i.InitContainerStatuses, i.ContainerStatuses} {
+		for n := range list {
+			c := list[n].observe(i)
+			out.Ended = out.Ended && c.State == podstatus.Exited
+			c.Remember(service.StateOf(pod, c.Name))
+			out.Containers = append(out.Containers, c)
+		}
+	}
+	return out
+}
+
+func (c *containerStatus) observe(i *instance) podstatus.Container {
+	out := podstatus.Container{Name: c.Name, Restarts: c.RestartCount, Ready: &c.Ready}
+	out.Run.ID = "stackpath://" + cmp.Or(c.ContainerID, i.ID+"/"+c.Name+"/"+strconv.Itoa(int(c.RestartCount)))
+	switch t := c.Terminated; {
+	case c.Running != nil:
+		out.State, out.Run.StartedAt = podstatus.Running, parseTime(c.Running.StartedAt)
+	case t != nil:
+		out.State = podstatus.Exited
+		out.Run.StartedAt, out.Run.FinishedAt, out.Run.ExitCode, out.Run.Reason, out.Run.Message = parseTime(t.StartedAt), parseTime(t.FinishedAt), t.ExitCode, t.Reason, t.Message
+		if t.ExitCode == nil && t.Reason == "Completed" {
+			out.Run.ExitCode = new(int32(0)) // JSON of protocol buffers may leave zeros out
+		}
+	case c.Waiting != nil:
+		out.Reason, out.Message = c.Waiting.Reason, c.Waiting.Message
+	}
+	return out
+}
+
+// parseTime is a time of the service; zero for one that is not there or not understood.
+func parseTime(text string) time.Time {
+	t, _ := time.Parse(time.RFC3339, text)
+	return t
+}
