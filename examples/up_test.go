@@ -167,7 +167,7 @@ var firstLog = regexp.MustCompile(`\n  hello \d+ from \S+\n`)
 // TestUpWithAnEmulatedCloud does the same for each provider of a cloud that has an emulator, without an account: the pod
 // answers for its log and for a command.
 func TestUpWithAnEmulatedCloud(t *testing.T) {
-	for _, provider := range []string{"aci", "eci", "fargate", "zun"} {
+	for _, provider := range []string{"aci", "eci", "fargate", "stackpath", "zun"} {
 		t.Run(provider, func(t *testing.T) {
 			cache, _, script := demo(t, provider)
 			out, err := script("up.sh")

@@ -57,7 +57,7 @@ esac
 
 # The clouds that have an emulator, see providers/internal/emulate.
 emulated=
-case $provider in aci | azure | eci | fargate | aws | zun | openstack) [ -n "${PROVIDER_CONFIG:-}" ] || { emulated=${provider/azure/aci}; emulated=${emulated/aws/fargate}; emulated=${emulated/openstack/zun}; } ;; esac
+case $provider in aci | azure | eci | fargate | aws | stackpath | zun | openstack) [ -n "${PROVIDER_CONFIG:-}" ] || { emulated=${provider/azure/aci}; emulated=${emulated/aws/fargate}; emulated=${emulated/openstack/zun}; } ;; esac
 
 if "$root/bin/devcluster" status --name "$cluster" >/dev/null 2>&1; then
   say "cluster $cluster runs already"
@@ -70,6 +70,12 @@ credentials=$(dirname "$kubeconfig")/nodes/$node
 "$root/bin/devcluster" node-credentials "$node" --name "$cluster" >/dev/null
 mkdir -p "$state"
 [ -z "$lower" ] || echo "$lower" >"$state/lower"
+
+# Workloads of StackPath have no files, so pods are to be made without the token that they have by default.
+if [ "$provider" = stackpath ]; then
+  "${kubectl[@]}" wait --for=create --timeout=60s serviceaccount/default >/dev/null
+  "${kubectl[@]}" patch serviceaccount default -p '{"automountServiceAccountToken": false}' >/dev/null
+fi
 
 # An image for the first pod, so that no registry is needed.
 options=()
