@@ -116,7 +116,7 @@ func (c *Console) session(ctx context.Context, channel ssh.Channel, requests <-c
 	defer cancel()
 	to := &streams{channel: channel, sizes: make(chan api.TermSize, 16)}
 	for r := range requests {
-		ok := true
+		var ok bool
 		switch r.Type {
 		case "pty-req":
 			var pty struct {
@@ -142,8 +142,6 @@ func (c *Console) session(ctx context.Context, channel ssh.Channel, requests <-c
 				c.run(ctx, channel, words(command.Text), to, of)
 				channel.Close()
 			}()
-		default:
-			ok = false
 		}
 		if r.WantReply {
 			_ = r.Reply(ok, nil)
