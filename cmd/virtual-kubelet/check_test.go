@@ -60,7 +60,7 @@ var checkRows = map[string]checked{
 		mapped:  "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: x}, spec: {template: {spec: {containers: [{name: a, image: i}]}}}}", words: "no pods of a DaemonSet",
 	},
 	"stackpath": {
-		mapped:  pod(`{containers: [{name: a, image: i, ports: [{containerPort: 1, protocol: SCTP}]}]}`), words: "ports[0].protocol: SCTP",
+		mapped: pod(`{containers: [{name: a, image: i, ports: [{containerPort: 1, protocol: SCTP}]}]}`), words: "ports[0].protocol: SCTP",
 	},
 	"tensilekube": {
 		mapped: "{apiVersion: v1, kind: Pod, metadata: {name: x, annotations: {clusterSelector: nothing}}, spec: {containers: [{name: a, image: i}]}}", words: "annotation clusterSelector",
