@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// console is an SSH server. A command exits with its last word, and prints its text and its input; "sizes" prints two sizes of its terminal,
+// console is an SSH server. A command exits with the number at its end, and prints its text and its input; "sizes" prints two sizes of its terminal,
 // and "hang" does not end.
 type console struct {
 	key      ssh.Signer
