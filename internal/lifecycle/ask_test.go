@@ -89,8 +89,6 @@ func TestWhatIsAskedFirst(t *testing.T) {
 	}
 }
 
-func ptr(uid types.UID) *types.UID { return &uid }
-
 // TestALookPrecedesAStopThatMayBeAnothers: the first stop asks nothing only where the pod alone is known under its name.
 func TestALookPrecedesAStopThatMayBeAnothers(t *testing.T) {
 	known := func() *Facts {
