@@ -33,7 +33,7 @@ type PodLifecycleHandler interface {
 	// provider reported of its own changes of labels and annotations is in the pod that is
 	// handed in, whose status is the one that the provider reported last.
 	// While it fails, the pod runs on as it did: an event tells of the error, and the
-	// status is the provider's. Of a pod that the backend does not have it returns an
+	// status is the provider's. Of a pod that the backend does not have, such as one whose name another UID has, it returns an
 	// error of the kind not-found; the node then asks for the status of the pod, and tries
 	// again. It may return before the change is made; the status
 	// tells how far it is, by the condition PodResizeInProgress for example. A change of the spec
@@ -47,9 +47,9 @@ type PodLifecycleHandler interface {
 	// pod.DeletionGracePeriodSeconds. It may return before the pod has stopped;
 	// callers believe that it stopped when a report says so, or when GetPod no
 	// longer returns it or returns it as Succeeded or Failed. It is called again
-	// if a stop request changes, and until the pod has stopped. A backend that has
-	// several pods of one name stops the one of the UID, and of several of one UID
-	// the one with the container IDs in the pod's status. A pod that the backend
+	// if a stop request changes, and until the pod has stopped. It acts on the UID, and of several
+	// instances of one UID on the one with the container IDs in the pod's status: a pod of
+	// that name with another UID is not the pod. A pod that the backend
 	// does not have is an error of the kind not-found, and counts as
 	// stopped unless GetPods shows it all the same.
 	DeletePod(ctx context.Context, pod *corev1.Pod) error

@@ -22,6 +22,12 @@ func TestKnownSchedules(t *testing.T) {
 			{"delete", 1, 4, 1 * time.Second},
 			{"provider hangs", 1, 3, 45 * time.Second},
 		}},
+		// A list of before the stop told of the orphan only, whose stop by its name was that of the wanted pod.
+		"a wanted pod is stopped in the place of an orphan of its name": {Lies: listsLie, StopTime: time.Second, ShowsAfter: 45 * time.Second, Steps: []simStep{
+			{"create", 1, 0, 300 * time.Millisecond},
+			{"recreate", 1, 0, 45 * time.Second},
+			{"lists lie", 1, 5, 45 * time.Second},
+		}},
 		// It was known to have finished, so its report was no sign that it runs.
 		"a pod that has finished is told to stop at every answer": {ShowsAfter: 5 * time.Second, Steps: []simStep{
 			{"create", 0, 0, 0},

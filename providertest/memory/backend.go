@@ -153,9 +153,8 @@ func (b *Backend) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	})
 }
 
-// DeletePod stops an instance, at once or after StopTime. It is the one that runs
-// the container IDs in the pod's status, if there are some; else the one of the pod's UID; else
-// the one of its name.
+// DeletePod stops an instance of the pod, at once or after StopTime: the one that runs
+// the container IDs in the pod's status, if there are some.
 func (b *Backend) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return b.call(ctx, Delete, pod, func() error {
 		b.mu.Lock()

@@ -165,11 +165,11 @@ func (b *Backend) of(key string) (found *instance) {
 }
 
 // meant is the instance that a call is about: of several of the UID, the oldest
-// that runs. mu is held.
+// that runs. A backend that keeps no UID has one by the name alone. mu is held.
 func (b *Backend) meant(pod *corev1.Pod) (found *instance) {
 	for _, in := range b.instances {
 		switch {
-		case Key(in.pod) != Key(pod):
+		case Key(in.pod) != Key(pod), !b.KeepsNoUID && pod.UID != "" && in.pod.UID != pod.UID:
 		case slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.ContainerID == in.containerID() }):
 			return in
 		case found == nil, in.pod.UID == pod.UID && (found.pod.UID != pod.UID || in.running && !found.running):

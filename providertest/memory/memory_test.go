@@ -149,7 +149,7 @@ func TestDeletePodStopsTheInstanceThatIsMeant(t *testing.T) {
 	for _, tt := range []struct {
 		pod  *corev1.Pod
 		left []string
-	}{{list[1], []string{"i1"}}, {pod("p", "x"), []string{"i1"}}, {pod("p", "old"), nil}} {
+	}{{list[1], []string{"i1"}}, {pod("p", "x"), []string{"i1"}}, {pod("p", "a"), nil}} {
 		if err := b.DeletePod(t.Context(), tt.pod); err != nil {
 			t.Fatal(err)
 		}
@@ -159,6 +159,14 @@ func TestDeletePodStopsTheInstanceThatIsMeant(t *testing.T) {
 	}
 	if err := b.DeletePod(t.Context(), pod("p", "a")); !errdefs.IsNotFound(err) {
 		t.Errorf("nothing is left: got %v, want not-found", err)
+	}
+	b.Run(pod("p", "next"))
+	if err := b.DeletePod(t.Context(), pod("p", "a")); !errdefs.IsNotFound(err) || len(b.Instances("next")) != 1 {
+		t.Errorf("another pod has the name: got %v, want not-found; of that pod %q run", err, b.Instances("next"))
+	}
+	b.KeepsNoUID = true
+	if err := b.DeletePod(t.Context(), pod("p", "a")); err != nil || len(b.Instances("next")) != 0 {
+		t.Errorf("a backend that keeps no UID knows the name alone: got %v; %q run", err, b.Instances("next"))
 	}
 	if v := ledger.AtMostOneInstance(b.Recorder.History()); len(v) != 0 {
 		t.Errorf("extra instances count as the controllers': %v", v)
