@@ -5,6 +5,8 @@ package service
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -190,12 +192,16 @@ func (r *restarts) finish(uid types.UID, err error) {
 	r.hurry()
 }
 
-// forget forgets the pods that are not there.
+// forget forgets the pods that are not there. It asks about them without its lock: whoever answers holds another one while it asks for this one.
 func (r *restarts) forget(there func(types.UID) bool) {
 	r.mu.Lock()
+	all := slices.Collect(maps.Keys(r.lives))
+	r.mu.Unlock()
+	all = slices.DeleteFunc(all, there)
+	r.mu.Lock()
 	defer r.mu.Unlock()
-	for uid, l := range r.lives {
-		if l.busy == nil && !there(uid) {
+	for _, uid := range all {
+		if l := r.lives[uid]; l != nil && l.busy == nil {
 			delete(r.lives, uid)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
@@ -273,4 +274,20 @@ func TestCrashLoopThatIsDeletedHasEnded(t *testing.T) {
 			t.Errorf("it was started %d times more", n)
 		}
 	})
+}
+
+// TestForgettingRunsHoldsNoLock: the cache, which is asked whether a pod is there, asks for the lock of the runs with its own one held.
+func TestForgettingRunsHoldsNoLock(t *testing.T) {
+	r := newRestarts(time.Second)
+	r.lives["uid-1"] = &life{}
+	r.forget(func(types.UID) bool {
+		if !r.mu.TryLock() {
+			t.Fatal("it asks with its lock held")
+		}
+		r.mu.Unlock()
+		return false
+	})
+	if len(r.lives) != 0 {
+		t.Error("a pod that is gone is not forgotten")
+	}
 }
