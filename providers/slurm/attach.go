@@ -14,5 +14,5 @@ import (
 func (d *driver) Attach(ctx context.Context, to service.Target[*instance], attach api.AttachIO) error {
 	return d.stream(ctx, to.Instance, podjob.Request{
 		Op: podjob.OpAttach, Container: to.Container, TTY: attach.TTY(), Stdout: attach.Stdout() != nil, Stderr: attach.Stderr() != nil,
-	}, ends{attach.Stdin(), attach.Stdout(), attach.Stderr(), attach.Resize()})
+	}, podjob.Ends{In: attach.Stdin(), Out: attach.Stdout(), Err: attach.Stderr(), Resize: attach.Resize()})
 }

@@ -12,5 +12,5 @@ import (
 
 // Forward implements service.Forwarder: it connects with a port of the job's node.
 func (d *driver) Forward(ctx context.Context, to service.Target[*instance], port int32, stream io.ReadWriteCloser) error {
-	return d.stream(ctx, to.Instance, podjob.Request{Op: podjob.OpPort, Port: port, Stdin: true, Stdout: true}, ends{in: stream, out: stream})
+	return d.stream(ctx, to.Instance, podjob.Request{Op: podjob.OpPort, Port: port, Stdin: true, Stdout: true}, podjob.Ends{In: stream, Out: stream})
 }

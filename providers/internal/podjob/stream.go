@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podjob
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// Ends are what a stream connects with on the side of the node; nil for none.
+type Ends struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Resize   <-chan api.TermSize
+}
+
+// Stream does what req says in a pod, whose program takes frames from to and writes frames to from. It returns when the session has ended; the
+// exit code of a command is an exec.CodeExitError. A read of e.In may go on until the reader ends: end ctx afterwards.
+func Stream(ctx context.Context, to io.Writer, from io.Reader, req Request, e Ends) error {
+	frames := NewFrames(to)
+	if err := frames.SendJSON(FrameInput, req); err != nil {
+		return err
+	}
+	go send(ctx, frames, e)
+	return receive(from, e)
+}
+
+// send sends what comes from this side. A read of somebody else's stream ends with that.
+func send(ctx context.Context, frames *Frames, e Ends) {
+	if e.Resize != nil {
+		go func() {
+			for {
+				select {
+				case s, ok := <-e.Resize:
+					if !ok || frames.SendJSON(FrameResize, Size{Width: s.Width, Height: s.Height}) != nil {
+						return
+					}
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+	}
+	if e.In == nil {
+		return
+	}
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := e.In.Read(buffer)
+		if n > 0 && frames.Send(FrameInput, buffer[:n]) != nil {
+			return
+		}
+		if err != nil {
+			_ = frames.Send(FrameInputEnd, nil)
+			return
+		}
+	}
+}
+
+// ErrNoResult is that a stream ended before the pod said how its session ended.
+var ErrNoResult = errors.New("no result")
+
+// receive takes in what the job sends, until the result.
+func receive(from io.Reader, e Ends) error {
+	for {
+		kind, data, err := ReadFrame(from)
+		if err != nil {
+			return ErrNoResult
+		}
+		switch {
+		case kind == FrameOutput && e.Out != nil:
+			_, err = e.Out.Write(data)
+		case kind == FrameError && e.Err != nil:
+			_, err = e.Err.Write(data)
+		case kind == FrameResult:
+			var r Result
+			if err := json.Unmarshal(data, &r); err != nil {
+				return err
+			}
+			switch {
+			case r.Exit != 0:
+				return utilexec.CodeExitError{Err: errors.New(r.Error), Code: r.Exit}
+			case r.Error != "":
+				return errors.New(r.Error)
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
