@@ -19,7 +19,9 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 BUILT   ?= $(shell git log -1 --format=%cI 2>/dev/null || echo unknown)
 # The program of containers is used by a daemon that was built of the same.
 SHIM_VERSION := -X github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim.build=$(VERSION)
-LDFLAGS := -s -w -X main.buildVersion=$(VERSION) -X main.buildTime=$(BUILT) $(SHIM_VERSION)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+GVISOR  := $(shell sed -n 's,^\tgvisor.dev/gvisor ,,p' providers/process/gvisor/go.mod)
+LDFLAGS := -s -w -X main.buildVersion=$(VERSION) -X main.buildCommit=$(COMMIT) -X main.buildTime=$(BUILT) -X main.gVisorVersion=$(GVISOR) $(SHIM_VERSION)
 
 GO_SOURCES := $(shell find . -path ./devcluster -prune -o -path ./bin -prune -o \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null)
 CLUSTER_SOURCES := $(shell find devcluster \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null) hack/build-devcluster.sh

@@ -15,12 +15,12 @@ func TestProvidersHaveAliases(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"providers", "k8s"}, 0, "tensilekube\n"},
-		{[]string{"providers", "mock"}, 0, "mock\n"}, // a name goes before an alias
+		{[]string{"providers", "k8s"}, 0, "# Provider tensilekube.\n"},
+		{[]string{"providers", "mock"}, 0, "# Provider mock.\n"}, // a name goes before an alias
 		{[]string{"providers"}, 0, "mock\ntensilekube\n"},
 		{[]string{"providers", "k9s"}, 1, "vk: no such provider \"k9s\": there are: mock, tensilekube (or k8s, mock); did you mean k8s?\n"},
 		{[]string{"--disable-kubelet-api"}, 1, "vk: no provider chosen: set --provider to one of: mock, tensilekube (or k8s, mock)\n"},
-		{[]string{"--help"}, 0, "needed only where there are several: mock, tensilekube (or k8s, mock)\n"},
+		{[]string{"--help"}, 0, "mock, tensilekube"},
 	} {
 		var out bytes.Buffer
 		if code := p.execute(t.Context(), tc.args, &out, &out); code != tc.code || !strings.Contains(out.String(), tc.want) {

@@ -32,7 +32,7 @@ func (p Program) checkCommand(o *options) *cobra.Command {
 			"The provider maps each pod as its node would, and asks nobody. It reads no ConfigMap, Secret or token: for a pod\n" +
 			"that can run, the output names the fields that it would run without, and the objects that were not read.\n" +
 			"The exit code is 0 if all pods can run, 1 if one cannot, and 2 if the check itself failed.",
-		Args: cobra.NoArgs,
+		Args: usageArguments(noArguments("-f")),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			refuse, err := p.refuser(o, cmd)
 			if err != nil {
@@ -48,7 +48,7 @@ func (p Program) checkCommand(o *options) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{2, err} })
+	cmd.SetFlagErrorFunc(usageFlagError)
 	cmd.Flags().StringVarP(&file, "filename", "f", "-", "`file` with the pods; - is standard input")
 	return cmd
 }

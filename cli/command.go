@@ -4,7 +4,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
@@ -19,72 +18,57 @@ func (p Program) Command() *cobra.Command {
 		Use:   p.name(),
 		Short: "Run a virtual node: the Kubernetes API on top, a provider below",
 		Long: "Run a virtual node: the Kubernetes API on top, a provider below.\n\n" +
-			"A setting can be given as a flag, as an environment variable, or in the file of --config, which take precedence\n" +
-			"in this order. `" + p.name() + " config print` shows the effective settings.",
-		Args:          cobra.NoArgs,
+			"A setting can be given as a flag, as an environment variable, or in the file of --config, which take\n" +
+			"precedence in this order. `" + p.name() + " config print` shows the effective settings.",
+		Args:          knownCommand,
+		Version:       p.version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := o.resolve(cmd.Root().PersistentFlags(), os.Getenv)
+			if r == nil {
+				return err
+			}
+			if _, missing := choose(p.Providers, r.Provider); missing != nil {
+				if cmd.Flags().NFlag() == 0 {
+					writeHelp(cmd.ErrOrStderr(), cmd)
+					return missing
+				}
+				err = errors.Join(missing, err)
+			}
 			if err != nil {
 				return err
 			}
 			return p.run(cmd.Context(), r, cmd.ErrOrStderr())
 		},
 	}
+	root.Flags().Bool("version", false, "print the version, as the command version does")
+	root.SetVersionTemplate(p.build().String())
 	o.define(root.PersistentFlags(), p.Providers...)
 	if len(p.Providers) > 1 {
 		root.PersistentFlags().Lookup("provider").Usage += ": " + strings.Join(providerTitles(p.Providers), ", ")
 	}
 	root.PersistentFlags().SortFlags = false
-	root.AddCommand(p.providersCommand(), p.versionCommand(), o.configCommand(), p.doctorCommand(o), p.checkCommand(o), p.contractCommand(o))
+	setHelp(root)
+	root.SetFlagErrorFunc(flagError)
+	p.completeValues(root)
+	root.AddCommand(p.providersCommand(), p.versionCommand(), o.configCommand(),
+		withSettings(p.doctorCommand(o)), withSettings(p.checkCommand(o)), withSettings(p.contractCommand(o)))
 	root.AddCommand(p.Commands...)
 	return root
-}
-
-func (p Program) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "Version: %s, Built: %s\n", p.version(), p.buildTime())
-			return err
-		},
-	}
-}
-
-func (p Program) providersCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "providers [NAME]",
-		Short: "List the providers, or check that there is one called NAME",
-		Args:  cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			names := providerNames(p.Providers)
-			if len(args) == 1 {
-				provider, err := choose(p.Providers, args[0])
-				if err != nil {
-					return err
-				}
-				names = []string{provider.Name}
-			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.Join(names, "\n"))
-			return err
-		},
-	}
 }
 
 func (o *options) configCommand() *cobra.Command {
 	config := &cobra.Command{
 		Use:   "config",
 		Short: "Show the configuration",
-		Args:  cobra.NoArgs,
+		Args:  knownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	config.AddCommand(&cobra.Command{
+	config.AddCommand(withSettings(&cobra.Command{
 		Use:   "print",
 		Short: "Print the effective settings, and where each comes from, as a configuration file",
-		Args:  cobra.NoArgs,
+		Args:  noArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := o.resolve(cmd.Root().PersistentFlags(), os.Getenv)
 			if r == nil {
@@ -97,6 +81,6 @@ func (o *options) configCommand() *cobra.Command {
 			}
 			return errors.Join(err, printErr)
 		},
-	})
+	}))
 	return config
 }

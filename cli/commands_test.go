@@ -5,6 +5,7 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,7 @@ func TestProgramHasItsOwnCommands(t *testing.T) {
 			t.Errorf("greet: got %d, %q, %q", code, out.String(), errs.String())
 		}
 		out.Reset()
-		if code := p.execute(t.Context(), []string{"version"}, &out, &errs); code != 0 || out.String() != "Version: v9, Built: today\n" {
+		if code := p.execute(t.Context(), []string{"version"}, &out, &errs); code != 0 || !strings.Contains(out.String(), "v9\n") {
 			t.Errorf("version: got %d, %q, %q", code, out.String(), errs.String())
 		}
 	}

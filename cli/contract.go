@@ -49,7 +49,7 @@ func (p Program) contractCommand(o *options) *cobra.Command {
 			"  " + p.name() + " contract --provider NAME --provider-config FILE --image REGISTRY/IMAGE --program /contractprogram\n\n" +
 			"The table of support is made from the file of --result. The exit code is 0 if no check failed and nothing is left behind, 1 if not,\n" +
 			"and 2 if the run itself failed.",
-		Args: cobra.NoArgs,
+		Args: usageArguments(noArguments("")),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := f.check()
 			if err == nil {
@@ -61,7 +61,7 @@ func (p Program) contractCommand(o *options) *cobra.Command {
 			return exitError{2, err}
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{2, err} })
+	cmd.SetFlagErrorFunc(usageFlagError)
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.BoolVarP(&f.yes, "yes", "y", false, "create and remove pods without asking")

@@ -346,7 +346,7 @@ func TestContractThatCannotBegin(t *testing.T) {
 		"no such folder":        {[]string{"--provider=cloud", "--result=DIR/none/r.json", "--backend=b"}, false, "--result DIR/none/r.json: "},
 		"a folder":              {[]string{"--provider=cloud", "--result=DIR/folder.json", "--backend=b"}, false, "it is there, and no plain file"},
 		"results, and all dark": {[]string{"--provider=cloud", "--result=DIR/r.json", "--backend=b"}, true, "nothing was made"},
-		"an unknown flag":       {[]string{"--provider=cloud", "--imgae=x"}, false, "unknown flag: --imgae"},
+		"an unknown flag":       {[]string{"--provider=cloud", "--imgae=x"}, false, "unknown flag --imgae; did you mean --image?"},
 		"no settings":           {[]string{"--provider=cloud", "--config=DIR/none.yaml"}, false, "read configuration: open DIR/none.yaml"},
 		"an unknown setting":    {[]string{"--config=testdata/contract.yaml"}, false, `"providerConfg"`},
 		"a bad level":           {[]string{"--provider=cloud", "--log-level=loud"}, false, `--log-level "loud"`},

@@ -32,7 +32,7 @@ func (p Program) doctorCommand(o *options) *cobra.Command {
 		Long: "Find out why a node with these settings does not work, and what to do about it.\n\n" +
 			"Give it the settings of the node, before the node runs or beside it. It changes nothing in the cluster and nothing\n" +
 			"at the backend. The exit code is 0 if nothing is wrong, 1 if something is, and 2 if a check itself failed.",
-		Args: cobra.NoArgs,
+		Args: usageArguments(noArguments("")),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
 				return exitError{2, fmt.Errorf("--output %q: want text or json", output)}
@@ -53,7 +53,7 @@ func (p Program) doctorCommand(o *options) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{2, err} })
+	cmd.SetFlagErrorFunc(usageFlagError)
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format` of the report: text or json")
 	cmd.Flags().StringVar(&admin, "admin-kubeconfig", "", "kubeconfig `file` of a user with permission for nodes/proxy and to list DaemonSets, to try the connection from the API server to the node and to look for DaemonSets whose pods cannot run there")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "how long each check may take")

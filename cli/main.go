@@ -19,9 +19,11 @@ import (
 type Program struct {
 	// Name is the name of the command. Default: what it was called as.
 	Name string
-	// Version and BuildTime are what the command version prints, usually set by the
+	// Version, Commit and BuildTime are what the command version prints, usually set by the
 	// linker. Default: what Go recorded at the build.
-	Version, BuildTime string
+	Version, Commit, BuildTime string
+	// GVisor is the version of gVisor's runsc that the program is released with, which the command version prints. Empty: none.
+	GVisor string
 	// Providers are what users can choose from. At least one.
 	Providers []Provider
 	// Commands are further commands of the program, beside its own. They see the flags of nodes too.
@@ -33,13 +35,23 @@ func Main(providers ...Provider) { Program{Providers: providers}.Main() }
 
 // Main runs the program with the arguments and the environment of the process, and
 // ends the process: with 0, or with 1 and an error on standard error. The first SIGINT or SIGTERM
-// drains the node if --drain-on-exit says so and stops it within five seconds, the second one at once.
+// drains the node if --drain-on-exit says so and stops it within five seconds, the second one at once. So does
+// SIGHUP, which a closed terminal sends, unless the process was started to ignore it, as nohup does.
 func (p Program) Main() {
 	tuneHeap()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	// From then on, a signal does what it does by default.
 	context.AfterFunc(ctx, stop)
 	os.Exit(p.execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// stopSignals are those that end the program in good order.
+func stopSignals() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
 }
 
 // execute returns the exit code.

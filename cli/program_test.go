@@ -89,14 +89,14 @@ func TestCommands(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		{[]string{"version"}, 0, "Version: v9, Built: today\n", ""},
+		{[]string{"version"}, 0, "Version:    v9\n", ""},
 		{[]string{"providers"}, 0, "empty\nother\n", ""},
-		{[]string{"providers", "other"}, 0, "other\n", ""},
+		{[]string{"providers", "other"}, 0, "# Provider other.\n", ""},
 		{[]string{"providers", "othre"}, 1, "", "vk: no such provider \"othre\": there are: empty, other; did you mean other?\n"},
 		{[]string{"--disable-kubelet-api"}, 1, "", "vk: no provider chosen: set --provider to one of: empty, other\n"},
 		{[]string{"--provider=empty"}, 1, "", "vk: no certificate for the kubelet API: set --tls-cert-file"},
-		{[]string{"--trace-exporter=jaeger"}, 1, "", "vk: flag --trace-exporter is gone: "},
-		{[]string{"--bogus"}, 1, "", "vk: unknown flag: --bogus\n"},
+		{[]string{"--trace-exporter=jaeger"}, 1, "", "flag --trace-exporter is gone: "},
+		{[]string{"--bogus"}, 1, "", "vk: unknown flag --bogus: see vk --help\n"},
 		{[]string{"bogus"}, 1, "", "vk: unknown command \"bogus\""},
 		{[]string{"completion", "bash"}, 0, "# bash completion", ""},
 		{[]string{"config", "print", "--disable-kubelet-api"}, 0, "apiVersion: virtual-kubelet.io/v1alpha1\n", ""},

@@ -25,6 +25,9 @@ type Provider struct {
 	// Aliases are names that it had elsewhere, which users may go on to choose it by. The taint of the node then has the alias, as pods that
 	// come from there tolerate it; everywhere else it is known by Name.
 	Aliases []string
+	// Readme is the provider's README in Markdown. The command providers shows what follows the colon in its title,
+	// "# NAME: …", and the YAML below its heading "Configuration file" as a sample.
+	Readme string
 	// New makes the provider. It is called once for each node, before the node is registered;
 	// ctx lives as long as the program. What it returns may have more abilities than
 	// nodeutil.Provider, found by assertion; node/abilities.go is the list of them, with what happens without each:

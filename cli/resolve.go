@@ -186,8 +186,10 @@ func readConfigFile(path string) (map[string]configfile.Field, error) {
 // typeName is what a person calls the type of a flag.
 func typeName(f *pflag.Flag) string {
 	switch f.Value.Type() {
-	case "int":
+	case "int", "Level": // Level is klog's
 		return "a whole number"
+	case "string":
+		return "a text"
 	case "float32":
 		return "a number"
 	case "bool":

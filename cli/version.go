@@ -3,8 +3,15 @@
 package cli
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 )
 
 // unknownVersion stands for what the build did not say.
@@ -22,13 +29,11 @@ func (p Program) version() string {
 	return unknownVersion
 }
 
-func (p Program) buildTime() string {
-	if p.BuildTime != "" {
-		return p.BuildTime
-	}
+// buildSetting is what Go recorded at the build under the key.
+func buildSetting(key string) string {
 	if build, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range build.Settings {
-			if s.Key == "vcs.time" {
+			if s.Key == key {
 				return s.Value
 			}
 		}
@@ -36,9 +41,82 @@ func (p Program) buildTime() string {
 	return unknownVersion
 }
 
+// buildInfo is what the command version prints.
+type buildInfo struct {
+	Version    string `json:"version"`
+	Commit     string `json:"gitCommit"`
+	BuildTime  string `json:"buildTime"`
+	Go         string `json:"goVersion"`
+	Kubernetes string `json:"kubernetesVersion"`
+	Platform   string `json:"platform"`
+	GVisor     string `json:"gVisorVersion,omitempty"`
+}
+
+// build returns what the program is made of.
+func (p Program) build() buildInfo {
+	return buildInfo{
+		Version:    p.version(),
+		Commit:     cmp.Or(p.Commit, buildSetting("vcs.revision")),
+		BuildTime:  cmp.Or(p.BuildTime, buildSetting("vcs.time")),
+		Go:         runtime.Version(),
+		Kubernetes: kubernetesVersion(),
+		Platform:   runtime.GOOS + "/" + runtime.GOARCH,
+		GVisor:     p.GVisor,
+	}
+}
+
+// String is the text for people.
+func (b buildInfo) String() string {
+	text := fmt.Sprintf("Version:    %s\nCommit:     %s\nBuilt:      %s\nGo:         %s\nKubernetes: %s\nPlatform:   %s\n",
+		b.Version, b.Commit, b.BuildTime, b.Go, b.Kubernetes, b.Platform)
+	if b.GVisor != "" {
+		text += "gVisor:     " + b.GVisor + "\n"
+	}
+	return text
+}
+
+func (p Program) versionCommand() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of the program and of what it is made of",
+		Args:  noArguments(""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text := []byte(p.build().String())
+			var err error
+			switch output {
+			case "text":
+			case "json":
+				text, err = json.MarshalIndent(p.build(), "", "  ")
+				text = append(text, '\n')
+			case "yaml":
+				text, err = yaml.Marshal(p.build())
+			default:
+				return fmt.Errorf("--output %q: want text, json or yaml", output)
+			}
+			if err == nil {
+				_, err = cmd.OutOrStdout().Write(text)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format`: text, json or yaml")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	return cmd
+}
+
 // kubeletVersion is what the Node object says: the Kubernetes release whose libraries are
 // built in, which decide how the node behaves, and the version of the program.
 func (p Program) kubeletVersion() string {
+	kubernetes := kubernetesVersion()
+	if v := p.version(); v != unknownVersion {
+		return kubernetes + "-vk-" + v
+	}
+	return kubernetes + "-vk"
+}
+
+// kubernetesVersion is the Kubernetes release whose libraries are built in.
+func kubernetesVersion() string {
 	kubernetes := "v0.0.0"
 	if build, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range build.Deps {
@@ -54,8 +132,5 @@ func (p Program) kubeletVersion() string {
 			}
 		}
 	}
-	if v := p.version(); v != unknownVersion {
-		return kubernetes + "-vk-" + v
-	}
-	return kubernetes + "-vk"
+	return kubernetes
 }

@@ -9,12 +9,12 @@ package main
 
 import "github.com/virtual-kubelet/virtual-kubelet/cli"
 
-// Set by the linker: -X main.buildVersion=… -X main.buildTime=….
-var buildVersion, buildTime string
+// Set by the linker: -X main.buildVersion=… -X main.buildCommit=… -X main.buildTime=… -X main.gVisorVersion=….
+var buildVersion, buildCommit, buildTime, gVisorVersion string
 
 func main() {
 	cli.Program{
-		Version: buildVersion, BuildTime: buildTime, Providers: providers(),
-		Commands: commands(),
+		Version: buildVersion, Commit: buildCommit, BuildTime: buildTime, GVisor: gVisorVersion,
+		Providers: providers(), Commands: commands(),
 	}.Main()
 }

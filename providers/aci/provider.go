@@ -11,6 +11,7 @@ package aci
 
 import (
 	"context"
+	_ "embed"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -19,10 +20,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
+//go:embed README.md
+var readme string
+
 // Provider returns the provider aci.
 func Provider() cli.Provider {
 	return cli.Provider{
 		Name: "aci", Aliases: []string{"azure"},
+		Readme: readme,
 		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err == nil {

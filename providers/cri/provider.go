@@ -5,6 +5,7 @@ package cri
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,10 +17,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
 )
 
+//go:embed README.md
+var readme string
+
 // Provider returns the provider cri.
 func Provider() cli.Provider {
 	return cli.Provider{
-		Name: "cri",
+		Name:   "cri",
+		Readme: readme,
 		New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err != nil {

@@ -5,6 +5,7 @@ package eci
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"fmt"
 	"net/http"
 	"time"
@@ -19,10 +20,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
+//go:embed README.md
+var readme string
+
 // Provider returns the provider eci.
 func Provider() cli.Provider {
 	return cli.Provider{
 		Name: "eci", Aliases: []string{"alibabacloud", "alicloud"},
+		Readme: readme,
 		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err != nil {

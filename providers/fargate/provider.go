@@ -4,6 +4,7 @@ package fargate
 
 import (
 	"context"
+	_ "embed"
 	"sync"
 
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -15,10 +16,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
+//go:embed README.md
+var readme string
+
 // Provider returns the provider fargate.
 func Provider() cli.Provider {
 	return cli.Provider{
 		Name: "fargate", Aliases: []string{"aws"},
+		Readme: readme,
 		New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err != nil {

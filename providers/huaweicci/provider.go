@@ -4,6 +4,7 @@ package huaweicci
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"sync"
 	"time"
@@ -21,10 +22,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
+//go:embed README.md
+var readme string
+
 // Provider returns the provider huaweicci.
 func Provider() cli.Provider {
 	return cli.Provider{
 		Name: "huaweicci", Aliases: []string{"huawei"},
+		Readme: readme,
 		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err != nil {

@@ -5,6 +5,7 @@ package interlink
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"os"
 	"time"
 
@@ -21,10 +22,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
+//go:embed README.md
+var readme string
+
 // Provider returns the provider interlink.
 func Provider() cli.Provider {
 	return cli.Provider{
-		Name: "interlink",
+		Name:   "interlink",
+		Readme: readme,
 		New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err != nil {

@@ -4,6 +4,7 @@ package liqo
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"sync"
 
@@ -19,10 +20,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
+//go:embed README.md
+var readme string
+
 // Provider returns the provider liqo.
 func Provider() cli.Provider {
 	return cli.Provider{
-		Name: "liqo",
+		Name:   "liqo",
+		Readme: readme,
 		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err != nil {

@@ -4,6 +4,7 @@ package mock
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"sync"
 	"time"
@@ -18,9 +19,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
+//go:embed README.md
+var readme string
+
 // Provider returns the provider mock. It declares no capabilities: it runs nothing, and takes every pod.
 func Provider() cli.Provider {
-	return cli.Provider{Name: "mock", Contract: contract, New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+	return cli.Provider{Name: "mock", Readme: readme, Contract: contract, New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 		config, err := LoadConfig(in.ConfigPath, in.NodeName)
 		if err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ package nomad
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"errors"
 	"sync"
 	"time"
@@ -20,10 +21,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
+//go:embed README.md
+var readme string
+
 // Provider returns the provider nomad.
 func Provider() cli.Provider {
 	return cli.Provider{
-		Name: "nomad",
+		Name:   "nomad",
+		Readme: readme,
 		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err != nil {

@@ -4,6 +4,7 @@ package plugin
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -26,8 +27,12 @@ const (
 )
 
 // Provider is this provider as the program runs it.
+//
+//go:embed README.md
+var readme string
+
 func Provider() cli.Provider {
-	return cli.Provider{Name: "plugin", New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+	return cli.Provider{Name: "plugin", Readme: readme, New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 		config, err := LoadConfig(in.ConfigPath)
 		if err != nil {
 			return nil, err

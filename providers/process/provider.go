@@ -4,6 +4,7 @@ package process
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -19,10 +20,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oomscore"
 )
 
+//go:embed README.md
+var readme string
+
 // Provider returns the provider process.
 func Provider() cli.Provider {
 	return cli.Provider{
-		Name: "process",
+		Name:   "process",
+		Readme: readme,
 		New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err != nil {

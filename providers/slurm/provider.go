@@ -4,6 +4,7 @@ package slurm
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"os"
 	"path/filepath"
@@ -23,10 +24,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
+//go:embed README.md
+var readme string
+
 // Provider returns the provider slurm.
 func Provider() cli.Provider {
 	return cli.Provider{
-		Name: "slurm",
+		Name:   "slurm",
+		Readme: readme,
 		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err != nil {

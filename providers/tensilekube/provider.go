@@ -4,6 +4,7 @@ package tensilekube
 
 import (
 	"context"
+	_ "embed"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
@@ -15,11 +16,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
+//go:embed README.md
+var readme string
+
 // Provider returns the provider tensilekube.
 func Provider() cli.Provider {
 	return cli.Provider{
 		Name:    "tensilekube",
 		Aliases: []string{"k8s"}, // as Tensile Kube's provider was called
+		Readme:  readme,
 		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err != nil {
