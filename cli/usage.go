@@ -168,10 +168,10 @@ func noArguments(instead string) cobra.PositionalArgs {
 	}
 }
 
-// usageFlagError is flagError for commands whose exit code 1 is a verdict.
+// usageFlagError is flagError for commands whose exit code 1 is an answer.
 func usageFlagError(cmd *cobra.Command, err error) error { return exitError{2, flagError(cmd, err)} }
 
-// usageArguments is check for commands whose exit code 1 is a verdict.
+// usageArguments is check for commands whose exit code 1 is an answer.
 func usageArguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
