@@ -23,6 +23,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/aci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
@@ -121,7 +122,7 @@ func (a *azure) config(cluster string) Config {
 		SubscriptionID: "sub-1", ResourceGroup: "pods", Region: "westeurope", ClusterName: cluster,
 		Cloud:       Cloud{Endpoint: a.url, Authority: a.url, Metrics: a.url, MetricsAudience: a.url, CAFile: a.caFile},
 		Stats:       true,
-		Credentials: Credentials{TenantID: tenant, ClientID: clientID, ClientSecret: config.Literal(clientSecret)},
+		Credentials: azlogin.Credentials{TenantID: tenant, ClientID: clientID, ClientSecret: config.Literal(clientSecret)},
 		Network:     Network{VNet: "net", Subnet: "pods"},
 		Requests:    Requests{AtRest: 1 << 20},
 	}

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
@@ -46,7 +46,7 @@ type Config struct {
 	// Cloud is which Azure. Default: the public one.
 	Cloud Cloud `json:"cloud,omitzero"`
 	// Credentials are whose rights the provider has. Default: the managed identity of this machine.
-	Credentials Credentials `json:"credentials,omitzero"`
+	Credentials azlogin.Credentials `json:"credentials,omitzero"`
 	// Network is where pods have their addresses. Default: they have none.
 	Network Network `json:"network,omitzero"`
 	// Priority is Regular or Spot, for all pods. Default: Regular.
@@ -90,20 +90,6 @@ type Cloud struct {
 	MetricsAudience string `json:"metricsAudience,omitempty"`
 	// CAFile has the authorities that these are verified by. Default: those of this machine.
 	CAFile string `json:"caFile,omitempty"`
-}
-
-// Credentials are a service principal with a secret, a workload identity with a token of a service account, or a managed identity.
-type Credentials struct {
-	TenantID string `json:"tenantID,omitempty" env:"AZURE_TENANT_ID"`
-	ClientID string `json:"clientID,omitempty" env:"AZURE_CLIENT_ID"`
-	// ClientSecret is that of a service principal.
-	ClientSecret config.Secret `json:"clientSecret,omitzero" env:"AZURE_CLIENT_SECRET"`
-	// TokenFile has the token of a service account, for a workload identity.
-	TokenFile string `json:"tokenFile,omitempty" env:"AZURE_FEDERATED_TOKEN_FILE"`
-	// IdentityClientID is the managed identity of a machine that has several.
-	IdentityClientID string `json:"identityClientID,omitempty" env:"VIRTUALNODE_USER_IDENTITY_CLIENTID"`
-	// File is an azure.json of AKS, for what is not said here: subscription, resource group, region, and the fields above.
-	File string `json:"file,omitempty" env:"AKS_CREDENTIAL_LOCATION,AZURE_AUTH_LOCATION"`
 }
 
 // Network is a subnet, which must be delegated to Microsoft.ContainerInstance/containerGroups, or public addresses.
@@ -243,7 +229,7 @@ func (c Config) complete() (Config, error) {
 		problem("logAnalytics: workspaceID or workspaceKey is missing")
 	}
 	c.completeIdentities(problem)
-	c.completeCredentials(problem)
+	c.Credentials.Check(problem)
 	c.completeNetwork(problem)
 	if c.isSpot() && (c.Network.Subnet != "" || c.Network.isPublic() || len(c.Zones) > 0) {
 		problem("priority: Spot: groups of this priority have no subnet, no public address and no zone: remove those, or the priority")
@@ -254,13 +240,10 @@ func (c Config) complete() (Config, error) {
 
 func (c *Config) isSpot() bool { return c.Priority == string(aci.ContainerGroupPrioritySpot) }
 
-// identityID is the resource ID of a user-assigned identity, of which Azure takes any case.
-var identityID = regexp.MustCompile(`(?i)^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.ManagedIdentity/userAssignedIdentities/[^/]+$`)
-
 func (c *Config) completeIdentities(problem func(string, ...any)) {
 	const want = "want the resource ID of a user-assigned identity, such as /subscriptions/…/resourceGroups/…/providers/Microsoft.ManagedIdentity/userAssignedIdentities/reader"
 	for i, id := range c.Identities {
-		if !identityID.MatchString(id) {
+		if !azlogin.IdentityID.MatchString(id) {
 			problem("identities[%d]: %q: %s", i, id, want)
 		}
 	}
@@ -268,19 +251,9 @@ func (c *Config) completeIdentities(problem func(string, ...any)) {
 		if strings.ContainsAny(host, ":/") || host == "" {
 			problem("registryIdentities: %q: want the host of a registry, such as home.azurecr.io, without a port", host)
 		}
-		if id := c.RegistryIdentities[host]; !identityID.MatchString(id) {
+		if id := c.RegistryIdentities[host]; !azlogin.IdentityID.MatchString(id) {
 			problem("registryIdentities[%s]: %q: %s", host, id, want)
 		}
-	}
-}
-
-func (c *Config) completeCredentials(problem func(string, ...any)) {
-	k := c.Credentials
-	if k.ClientSecret.IsSet() && k.TokenFile != "" {
-		problem("credentials: clientSecret and tokenFile: are two: remove one")
-	}
-	if (k.ClientSecret.IsSet() || k.TokenFile != "") && (k.TenantID == "" || k.ClientID == "") {
-		problem("credentials: tenantID or clientID is missing")
 	}
 }
 

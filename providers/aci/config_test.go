@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
 func good() Config {
@@ -38,7 +39,7 @@ func TestConfigurations(t *testing.T) {
 		{"a workspace without a key", func(c *Config) { c.LogAnalytics.WorkspaceID = "w" }, "logAnalytics"},
 		{"a secret without a client", func(c *Config) { c.Credentials.ClientSecret = config.Literal("s") }, "clientID"},
 		{"two credentials", func(c *Config) {
-			c.Credentials = Credentials{TenantID: "t", ClientID: "c", TokenFile: "f", ClientSecret: config.Literal("s")}
+			c.Credentials = azlogin.Credentials{TenantID: "t", ClientID: "c", TokenFile: "f", ClientSecret: config.Literal("s")}
 		}, "are two"},
 		{"a subnet without a network", func(c *Config) { c.Network.Subnet = "s" }, "network"},
 		{"a public subnet", func(c *Config) { c.Network = Network{VNet: "v", Subnet: "s", Public: new(true)} }, "network.public"},

@@ -14,6 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/aci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
 // TestIdentities log in without a secret: by the token of a service account, and by the identity of the machine.
@@ -23,10 +24,10 @@ func TestIdentities(t *testing.T) {
 		config func(dir string, c *Config)
 	}{
 		"a workload identity": {emulated.Principal{Tenant: tenant, Client: clientID, Assertion: "assertion-1"}, func(dir string, c *Config) {
-			c.Credentials = Credentials{TenantID: tenant, ClientID: clientID, TokenFile: dir + "/token"}
+			c.Credentials = azlogin.Credentials{TenantID: tenant, ClientID: clientID, TokenFile: dir + "/token"}
 		}},
-		"the identity of the machine": {emulated.Principal{Client: clientID, Machine: true}, func(_ string, c *Config) { c.Credentials = Credentials{} }},
-		"one of several":              {emulated.Principal{Client: clientID, Machine: true}, func(_ string, c *Config) { c.Credentials = Credentials{IdentityClientID: clientID} }},
+		"the identity of the machine": {emulated.Principal{Client: clientID, Machine: true}, func(_ string, c *Config) { c.Credentials = azlogin.Credentials{} }},
+		"one of several":              {emulated.Principal{Client: clientID, Machine: true}, func(_ string, c *Config) { c.Credentials = azlogin.Credentials{IdentityClientID: clientID} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := testAzure(t)
@@ -36,7 +37,7 @@ func TestIdentities(t *testing.T) {
 			examine := func() error {
 				conf := a.config("home-1")
 				c.config(dir, &conf)
-				through, err := httpClient(a.caFile)
+				through, err := azlogin.HTTPClient(a.caFile)
 				if err != nil {
 					return err
 				}

@@ -21,6 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
 // followEvery is how often a log that is followed is read.
@@ -68,13 +69,13 @@ func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 	through := at.http
 	if through == nil {
 		var err error
-		if through, err = httpClient(config.Cloud.CAFile); err != nil {
-			return nil, err
+		if through, err = azlogin.HTTPClient(config.Cloud.CAFile); err != nil {
+			return nil, fmt.Errorf("aci provider: %w", err)
 		}
 	}
-	credential, err := config.credential(through)
+	credential, err := config.Credentials.Credential(config.Cloud.Authority, through)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("aci provider: %w", err)
 	}
 	c, err := newClient(config, credential, through)
 	if err != nil {

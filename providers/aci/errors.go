@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,10 +16,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
-
-// maxSaid is how much of what Azure says is shown.
-const maxSaid = 600
 
 // advice is what to do about an error of Azure, by its code.
 var advice = map[string]string{
@@ -79,7 +76,7 @@ func isFinal(answer *http.Response, code string) bool {
 	switch {
 	case !isCreate(answer) || answer.StatusCode != http.StatusBadRequest:
 		return false
-	case code == "" || advice[code] != "" || slices.Contains(made, code) || retryAfter(answer) != 0:
+	case code == "" || advice[code] != "" || slices.Contains(made, code) || azlogin.RetryAfter(answer) != 0:
 		return false
 	}
 	return slices.Contains(never, code) || !slices.ContainsFunc(mendable, func(part string) bool { return strings.Contains(code, part) })
@@ -96,7 +93,7 @@ func explain(what string, err error) error {
 	var login *azidentity.AuthenticationFailedError
 	switch {
 	case errors.As(err, &login):
-		return fmt.Errorf("%s: %w", what, explainLogin(login))
+		return fmt.Errorf("%s: %w", what, azlogin.ExplainLogin(login))
 	case !errors.As(err, &answer):
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -115,7 +112,7 @@ func explain(what string, err error) error {
 		if id := answer.RawResponse.Header.Get("x-ms-correlation-request-id"); id != "" {
 			text += ", request " + id
 		}
-		if off := apart(answer.RawResponse.Header, time.Now()); answer.StatusCode == http.StatusUnauthorized && off != 0 {
+		if off := azlogin.Apart(answer.RawResponse.Header, time.Now()); answer.StatusCode == http.StatusUnauthorized && off != 0 {
 			text += fmt.Sprintf(": the clock of this machine is %s off that of Azure: set it", off)
 		}
 	}
@@ -126,7 +123,7 @@ func explain(what string, err error) error {
 	case isFinal(answer.RawResponse, code):
 		out = errdefs.AsInvalidInput(out)
 	}
-	if after := retryAfter(answer.RawResponse); after > 0 {
+	if after := azlogin.RetryAfter(answer.RawResponse); after > 0 {
 		out = errdefs.RetryAfter(out, after)
 	}
 	return out
@@ -168,79 +165,5 @@ func said(answer *http.Response) (code, message string) {
 		Error struct{ Code, Message string }
 	}
 	_ = json.Unmarshal(data, &body) // one that is no JSON says nothing
-	return body.Error.Code, line(body.Error.Message)
-}
-
-// line is a text as one line that is not too long.
-func line(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > maxSaid {
-		text = strings.ToValidUTF8(text[:maxSaid], "") + "…"
-	}
-	return text
-}
-
-// retryAfter is what an answer says, in seconds or milliseconds.
-func retryAfter(answer *http.Response) time.Duration {
-	if answer == nil {
-		return 0
-	}
-	for name, unit := range map[string]time.Duration{"Retry-After": time.Second, "retry-after-ms": time.Millisecond, "x-ms-retry-after-ms": time.Millisecond} {
-		if n, err := strconv.ParseInt(answer.Header.Get(name), 10, 32); err == nil && n > 0 {
-			return time.Duration(n) * unit
-		}
-	}
-	return 0
-}
-
-// apart is how far the clock of this machine is off, 0 if it is near enough or nobody knows.
-func apart(h http.Header, now time.Time) time.Duration {
-	there, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return 0
-	}
-	if off := now.Sub(there).Round(time.Second); off.Abs() >= 5*time.Minute {
-		return off.Abs()
-	}
-	return 0
-}
-
-// logins are the errors of Microsoft Entra that say what is wrong with the credentials, by the codes in its messages.
-var logins = []struct{ code, do string }{
-	{"AADSTS7000222", "the secret of the service principal has expired: make a new one"},
-	{"AADSTS7000215", "the secret of the service principal is wrong: the value is wanted, not the ID"},
-	{"AADSTS700016", "credentials.clientID is not known in the tenant"},
-	{"AADSTS90002", "credentials.tenantID is not known"},
-	{"AADSTS700024", "look at the clock of this machine, and at the life of the token in credentials.tokenFile"},
-	{"AADSTS70021", "the workload identity has no federated credential for this service account"},
-	{"AADSTS700211", "the workload identity has no federated credential for the issuer of this cluster"},
-	{"AADSTS700213", "the workload identity has no federated credential for this service account"},
-}
-
-// explainLogin says why there is no token, without the answer, which is many lines.
-func explainLogin(err *azidentity.AuthenticationFailedError) error {
-	var said struct {
-		Error       string `json:"error"`
-		Description string `json:"error_description"`
-	}
-	if r := err.RawResponse; r != nil && r.Body != nil {
-		data, readErr := runtime.Payload(r)
-		if readErr == nil {
-			_ = json.Unmarshal(data, &said) // one that is no JSON says nothing
-		}
-	}
-	text := "Microsoft Entra gives no token"
-	if said.Error != "" {
-		first, _, _ := strings.Cut(said.Description, " Trace ID")
-		text += ": " + said.Error + ": " + line(first)
-	}
-	for _, l := range logins {
-		if strings.Contains(said.Description, l.code) {
-			return errors.New(text + ": " + l.do)
-		}
-	}
-	if said.Error == "" {
-		text += ": " + line(strings.TrimPrefix(err.Error(), "\n"))
-	}
-	return errors.New(text)
+	return body.Error.Code, azlogin.Line(body.Error.Message)
 }

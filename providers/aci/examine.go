@@ -13,6 +13,7 @@ import (
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
 // nobody is the name of no group: rights are found out with it, as the resource manager looks at them first.
@@ -23,7 +24,7 @@ const nobody = "vk-doctor"
 func (d *driver) Examine(ctx context.Context) error {
 	groups, _, err := d.client.list(ctx)
 	if err != nil {
-		return place(err)
+		return azlogin.Unreached(err)
 	}
 	for _, g := range groups {
 		_, ours := podOf(d.groups.owner, g)
@@ -106,18 +107,4 @@ func (d *driver) quota(ctx context.Context, has int) error {
 		return fmt.Errorf("capacity.pods is %d, and the quota in %s has room for %d: raise it in the portal, or lower capacity", d.config.Capacity.Pods.Value(), d.config.Region, left+has)
 	}
 	return nil
-}
-
-// place says what to do about an endpoint that does not answer. It goes by the text: the SDK lets go of the causes of a login that failed.
-func place(err error) error {
-	text := err.Error()
-	switch {
-	case strings.Contains(text, "no such host"):
-		return fmt.Errorf("%w: look at cloud, and at the DNS of this machine", err)
-	case strings.Contains(text, "x509: "):
-		return fmt.Errorf("%w: look at cloud.caFile, and at what is between this machine and Azure", err)
-	case strings.Contains(text, "connection refused"), strings.Contains(text, "i/o timeout"):
-		return fmt.Errorf("%w: look at cloud, and at what is between this machine and Azure", err)
-	}
-	return err
 }

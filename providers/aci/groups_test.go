@@ -149,7 +149,7 @@ func onShelf(t *testing.T, n int) (*shelf, *groups, []string) {
 		t.Fatal(err)
 	}
 	through := &http.Client{Transport: direct{s}}
-	credential, err := conf.credential(through)
+	credential, err := conf.Credentials.Credential(conf.Cloud.Authority, through)
 	if err != nil {
 		t.Fatal(err)
 	}

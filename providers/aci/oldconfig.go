@@ -3,7 +3,6 @@
 package aci
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/oldfile"
 )
 
@@ -28,33 +27,11 @@ func fromTOML(name string, data []byte) (Config, error) {
 	return c, err
 }
 
-// azureFile is an azure.json, as AKS has it on its machines.
-type azureFile struct {
-	Cloud                  string        `json:"cloud"`
-	TenantID               string        `json:"tenantId"`
-	SubscriptionID         string        `json:"subscriptionId"`
-	AADClientID            string        `json:"aadClientId"`
-	AADClientSecret        config.Secret `json:"aadClientSecret,omitzero"`
-	ResourceGroup          string        `json:"resourceGroup"`
-	Location               string        `json:"location"`
-	VNetName               string        `json:"vnetName"`
-	VNetResourceGroup      string        `json:"vnetResourceGroup"`
-	UserAssignedIdentityID string        `json:"userAssignedIdentityID"`
-
-	// Of a file as `az ad sp create-for-rbac --sdk-auth` writes it.
-	ClientID     string        `json:"clientId"`
-	ClientSecret config.Secret `json:"clientSecret,omitzero"`
-}
-
-// withAzureFile takes from an azure.json what is not said otherwise. AKS writes "msi" for the client of a managed identity.
+// withAzureFile takes from an azure.json what is not said otherwise.
 func (c Config) withAzureFile() (Config, error) {
-	data, err := os.ReadFile(c.Credentials.File)
+	f, err := c.Credentials.ReadFile()
 	if err != nil {
-		return c, fmt.Errorf("aci provider: credentials.file: %w", err)
-	}
-	var f azureFile
-	if err := json.Unmarshal(withoutMark(data), &f); err != nil { // the error may quote what the file has
-		return c, fmt.Errorf("aci provider: credentials.file: %s is no JSON as AKS or az writes it", c.Credentials.File)
+		return c, fmt.Errorf("aci provider: %w", err)
 	}
 	if err := c.Cloud.take(f.Cloud); err != nil {
 		return c, fmt.Errorf("aci provider: credentials.file: %s: %w", c.Credentials.File, err)
@@ -64,23 +41,8 @@ func (c Config) withAzureFile() (Config, error) {
 	if c.Network.Subnet != "" {
 		c.Network.VNet, c.Network.ResourceGroup = cmp.Or(c.Network.VNet, f.VNetName), cmp.Or(c.Network.ResourceGroup, f.VNetResourceGroup)
 	}
-	k := &c.Credentials
-	k.TenantID, k.IdentityClientID = cmp.Or(k.TenantID, f.TenantID), cmp.Or(k.IdentityClientID, f.UserAssignedIdentityID)
-	if id := cmp.Or(f.AADClientID, f.ClientID); id != "msi" {
-		k.ClientID = cmp.Or(k.ClientID, id)
-		secret := f.AADClientSecret
-		if !secret.IsSet() {
-			secret = f.ClientSecret
-		}
-		if !k.ClientSecret.IsSet() && k.TokenFile == "" {
-			k.ClientSecret = secret
-		}
-	}
 	return c, nil
 }
-
-// withoutMark returns the contents of a file without the byte order mark that Windows writes before them.
-func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
 
 // take fills what is not said otherwise for the Azure of that name, as files of AKS have it.
 func (c *Cloud) take(name string) error {
@@ -108,7 +70,7 @@ func (c Config) withLogFile() (Config, error) {
 		return c, fmt.Errorf("aci provider: logAnalytics.file: %w", err)
 	}
 	var f LogAnalytics
-	if err := json.Unmarshal(withoutMark(data), &f); err != nil { // the error may quote what the file has
+	if err := json.Unmarshal(azlogin.WithoutMark(data), &f); err != nil { // the error may quote what the file has
 		return c, fmt.Errorf(`aci provider: logAnalytics.file: %s: want {"workspaceID": "…", "workspaceKey": "…"}`, w.File)
 	}
 	w.WorkspaceID = cmp.Or(w.WorkspaceID, f.WorkspaceID)

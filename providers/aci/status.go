@@ -12,6 +12,7 @@ import (
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
 // The states of groups, which are in provisioningState until that is Succeeded, and in instanceView.state from then on.
@@ -166,7 +167,7 @@ func run(s *aci.ContainerState) podstatus.Run {
 
 // reason is why a container waits: a word of ACI, or its state and what it says of it.
 func reason(s *aci.ContainerState) (reason, message string) {
-	detail := line(value(s.DetailStatus))
+	detail := azlogin.Line(value(s.DetailStatus))
 	if strings.ContainsAny(detail, " :.") {
 		return value(s.State), detail
 	}
@@ -188,7 +189,7 @@ func lastWarning(p *aci.ContainerGroupPropertiesProperties) string {
 	if last == nil {
 		return ""
 	}
-	return line(value(last.Name) + ": " + value(last.Message))
+	return azlogin.Line(value(last.Name) + ": " + value(last.Message))
 }
 
 // ready is what the readiness probe of a container that runs since then says. ACI tells of failures only, by an event whose time is that of the

@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/entra"
 )
 
 // Place is the one that the server has.
@@ -43,6 +43,7 @@ const apiVersion = "2023-05-01"
 
 // Server is the service. Its fields are set before the first request; Permit changes the role later.
 type Server struct {
+	*entra.Tokens
 	// Role are the actions that the identity has on the resource group. Nil: all.
 	Role []string
 	// Subnets are the IDs of those that are delegated to container groups, and Plain those of others.
@@ -59,33 +60,31 @@ type Server struct {
 	Quota int
 	// Page is how many groups a page of a list has; 0 is 100.
 	Page int
-	// TokenLife is how long a token is good; New sets an hour.
-	TokenLife time.Duration
 	// Grace is how many seconds the containers of a group have to end when it is deleted; New sets 30.
 	Grace int64
 
 	fleet *emulator.Fleet
 	place Place
 
-	mu            sync.Mutex
-	principal     Principal           // guarded by mu
-	secretExpired bool                // guarded by mu
-	tokens        map[string]pass     // guarded by mu
-	groups        map[string]*group   // guarded by mu; by name
-	started       int                 // guarded by mu
-	stale         []map[string]any    // guarded by mu; what lists say in the place of what is
-	sessions      map[string]*session // guarded by mu
-	windows       map[int]*window     // guarded by mu; by limits
+	mu       sync.Mutex
+	groups   map[string]*group   // guarded by mu; by name
+	started  int                 // guarded by mu
+	stale    []map[string]any    // guarded by mu; what lists say in the place of what is
+	sessions map[string]*session // guarded by mu
+	windows  map[int]*window     // guarded by mu; by limits
 }
 
 // Audiences are for whom tokens are.
 type Audiences struct{ Manager, Metrics []string }
 
+// Principal is who may log in.
+type Principal = entra.Principal
+
 // New returns a server whose groups run in a fleet.
 func New(fleet *emulator.Fleet, place Place, principal Principal) *Server {
 	return &Server{
-		fleet: fleet, place: place, principal: principal, TokenLife: time.Hour, Grace: 30,
-		tokens: map[string]pass{}, groups: map[string]*group{}, sessions: map[string]*session{}, windows: map[int]*window{},
+		Tokens: entra.New(principal), fleet: fleet, place: place, Grace: 30,
+		groups: map[string]*group{}, sessions: map[string]*session{}, windows: map[int]*window{},
 	}
 }
 
@@ -118,7 +117,7 @@ func Operation(r *http.Request, _ []byte) string {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.login(w, r) {
+	if s.Login(w, r) {
 		return
 	}
 	if name, found := strings.CutPrefix(r.URL.Path, "/sessions/"); found {
@@ -133,7 +132,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(audiences) == 0 {
 		audiences = []string{"https://" + r.Host}
 	}
-	if code, message := s.known(r, audiences); code != "" {
+	if code, message := s.Known(r, audiences); code != "" {
 		w.Header().Set("WWW-Authenticate", `Bearer authorization_uri="https://`+r.Host+`"`)
 		refuse(w, http.StatusUnauthorized, code, message)
 		return
@@ -273,22 +272,4 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, name string) {
 		}
 		s.start(w, r, name, data, asked)
 	}
-}
-
-// Principal changes who may log in. Tokens that were given stay good unless drop.
-func (s *Server) Principal(p Principal, drop bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.principal = p
-	if drop {
-		clear(s.tokens)
-	}
-}
-
-// ExpireSecret lets the secret of the service principal be too old, and drops tokens.
-func (s *Server) ExpireSecret() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.secretExpired = true
-	clear(s.tokens)
 }

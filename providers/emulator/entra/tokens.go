@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package aci
+package entra
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -20,8 +22,8 @@ type Principal struct {
 	Machine bool
 }
 
-// login answers the requests of Microsoft Entra: where tokens are, and tokens. It reports whether the request was one.
-func (s *Server) login(w http.ResponseWriter, r *http.Request) bool {
+// Login answers the requests of Microsoft Entra: where tokens are, and tokens. It reports whether the request was one.
+func (t *Tokens) Login(w http.ResponseWriter, r *http.Request) bool {
 	tenant, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch rest {
 	case "v2.0/.well-known/openid-configuration":
@@ -31,14 +33,14 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) bool {
 			"device_authorization_endpoint": base + "/oauth2/v2.0/devicecode",
 		})
 	case "oauth2/v2.0/token":
-		s.token(w, r, tenant)
+		t.token(w, r, tenant)
 	case "discovery/instance":
 		answer(w, http.StatusOK, map[string]any{
-			"tenant_discovery_endpoint": "https://" + r.Host + "/" + s.principal.Tenant + "/v2.0/.well-known/openid-configuration", "api-version": "1.1",
+			"tenant_discovery_endpoint": "https://" + r.Host + "/" + t.principal.Tenant + "/v2.0/.well-known/openid-configuration", "api-version": "1.1",
 			"metadata": []any{map[string]any{"preferred_network": r.Host, "preferred_cache": r.Host, "aliases": []string{r.Host}}},
 		})
 	case "identity/oauth2/token":
-		s.machine(w, r)
+		t.machine(w, r)
 	default:
 		return false
 	}
@@ -46,20 +48,23 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // machine answers as the service of metadata does that each machine of Azure has, for its managed identity.
-func (s *Server) machine(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if id := r.URL.Query().Get("client_id"); r.Header.Get("Metadata") != "true" || !s.principal.Machine || id != "" && id != s.principal.Client {
+func (t *Tokens) machine(w http.ResponseWriter, r *http.Request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q := r.URL.Query()
+	id := cmp.Or(q.Get("client_id"), q.Get("msi_res_id"))
+	known := t.principal.Machine && (id == "" || id == t.principal.Client) || id != "" && slices.Contains(t.Identities, id)
+	if r.Header.Get("Metadata") != "true" || !known {
 		answer(w, http.StatusBadRequest, map[string]string{"error": "invalid_request", "error_description": "Identity not found"})
 		return
 	}
-	s.give(w, r.URL.Query().Get("resource"))
+	t.give(w, r.URL.Query().Get("resource"))
 }
 
-func (s *Server) token(w http.ResponseWriter, r *http.Request, tenant string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	who, code := s.principal, ""
+func (t *Tokens) token(w http.ResponseWriter, r *http.Request, tenant string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	who, code := t.principal, ""
 	switch {
 	case r.Method != http.MethodPost || r.ParseForm() != nil:
 		code = "AADSTS900144: The request body is not understood."
@@ -67,7 +72,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, tenant string) {
 		code = "AADSTS90002: Tenant '" + tenant + "' not found."
 	case r.PostForm.Get("client_id") != who.Client:
 		code = "AADSTS700016: Application with identifier '" + r.PostForm.Get("client_id") + "' was not found in the directory."
-	case who.Secret != "" && s.secretExpired:
+	case who.Secret != "" && t.secretExpired:
 		code = "AADSTS7000222: The provided client secret keys for app are expired."
 	case who.Secret != "" && r.PostForm.Get("client_secret") != who.Secret:
 		code = "AADSTS7000215: Invalid client secret provided."
@@ -78,7 +83,25 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, tenant string) {
 		answer(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client", "error_description": code + " Trace ID: 0 Correlation ID: 0"})
 		return
 	}
-	s.give(w, strings.TrimSuffix(r.PostForm.Get("scope"), "/.default"))
+	t.give(w, strings.TrimSuffix(r.PostForm.Get("scope"), "/.default"))
+}
+
+// Tokens gives tokens, and knows them.
+type Tokens struct {
+	// TokenLife is how long a token is good; New sets an hour.
+	TokenLife time.Duration
+	// Identities are those of machines besides that of the principal, by the client or by the resource. They are set before the first request.
+	Identities []string
+
+	mu            sync.Mutex
+	principal     Principal       // guarded by mu
+	secretExpired bool            // guarded by mu
+	tokens        map[string]pass // guarded by mu
+}
+
+// New returns what gives tokens to a principal.
+func New(p Principal) *Tokens {
+	return &Tokens{TokenLife: time.Hour, principal: p, tokens: map[string]pass{}}
 }
 
 // pass is a token that was given.
@@ -87,25 +110,25 @@ type pass struct {
 	audience string
 }
 
-// give answers with a token for an audience. s.mu is held.
-func (s *Server) give(w http.ResponseWriter, audience string) {
+// give answers with a token for an audience. t.mu is held.
+func (t *Tokens) give(w http.ResponseWriter, audience string) {
 	if first, _, several := strings.Cut(audience, "/.default "); several { // with openid and offline_access
 		audience = first
 	}
-	token := rand.Text()
-	s.tokens[token] = pass{time.Now().Add(s.TokenLife), strings.TrimSuffix(audience, "/")}
+	text := rand.Text()
+	t.tokens[text] = pass{time.Now().Add(t.TokenLife), strings.TrimSuffix(audience, "/")}
 	answer(w, http.StatusOK, map[string]any{
-		"token_type": "Bearer", "access_token": token, "resource": audience, "expires_in": int(s.TokenLife.Seconds()), "ext_expires_in": int(s.TokenLife.Seconds()),
-		"expires_on": time.Now().Add(s.TokenLife).Unix(),
+		"token_type": "Bearer", "access_token": text, "resource": audience, "expires_in": int(t.TokenLife.Seconds()), "ext_expires_in": int(t.TokenLife.Seconds()),
+		"expires_on": time.Now().Add(t.TokenLife).Unix(),
 	})
 }
 
-// known says what is wrong with the token of a request, "" if it is good.
-func (s *Server) known(r *http.Request, audiences []string) (code, message string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// Known says what is wrong with the token of a request, "" if it is good.
+func (t *Tokens) Known(r *http.Request, audiences []string) (code, message string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	pass, given := s.tokens[token]
+	pass, given := t.tokens[token]
 	switch {
 	case !ok:
 		return "AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing."
@@ -129,8 +152,20 @@ func answer(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(data) // a client that is gone gets nothing
 }
 
-// refuse answers with an error as the resource manager has it.
-func refuse(w http.ResponseWriter, status int, code, message string) {
-	w.Header().Set("x-ms-correlation-request-id", rand.Text())
-	answer(w, status, map[string]any{"error": map[string]string{"code": code, "message": message}})
+// Principal changes who may log in. Tokens that were given stay good unless drop.
+func (t *Tokens) Principal(p Principal, drop bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.principal = p
+	if drop {
+		clear(t.tokens)
+	}
+}
+
+// ExpireSecret lets the secret of the service principal be too old, and drops tokens.
+func (t *Tokens) ExpireSecret() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.secretExpired = true
+	clear(t.tokens)
 }

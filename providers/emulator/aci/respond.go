@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aci
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+)
+
+func answer(w http.ResponseWriter, status int, body any) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(data) // a client that is gone gets nothing
+}
+
+// refuse answers with an error as the resource manager has it.
+func refuse(w http.ResponseWriter, status int, code, message string) {
+	w.Header().Set("x-ms-correlation-request-id", rand.Text())
+	answer(w, status, map[string]any{"error": map[string]string{"code": code, "message": message}})
+}

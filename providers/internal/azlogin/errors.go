@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azlogin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+)
+
+// maxSaid is how much of what Azure says is shown.
+const maxSaid = 600
+
+// Line returns a text as one line that is not too long.
+func Line(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxSaid {
+		text = strings.ToValidUTF8(text[:maxSaid], "") + "…"
+	}
+	return text
+}
+
+// RetryAfter returns what an answer says, in seconds or milliseconds.
+func RetryAfter(answer *http.Response) time.Duration {
+	if answer == nil {
+		return 0
+	}
+	for name, unit := range map[string]time.Duration{"Retry-After": time.Second, "retry-after-ms": time.Millisecond, "x-ms-retry-after-ms": time.Millisecond} {
+		if n, err := strconv.ParseInt(answer.Header.Get(name), 10, 32); err == nil && n > 0 {
+			return time.Duration(n) * unit
+		}
+	}
+	return 0
+}
+
+// Apart returns how far the clock of this machine is off, 0 if it is near enough or nobody knows.
+func Apart(h http.Header, now time.Time) time.Duration {
+	there, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	if off := now.Sub(there).Round(time.Second); off.Abs() >= 5*time.Minute {
+		return off.Abs()
+	}
+	return 0
+}
+
+// logins are the errors of Microsoft Entra that say what is wrong with the credentials, by the codes in its messages.
+var logins = []struct{ code, do string }{
+	{"AADSTS7000222", "the secret of the service principal has expired: make a new one"},
+	{"AADSTS7000215", "the secret of the service principal is wrong: the value is wanted, not the ID"},
+	{"AADSTS700016", "credentials.clientID is not known in the tenant"},
+	{"AADSTS90002", "credentials.tenantID is not known"},
+	{"AADSTS700024", "look at the clock of this machine, and at the life of the token in credentials.tokenFile"},
+	{"AADSTS70021", "the workload identity has no federated credential for this service account"},
+	{"AADSTS700211", "the workload identity has no federated credential for the issuer of this cluster"},
+	{"AADSTS700213", "the workload identity has no federated credential for this service account"},
+}
+
+// ExplainLogin says why there is no token, without the answer, which is many lines.
+func ExplainLogin(err *azidentity.AuthenticationFailedError) error {
+	var said struct {
+		Error       string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	if r := err.RawResponse; r != nil && r.Body != nil {
+		data, readErr := runtime.Payload(r)
+		if readErr == nil {
+			_ = json.Unmarshal(data, &said) // one that is no JSON says nothing
+		}
+	}
+	text := "Microsoft Entra gives no token"
+	if said.Error != "" {
+		first, _, _ := strings.Cut(said.Description, " Trace ID")
+		text += ": " + said.Error + ": " + Line(first)
+	}
+	for _, l := range logins {
+		if strings.Contains(said.Description, l.code) {
+			return errors.New(text + ": " + l.do)
+		}
+	}
+	if said.Error == "" {
+		text += ": " + Line(strings.TrimPrefix(err.Error(), "\n"))
+	}
+	return errors.New(text)
+}
+
+// Unreached says what to do about an endpoint that does not answer. It goes by the text: the SDK lets go of the causes of a login that failed.
+func Unreached(err error) error {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "no such host"):
+		return fmt.Errorf("%w: look at cloud, and at the DNS of this machine", err)
+	case strings.Contains(text, "x509: "):
+		return fmt.Errorf("%w: look at cloud.caFile, and at what is between this machine and Azure", err)
+	case strings.Contains(text, "connection refused"), strings.Contains(text, "i/o timeout"):
+		return fmt.Errorf("%w: look at cloud, and at what is between this machine and Azure", err)
+	}
+	return err
+}
