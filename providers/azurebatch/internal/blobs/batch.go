@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package blobs
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// MaxBatch is how many blobs one request deletes: the limit of the service.
+const MaxBatch = 256
+
+// DeleteBatch removes up to MaxBatch blobs by one request. Those that are not there are no error.
+func (c *Container) DeleteBatch(ctx context.Context, names []string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	container, err := url.Parse(c.URL)
+	if err != nil {
+		return err
+	}
+	token, err := c.Token(ctx)
+	if err != nil {
+		return err
+	}
+	var body bytes.Buffer
+	parts := multipart.NewWriter(&body)
+	for i, name := range names {
+		w, err := parts.CreatePart(textproto.MIMEHeader{
+			"Content-Type": {"application/http"}, "Content-Transfer-Encoding": {"binary"}, "Content-Id": {strconv.Itoa(i)},
+		})
+		if err != nil {
+			return err
+		}
+		path := container.EscapedPath() + "/" + (&url.URL{Path: name}).EscapedPath()
+		if _, err := fmt.Fprintf(w, "DELETE %s HTTP/1.1\r\nx-ms-date: %s\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n",
+			path, time.Now().UTC().Format(http.TimeFormat), token); err != nil {
+			return err
+		}
+	}
+	if err := parts.Close(); err != nil {
+		return err
+	}
+	answer, err := c.call(ctx, http.MethodPost, "", "restype=container&comp=batch", http.Header{"Content-Type": {"multipart/mixed; boundary=" + parts.Boundary()}}, &body, int64(body.Len()))
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	return deleted(answer)
+}
+
+// deleted returns the first error in the answer to a batch of deletes.
+func deleted(answer *http.Response) error {
+	_, parameters, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	if err != nil {
+		return fmt.Errorf("delete blobs: the answer is not understood: %w", err)
+	}
+	for parts := multipart.NewReader(answer.Body, parameters["boundary"]); ; {
+		part, err := parts.NextPart()
+		if err == io.EOF { //nolint:errorlint // as NextPart documents
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("delete blobs: the answer is not understood: %w", err)
+		}
+		one, err := http.ReadResponse(bufio.NewReader(part), nil)
+		if err != nil {
+			return fmt.Errorf("delete blobs: the answer is not understood: %w", err)
+		}
+		_ = one.Body.Close()
+		if one.StatusCode >= 300 && one.StatusCode != http.StatusNotFound {
+			return explain("delete blobs", one)
+		}
+	}
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package blobs
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+const (
+	// Scope is that of tokens for Azure Storage, in every cloud of Azure.
+	Scope = "https://storage.azure.com"
+	// version is that of the service: the first one with all that is used here is 2019-12-12.
+	version = "2021-12-02"
+	// callTime bounds a request with its answer, but for the program of tasks.
+	callTime = time.Minute
+	// maxPages bounds a list, of 5000 blobs a page.
+	maxPages = 1000
+	metaHead = "X-Ms-Meta-"
+)
+
+// Container is a container of blobs.
+type Container struct {
+	// URL is that of the container.
+	URL string
+	// HTTP sends requests, and Token returns what authorizes them.
+	HTTP  *http.Client
+	Token func(context.Context) (string, error)
+}
+
+// Blob is what is known of a blob.
+type Blob struct {
+	Name, ETag string
+	Modified   time.Time
+	Size       int64
+	Metadata   map[string]string // by names in lower case
+	Data       []byte            // of Get
+}
+
+// Error is an answer that is an error.
+type Error struct {
+	Status int
+	Code   string // x-ms-error-code
+	text   string
+	after  string
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.text }
+
+// Has reports whether an error is an answer of one of these statuses.
+func Has(err error, statuses ...int) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	for _, s := range statuses {
+		if e.Status == s {
+			return true
+		}
+	}
+	return false
+}
+
+// advice is what to do about an error, by its code. See "Common REST API error codes" of Azure Storage, 2024-05-08.
+var advice = map[string]string{
+	"AuthorizationPermissionMismatch": "give the identity the role Storage Blob Data Contributor on the container, and wait some minutes",
+	"AuthorizationFailure":            "look at the network rules of the storage account",
+	"ContainerNotFound":               "make the container of storage.containerURL, or correct it",
+	"InvalidAuthenticationInfo":       "look at the clock of this machine",
+	"AccountIsDisabled":               "the storage account is disabled",
+}
+
+// explain makes an error of an answer. It is of the kind not-found for a blob that is not there, and says when to ask again if the service does.
+func explain(what string, answer *http.Response) error {
+	e := &Error{Status: answer.StatusCode, Code: answer.Header.Get("x-ms-error-code"), after: answer.Header.Get("Retry-After")}
+	e.text = fmt.Sprintf("%s: Azure Storage answers %d %s", what, e.Status, e.Code)
+	if do := advice[e.Code]; do != "" {
+		e.text += ": " + do
+	}
+	if id := answer.Header.Get("x-ms-request-id"); id != "" {
+		e.text += ", request " + id
+	}
+	var out error = e
+	if e.Status == http.StatusNotFound && e.Code != "ContainerNotFound" {
+		out = errdefs.AsNotFound(out)
+	}
+	if e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable {
+		seconds, _ := strconv.Atoi(e.after) // what is not said is soon
+		out = errdefs.RetryAfter(out, time.Duration(max(seconds, 2))*time.Second)
+	}
+	return out
+}
+
+// call makes a request, and returns its answer, which the caller closes. The query is of the form "comp=list&…".
+func (c *Container) call(ctx context.Context, method, name, query string, header http.Header, body io.Reader, size int64) (*http.Response, error) {
+	target := c.URL
+	if name != "" {
+		target += "/" + (&url.URL{Path: name}).EscapedPath()
+	}
+	if query != "" {
+		target += "?" + query
+	}
+	r, err := http.NewRequestWithContext(ctx, method, target, body)
+	if err != nil {
+		return nil, err
+	}
+	r.ContentLength = size
+	for k, v := range header {
+		r.Header[k] = v
+	}
+	token, err := c.Token(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("x-ms-version", version)
+	what := method + " blob " + name
+	answer, err := c.HTTP.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	if answer.StatusCode >= 300 && answer.StatusCode != http.StatusNotModified {
+		defer answer.Body.Close()
+		return nil, explain(what, answer)
+	}
+	return answer, nil
+}
+
+// do makes a request whose answer has no body that matters.
+func (c *Container) do(ctx context.Context, method, name, query string, header http.Header, data []byte) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	answer, err := c.call(ctx, method, name, query, header, bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, err
+	}
+	return answer, answer.Body.Close()
+}
+
+func metadata(header http.Header, values map[string]string) http.Header {
+	for k, v := range values {
+		header.Set(metaHead+k, v)
+	}
+	return header
+}
+
+// Put writes a block blob. With once, one that is there stays, which is an error with the status 409.
+func (c *Container) Put(ctx context.Context, name string, data []byte, meta map[string]string, once bool) error {
+	header := metadata(http.Header{"X-Ms-Blob-Type": {"BlockBlob"}}, meta)
+	if once {
+		header.Set("If-None-Match", "*")
+	}
+	_, err := c.do(ctx, http.MethodPut, name, "", header, data)
+	return err
+}
+
+// Upload writes a block blob of that size from a reader, without a limit of time.
+func (c *Container) Upload(ctx context.Context, name string, from io.Reader, size int64) error {
+	answer, err := c.call(ctx, http.MethodPut, name, "", http.Header{"X-Ms-Blob-Type": {"BlockBlob"}}, from, size)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
+}
+
+// SetMetadata replaces the metadata of a blob, which gets another ETag.
+func (c *Container) SetMetadata(ctx context.Context, name string, meta map[string]string) error {
+	_, err := c.do(ctx, http.MethodPut, name, "comp=metadata", metadata(http.Header{}, meta), nil)
+	return err
+}
+
+// Head returns what is known of a blob without its data.
+func (c *Container) Head(ctx context.Context, name string) (Blob, error) {
+	answer, err := c.do(ctx, http.MethodHead, name, "", nil, nil)
+	if err != nil {
+		return Blob{}, err
+	}
+	return blobOf(name, answer), nil
+}
+
+// Get returns a blob from an offset on. Of a blob that still has the ETag, or no byte at the offset, the Data is nil.
+func (c *Container) Get(ctx context.Context, name, unlessETag string, offset int64) (Blob, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	header := http.Header{}
+	if unlessETag != "" {
+		header.Set("If-None-Match", unlessETag)
+	}
+	if offset > 0 {
+		header.Set("x-ms-range", fmt.Sprintf("bytes=%d-", offset))
+	}
+	answer, err := c.call(ctx, http.MethodGet, name, "", header, nil, 0)
+	if Has(err, http.StatusRequestedRangeNotSatisfiable) {
+		return Blob{Name: name}, nil
+	}
+	if err != nil {
+		return Blob{}, err
+	}
+	defer answer.Body.Close()
+	out := blobOf(name, answer)
+	if answer.StatusCode != http.StatusNotModified {
+		if out.Data, err = io.ReadAll(answer.Body); err != nil {
+			return Blob{}, fmt.Errorf("read blob %s: %w", name, err)
+		}
+	}
+	return out, nil
+}
+
+func blobOf(name string, answer *http.Response) Blob {
+	out := Blob{Name: name, ETag: answer.Header.Get("ETag"), Size: answer.ContentLength, Metadata: map[string]string{}}
+	out.Modified, _ = http.ParseTime(answer.Header.Get("Last-Modified")) // one that is not said is long ago
+	for k, v := range answer.Header {
+		if key, ok := strings.CutPrefix(k, metaHead); ok {
+			out.Metadata[strings.ToLower(key)] = v[0]
+		}
+	}
+	return out
+}
+
+// NewAppend makes an empty append blob. One that is there stays as it is.
+func (c *Container) NewAppend(ctx context.Context, name string) error {
+	_, err := c.do(ctx, http.MethodPut, name, "", http.Header{"X-Ms-Blob-Type": {"AppendBlob"}, "If-None-Match": {"*"}}, nil)
+	if Has(err, http.StatusConflict) {
+		return nil
+	}
+	return err
+}
+
+// Append adds bytes to an append blob of that size. After an error nobody knows whether it has them: the same call finds out.
+func (c *Container) Append(ctx context.Context, name string, data []byte, size int64) error {
+	_, err := c.do(ctx, http.MethodPut, name, "comp=appendblock", http.Header{"X-Ms-Blob-Condition-Appendpos": {strconv.FormatInt(size, 10)}}, data)
+	if !Has(err, http.StatusPreconditionFailed) {
+		return err
+	}
+	if has, headErr := c.Head(ctx, name); headErr == nil && has.Size == size+int64(len(data)) {
+		return nil // an answer was lost
+	}
+	return err
+}
+
+// Delete removes a blob. One that is not there is no error.
+func (c *Container) Delete(ctx context.Context, name string) error {
+	_, err := c.do(ctx, http.MethodDelete, name, "", nil, nil)
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// list is a page of a list.
+type list struct {
+	Blobs struct {
+		Blob []struct {
+			Name       string
+			Properties struct {
+				Modified string `xml:"Last-Modified"`
+				ETag     string `xml:"Etag"`
+				Size     int64  `xml:"Content-Length"`
+			}
+			Metadata struct {
+				All []struct {
+					XMLName xml.Name
+					Value   string `xml:",chardata"`
+				} `xml:",any"`
+			}
+		}
+	}
+	NextMarker string
+}
+
+// List returns all blobs whose names begin with prefix, and their metadata if that is asked for.
+func (c *Container) List(ctx context.Context, prefix string, meta bool) (all []Blob, err error) {
+	q := url.Values{"restype": {"container"}, "comp": {"list"}, "prefix": {prefix}}
+	if meta {
+		q.Set("include", "metadata")
+	}
+	for range maxPages {
+		page, err := c.page(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range page.Blobs.Blob {
+			out := Blob{Name: b.Name, ETag: b.Properties.ETag, Size: b.Properties.Size, Metadata: map[string]string{}}
+			out.Modified, _ = http.ParseTime(b.Properties.Modified)
+			for _, m := range b.Metadata.All {
+				out.Metadata[strings.ToLower(m.XMLName.Local)] = m.Value
+			}
+			all = append(all, out)
+		}
+		if page.NextMarker == "" {
+			return all, nil
+		}
+		q.Set("marker", page.NextMarker)
+	}
+	return nil, fmt.Errorf("list blobs: the list has more than %d pages", maxPages)
+}
+
+func (c *Container) page(ctx context.Context, q url.Values) (out list, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	answer, err := c.call(ctx, http.MethodGet, "", q.Encode(), nil, nil, 0)
+	if err != nil {
+		return out, err
+	}
+	defer answer.Body.Close()
+	if err := xml.NewDecoder(answer.Body).Decode(&out); err != nil {
+		return out, fmt.Errorf("list blobs: the answer is not understood: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/azurebatch/internal/blobs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+)
+
+// ErrClaimed is that an earlier run of the task has the pod.
+var ErrClaimed = errors.New("an earlier run of this task runs the pod, or has run it: this run does nothing")
+
+// place is what a task has of its pod.
+type place struct {
+	Package
+	blobs *blobs.Container
+	nonce string
+	logs  *uploader
+	own   bool // the claim succeeded; set before anything runs beside
+
+	mu     sync.Mutex
+	etag   string        // guarded by mu; of the bundle as it was read last
+	looked time.Time     // guarded by mu
+	stop   *podjob.Stop  // guarded by mu
+	bundle podjob.Bundle // guarded by mu
+}
+
+var _ podjob.Host = (*place)(nil)
+
+func newPlace(p Package, c *blobs.Container, logDir string) *place {
+	return &place{Package: p, blobs: c, nonce: rand.Text(), bundle: p.Bundle, logs: newUploader(c, func(container string) string { return LogPrefix(p.Prefix, p.UID, container) }, logDir)}
+}
+
+// Claim implements podjob.Host: only one run of the task can make the blob. The answer to a try that succeeded may have been lost.
+func (p *place) Claim(ctx context.Context) error {
+	name := PodPrefix(p.Prefix, p.UID) + "claim"
+	err := p.blobs.Put(ctx, name, []byte(p.nonce), nil, true)
+	for wait := time.Second; err != nil && !blobs.Has(err, http.StatusConflict, http.StatusPreconditionFailed) && ctx.Err() == nil; wait *= 2 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+			err = p.blobs.Put(ctx, name, []byte(p.nonce), nil, true)
+		}
+	}
+	if !blobs.Has(err, http.StatusConflict, http.StatusPreconditionFailed) {
+		p.own = err == nil
+		return err
+	}
+	has, err := p.blobs.Get(ctx, name, "", 0)
+	switch {
+	case err != nil:
+		return err
+	case string(has.Data) != p.nonce:
+		return ErrClaimed
+	}
+	p.own = true
+	return nil
+}
+
+// look reads the bundle again, unless that was just done. One that is gone is an order to stop: the node has let go of the pod.
+func (p *place) look(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.looked) < p.Every/2 {
+		return nil
+	}
+	b, err := p.blobs.Get(ctx, BundleName(p.Prefix, p.UID), p.etag, 0)
+	switch {
+	case errdefs.IsNotFound(err):
+		p.stop = &podjob.Stop{}
+	case err != nil:
+		return err
+	case b.Data != nil:
+		var next Package
+		if err := json.Unmarshal(b.Data, &next); err != nil {
+			return fmt.Errorf("read %s: %w", PackageFile, err)
+		}
+		p.bundle, p.etag = next.Bundle, b.ETag
+		if stop := stopOf(b.Metadata); stop != nil { // an order is not taken back by a renewal
+			p.stop = stop
+		}
+	}
+	p.looked = time.Now()
+	return nil
+}
+
+// Bundle implements podjob.Host.
+func (p *place) Bundle(ctx context.Context) (podjob.Bundle, error) {
+	err := p.look(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.bundle, err
+}
+
+// StopOrder implements podjob.Host.
+func (p *place) StopOrder(ctx context.Context) (*podjob.Stop, error) {
+	err := p.look(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stop, err
+}
+
+// WriteStatus implements podjob.Host. What the logs had by then is in blobs before.
+func (p *place) WriteStatus(ctx context.Context, s podjob.Status) error {
+	if err := p.logs.flush(ctx); err != nil {
+		return err
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return p.blobs.Put(ctx, StatusName(p.Prefix, p.UID), data, packed(data), false)
+}
+
+// failed writes that the pod could not be run, if it is this run's to say.
+func (p *place) failed(ctx context.Context, cause error) error {
+	if !p.own {
+		return nil
+	}
+	return p.WriteStatus(ctx, podjob.Status{Ended: true, Job: os.Getenv("AZ_BATCH_TASK_ID"), Host: os.Getenv("AZ_BATCH_NODE_ID"), Pod: corev1.PodStatus{
+		Phase: corev1.PodFailed, Reason: "TaskFailed", Message: "the program of the task: " + cause.Error(),
+	}})
+}

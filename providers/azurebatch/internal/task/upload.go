@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/azurebatch/internal/blobs"
+)
+
+const (
+	// maxBlock is the limit of what one request appends.
+	maxBlock = 4 << 20
+	// maxBlocks is how many times a segment is appended to: less than the 50,000 that an append blob can have.
+	maxBlocks = 40000
+	// keptSegments is how many segments of a run stay: as many files of a log as podjob keeps.
+	keptSegments = 5
+)
+
+// uploader copies logs to append blobs: the files of a run, one after another, are its segments.
+type uploader struct {
+	blobs  *blobs.Container
+	prefix func(container string) string
+	dir    string
+
+	mu   sync.Mutex
+	runs map[string]*upload // guarded by mu; by the path of the file
+}
+
+// upload is how far a run is copied.
+type upload struct {
+	file    os.FileInfo // the one that is being copied
+	offset  int64       // in the file
+	segment int
+	size    int64 // of the segment
+	blocks  int
+	made    bool // the segment
+}
+
+func newUploader(c *blobs.Container, prefix func(string) string, dir string) *uploader {
+	return &uploader{blobs: c, prefix: prefix, dir: dir, runs: map[string]*upload{}}
+}
+
+// run copies what is new until ctx ends.
+func (u *uploader) run(ctx context.Context, every time.Duration) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		err := u.flush(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			fmt.Fprintf(os.Stderr, "copy logs: %v: it is tried again\n", err)
+		}
+		failing = err != nil
+	}
+}
+
+// flush copies all that is new.
+func (u *uploader) flush(ctx context.Context) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	files, err := filepath.Glob(filepath.Join(u.dir, "*", "*", "*.log"))
+	for _, path := range files {
+		err = errors.Join(err, u.copy(ctx, path))
+	}
+	return err
+}
+
+// copy copies what is new of one run. The caller holds mu.
+func (u *uploader) copy(ctx context.Context, path string) error {
+	r := u.runs[path]
+	if r == nil {
+		r = &upload{}
+		u.runs[path] = r
+	}
+	var files []*os.File // the oldest first
+	defer func() {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}()
+	for i := keptSegments - 1; i >= 0; i-- {
+		name := path
+		if i > 0 {
+			name += "." + strconv.Itoa(i)
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			continue // it is not there
+		}
+		info, err := f.Stat()
+		if err != nil {
+			return errors.Join(err, f.Close())
+		}
+		if r.file != nil && os.SameFile(r.file, info) {
+			for _, older := range files { // they are copied
+				_ = older.Close()
+			}
+			files = nil
+		}
+		files = append(files, f)
+	}
+	name := segmentsOf{u.prefix(filepath.Base(filepath.Dir(path))), strings.TrimSuffix(filepath.Base(path), ".log")}
+	for _, f := range files {
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if r.file != nil && !os.SameFile(r.file, info) {
+			if err := u.next(ctx, r, name); err != nil {
+				return err
+			}
+			r.offset = 0
+		}
+		r.file = info
+		if err := u.append(ctx, r, f, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// segmentsOf names the segments of a run.
+type segmentsOf struct{ prefix, run string }
+
+func (s segmentsOf) name(segment int) string { return segmentName(s.prefix, s.run, segment) }
+
+// next begins another segment, and removes one that is too old.
+func (u *uploader) next(ctx context.Context, r *upload, name segmentsOf) error {
+	if old := r.segment + 1 - keptSegments; old >= 0 {
+		if err := u.blobs.Delete(ctx, name.name(old)); err != nil {
+			return err
+		}
+	}
+	r.segment, r.size, r.blocks, r.made = r.segment+1, 0, 0, false
+	return nil
+}
+
+func (u *uploader) append(ctx context.Context, r *upload, f *os.File, name segmentsOf) error {
+	block := make([]byte, maxBlock)
+	for {
+		n, err := f.ReadAt(block, r.offset)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if n == 0 {
+			return nil
+		}
+		if r.blocks >= maxBlocks {
+			if err := u.next(ctx, r, name); err != nil {
+				return err
+			}
+		}
+		at := name.name(r.segment)
+		if !r.made {
+			if err := u.blobs.NewAppend(ctx, at); err != nil {
+				return err
+			}
+			r.made = true
+		}
+		if err := u.blobs.Append(ctx, at, block[:n], r.size); err != nil {
+			return err
+		}
+		r.offset, r.size, r.blocks = r.offset+int64(n), r.size+int64(n), r.blocks+1
+	}
+}
