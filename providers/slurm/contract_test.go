@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,38 +23,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/podjobtest"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-const contractName = "contractprogram"
-
-// contractProgram builds the program of the contract.
-func contractProgram(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "contract-") //nolint:usetesting // a container has a /tmp of its own
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users run it
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, contractName)
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/virtual-kubelet/virtual-kubelet/providertest/program/contractprogram")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the program of the contract: %v: %s", err, out)
-	}
-	return path
-}
-
 // TestContract runs the contract of providers on a real Slurm.
 func TestContract(t *testing.T) {
 	c := slurmtest.Start(t, slurmtest.Options{})
-	path := contractProgram(t)
+	path := podjobtest.Program(t)
 	providertest.Run(t, providertest.Harness{
 		Backend: func(_ context.Context, env providertest.Env) (*providertest.Backend, error) { return backend(c, env) },
 		Container: func(_ *corev1.Pod, k *corev1.Container, p program.Program) error {
@@ -177,7 +155,7 @@ func killContainer(uid string) error {
 		for _, child := range strings.Fields(string(data)) {
 			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
 			program, _, _ := strings.Cut(string(line), "\x00")
-			if filepath.Base(program) != contractName {
+			if filepath.Base(program) != podjobtest.ProgramName {
 				continue
 			}
 			id, err := strconv.Atoi(child)

@@ -4,7 +4,6 @@ package slurm
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
@@ -77,7 +77,7 @@ type logSource struct {
 	file *os.File
 	r    *bufio.Reader
 	part []byte // of a line that is not whole yet in the file
-	text []byte // of a line that came in parts
+	text pack.LogLines
 }
 
 // Next implements logs.Source.
@@ -122,7 +122,7 @@ func (s *logSource) read() (lines []logs.Line, err error) {
 		if err != nil {
 			return lines, fmt.Errorf("read the log: %w", err)
 		}
-		if line, ok := s.line(s.part); ok {
+		if line, ok := s.text.Line(s.part); ok {
 			lines = append(lines, line)
 		}
 		s.part = nil
@@ -159,31 +159,6 @@ func (s *logSource) rotated() bool {
 	now, err := os.Stat(s.path)
 	read, readErr := s.file.Stat()
 	return err == nil && readErr == nil && !os.SameFile(now, read)
-}
-
-// maxText is how much of a line is kept until its end comes: what is longer, as of one who writes no newlines, is given in pieces.
-const maxText = 256 << 10
-
-// line takes apart a line of the format of the CRI: time, stream, P for a part or F for the last one, text.
-func (s *logSource) line(data []byte) (logs.Line, bool) {
-	f := bytes.SplitN(bytes.TrimSuffix(data, []byte("\n")), []byte(" "), 4)
-	if len(f) < 4 {
-		return logs.Line{}, false
-	}
-	at, err := time.Parse(time.RFC3339Nano, string(f[0]))
-	if err != nil {
-		return logs.Line{}, false
-	}
-	s.text = append(s.text, f[3]...)
-	text := s.text
-	switch {
-	case string(f[2]) != "P":
-		text = append(text, '\n')
-	case len(text) < maxText:
-		return logs.Line{}, false
-	}
-	s.text = nil
-	return logs.Line{At: at, Text: text}, true
 }
 
 // Close closes the file.

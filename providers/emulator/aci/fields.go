@@ -4,11 +4,9 @@ package aci
 
 import (
 	_ "embed"
-	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
 	"sync"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/fields"
 )
 
 // description is that of the vendor's package for JavaScript, with its source and date in it.
@@ -16,124 +14,10 @@ import (
 //go:embed fields.json
 var description []byte
 
-// field is one of a model. Its name is the path in JSON.
-type field struct {
-	Type     string   `json:"type"`
-	Required bool     `json:"required"`
-	ReadOnly bool     `json:"readOnly"`
-	Values   []string `json:"values"`
-}
-
-var models = sync.OnceValue(func() map[string]map[string]field {
-	var d struct{ Models map[string]map[string]field }
-	if err := json.Unmarshal(description, &d); err != nil {
-		panic(err)
-	}
-	return d.Models
-})
+var models = sync.OnceValue(func() fields.Models { return fields.Parse(description) })
 
 // readOnly ends the problem of a field that cannot be written.
-const readOnly = ": is read only"
+const readOnly = fields.ReadOnly
 
 // check returns what of the data is not as a model says, sorted. None: it may be sent.
-func check(model string, data []byte) []string {
-	var value any
-	if err := json.Unmarshal(data, &value); err != nil {
-		return []string{"it is no JSON: " + err.Error()}
-	}
-	problems := checkValue(model, value, model)
-	slices.Sort(problems)
-	return problems
-}
-
-func checkValue(kind string, value any, at string) (problems []string) {
-	wrong := []string{fmt.Sprintf("%s: %T is not of the type %s", at, value, kind)}
-	element, list := strings.CutPrefix(kind, "[]")
-	member, dictionary := strings.CutPrefix(kind, "{}")
-	switch {
-	case kind == "any" || kind == "Object":
-		return nil
-	case list:
-		all, ok := value.([]any)
-		if !ok {
-			return wrong
-		}
-		for i, v := range all {
-			problems = append(problems, checkValue(element, v, fmt.Sprintf("%s[%d]", at, i))...)
-		}
-		return problems
-	case dictionary:
-		all, ok := value.(map[string]any)
-		if !ok {
-			return wrong
-		}
-		for k, v := range all {
-			problems = append(problems, checkValue(member, v, at+"["+k+"]")...)
-		}
-		return problems
-	case kind == "Number":
-		if _, ok := value.(float64); !ok {
-			return wrong
-		}
-	case kind == "Boolean":
-		if _, ok := value.(bool); !ok {
-			return wrong
-		}
-	case models()[kind] != nil:
-		all, ok := value.(map[string]any)
-		if !ok {
-			return wrong
-		}
-		return checkModel(models()[kind], all, at)
-	default: // String, Enum, DateTime, ByteArray
-		if _, ok := value.(string); !ok {
-			return wrong
-		}
-	}
-	return nil
-}
-
-// checkModel checks the fields of an object. Those of a path such as properties.image are in an object of their own.
-func checkModel(fields map[string]field, all map[string]any, at string) (problems []string) {
-	nested := map[string]map[string]field{}
-	for name, f := range fields {
-		if first, rest, found := strings.Cut(name, "."); found {
-			if nested[first] == nil {
-				nested[first] = map[string]field{}
-			}
-			nested[first][rest] = f
-		}
-	}
-	for name, v := range all {
-		f, ok := fields[name]
-		switch {
-		case nested[name] != nil:
-			inner, isObject := v.(map[string]any)
-			if !isObject {
-				problems = append(problems, at+"."+name+": want an object")
-				continue
-			}
-			problems = append(problems, checkModel(nested[name], inner, at+"."+name)...)
-		case !ok:
-			problems = append(problems, at+"."+name+": is not known")
-		case f.ReadOnly:
-			problems = append(problems, at+"."+name+readOnly)
-		default:
-			problems = append(problems, checkValue(f.Type, v, at+"."+name)...)
-			if text, isText := v.(string); isText && len(f.Values) > 0 && !slices.Contains(f.Values, text) {
-				problems = append(problems, at+"."+name+": "+text+": want one of "+strings.Join(f.Values, ", "))
-			}
-		}
-	}
-	for name, f := range fields {
-		if f.Required && !strings.Contains(name, ".") && all[name] == nil {
-			problems = append(problems, at+"."+name+": is missing")
-		}
-	}
-	for first, inner := range nested {
-		if all[first] == nil {
-			problems = append(problems, checkModel(inner, nil, at+"."+first)...)
-		}
-	}
-	return problems
-}
+func check(model string, data []byte) []string { return models().Check(model, data) }

@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/azurebatch/internal/blobs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
@@ -26,7 +26,7 @@ var ErrClaimed = errors.New("an earlier run of this task runs the pod, or has ru
 // place is what a task has of its pod.
 type place struct {
 	Package
-	blobs *blobs.Container
+	blobs *azblobs.Container
 	nonce string
 	logs  *uploader
 	own   bool // the claim succeeded; set before anything runs beside
@@ -40,7 +40,7 @@ type place struct {
 
 var _ podjob.Host = (*place)(nil)
 
-func newPlace(p Package, c *blobs.Container, logDir string) *place {
+func newPlace(p Package, c *azblobs.Container, logDir string) *place {
 	return &place{Package: p, blobs: c, nonce: rand.Text(), bundle: p.Bundle, logs: newUploader(c, func(container string) string { return LogPrefix(p.Prefix, p.UID, container) }, logDir)}
 }
 
@@ -48,14 +48,14 @@ func newPlace(p Package, c *blobs.Container, logDir string) *place {
 func (p *place) Claim(ctx context.Context) error {
 	name := PodPrefix(p.Prefix, p.UID) + "claim"
 	err := p.blobs.Put(ctx, name, []byte(p.nonce), nil, true)
-	for wait := time.Second; err != nil && !blobs.Has(err, http.StatusConflict, http.StatusPreconditionFailed) && ctx.Err() == nil; wait *= 2 {
+	for wait := time.Second; err != nil && !azblobs.Has(err, http.StatusConflict, http.StatusPreconditionFailed) && ctx.Err() == nil; wait *= 2 {
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
 			err = p.blobs.Put(ctx, name, []byte(p.nonce), nil, true)
 		}
 	}
-	if !blobs.Has(err, http.StatusConflict, http.StatusPreconditionFailed) {
+	if !azblobs.Has(err, http.StatusConflict, http.StatusPreconditionFailed) {
 		p.own = err == nil
 		return err
 	}

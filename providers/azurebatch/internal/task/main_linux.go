@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/azurebatch/internal/blobs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
@@ -48,7 +48,7 @@ func run() error {
 		return err
 	}
 	token := &machineToken{identity: p.Identity}
-	h := newPlace(p, &blobs.Container{URL: p.ContainerURL, HTTP: &http.Client{Timeout: lastTime}, Token: token.get}, logs)
+	h := newPlace(p, &azblobs.Container{URL: p.ContainerURL, HTTP: &http.Client{Timeout: lastTime}, Token: token.get}, logs)
 	ctx, cancel := context.WithCancel(context.Background())
 	var beside sync.WaitGroup
 	beside.Go(func() { h.logs.run(ctx, p.Every) })
@@ -91,7 +91,7 @@ func (m *machineToken) get(ctx context.Context) (string, error) {
 	if base == "" {
 		base = metadata
 	}
-	q := url.Values{"api-version": {"2018-02-01"}, "resource": {blobs.Scope}, "msi_res_id": {m.identity}}
+	q := url.Values{"api-version": {"2018-02-01"}, "resource": {azblobs.Scope}, "msi_res_id": {m.identity}}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/metadata/identity/oauth2/token?"+q.Encode(), nil)
 	if err != nil {
 		return "", err

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/azurebatch/internal/blobs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 
 // uploader copies logs to append blobs: the files of a run, one after another, are its segments.
 type uploader struct {
-	blobs  *blobs.Container
+	blobs  *azblobs.Container
 	prefix func(container string) string
 	dir    string
 
@@ -46,7 +46,7 @@ type upload struct {
 	made    bool // the segment
 }
 
-func newUploader(c *blobs.Container, prefix func(string) string, dir string) *uploader {
+func newUploader(c *azblobs.Container, prefix func(string) string, dir string) *uploader {
 	return &uploader{blobs: c, prefix: prefix, dir: dir, runs: map[string]*upload{}}
 }
 

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azurebatch
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/batch/azbatch"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
+)
+
+// maxPages bounds a list, of 1000 tasks a page.
+const maxPages = 500
+
+// client is a Batch account. The errors of its methods have kinds; see explain.
+type client struct {
+	*azbatch.Client
+	http *http.Client
+}
+
+// newClient returns a client of a configuration that is complete, and what gives tokens for its storage.
+func newClient(c Config) (*client, func(context.Context) (string, error), error) {
+	through, err := azlogin.HTTPClient(c.Cloud.CAFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	credential, err := c.Credentials.Credential(c.Cloud.Authority, through)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := azbatch.NewClient(c.Endpoint, scoped{credential, c.Cloud.Scope + "/.default"}, &azbatch.ClientOptions{ClientOptions: policy.ClientOptions{
+		Transport: through, Telemetry: policy.TelemetryOptions{ApplicationID: "virtual-kubelet-batch"},
+		Retry: policy.RetryOptions{MaxRetries: -1}, // the node waits, as long as Batch says
+	}})
+	forStorage := scoped{credential, azblobs.Scope + "/.default"}
+	upload := *through
+	upload.Timeout = 0 // the program is large
+	return &client{b, &upload}, func(ctx context.Context) (string, error) {
+		token, err := forStorage.GetToken(ctx, policy.TokenRequestOptions{})
+		if err != nil {
+			return "", explain("log in for Azure Storage", err)
+		}
+		return token.Token, nil
+	}, err
+}
+
+// scoped is a credential whose tokens are for one service: the SDK knows the scope of the public cloud only.
+type scoped struct {
+	next  azcore.TokenCredential
+	scope string
+}
+
+// GetToken implements azcore.TokenCredential.
+func (s scoped) GetToken(ctx context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	options.Scopes = []string{s.scope}
+	return s.next.GetToken(ctx, options)
+}
+
+// selected are the properties of tasks that are read.
+var selected = []string{"id", "displayName", "creationTime", "state", "stateTransitionTime", "executionInfo", "nodeInfo"}
+
+// list returns all tasks of a job.
+func (c *client) list(ctx context.Context, job string) (all []azbatch.Task, err error) {
+	pages := c.NewListTasksPager(job, &azbatch.ListTasksOptions{SelectParam: selected})
+	for n := 0; pages.More(); n++ {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, explain("list tasks", err)
+		}
+		if all = append(all, page.Value...); n >= maxPages {
+			return nil, fmt.Errorf("list tasks: the list has more than %d pages", maxPages)
+		}
+	}
+	return all, nil
+}
+
+func (c *client) get(ctx context.Context, job, id string) (azbatch.Task, error) {
+	answer, err := c.GetTask(ctx, job, id, &azbatch.GetTaskOptions{SelectParam: selected})
+	return answer.Task, explain("look at task "+id, err)
+}
+
+func (c *client) create(ctx context.Context, job string, t azbatch.CreateTaskContent) error {
+	_, err := c.CreateTask(ctx, job, t, nil)
+	return explain("create task "+*t.ID, err)
+}
+
+// delete removes a task, and kills what runs of it.
+func (c *client) delete(ctx context.Context, job, id string) error {
+	_, err := c.DeleteTask(ctx, job, id, nil)
+	return explain("delete task "+id, err)
+}
+
+func (c *client) createJob(ctx context.Context, j azbatch.CreateJobContent) error {
+	_, err := c.CreateJob(ctx, j, nil)
+	if err = explain("create job "+*j.ID, err); codeOf(err) == "JobExists" {
+		return nil
+	}
+	return err
+}
+
+func (c *client) pool(ctx context.Context, id string) (azbatch.Pool, error) {
+	answer, err := c.GetPool(ctx, id, nil)
+	return answer.Pool, explain("look at pool "+id, err)
+}
+
+// counts returns the numbers of machines of a pool by their states, of dedicated ones and of spot ones.
+func (c *client) counts(ctx context.Context, pool string) (of []azbatch.NodeCounts, err error) {
+	page, err := c.NewListPoolNodeCountsPager(&azbatch.ListPoolNodeCountsOptions{Filter: new("poolId eq '" + pool + "'")}).NextPage(ctx)
+	for _, p := range page.Value {
+		for _, n := range []*azbatch.NodeCounts{p.Dedicated, p.LowPriority} {
+			if n != nil {
+				of = append(of, *n)
+			}
+		}
+	}
+	return of, explain("count the machines of pool "+pool, err)
+}
+
+// nodeState returns the state of a machine; "" for one that is not there.
+func (c *client) nodeState(ctx context.Context, pool, id string) (azbatch.NodeState, error) {
+	answer, err := c.GetNode(ctx, pool, id, &azbatch.GetNodeOptions{SelectParam: []string{"id", "state"}})
+	if err = explain("look at machine "+id, err); httpStatus(err) == http.StatusNotFound {
+		return "", nil
+	}
+	return value(answer.State), err
+}
+
+// value is what a pointer points to; zero for nil.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// duration is one as Batch has it, by ISO 8601.
+func duration(d time.Duration) *string { return new(fmt.Sprintf("PT%dS", int64(d.Seconds()))) }

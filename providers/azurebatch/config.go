@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azurebatch
+
+import (
+	"cmp"
+	"net/url"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+)
+
+// APIVersion and Kind are what a configuration file of this provider says about itself.
+const (
+	APIVersion = "azurebatch.virtual-kubelet.io/v1alpha1"
+	Kind       = "AzureBatchProviderConfiguration"
+)
+
+// Config is the configuration of the provider. A field that is one value can also be set by an environment variable, such as
+// VKUBELET_AZUREBATCH_POOL.
+type Config struct {
+	// APIVersion must be the constant APIVersion in a file.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind must be the constant Kind in a file.
+	Kind string `json:"kind,omitempty"`
+	// Account and Location are the name and the region of the Batch account. Required without endpoint.
+	Account  string `json:"account,omitempty" env:"AZURE_BATCH_ACCOUNT_NAME"`
+	Location string `json:"location,omitempty" env:"AZURE_BATCH_ACCOUNT_LOCATION"`
+	// Endpoint is the URL of the Batch account. Default: https://ACCOUNT.LOCATION.batch.azure.com.
+	Endpoint string `json:"endpoint,omitempty"`
+	// Pool is the ID of the pool of Linux machines that runs pods, without containerConfiguration. Required.
+	Pool string `json:"pool,omitempty" env:"AZURE_BATCH_POOLID"`
+	// ClusterName names the home cluster in Azure. No two clusters that use one account may have the same, and it must not change while there
+	// are pods. Required.
+	ClusterName string `json:"clusterName,omitempty"`
+	// Storage is where pods, their statuses and their logs are. Required.
+	Storage Storage `json:"storage,omitzero"`
+	// Cloud is which Azure. Default: the public one.
+	Cloud Cloud `json:"cloud,omitzero"`
+	// Credentials are whose rights the provider has. Default: the managed identity of this machine.
+	Credentials azlogin.Credentials `json:"credentials,omitzero"`
+	// Containers is unpack for images that tasks pull by themselves, podman for those that podman of the machines pulls, or programs for programs
+	// of the machines, without images. Default: unpack.
+	Containers string `json:"containers,omitempty"`
+	// NodeResources are the cpu and memory of one machine of the pool. Default: those of its size, for sizes that this program knows.
+	NodeResources corev1.ResourceList `json:"nodeResources,omitempty"`
+	// MaxNodes is how many machines the pool has at most. Required for a pool that scales by itself; else the default is its target.
+	MaxNodes int64 `json:"maxNodes,omitempty"`
+	// Program is the file of this program for the machines of the pool. Default: the one that runs.
+	Program string `json:"program,omitempty"`
+}
+
+// Storage is a container of blobs.
+type Storage struct {
+	// ContainerURL is the URL of the container, such as https://account.blob.core.windows.net/pods. Required.
+	ContainerURL string `json:"containerURL,omitempty"`
+	// Identity is the resource ID of the user-assigned identity of the pool that reads and writes there. Required.
+	Identity string `json:"identity,omitempty"`
+}
+
+// Cloud is an Azure.
+type Cloud struct {
+	// Authority is the URL that gives tokens. Default: https://login.microsoftonline.com.
+	Authority string `json:"authority,omitempty" env:"AZURE_AUTHORITY_HOST"`
+	// Scope is for whom tokens for Batch are. Default: https://batch.core.windows.net/.
+	Scope string `json:"scope,omitempty"`
+	// CAFile has the authorities that Azure is verified by. Default: those of this machine.
+	CAFile string `json:"caFile,omitempty"`
+}
+
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_AZUREBATCH"}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+func LoadConfig(path string) (Config, error) {
+	c, err := format.Load(path)
+	if err == nil && c.Credentials.File != "" {
+		_, err = c.Credentials.ReadFile()
+	}
+	return c, err
+}
+
+// identityID is the resource ID of a user-assigned identity.
+var identityID = regexp.MustCompile(`(?i)^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.ManagedIdentity/userAssignedIdentities/[^/]+$`)
+
+// poolID is what Batch allows.
+var poolID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// complete fills the defaults of c and refuses what cannot be, with every reason.
+func (c Config) complete() (Config, error) {
+	problems := config.Problems{Provider: "azurebatch"}
+	problem := problems.Add
+	if c.Endpoint == "" && c.Account != "" && c.Location != "" {
+		c.Endpoint = "https://" + c.Account + "." + c.Location + ".batch.azure.com"
+	}
+	c.Cloud.Authority = cmp.Or(c.Cloud.Authority, azlogin.PublicAuthority)
+	c.Cloud.Scope = cmp.Or(c.Cloud.Scope, "https://batch.core.windows.net/")
+	for _, field := range []struct{ name, value, want string }{
+		{"endpoint", c.Endpoint, "the URL of the Batch account, or account and location"},
+		{"storage.containerURL", c.Storage.ContainerURL, "the URL of a container of blobs, without a query"}, {"cloud.authority", c.Cloud.Authority, "a URL"},
+	} {
+		if u, err := url.Parse(field.value); err != nil || u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || strings.HasSuffix(field.value, "/") {
+			problem("%s: %q: want %s that begins with https:// and does not end with a slash", field.name, field.value, field.want)
+		}
+	}
+	if !poolID.MatchString(c.Pool) {
+		problem("pool: %q: want the ID of a pool of the Batch account", c.Pool)
+	}
+	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
+		problem("clusterName: %q: want a name for the home cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_AZUREBATCH_CLUSTER_NAME", c.ClusterName)
+	}
+	if !identityID.MatchString(c.Storage.Identity) {
+		problem("storage.identity: %q: want the resource ID of a user-assigned identity of the pool, /subscriptions/…/userAssignedIdentities/NAME", c.Storage.Identity)
+	}
+	switch c.Containers = cmp.Or(c.Containers, podjob.RuntimeUnpack); c.Containers {
+	case podjob.RuntimeUnpack, podjob.RuntimePodman, programs:
+	default:
+		problem("containers: %q: want unpack, podman or programs", c.Containers)
+	}
+	for name, q := range c.NodeResources {
+		if (name != corev1.ResourceCPU && name != corev1.ResourceMemory) || q.Sign() <= 0 {
+			problem("nodeResources: %s: %s: want cpu and memory of one machine", name, &q)
+		}
+	}
+	if c.MaxNodes < 0 {
+		problem("maxNodes: %d: want a number of machines", c.MaxNodes)
+	}
+	c.Credentials.Check(problem)
+	return c, problems.Err()
+}
+
+const programs = "programs"
+
+// runtime is the one of package podjob.
+func (c Config) runtime() string {
+	if c.Containers == programs {
+		return ""
+	}
+	return c.Containers
+}
+
+// size of a machine.
+type size struct{ milliCPU, memory int64 }
+
+// sizes are the sizes of machines with the same memory for each CPU, up to a number of CPUs.
+// Source: github.com/microsoft/aspire, src/Aspire.Hosting.Azure.Kubernetes/AksNodeVmSizes.cs, which is made from Azure's list of sizes; read 2026-11-28.
+var sizes = []struct {
+	name    *regexp.Regexp
+	gib, to int64
+}{
+	{regexp.MustCompile(`(?i)^Standard_D(\d+)a?d?s?_v[3-6]$`), 4, 96},
+	{regexp.MustCompile(`(?i)^Standard_E(\d+)a?d?s?_v[3-6]$`), 8, 48},
+	{regexp.MustCompile(`(?i)^Standard_F(\d+)s_v2$`), 2, 72},
+}
+
+// sizeOf returns what a machine of the pool has. False: nobody says.
+func (c Config) sizeOf(vmSize string) (size, bool) {
+	cpu, memory := c.NodeResources[corev1.ResourceCPU], c.NodeResources[corev1.ResourceMemory]
+	s := size{cpu.MilliValue(), memory.Value()}
+	for _, row := range sizes {
+		if m := row.name.FindStringSubmatch(vmSize); m != nil {
+			n := resource.MustParse(m[1])
+			if cpus := n.Value(); cpus <= row.to {
+				s = size{cmp.Or(s.milliCPU, cpus*1000), cmp.Or(s.memory, cpus*row.gib<<30)}
+			}
+		}
+	}
+	return s, s.milliCPU > 0 && s.memory > 0
+}

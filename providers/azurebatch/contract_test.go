@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package azurebatch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
+	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/azurebatch"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/podjobtest"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// TestContract runs the contract of providers on an emulator of Azure Batch, whose tasks are the real program.
+func TestContract(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("tasks run as root: run the test as root, as CI does")
+	}
+	path := podjobtest.Program(t)
+	providertest.Run(t, providertest.Harness{
+		Backend: backend,
+		Container: func(_ *corev1.Pod, k *corev1.Container, p program.Program) error {
+			k.Image, k.Command, k.Args = "programs", []string{path}, p.Args()
+			return nil
+		},
+		Command:  func(p program.Program) ([]string, error) { return append([]string{path}, p.Args()...), nil },
+		Patience: time.Minute, Every: 50 * time.Millisecond, Parallel: 6, Many: 8,
+		Subject: providertest.Subject{Provider: "azurebatch", Backend: "an emulator of Azure Batch on one machine; containers are programs of it, as root"},
+		Except:  exceptions(),
+		Unproven: map[capability.Feature]string{
+			capability.ContainerLimits: "nothing on a machine of the pool keeps them",
+			capability.HostPorts:       "a container has the ports of its machine, and port-forward, which connects with one, is refused",
+			capability.TokenVolumes:    "no check of the contract has tokens; TestTokensAreRenewed has",
+		},
+	})
+}
+
+// exceptions are the checks of what a task does not have.
+func exceptions() map[string]string {
+	except := map[string]string{
+		"settings/limits": "nothing on a machine of the pool keeps limits; TestSlots has how pods share machines",
+		"stats/summary":   "what tasks use is not told by Batch",
+	}
+	for _, name := range []string{
+		"exec/output", "exec/exit-code", "exec/input", "exec/terminal", "exec/hang", "attach/output", "port-forward/both-ways", "port-forward/refused",
+	} {
+		except[name] = "a task takes no connections, and the provider says so"
+	}
+	return except
+}
+
+// backend is Batch for one check.
+func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
+	c, err := startCloud(ctx, aPool(), 4, nil)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, c.close)
+	config, err := c.config(env.Namespace).complete()
+	if err != nil {
+		return nil, err
+	}
+	storage := []string{"ListTasks", "CreateTask", "GetTask", "DeleteTask", "GetPool", "CreateJob"}
+	mends := map[string]func(){}
+	breaks := func(name string, f emulator.Fault) func(bool) {
+		return func(on bool) {
+			if mend := mends[name]; mend != nil {
+				mend()
+				mends[name] = nil
+			}
+			if on {
+				f.Operations = storage
+				mends[name] = c.front.Break(f)
+			}
+		}
+	}
+	return &providertest.Backend{
+		Open: func(context.Context) (node.PodLifecycleHandler, error) {
+			d, err := newDriver(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, config, quick())
+			if err != nil {
+				return nil, err
+			}
+			return d.kit, nil
+		},
+		Instances: func(pod *corev1.Pod) (int, error) {
+			if c.processes.PID(taskID(pod.UID)) == 0 {
+				return 0, nil
+			}
+			return 1, nil
+		},
+		Outage:     breaks("outage", emulator.Fault{Answer: emulated.Down}),
+		Throttle:   breaks("throttle", emulator.Fault{Answer: emulated.Throttle}),
+		LoseAnswer: func() { c.front.Break(emulator.Fault{Operations: []string{"CreateTask"}, Times: 1, Lose: true}) },
+		Lose:       func(pod *corev1.Pod) error { return c.RemoveTask(taskID(pod.UID)) },
+		Kill:       func(pod *corev1.Pod, _ string) error { return killContainer(c.processes.PID(taskID(pod.UID))) },
+	}, nil
+}
+
+// killContainer kills the only container of a pod: the child of the program of its task that runs the program of the contract.
+func killContainer(pid int) error {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, path := range lists {
+		data, _ := os.ReadFile(path)
+		for _, child := range strings.Fields(string(data)) {
+			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
+			program, _, _ := strings.Cut(string(line), "\x00")
+			if filepath.Base(program) != podjobtest.ProgramName {
+				continue
+			}
+			id, err := strconv.Atoi(child)
+			if err != nil {
+				return err
+			}
+			return syscall.Kill(id, syscall.SIGKILL)
+		}
+	}
+	return fmt.Errorf("no container of process %d runs", pid)
+}

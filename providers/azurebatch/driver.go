@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azurebatch
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/batch/azbatch"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/azurebatch/internal/task"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
+)
+
+// taskState is a task of a pod of this node.
+type taskState struct {
+	azbatch.Task
+	pod identity.Pod
+}
+
+// said is what the task of a pod wrote last.
+type said struct {
+	etag   string
+	status *podjob.Status
+}
+
+// List implements service.Driver. Tasks come first: of one that has ended, the status that is read then is the last one.
+func (d *driver) List(ctx context.Context) ([]instance, error) {
+	all, err := d.client.list(ctx, d.job)
+	if err != nil && !errdefs.IsNotFound(err) { // without the job there are no tasks
+		return nil, err
+	}
+	tasks := map[types.UID]taskState{}
+	for _, t := range all {
+		if pod, ours := identify(d.owner, t); ours {
+			tasks[pod.UID] = taskState{t, pod}
+		}
+	}
+	d.mu.Lock()
+	d.tasks = tasks
+	maps.DeleteFunc(d.said, func(uid types.UID, _ said) bool { _, is := tasks[uid]; return !is })
+	maps.DeleteFunc(d.lost, func(uid types.UID, _ string) bool { _, is := tasks[uid]; return !is })
+	d.mu.Unlock()
+	if len(tasks) == 0 {
+		return nil, nil
+	}
+	if err := d.readStatuses(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.findLost(ctx); err != nil {
+		return nil, err
+	}
+	d.explainWaits(ctx)
+	return d.instances(), nil
+}
+
+// Changed implements service.ChangeLister: the statuses tell all of tasks that run.
+func (d *driver) Changed(ctx context.Context, _ time.Time) ([]instance, error) {
+	d.mu.Lock()
+	settled, any := true, len(d.tasks) > 0
+	for uid := range d.tasks {
+		settled = settled && d.said[uid].status != nil
+	}
+	d.mu.Unlock()
+	switch {
+	case !any:
+		return nil, nil
+	case !settled:
+		return d.List(ctx)
+	}
+	if err := d.readStatuses(ctx); err != nil {
+		return nil, err
+	}
+	return d.instances(), nil
+}
+
+// readStatuses reads what pods wrote, by one list. What is too long for a list is read if it has changed.
+func (d *driver) readStatuses(ctx context.Context) error {
+	list, err := d.blobs.List(ctx, task.StatusPrefix(d.job), true)
+	if err != nil {
+		return err
+	}
+	for _, b := range list {
+		uid := types.UID(strings.TrimPrefix(b.Name, task.StatusPrefix(d.job)))
+		d.mu.Lock()
+		_, ours := d.tasks[uid]
+		same := d.said[uid].etag == b.ETag
+		d.mu.Unlock()
+		if !ours || same {
+			continue
+		}
+		s, ok := task.StatusOf(b.Metadata)
+		if !ok {
+			full, err := d.blobs.Get(ctx, b.Name, "", 0)
+			if err != nil {
+				return err
+			}
+			if json.Unmarshal(full.Data, &s) != nil {
+				continue // somebody else wrote it
+			}
+		}
+		d.mu.Lock()
+		d.said[uid] = said{b.ETag, &s}
+		d.mu.Unlock()
+	}
+	return nil
+}
+
+// findLost finds pods whose task Batch runs again after they had begun, and has the first run stop, should it be there.
+func (d *driver) findLost(ctx context.Context) error {
+	for _, i := range d.instances() {
+		info := i.task.ExecutionInfo
+		again := info != nil && (value(info.RequeueCount) > 0 || value(info.RetryCount) > 0)
+		if i.lost != "" || i.said == nil || i.said.Ended || !again && claimedBefore(i.task) == "" {
+			continue
+		}
+		reason := reasonNodeLost
+		state, err := d.client.nodeState(ctx, d.config.Pool, i.said.Host)
+		if err != nil {
+			return err
+		}
+		if state == azbatch.NodeStatePreempted {
+			reason = reasonPreempted
+		}
+		if err := d.order(ctx, i.pod.UID, podjob.Stop{Until: time.Now()}); err != nil {
+			return err
+		}
+		d.mu.Lock()
+		d.lost[i.pod.UID] = reason
+		d.mu.Unlock()
+	}
+	return nil
+}
+
+// order gives the program of a pod the order to stop. A pod without a bundle has let go of its task.
+func (d *driver) order(ctx context.Context, uid types.UID, s podjob.Stop) error {
+	err := d.blobs.SetMetadata(ctx, task.BundleName(d.job, uid), task.StopMeta(s))
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// instances are those that are known, and lets those go whose pod is to stop and has ended, or has had its time.
+func (d *driver) instances() (all []instance) {
+	var over []types.UID
+	d.mu.Lock()
+	for uid, t := range d.tasks {
+		i := instance{pod: t.pod, task: t.Task, said: d.said[uid].status, lost: d.lost[uid], waits: d.waits}
+		all = append(all, i)
+		if until, stops := d.stopping[uid]; stops && (ended(i) || time.Now().After(until)) {
+			over = append(over, uid)
+			delete(d.stopping, uid)
+		}
+	}
+	d.mu.Unlock()
+	for _, uid := range over {
+		d.kit.Leave(string(uid))
+	}
+	return all
+}
+
+// Find implements service.Driver.
+func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, error) {
+	t, err := d.client.get(ctx, d.job, taskID(pod.UID))
+	if errdefs.IsNotFound(err) {
+		return instance{}, false, nil
+	}
+	if err != nil {
+		return instance{}, false, err
+	}
+	return d.track(pod, t), true, nil
+}
+
+// track takes down the task of a pod.
+func (d *driver) track(pod *corev1.Pod, t azbatch.Task) instance {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of := identity.Of(pod)
+	d.tasks[pod.UID] = taskState{t, of}
+	return instance{pod: of, task: t, said: d.said[pod.UID].status, lost: d.lost[pod.UID], waits: d.waits}
+}
+
+// Refuse implements service.Refuser.
+func (d *driver) Refuse(pod *corev1.Pod) error { return d.config.refuse(pod) }
+
+// Create implements service.Driver. The ID of the task is the pod's, so a create that is asked again finds the first one.
+func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {
+	pod := in.Pod
+	m, err := d.pool(ctx)
+	if err != nil {
+		return instance{}, service.NotMade(err)
+	}
+	slots, err := m.slots(pod)
+	if err != nil {
+		return instance{}, err
+	}
+	program, err := d.upload(ctx)
+	if err == nil {
+		err = d.kit.Keep(ctx, string(pod.UID))
+	}
+	if err == nil {
+		err = d.writeBundle(ctx, in)
+	}
+	if err != nil {
+		return instance{}, service.NotMade(err)
+	}
+	content := d.task(pod, program, slots)
+	err = d.client.create(ctx, d.job, content)
+	if codeOf(err) == "JobNotFound" {
+		if err = d.client.createJob(ctx, d.jobContent()); err != nil {
+			return instance{}, service.NotMade(err)
+		}
+		err = d.client.create(ctx, d.job, content)
+	}
+	switch {
+	case codeOf(err) == "TaskExists":
+	case answered(err):
+		return instance{}, service.NotMade(err)
+	case err != nil:
+		return instance{}, err
+	}
+	return d.track(pod, azbatch.Task{ID: content.ID, DisplayName: content.DisplayName, State: new(azbatch.TaskStateActive)}), nil
+}
+
+// writeBundle writes what the task of a pod needs.
+func (d *driver) writeBundle(ctx context.Context, in *service.Inputs) error {
+	b, err := pack.Bundle(ctx, in, d.in, d.config.runtime())
+	if err != nil {
+		return err
+	}
+	for _, list := range [][]corev1.Container{b.Pod.Spec.InitContainers, b.Pod.Spec.Containers} {
+		for i := range list {
+			if image, err := podspec.RegistryImage(list[i].Image); err == nil {
+				list[i].Image = image
+			}
+		}
+	}
+	data, err := json.Marshal(task.Package{
+		ContainerURL: d.config.Storage.ContainerURL, Prefix: d.job, UID: in.Pod.UID, Identity: d.config.Storage.Identity, Every: d.look, Bundle: b,
+	})
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	delete(d.leaving, in.Pod.UID)
+	d.mu.Unlock()
+	return d.blobs.Put(ctx, task.BundleName(d.job, in.Pod.UID), data, nil, false)
+}
+
+// Renew implements service.Renewer: it writes what a pod mounts anew, as it is now, as long as its task runs and is not to stop.
+func (d *driver) Renew(ctx context.Context, in *service.Inputs, i instance) error {
+	d.mu.Lock()
+	_, stops := d.stopping[i.pod.UID]
+	d.mu.Unlock()
+	if ended(i) || stops {
+		return nil
+	}
+	now, err := d.kit.Inputs(ctx, in.Pod)
+	if err != nil {
+		return err
+	}
+	err = d.writeBundle(ctx, now)
+	in.RenewAt = now.RenewAt
+	return err
+}
+
+// Update implements service.Updater: it takes over what is new of what a pod mounts.
+func (d *driver) Update(ctx context.Context, pod *corev1.Pod, i instance) error {
+	return d.Renew(ctx, &service.Inputs{Pod: pod}, i)
+}
+
+// Stop implements service.Driver. A pod that runs is told to stop within its grace period, and has no more time when it is told again.
+func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
+	uid := i.pod.UID
+	if i.said == nil && !ended(i) { // by now it may have begun
+		t, err := d.client.get(ctx, d.job, taskID(uid))
+		if err != nil {
+			return err
+		}
+		i.task = t
+	}
+	if state := value(i.task.State); ended(i) || i.said == nil && state == azbatch.TaskStateActive {
+		d.kit.Leave(string(uid))
+		return nil
+	}
+	until := time.Now().Add(podspec.Grace(pod) + endTime)
+	d.mu.Lock()
+	if before, stops := d.stopping[uid]; stops && before.Before(until) {
+		until = before
+	}
+	d.stopping[uid] = until
+	d.mu.Unlock()
+	grace := max(0, time.Until(until)-endTime).Round(time.Second)
+	return d.order(ctx, uid, podjob.Stop{GraceSeconds: int64(grace / time.Second), Until: until})
+}
+
+// Remove implements service.Remover: it removes the task of a pod. Its blobs are removed with those of others.
+func (d *driver) Remove(ctx context.Context, uid string) error {
+	err := d.client.delete(ctx, d.job, taskID(types.UID(uid)))
+	if err != nil && !errdefs.IsNotFound(err) {
+		return err
+	}
+	d.mu.Lock()
+	delete(d.tasks, types.UID(uid))
+	d.leaving[types.UID(uid)] = true
+	d.mu.Unlock()
+	return nil
+}
+
+// Gone implements service.Mourner: a pod without a task may have blobs.
+func (d *driver) Gone(pod *corev1.Pod) {
+	d.mu.Lock()
+	d.leaving[pod.UID] = true
+	d.mu.Unlock()
+}
+
+// Work implements service.Worker: it removes blobs of pods that are gone.
+func (d *driver) Work(ctx context.Context) {
+	ticker := time.NewTicker(d.sweepEvery)
+	defer ticker.Stop()
+	for first := true; ; first = false {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := d.sweep(ctx, first); err != nil && ctx.Err() == nil {
+			log.G(ctx).WithError(err).Warn("The blobs of pods that are gone are not removed yet")
+		}
+	}
+}
+
+// orphanAge is how long a blob without a task is left alone: a task may be about to be made.
+const orphanAge = time.Hour
+
+// sweep removes the blobs of pods that are leaving, and with orphans those that an earlier process left: nobody knows a pod or a task of theirs.
+func (d *driver) sweep(ctx context.Context, orphans bool) error {
+	d.mu.Lock()
+	leaving := maps.Clone(d.leaving)
+	d.mu.Unlock()
+	if len(leaving) == 0 && !orphans {
+		return nil
+	}
+	var names []string
+	for _, prefix := range []string{task.PodsPrefix(d.job), task.StatusPrefix(d.job)} {
+		list, err := d.blobs.List(ctx, prefix, false)
+		if err != nil {
+			return err
+		}
+		for _, b := range list {
+			first, _, _ := strings.Cut(strings.TrimPrefix(b.Name, prefix), "/")
+			uid := types.UID(first)
+			if leaving[uid] || orphans && time.Since(b.Modified) > orphanAge && !d.knows(uid) {
+				names = append(names, b.Name)
+			}
+		}
+	}
+	for some := range slices.Chunk(names, azblobs.MaxBatch) {
+		if err := d.blobs.DeleteBatch(ctx, some); err != nil {
+			return err
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.leaving, func(uid types.UID, _ bool) bool { return leaving[uid] })
+	return nil
+}
+
+// knows reports whether a pod has a task, or is in the cluster.
+func (d *driver) knows(uid types.UID) bool {
+	if _, _, known := d.kit.Cache().Get(uid); known || !d.kit.Cache().Complete() {
+		return true
+	}
+	return d.inCluster(uid)
+}
+
+// Identify implements service.Driver.
+func (d *driver) Identify(i instance) (poll.Identity, bool) {
+	return poll.Identity{Namespace: i.pod.Namespace, Name: i.pod.Name, UID: i.pod.UID, ID: taskID(i.pod.UID)}, true
+}
+
+// Ended implements service.Ender.
+func (d *driver) Ended(i instance) bool { return ended(i) }
+
+// Status implements service.Driver.
+func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return pod.Status // it is final
+	}
+	s := statusOf(pod, i)
+	s.QOSClass = pod.Status.QOSClass
+	return s
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azurebatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/batch/azbatch"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// nobody is the name of no task and no blob: rights are found out with it.
+const nobody = "vk-doctor"
+
+// Examine implements service.Examiner. It looks at the pool, and tries each right on a task and a blob that are not there.
+func (d *driver) Examine(ctx context.Context) error {
+	problems := []error{d.examinePool(ctx)}
+	problem := func(err error) {
+		if err != nil && !errdefs.IsNotFound(err) {
+			problems = append(problems, err)
+		}
+	}
+	_, err := d.client.list(ctx, d.job)
+	problem(err)
+	problem(d.client.delete(ctx, d.job, nobody))
+	problem(d.blobs.Put(ctx, d.job+"/"+nobody, nil, nil, false))
+	problem(d.blobs.DeleteBatch(ctx, []string{d.job + "/" + nobody}))
+	return errors.Join(problems...)
+}
+
+func (d *driver) examinePool(ctx context.Context) error {
+	m, err := d.pool(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := d.client.pool(ctx, d.config.Pool)
+	switch {
+	case err != nil:
+		return err
+	case p.Identity == nil || !slices.ContainsFunc(p.Identity.UserAssignedIdentities, func(i azbatch.UserAssignedIdentity) bool {
+		return strings.EqualFold(value(i.ResourceID), d.config.Storage.Identity)
+	}):
+		return fmt.Errorf("pool %s does not have the identity of storage.identity: make the pool with it", d.config.Pool)
+	case m.each.milliCPU == 0 || m.each.memory == 0:
+		return fmt.Errorf("the machines of pool %s are %s, of which this program knows no size: set nodeResources", d.config.Pool, m.vmSize)
+	case value(p.EnableAutoScale) && d.config.MaxNodes == 0:
+		return fmt.Errorf("pool %s scales by itself: set maxNodes", d.config.Pool)
+	case m.most == 0:
+		return fmt.Errorf("pool %s has no machines, and is to have none: give it some, or set maxNodes", d.config.Pool)
+	case p.State != nil && *p.State != azbatch.PoolStateActive:
+		return fmt.Errorf("pool %s is %s", d.config.Pool, *p.State)
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azurebatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/batch/azbatch"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
+)
+
+// errContainers is that of a pool on which every task is inside a container.
+var errContainers = errors.New("it has a containerConfiguration, so that every task would run inside a container: make a pool without one")
+
+const (
+	// poolEvery is how old what is known of the pool may be, and waitsEvery is how often it is asked why tasks wait.
+	poolEvery, waitsEvery = 5 * time.Minute, time.Minute
+	// storagePerPod is how much ephemeral storage is offered for each pod: Batch does not count it.
+	storagePerPod = "10Gi"
+)
+
+// machines are those of the pool.
+type machines struct {
+	pool, vmSize string
+	each         size
+	slotsEach    int64
+	most         int64 // of machines
+	seen, asked  time.Time
+	resizing     string // why the pool is not as large as it should be
+}
+
+// pool returns the machines of the pool, which are looked at again when that is some time ago. A pool that cannot run pods is an error.
+func (d *driver) pool(ctx context.Context) (*machines, error) {
+	d.mu.Lock()
+	known := d.machines
+	d.mu.Unlock()
+	if known != nil && time.Since(known.seen) < poolEvery {
+		return known, nil
+	}
+	p, err := d.client.pool(ctx, d.config.Pool)
+	if err != nil {
+		return nil, err
+	}
+	vm := p.VirtualMachineConfiguration
+	switch {
+	case vm == nil:
+		return nil, fmt.Errorf("pool %s has no machines that this provider knows", d.config.Pool)
+	case vm.ContainerConfiguration != nil:
+		return nil, fmt.Errorf("pool %s: %w", d.config.Pool, errContainers)
+	case vm.WindowsConfiguration != nil || strings.Contains(strings.ToLower(value(vm.NodeAgentSKUID)), "windows"):
+		return nil, fmt.Errorf("pool %s has Windows: name a pool with Linux", d.config.Pool)
+	}
+	m := &machines{pool: d.config.Pool, vmSize: value(p.VMSize), slotsEach: max(1, int64(value(p.TaskSlotsPerNode))), seen: time.Now(), most: d.config.MaxNodes}
+	m.each, _ = d.config.sizeOf(m.vmSize)
+	if m.most == 0 {
+		m.most = int64(value(p.TargetDedicatedNodes)) + int64(value(p.TargetLowPriorityNodes))
+	}
+	if s := value(p.AllocationState); s != "" && s != azbatch.AllocationStateSteady {
+		m.resizing = ", pool " + string(s)
+	}
+	for _, e := range p.ResizeErrors {
+		m.resizing += ": " + value(e.Code) + ": " + value(e.Message)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.machines = m
+	return m, nil
+}
+
+// offers are what the pool has for pods.
+func (m *machines) offers() corev1.ResourceList {
+	return storage.Offer(corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(m.most*m.each.milliCPU, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(m.most*m.each.memory, resource.BinarySI),
+		corev1.ResourcePods:   *resource.NewQuantity(m.most*m.slotsEach, resource.DecimalSI),
+	}, resource.MustParse(storagePerPod))
+}
+
+// ConfigureNode implements service.NodeConfigurer.
+func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
+	m, err := d.pool(ctx)
+	if err != nil {
+		log.G(ctx).WithError(err).Warn("The node offers nothing until the pool can be looked at")
+		m = &machines{}
+	}
+	n.Status.Capacity, n.Status.Allocatable = m.offers(), m.offers()
+	n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.ContainerRuntimeVersion = "linux", "azurebatch://"+d.config.Containers
+}
+
+// NotifyNodeStatus implements service.NodeReporter: it looks whether the pool has another size.
+func (d *driver) NotifyNodeStatus(ctx context.Context, report func(*corev1.Node)) {
+	ticker := time.NewTicker(poolEvery)
+	defer ticker.Stop()
+	n := d.in.Node.DeepCopy()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		m, err := d.pool(ctx)
+		if err != nil || equality.Semantic.DeepEqual(n.Status.Capacity, m.offers()) {
+			continue // lists tell that the service is away
+		}
+		n = n.DeepCopy()
+		n.Status.Capacity, n.Status.Allocatable = m.offers(), m.offers()
+		report(n)
+	}
+}
+
+// explainWaits finds out why tasks wait that have waited for some time, once a minute.
+func (d *driver) explainWaits(ctx context.Context) {
+	waiting := false
+	d.mu.Lock()
+	for _, t := range d.tasks {
+		waiting = waiting || isState(t.Task, azbatch.TaskStateActive) && time.Since(value(t.StateTransitionTime)) > waitsEvery/6
+	}
+	m := d.machines
+	due := waiting && m != nil && time.Since(m.asked) >= waitsEvery
+	d.mu.Unlock()
+	if !due {
+		return
+	}
+	counts, err := d.client.counts(ctx, d.config.Pool)
+	if err != nil {
+		return // it is only a message
+	}
+	fresh := *m
+	fresh.asked, fresh.seen = time.Now(), m.seen
+	d.mu.Lock()
+	d.machines, d.waits = &fresh, ": "+countsText(counts)+m.resizing
+	d.mu.Unlock()
+}
+
+// countsText is how many machines there are in each state.
+func countsText(counts []azbatch.NodeCounts) string {
+	var idle, total int32
+	others := map[string]int32{}
+	var order []string
+	for _, c := range counts {
+		v := reflect.ValueOf(c)
+		for i := range v.NumField() {
+			name, n := v.Type().Field(i).Name, value(v.Field(i).Interface().(*int32)) //nolint:forcetypeassert,revive // all of its fields are
+			switch name {
+			case "Total":
+				total += n
+			case "Idle":
+				idle += n
+			default:
+				if n > 0 && others[name] == 0 {
+					order = append(order, name)
+				}
+				others[name] += n
+			}
+		}
+	}
+	text := fmt.Sprintf("%d of %d machines are idle", idle, total)
+	for _, name := range order {
+		text += fmt.Sprintf(", %d %s", others[name], strings.ToLower(name))
+	}
+	return text
+}
+
+// inCluster reports whether the cluster has a pod of a UID.
+func (d *driver) inCluster(uid types.UID) bool {
+	if d.in.Pods == nil {
+		return true // nobody knows
+	}
+	pods, err := d.in.Pods.List(labels.Everything())
+	for _, p := range pods {
+		if p.UID == uid {
+			return true
+		}
+	}
+	return err != nil
+}

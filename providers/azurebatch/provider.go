@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azurebatch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
+)
+
+// Provider returns the provider azurebatch.
+func Provider() cli.Provider {
+	return cli.Provider{
+		Name: "azurebatch", Aliases: []string{"batch"},
+		New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+			if runtime.GOOS != "linux" {
+				return nil, errors.New("azurebatch provider: it runs on Linux only: tasks run the same program")
+			}
+			config, err := LoadConfig(in.ConfigPath)
+			if err == nil {
+				config, err = config.complete()
+			}
+			if err != nil {
+				return nil, err
+			}
+			d, err := newDriver(in, config, pace{})
+			if err != nil {
+				return nil, err
+			}
+			if _, err := d.pool(ctx); errors.Is(err, errContainers) { // what else is wrong may pass
+				return nil, fmt.Errorf("azurebatch provider: %w", err)
+			}
+			return d.kit, nil
+		},
+		Capabilities: func(path string) (capability.Declaration, error) {
+			config, err := LoadConfig(path)
+			return config.Capabilities(), err
+		},
+		Check: func(path string) (func(*corev1.Pod) error, error) {
+			config, err := LoadConfig(path)
+			return config.refuse, err
+		},
+	}
+}
+
+// pace is how often things are done; zero is as the requests at rest allow.
+type pace struct{ busy, rest, list, look, sweep time.Duration }
+
+const (
+	// busyEvery, restEvery and listEvery make 12 lists of statuses and 2 of tasks a minute at rest.
+	busyEvery, restEvery, listEvery = 2 * time.Second, 5 * time.Second, 30 * time.Second
+	// lookEvery is how often a task looks at its bundle and its logs, and sweepEvery is how often blobs are removed.
+	lookEvery, sweepEvery = 3 * time.Second, time.Minute
+)
+
+// newDriver returns the driver of a configuration that is complete, with its provider.
+func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
+	client, token, err := newClient(config)
+	if err != nil {
+		return nil, fmt.Errorf("azurebatch provider: %w", err)
+	}
+	owner := identity.Owner{Cluster: config.ClusterName, Node: in.Node.Name}
+	d := &driver{
+		config: config, in: in, owner: owner, client: client, job: "vk-" + identity.Hash(owner.Cluster, owner.Node), look: cmp.Or(at.look, lookEvery),
+		blobs: &azblobs.Container{URL: config.Storage.ContainerURL, HTTP: client.http, Token: token}, sweepEvery: cmp.Or(at.sweep, sweepEvery),
+		tasks: map[types.UID]taskState{}, said: map[types.UID]said{}, lost: map[types.UID]string{}, stopping: map[types.UID]time.Time{}, leaving: map[types.UID]bool{},
+	}
+	d.kit = service.New(service.Config{
+		Service: "Azure Batch", Owner: owner, Capabilities: config.Capabilities(), Pods: in.Pods, Listed: in.Listed, Again: service.AgainReturnsFirst,
+		Busy: cmp.Or(at.busy, busyEvery), Rest: cmp.Or(at.rest, restEvery), ListEvery: cmp.Or(at.list, listEvery), LogsUnseen: true,
+		Skips:   func(*corev1.Volume) bool { return true }, // the program of tasks writes them, from the objects
+		Instead: map[service.Request]string{service.Exec: noStreams, service.Attach: noStreams, service.PortForward: noStreams},
+	}, d)
+	return d, nil
+}
+
+const noStreams = "a task takes no connections: read the logs, or log in to the machine of the pool"
+
+// driver is Azure Batch as the kit asks it.
+type driver struct {
+	config     Config
+	in         cli.ProviderInput
+	owner      identity.Owner
+	client     *client
+	blobs      *azblobs.Container
+	job        string // the job of this node, and the prefix of its blobs
+	look       time.Duration
+	sweepEvery time.Duration
+	kit        *service.Provider[instance]
+	uploading  sync.Mutex
+
+	mu       sync.Mutex
+	program  string                  // guarded by mu; the blob of the program, once it is there
+	machines *machines               // guarded by mu; as the pool was seen last
+	waits    string                  // guarded by mu; why tasks wait
+	tasks    map[types.UID]taskState // guarded by mu; as the last list had them
+	said     map[types.UID]said      // guarded by mu; what pods wrote last
+	lost     map[types.UID]string    // guarded by mu; pods whose task runs again: the reason
+	stopping map[types.UID]time.Time // guarded by mu; when the task of a pod is removed at the latest
+	leaving  map[types.UID]bool      // guarded by mu; pods whose blobs are to be removed
+}
+
+var (
+	_ service.Driver[instance]       = (*driver)(nil)
+	_ service.Ender[instance]        = (*driver)(nil)
+	_ service.Refuser                = (*driver)(nil)
+	_ service.ChangeLister[instance] = (*driver)(nil)
+	_ service.LogReader[instance]    = (*driver)(nil)
+	_ service.Renewer[instance]      = (*driver)(nil)
+	_ service.Updater[instance]      = (*driver)(nil)
+	_ service.Remover                = (*driver)(nil)
+	_ service.Mourner                = (*driver)(nil)
+	_ service.Worker                 = (*driver)(nil)
+	_ service.NodeConfigurer         = (*driver)(nil)
+	_ service.NodeReporter           = (*driver)(nil)
+	_ service.Examiner               = (*driver)(nil)
+)

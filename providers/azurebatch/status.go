@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azurebatch
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/batch/azbatch"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/azurebatch/internal/task"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+)
+
+// instance is what is known of a pod at one time.
+type instance struct {
+	pod   identity.Pod
+	task  azbatch.Task
+	said  *podjob.Status // nil: its task has written nothing
+	lost  string         // its task runs again: the reason of its pod
+	waits string         // why tasks of the pool wait
+}
+
+// Reasons of pods that did not end by themselves.
+const (
+	reasonNodeLost  = "NodeLost"
+	reasonPreempted = "Preempted"
+	reasonDeadline  = "DeadlineExceeded"
+	reasonFailed    = "TaskFailed"
+	reasonEnded     = "TaskEnded"
+)
+
+// failure is what a code of a failed task says of its pod: the reason, and what to do.
+type failure struct{ reason, do string }
+
+// failures are the codes of failureInfo. See "Task Failure Information Codes" of the REST reference of Batch, 2026-11-28.
+var failures = map[string]failure{
+	"ApplicationPackageError":       {reasonFailed, "look at the application packages of the pool"},
+	"BlobAccessDenied":              {"BlobAccessDenied", "give storage.identity the role Storage Blob Data Contributor on the container"},
+	"BlobDownloadMiscError":         {"BlobDownloadFailed", "look at the storage account"},
+	"BlobDownloadTimedOut":          {"BlobDownloadFailed", "look at the way from the pool to the storage account"},
+	"BlobNotFound":                  {"BlobNotFound", "somebody has removed a blob of the pod"},
+	"CommandLaunchFailed":           {reasonFailed, "look at program: it is one for another machine"},
+	"CommandProgramNotFound":        {reasonFailed, "look at program: it is one for another machine"},
+	"ContainerInvalidImage":         {reasonFailed, "the pool has a containerConfiguration: name another pool"},
+	"ContainerInvalidPlatform":      {reasonFailed, "the pool has a containerConfiguration: name another pool"},
+	"ContainerPoolNotSupported":     {reasonFailed, "the pool has a containerConfiguration: name another pool"},
+	"DiskFull":                      {"DiskFull", "take machines with a larger disk"},
+	"FailureExitCode":               {reasonFailed, ""},
+	"ResourceDirectoryCreateFailed": {reasonFailed, "look at the disk of the machine"},
+	"ResourceFileCreateFailed":      {reasonFailed, "look at the disk of the machine"},
+	"ResourceFileWriteFailed":       {reasonFailed, "look at the disk of the machine"},
+	"TaskEnded":                     {reasonEnded, ""},
+	"Unknown":                       {reasonFailed, ""},
+}
+
+// wallClock is the exit code of a task whose maxWallClockTime is over: 0xC000013A, by the page of tasks of Batch, 2026-01-12.
+const wallClock = -1073741510
+
+// claimedBefore is the reason of a pod whose task did nothing in its last run, as an earlier run has the pod; "" for others.
+func claimedBefore(t azbatch.Task) string {
+	if info := t.ExecutionInfo; isState(t, azbatch.TaskStateCompleted) && info != nil && value(info.ExitCode) == task.ExitClaimed {
+		return reasonNodeLost
+	}
+	return ""
+}
+
+func isState(t azbatch.Task, s azbatch.TaskState) bool {
+	return strings.EqualFold(string(value(t.State)), string(s))
+}
+
+// ended reports whether nothing of a pod runs any more, as far as is known.
+func ended(i instance) bool {
+	return i.said != nil && i.said.Ended || isState(i.task, azbatch.TaskStateCompleted) || i.lost != ""
+}
+
+// statusOf is how a pod is, by its task and what that wrote.
+func statusOf(pod *corev1.Pod, i instance) corev1.PodStatus {
+	reason, message := over(i)
+	switch {
+	case i.said != nil && i.said.Ended && i.said.Cause == "":
+		return i.said.Pod
+	case i.said != nil && i.said.Ended: // Batch ended it, and the containers said how
+		s := *i.said.Pod.DeepCopy()
+		if reason == "" {
+			reason, message = reasonEnded, "Batch has ended the task by "+i.said.Cause
+		}
+		s.Phase, s.Reason, s.Message = corev1.PodFailed, reason, message
+		return s
+	case reason != "":
+		return podstatus.Status(pod, podstatus.Pod{
+			StartedAt: value(i.task.CreationTime), Ended: true, Failed: true, Reason: reason, Message: message, Containers: cut(i.said, message),
+		})
+	case i.said != nil:
+		return i.said.Pod
+	}
+	s := podstatus.Status(pod, podstatus.Pod{StartedAt: value(i.task.CreationTime)})
+	switch {
+	case isState(i.task, azbatch.TaskStateActive):
+		s.Message = "the task waits for a machine" + i.waits
+	case isState(i.task, azbatch.TaskStatePreparing):
+		s.Message = "the task is prepared on a machine"
+	case isState(i.task, azbatch.TaskStateRunning):
+		s.Message = "the task has begun, and its program has said nothing yet"
+	default:
+		s.Message = fmt.Sprintf("the task is %s, which this version does not know", value(i.task.State))
+	}
+	return s
+}
+
+// over is why a pod is over that did not say so itself; "" if it is not.
+func over(i instance) (reason, message string) {
+	info := i.task.ExecutionInfo
+	switch {
+	case i.lost == reasonPreempted:
+		return i.lost, "Batch has taken its spot machine away, and would run the pod again on another one"
+	case i.lost != "", claimedBefore(i.task) != "":
+		return reasonNodeLost, "its machine was lost or started again, and Batch would run the pod again"
+	case !isState(i.task, azbatch.TaskStateCompleted):
+		return "", ""
+	case info == nil:
+		return reasonEnded, "the task has ended, and how is not known"
+	case value(info.ExitCode) == wallClock:
+		return reasonDeadline, "the task was there longer than Batch lets one be"
+	case info.FailureInfo == nil:
+		return reasonEnded, fmt.Sprintf("the task has ended with the exit code %d, and its program did not say how the pod ended", value(info.ExitCode))
+	}
+	f, known := failures[value(info.FailureInfo.Code)]
+	if !known {
+		f = failure{reasonFailed, ""}
+	}
+	message = fmt.Sprintf("the task has failed: %s %s: %s", strings.ToLower(string(value(info.FailureInfo.Category))), value(info.FailureInfo.Code), value(info.FailureInfo.Message))
+	for _, detail := range info.FailureInfo.Details {
+		message += ": " + value(detail.Name) + " " + value(detail.Value)
+	}
+	if info.ExitCode != nil {
+		message += fmt.Sprintf(": exit code %d", *info.ExitCode)
+	}
+	if f.do != "" {
+		message += ": " + f.do
+	}
+	return f.reason, message
+}
+
+// cut are the containers of a pod that is over without its last status.
+func cut(said *podjob.Status, message string) (all []podstatus.Container) {
+	if said == nil {
+		return nil // none of them ran, as far as is known
+	}
+	for _, s := range append(append([]corev1.ContainerStatus{}, said.Pod.InitContainerStatuses...), said.Pod.ContainerStatuses...) {
+		c := podstatus.Container{Name: s.Name, Restarts: s.RestartCount, Image: s.Image, ImageID: s.ImageID, Last: runOf(s.LastTerminationState.Terminated)}
+		switch {
+		case s.State.Terminated != nil:
+			c.State, c.Run = podstatus.Exited, *runOf(s.State.Terminated)
+		case s.State.Running != nil:
+			c.State, c.Run = podstatus.Exited, podstatus.Run{ID: s.ContainerID, StartedAt: s.State.Running.StartedAt.Time, Message: message}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func runOf(t *corev1.ContainerStateTerminated) *podstatus.Run {
+	if t == nil {
+		return nil
+	}
+	return &podstatus.Run{
+		ID: t.ContainerID, StartedAt: t.StartedAt.Time, FinishedAt: t.FinishedAt.Time, ExitCode: new(t.ExitCode), Reason: t.Reason, Message: t.Message,
+	}
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azurebatch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Processes is a Runner whose machines are directories of this one. Its fields are set before the first task.
+type Processes struct {
+	// Dir has a directory for each machine.
+	Dir string
+	// Large has the large files that machines have taken, so that a server of the same process need not write them again. Default: Dir.
+	Large string
+	// Env is the environment of the machines.
+	Env []string
+	// Gentle is that a task gets SIGTERM first, and is killed after that time: whether Batch does so is not published.
+	Gentle time.Duration
+
+	mu   sync.Mutex
+	runs int            // guarded by mu
+	pids map[string]int // guarded by mu; of tasks that run, by their IDs
+}
+
+// Run implements Runner.
+func (p *Processes) Run(ctx context.Context, s Start) (int, error) {
+	p.mu.Lock()
+	p.runs++
+	root := filepath.Join(p.Dir, s.Node)
+	dir := filepath.Join(root, "workitems", s.Job, "job-"+strconv.Itoa(p.runs), s.ID)
+	p.mu.Unlock()
+	wd := filepath.Join(dir, "wd")
+	if err := os.MkdirAll(wd, 0o750); err != nil {
+		return 0, &Failure{"ResourceDirectoryCreateFailed", err.Error()}
+	}
+	defer os.RemoveAll(dir)
+	for _, f := range s.Files {
+		if err := p.place(f, filepath.Join(wd, f.Path)); err != nil {
+			return 0, &Failure{"ResourceFileWriteFailed", err.Error()}
+		}
+	}
+	output, err := os.Create(filepath.Join(dir, "stdout.txt"))
+	if err != nil {
+		return 0, err
+	}
+	defer output.Close()
+	words := strings.Fields(s.CommandLine)                         // it is executed without a shell
+	cmd := exec.Command(filepath.Join(wd, words[0]), words[1:]...) //nolint:gosec,noctx // that is what tasks are for, and it may be stopped gently
+	cmd.Dir, cmd.Stdout, cmd.Stderr = wd, output, output
+	cmd.Env = append([]string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "AZ_BATCH_POOL_ID=" + s.Pool, "AZ_BATCH_JOB_ID=" + s.Job, "AZ_BATCH_TASK_ID=" + s.ID,
+		"AZ_BATCH_NODE_ID=" + s.Node, "AZ_BATCH_NODE_ROOT_DIR=" + root, "AZ_BATCH_TASK_DIR=" + dir, "AZ_BATCH_TASK_WORKING_DIR=" + wd,
+	}, p.Env...)
+	for _, e := range s.EnvironmentSettings {
+		cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return 0, &Failure{"CommandProgramNotFound", err.Error()}
+	}
+	p.note(s.ID, cmd.Process.Pid)
+	defer p.note(s.ID, 0)
+	ended := make(chan struct{})
+	defer close(ended)
+	stop := context.AfterFunc(ctx, func() { p.kill(cmd.Process.Pid, ended) })
+	defer stop()
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		return exit.ExitCode(), nil
+	case err != nil:
+		return 0, err
+	}
+	return 0, nil
+}
+
+func (p *Processes) kill(pid int, ended <-chan struct{}) {
+	if p.Gentle > 0 {
+		_ = syscall.Kill(-pid, syscall.SIGTERM) // it may have ended
+		select {
+		case <-ended:
+			return
+		case <-time.After(p.Gentle):
+		}
+	}
+	_ = syscall.Kill(-pid, syscall.SIGKILL)
+}
+
+func (p *Processes) note(id string, pid int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pids == nil {
+		p.pids = map[string]int{}
+	}
+	if p.pids[id] = pid; pid == 0 {
+		delete(p.pids, id)
+	}
+}
+
+// PID is that of the process of a task; 0 for one that does not run.
+func (p *Processes) PID(id string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pids[id]
+}
+
+// place writes a resource file. A large one is kept, so that the tasks of a machine share it.
+func (p *Processes) place(f File, path string) error {
+	mode := os.FileMode(0o770)
+	if f.Mode != "" {
+		n, err := strconv.ParseUint(f.Mode, 8, 9)
+		if err != nil {
+			return err
+		}
+		mode = os.FileMode(n)
+	}
+	if len(f.Data) < 1<<20 {
+		return os.WriteFile(path, f.Data, mode)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kept := filepath.Join(cmp.Or(p.Large, p.Dir), fmt.Sprintf("%p", &f.Data[0])) // blobs are never changed
+	if _, err := os.Stat(kept); err != nil {
+		if err := errors.Join(os.WriteFile(kept+".new", f.Data, mode), os.Chmod(kept+".new", mode), os.Rename(kept+".new", kept)); err != nil {
+			return err
+		}
+	}
+	return os.Link(kept, path)
+}

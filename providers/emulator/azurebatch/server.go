@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azurebatch
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/entra"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/fields"
+)
+
+//go:embed fields.json
+var description []byte
+
+var models = sync.OnceValue(func() fields.Models { return fields.Parse(description) })
+
+// apiVersion is the one that the description is of.
+const apiVersion = "2024-07-01.20.0"
+
+// Audiences of tokens.
+const (
+	Batch   = "https://batch.core.windows.net"
+	Storage = "https://storage.azure.com"
+)
+
+// Pool is the pool that the account has.
+type Pool struct {
+	ID, VMSize string
+	// Slots are those of each machine.
+	Slots int
+	// Containers is that it has a containerConfiguration.
+	Containers bool
+	// Windows is that its machines have Windows.
+	Windows bool
+	// Identity is the resource ID of its user-assigned identity.
+	Identity string
+	// AutoScale is that it scales by itself.
+	AutoScale bool
+	// ResizeErrors are codes of why it is not as large as it should be.
+	ResizeErrors []string
+}
+
+// Server is the service. Its fields are set before the first request.
+type Server struct {
+	*entra.Tokens
+	Pool  Pool
+	Store *Store
+	// Page is how many tasks a page of a list has; 0 is 1000.
+	Page int
+	// Lag is how late a list has a new task.
+	Lag time.Duration
+	// Quota is how many jobs there may be; 0 is 100.
+	Quota int
+
+	run Runner
+	ctx context.Context //nolint:containedctx // of what runs, not of a request
+
+	mu     sync.Mutex
+	denied map[string]bool // guarded by mu; operations that the identity may not do
+	jobs   []*job          // guarded by mu
+	nodes  []*node         // guarded by mu
+	wg     sync.WaitGroup
+}
+
+// New returns a server with a number of machines, whose tasks are run until ctx ends.
+func New(ctx context.Context, who entra.Principal, pool Pool, nodes int, run Runner) *Server {
+	s := &Server{Tokens: entra.New(who), Pool: pool, run: run, ctx: ctx, denied: map[string]bool{}}
+	s.Identities = []string{pool.Identity}
+	s.Store = newStore(s.Tokens)
+	for range nodes {
+		s.AddNode()
+	}
+	return s
+}
+
+// Wait returns when nothing runs any more, after the context of New has ended.
+func (s *Server) Wait() { s.wg.Wait() }
+
+// Deny lets operations be forbidden to everybody.
+func (s *Server) Deny(operations ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range operations {
+		s.denied[o] = true
+	}
+}
+
+// ContainerPath is the path of the container of blobs at this server.
+const ContainerPath = "/pods"
+
+// Operation is what a request is, for emulator.NewFront.
+func Operation(r *http.Request, _ []byte) string {
+	if strings.HasPrefix(r.URL.Path, ContainerPath+"/") || r.URL.Path == ContainerPath {
+		return storeOperation(r)
+	}
+	if strings.Contains(r.URL.Path, "/oauth2/") || strings.Contains(r.URL.Path, "discovery/") || strings.Contains(r.URL.Path, ".well-known") {
+		return "Token"
+	}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	shape := []string{r.Method}
+	for i, p := range parts {
+		if i%2 == 0 {
+			shape = append(shape, p)
+		} else {
+			shape = append(shape, "*")
+		}
+	}
+	return operations[strings.Join(shape, " ")]
+}
+
+// operations are those of the data plane that there are here, by the method and the path.
+var operations = map[string]string{
+	"POST jobs": "CreateJob", "GET jobs *": "GetJob", "DELETE jobs *": "DeleteJob",
+	"GET jobs * tasks": "ListTasks", "POST jobs * tasks": "CreateTask", "GET jobs * tasks *": "GetTask", "DELETE jobs * tasks *": "DeleteTask",
+	"POST jobs * tasks * terminate": "TerminateTask", "GET pools *": "GetPool", "GET nodecounts": "ListPoolNodeCounts", "GET pools * nodes *": "GetNode",
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.Login(w, r) {
+		return
+	}
+	operation := Operation(r, nil)
+	s.mu.Lock()
+	denied := s.denied[operation]
+	s.mu.Unlock()
+	if strings.HasPrefix(r.URL.Path, ContainerPath) {
+		s.Store.serve(w, r, denied)
+		return
+	}
+	if code, message := s.Known(r, []string{Batch, Batch + "/"}); code != "" {
+		refuse(w, http.StatusUnauthorized, "AuthenticationFailed", message)
+		return
+	}
+	switch {
+	case denied:
+		refuse(w, http.StatusForbidden, "AuthorizationPermissionMismatch", "This request is not authorized to perform this operation.")
+	case operation == "":
+		refuse(w, http.StatusNotFound, "ResourceNotFound", "The specified resource does not exist.")
+	case r.URL.Query().Get("api-version") != apiVersion:
+		refuse(w, http.StatusBadRequest, "UnsupportedRequestVersion", "The value of api-version is not supported.")
+	case r.Method == http.MethodPost && operation != "TerminateTask" && r.Header.Get("Content-Type") != "application/json; odata=minimalmetadata":
+		refuse(w, http.StatusUnsupportedMediaType, "InvalidHeaderValue", "Content-Type: want application/json; odata=minimalmetadata")
+	default:
+		s.answer(w, r, operation, strings.Split(strings.Trim(r.URL.Path, "/"), "/"))
+	}
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, operation string, path []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var j *job
+	var t *task
+	if path[0] == "jobs" && len(path) > 1 {
+		if j = s.job(path[1]); j == nil {
+			refuse(w, http.StatusNotFound, "JobNotFound", "The specified job does not exist.")
+			return
+		}
+		if len(path) > 3 {
+			if t = j.task(path[3]); t == nil {
+				refuse(w, http.StatusNotFound, "TaskNotFound", "The specified task does not exist.")
+				return
+			}
+		}
+	}
+	if path[0] == "pools" && path[1] != s.Pool.ID {
+		refuse(w, http.StatusNotFound, "PoolNotFound", "The specified pool does not exist.")
+		return
+	}
+	switch operation {
+	case "CreateJob":
+		s.createJob(w, r)
+	case "GetJob":
+		give(w, map[string]any{"id": j.id, "state": "active", "poolInfo": map[string]any{"poolId": s.Pool.ID}})
+	case "DeleteJob":
+		for _, t := range j.tasks {
+			s.end(t, "deleted")
+		}
+		s.jobs = slices.DeleteFunc(s.jobs, func(other *job) bool { return other == j })
+		w.WriteHeader(http.StatusAccepted)
+	case "ListTasks":
+		s.listTasks(w, r, j)
+	case "CreateTask":
+		s.createTask(w, r, j)
+	case "GetTask":
+		s.getTask(w, r, t)
+	case "DeleteTask":
+		s.end(t, "deleted")
+		j.tasks = slices.DeleteFunc(j.tasks, func(other *task) bool { return other == t })
+		w.WriteHeader(http.StatusOK)
+	case "TerminateTask":
+		if t.state == completed {
+			refuse(w, http.StatusConflict, "TaskCompleted", "The specified task is already in a completed state.")
+			return
+		}
+		s.end(t, "TaskEnded")
+		w.WriteHeader(http.StatusNoContent)
+	case "GetPool":
+		give(w, s.pool())
+	case "ListPoolNodeCounts":
+		give(w, map[string]any{"value": []any{map[string]any{"poolId": s.Pool.ID, "dedicated": s.counts(), "lowPriority": map[string]int{"total": 0}}}})
+	case "GetNode":
+		s.getNode(w, path[3])
+	}
+}
+
+// idForm is that of the IDs of jobs and tasks.
+var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// read reads a body that a model describes, and answers if it is wrong.
+func read(w http.ResponseWriter, r *http.Request, model string, into any) bool {
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "InvalidRequestBody", err.Error())
+		return false
+	}
+	if problems := models().Check(model, data); len(problems) > 0 {
+		refuse(w, http.StatusBadRequest, "InvalidPropertyValue", strings.Join(problems, "; "))
+		return false
+	}
+	if len(data) > 1<<20 { // "The request body is too large": 1 MB, by the page of task collections, 2023-06-29
+		refuse(w, http.StatusRequestEntityTooLarge, "RequestBodyTooLarge", "The size of the request body exceeds the maximum size permitted.")
+		return false
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		refuse(w, http.StatusBadRequest, "InvalidRequestBody", err.Error())
+		return false
+	}
+	return true
+}
+
+func (s *Server) createJob(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		ID       string
+		PoolInfo struct{ PoolID string }
+	}
+	if !read(w, r, "CreateJobContent", &asked) {
+		return
+	}
+	quota := s.Quota
+	if quota == 0 {
+		quota = 100
+	}
+	switch {
+	case !idForm.MatchString(asked.ID):
+		refuse(w, http.StatusBadRequest, "InvalidPropertyValue", "id: "+asked.ID)
+	case s.job(asked.ID) != nil:
+		refuse(w, http.StatusConflict, "JobExists", "The specified job already exists.")
+	case asked.PoolInfo.PoolID != s.Pool.ID:
+		refuse(w, http.StatusConflict, "PoolNotFound", "The specified pool does not exist.")
+	case len(s.jobs) >= quota:
+		refuse(w, http.StatusConflict, "ActiveJobAndScheduleQuotaReached", "The active job and job schedule quota has been reached.")
+	default:
+		s.jobs = append(s.jobs, &job{id: asked.ID})
+		w.WriteHeader(http.StatusCreated)
+	}
+}
+
+// Created is a task as it is asked for.
+type Created struct {
+	ID, DisplayName, CommandLine string
+	RequiredSlots                int
+	ResourceFiles                []ResourceFile
+	EnvironmentSettings          []struct{ Name, Value string }
+	Constraints                  struct {
+		MaxTaskRetryCount               int
+		RetentionTime, MaxWallClockTime string
+	}
+	UserIdentity struct {
+		AutoUser struct{ Scope, ElevationLevel string }
+	}
+}
+
+// ResourceFile is a file that a machine takes from a blob.
+type ResourceFile struct {
+	HTTPURL, FilePath, FileMode string
+	IdentityReference           struct{ ResourceID string }
+}
+
+// durationForm are the durations of ISO 8601 that this provider and its like send.
+var durationForm = regexp.MustCompile(`^P(\d+D)?(T(\d+H)?(\d+M)?(\d+S)?)?$`)
+
+func (s *Server) createTask(w http.ResponseWriter, r *http.Request, j *job) {
+	var asked Created
+	if !read(w, r, "CreateTaskContent", &asked) {
+		return
+	}
+	problem := ""
+	for _, f := range asked.ResourceFiles {
+		if f.FilePath == "" || f.HTTPURL == "" {
+			problem = "resourceFiles: httpUrl and filePath are needed together"
+		}
+		if f.IdentityReference.ResourceID != "" && f.IdentityReference.ResourceID != s.Pool.Identity {
+			problem = "resourceFiles: identityReference: the identity is not assigned to the pool"
+		}
+	}
+	for _, d := range []string{asked.Constraints.RetentionTime, asked.Constraints.MaxWallClockTime} {
+		if d != "" && !durationForm.MatchString(d) {
+			problem = "constraints: " + d
+		}
+	}
+	switch {
+	case !idForm.MatchString(asked.ID):
+		problem = "id: " + asked.ID
+	case len(asked.DisplayName) > 1024:
+		problem = "displayName: it is too long"
+	case asked.RequiredSlots > s.Pool.Slots || asked.RequiredSlots < 0:
+		problem = fmt.Sprintf("requiredSlots: %d: the pool has %d slots a node", asked.RequiredSlots, s.Pool.Slots)
+	}
+	switch {
+	case problem != "":
+		refuse(w, http.StatusBadRequest, "InvalidPropertyValue", problem)
+	case j.task(asked.ID) != nil:
+		refuse(w, http.StatusConflict, "TaskExists", "The specified task already exists.")
+	default:
+		t := &task{Created: asked, job: j, state: active, created: time.Now(), changed: time.Now()}
+		t.RequiredSlots = max(1, t.RequiredSlots)
+		j.tasks = append(j.tasks, t)
+		s.schedule()
+		w.WriteHeader(http.StatusCreated)
+	}
+}
+
+func (s *Server) getTask(w http.ResponseWriter, r *http.Request, t *task) {
+	if names, ok := chosen(w, r); ok {
+		give(w, t.show(names))
+	}
+}
+
+// chosen are the names of $select; nil for all.
+func chosen(w http.ResponseWriter, r *http.Request) (names []string, ok bool) {
+	if text := r.URL.Query().Get("$select"); text != "" {
+		names = strings.Split(text, ",")
+	}
+	for _, name := range names {
+		if _, is := models()["Task"][name]; !is {
+			refuse(w, http.StatusBadRequest, "InvalidQueryParameterValue", "$select: "+name)
+			return nil, false
+		}
+	}
+	return names, true
+}
+
+func (s *Server) listTasks(w http.ResponseWriter, r *http.Request, j *job) {
+	names, ok := chosen(w, r)
+	if !ok {
+		return
+	}
+	var shown []*task
+	for _, t := range j.tasks {
+		if time.Since(t.created) >= s.Lag {
+			shown = append(shown, t)
+		}
+	}
+	page := s.Page
+	if page == 0 {
+		page = 1000
+	}
+	from, _ := strconv.Atoi(r.URL.Query().Get("$skiptoken")) // none is the first
+	from = min(max(from, 0), len(shown))
+	to := min(from+page, len(shown))
+	all := []any{}
+	for _, t := range shown[from:to] {
+		all = append(all, t.show(names))
+	}
+	out := map[string]any{"value": all}
+	if to < len(shown) {
+		next := url.URL{Scheme: "https", Host: r.Host, Path: r.URL.Path}
+		q := r.URL.Query()
+		q.Set("$skiptoken", strconv.Itoa(to))
+		next.RawQuery = q.Encode()
+		out["odata.nextLink"] = next.String()
+	}
+	give(w, out)
+}
+
+func (s *Server) pool() map[string]any {
+	vm := map[string]any{"nodeAgentSKUId": "batch.node.ubuntu 22.04", "imageReference": map[string]any{"publisher": "canonical"}}
+	if s.Pool.Containers {
+		vm["containerConfiguration"] = map[string]any{"type": "dockerCompatible"}
+	}
+	if s.Pool.Windows {
+		vm["nodeAgentSKUId"] = "batch.node.windows amd64"
+	}
+	out := map[string]any{
+		"id": s.Pool.ID, "state": "active", "allocationState": "steady", "vmSize": s.Pool.VMSize, "taskSlotsPerNode": s.Pool.Slots,
+		"virtualMachineConfiguration": vm, "enableAutoScale": s.Pool.AutoScale,
+	}
+	if !s.Pool.AutoScale {
+		out["targetDedicatedNodes"] = len(s.nodes)
+	}
+	if s.Pool.Identity != "" {
+		out["identity"] = map[string]any{"type": "UserAssigned", "userAssignedIdentities": []any{map[string]any{"resourceId": s.Pool.Identity}}}
+	}
+	var errs []any
+	for _, code := range s.Pool.ResizeErrors {
+		errs = append(errs, map[string]any{"code": code, "message": "the pool could not be resized"})
+	}
+	if errs != nil {
+		out["resizeErrors"] = errs
+	}
+	return out
+}
+
+func give(w http.ResponseWriter, body any) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/json;odata=minimalmetadata")
+	_, _ = w.Write(data) // a client that is gone gets nothing
+}
+
+// refuse answers with an error as Batch has it.
+func refuse(w http.ResponseWriter, status int, code, message string) {
+	data, err := json.Marshal(map[string]any{"code": code, "message": map[string]string{"lang": "en-US", "value": message + "\nRequestId:" + rand.Text()}})
+	if err != nil {
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/json;odata=minimalmetadata")
+	w.WriteHeader(status)
+	_, _ = w.Write(data)
+}
+
+// Throttle answers as Batch does to who asks too often.
+func Throttle(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Retry-After", "2")
+	refuse(w, http.StatusTooManyRequests, "TooManyRequests", "Too many requests.")
+}
+
+// Down answers as Batch does when it is too busy.
+func Down(w http.ResponseWriter, _ *http.Request) {
+	refuse(w, http.StatusServiceUnavailable, "ServerBusy", "The server is currently unable to receive requests.")
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pack
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
+)
+
+// LogLines reads the lines of a log that package podjob has written. The zero value is ready.
+type LogLines struct {
+	text []byte // of a line that came in parts
+}
+
+// MaxText is how much of a line is kept until its end comes: what is longer, as of one who writes no newlines, is given in pieces.
+const MaxText = 256 << 10
+
+// Line takes apart a line of the format of the CRI: time, stream, P for a part or F for the last one, text.
+func (l *LogLines) Line(data []byte) (logs.Line, bool) {
+	f := bytes.SplitN(bytes.TrimSuffix(data, []byte("\n")), []byte(" "), 4)
+	if len(f) < 4 {
+		return logs.Line{}, false
+	}
+	at, err := time.Parse(time.RFC3339Nano, string(f[0]))
+	if err != nil {
+		return logs.Line{}, false
+	}
+	l.text = append(l.text, f[3]...)
+	text := l.text
+	switch {
+	case string(f[2]) != "P":
+		text = append(text, '\n')
+	case len(text) < MaxText:
+		return logs.Line{}, false
+	}
+	l.text = nil
+	return logs.Line{At: at, Text: text}, true
+}
