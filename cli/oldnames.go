@@ -42,6 +42,7 @@ const (
 	ofECI    = "alibabacloud-eci"
 	ofTensil = "tensile-kube"
 	ofStack  = "virtual-kubelet-stackpath"
+	ofBatch  = "azure-batch"
 )
 
 // Reasons that several names have.
@@ -112,6 +113,12 @@ var oldNames = []oldName{
 	{name: "SP_CLIENT_SECRET", of: ofStack, provider: "stackpath", field: "clientSecret"},
 	{name: "SP_CITY_CODE", of: ofStack, provider: "stackpath", field: "cityCode"},
 	{name: "SP_CONFIG_LOCATION", of: ofStack, provider: "stackpath", nothing: "write its fields into the file of --provider-config"},
+	{name: "AZURE_BATCH_ACCOUNT_NAME", of: ofBatch, provider: "azurebatch", field: "account"},
+	{name: "AZURE_BATCH_ACCOUNT_LOCATION", of: ofBatch, provider: "azurebatch", field: "location"},
+	{name: "AZURE_BATCH_POOLID", of: ofBatch, provider: "azurebatch", field: "pool"},
+	{name: "AZURE_CREDENTIALS_LOCATION", of: ofBatch, provider: "azurebatch", nothing: "set credentials.file in the file of --provider-config, or VKUBELET_AZUREBATCH_CREDENTIALS_FILE"},
+	{name: "AZURE_BATCH_JOBID", of: ofBatch, provider: "azurebatch", nothing: "the job of a node has a name of its own"},
+	{name: "AZURE_RESOURCE_GROUP", of: ofBatch, provider: "azurebatch", nothing: "the account is found by its name and its region"},
 
 	{name: "--client-kubeconfig", of: ofTensil, provider: "tensilekube", now: "VKUBELET_TENSILEKUBE_KUBECONFIG"},
 	{name: "--client-qps", of: ofTensil, provider: "tensilekube", now: "VKUBELET_TENSILEKUBE_QPS"},

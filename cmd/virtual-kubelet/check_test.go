@@ -55,6 +55,9 @@ var checkRows = map[string]checked{
 	"slurm": {
 		mapped: "{apiVersion: v1, kind: Pod, metadata: {name: x, annotations: {slurm-job.vk.io/flags: --wrap=id}}, spec: {containers: [{name: a, image: i}]}}", words: "slurm-job.vk.io/flags",
 	},
+	"azurebatch": {
+		mapped: pod(`{containers: [{name: a, image: i, resources: {limits: {nvidia.com/gpu: 1}}}]}`), words: "containers[0].resources: nvidia.com/gpu",
+	},
 	"huaweicci": {
 		refuses: []string{"chart"},
 		mapped:  "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: x}, spec: {template: {spec: {containers: [{name: a, image: i}]}}}}", words: "no pods of a DaemonSet",

@@ -15,6 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log/slog"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/aci"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/admiralty"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/azurebatch"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/eci"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/fargate"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/huaweicci"
@@ -48,6 +49,7 @@ func TestClusterHasOneNameInAllProviders(t *testing.T) {
 	table := map[string]named{
 		"aci":         {aci.APIVersion, aci.Kind, "", loads(aci.LoadConfig)},
 		"admiralty":   {admiralty.APIVersion, admiralty.Kind, "clusterID", loads(admiralty.LoadConfig)},
+		"azurebatch":  {azurebatch.APIVersion, azurebatch.Kind, "", loads(azurebatch.LoadConfig)},
 		"eci":         {eci.APIVersion, eci.Kind, "", loads(eci.LoadConfig)},
 		"fargate":     {fargate.APIVersion, fargate.Kind, "clusterID", loads(fargate.LoadConfig)},
 		"huaweicci":   {huaweicci.APIVersion, huaweicci.Kind, "clusterID", loads(huaweicci.LoadConfig)},

@@ -66,7 +66,7 @@ func (p *Processes) Run(ctx context.Context, s Start) (int, error) {
 		cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	if err := start(ctx, cmd); err != nil {
 		return 0, &Failure{"CommandProgramNotFound", err.Error()}
 	}
 	p.note(s.ID, cmd.Process.Pid)
@@ -84,6 +84,21 @@ func (p *Processes) Run(ctx context.Context, s Start) (int, error) {
 		return 0, err
 	}
 	return 0, nil
+}
+
+// start starts a command. A process that is being started beside it may have the file of its program open for writing, for a moment.
+func start(ctx context.Context, cmd *exec.Cmd) error {
+	for {
+		err := cmd.Start()
+		if !errors.Is(err, syscall.ETXTBSY) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 func (p *Processes) kill(pid int, ended <-chan struct{}) {
@@ -116,6 +131,9 @@ func (p *Processes) PID(id string) int {
 	return p.pids[id]
 }
 
+// large is held while a large file is made: several servers of a process share them.
+var large sync.Mutex
+
 // place writes a resource file. A large one is kept, so that the tasks of a machine share it.
 func (p *Processes) place(f File, path string) error {
 	mode := os.FileMode(0o770)
@@ -129,8 +147,8 @@ func (p *Processes) place(f File, path string) error {
 	if len(f.Data) < 1<<20 {
 		return os.WriteFile(path, f.Data, mode)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	large.Lock()
+	defer large.Unlock()
 	kept := filepath.Join(cmp.Or(p.Large, p.Dir), fmt.Sprintf("%p", &f.Data[0])) // blobs are never changed
 	if _, err := os.Stat(kept); err != nil {
 		if err := errors.Join(os.WriteFile(kept+".new", f.Data, mode), os.Chmod(kept+".new", mode), os.Rename(kept+".new", kept)); err != nil {
