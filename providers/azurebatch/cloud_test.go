@@ -6,7 +6,6 @@ package azurebatch
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/pem"
@@ -114,5 +113,3 @@ func (c *cloud) config(cluster string) Config {
 func quick() pace {
 	return pace{busy: 50 * time.Millisecond, rest: 100 * time.Millisecond, list: 200 * time.Millisecond, look: 100 * time.Millisecond, sweep: 200 * time.Millisecond}
 }
-
-func aName() string { return "c" + rand.Text()[:10] }

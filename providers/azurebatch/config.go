@@ -86,9 +86,6 @@ func LoadConfig(path string) (Config, error) {
 	return c, err
 }
 
-// identityID is the resource ID of a user-assigned identity.
-var identityID = regexp.MustCompile(`(?i)^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.ManagedIdentity/userAssignedIdentities/[^/]+$`)
-
 // poolID is what Batch allows.
 var poolID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
@@ -115,7 +112,7 @@ func (c Config) complete() (Config, error) {
 	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
 		problem("clusterName: %q: want a name for the home cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_AZUREBATCH_CLUSTER_NAME", c.ClusterName)
 	}
-	if !identityID.MatchString(c.Storage.Identity) {
+	if !azlogin.IdentityID.MatchString(c.Storage.Identity) {
 		problem("storage.identity: %q: want the resource ID of a user-assigned identity of the pool, /subscriptions/…/userAssignedIdentities/NAME", c.Storage.Identity)
 	}
 	switch c.Containers = cmp.Or(c.Containers, podjob.RuntimeUnpack); c.Containers {

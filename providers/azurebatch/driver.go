@@ -26,18 +26,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 )
 
-// taskState is a task of a pod of this node.
-type taskState struct {
-	azbatch.Task
-	pod identity.Pod
-}
-
-// said is what the task of a pod wrote last.
-type said struct {
-	etag   string
-	status *podjob.Status
-}
-
 // List implements service.Driver. Tasks come first: of one that has ended, the status that is read then is the last one.
 func (d *driver) List(ctx context.Context) ([]instance, error) {
 	all, err := d.client.list(ctx, d.job)
@@ -333,15 +321,18 @@ func (d *driver) Gone(pod *corev1.Pod) {
 func (d *driver) Work(ctx context.Context) {
 	ticker := time.NewTicker(d.sweepEvery)
 	defer ticker.Stop()
-	for first := true; ; first = false {
+	for swept := false; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		if err := d.sweep(ctx, first); err != nil && ctx.Err() == nil {
+		orphans := !swept && d.kit.Cache().Complete()
+		err := d.sweep(ctx, orphans)
+		if err != nil && ctx.Err() == nil {
 			log.G(ctx).WithError(err).Warn("The blobs of pods that are gone are not removed yet")
 		}
+		swept = swept || orphans && err == nil
 	}
 }
 
@@ -383,10 +374,8 @@ func (d *driver) sweep(ctx context.Context, orphans bool) error {
 
 // knows reports whether a pod has a task, or is in the cluster.
 func (d *driver) knows(uid types.UID) bool {
-	if _, _, known := d.kit.Cache().Get(uid); known || !d.kit.Cache().Complete() {
-		return true
-	}
-	return d.inCluster(uid)
+	_, _, known := d.kit.Cache().Get(uid)
+	return known || d.inCluster(uid)
 }
 
 // Identify implements service.Driver.

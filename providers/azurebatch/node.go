@@ -31,16 +31,6 @@ const (
 	storagePerPod = "10Gi"
 )
 
-// machines are those of the pool.
-type machines struct {
-	pool, vmSize string
-	each         size
-	slotsEach    int64
-	most         int64 // of machines
-	seen, asked  time.Time
-	resizing     string // why the pool is not as large as it should be
-}
-
 // pool returns the machines of the pool, which are looked at again when that is some time ago. A pool that cannot run pods is an error.
 func (d *driver) pool(ctx context.Context) (*machines, error) {
 	d.mu.Lock()
@@ -152,7 +142,7 @@ func countsText(counts []azbatch.NodeCounts) string {
 	for _, c := range counts {
 		v := reflect.ValueOf(c)
 		for i := range v.NumField() {
-			name, n := v.Type().Field(i).Name, value(v.Field(i).Interface().(*int32)) //nolint:forcetypeassert,revive // all of its fields are
+			name, n := v.Type().Field(i).Name, value(v.Field(i).Interface().(*int32)) //nolint:forcetypeassert // all of its fields are
 			switch name {
 			case "Total":
 				total += n

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +57,7 @@ func Provider() cli.Provider {
 }
 
 // pace is how often things are done; zero is as the requests at rest allow.
-type pace struct{ busy, rest, list, look, sweep time.Duration }
+type pace struct{ busy, rest, list, look, sweep, earlier time.Duration }
 
 const (
 	// busyEvery, restEvery and listEvery make 12 lists of statuses and 2 of tasks a minute at rest.
@@ -81,7 +80,7 @@ func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 	}
 	d.kit = service.New(service.Config{
 		Service: "Azure Batch", Owner: owner, Capabilities: config.Capabilities(), Pods: in.Pods, Listed: in.Listed, Again: service.AgainReturnsFirst,
-		Busy: cmp.Or(at.busy, busyEvery), Rest: cmp.Or(at.rest, restEvery), ListEvery: cmp.Or(at.list, listEvery), LogsUnseen: true,
+		Busy: cmp.Or(at.busy, busyEvery), Rest: cmp.Or(at.rest, restEvery), ListEvery: cmp.Or(at.list, listEvery), EarlierWithin: at.earlier, LogsUnseen: true,
 		Skips:   func(*corev1.Volume) bool { return true }, // the program of tasks writes them, from the objects
 		Instead: map[service.Request]string{service.Exec: noStreams, service.Attach: noStreams, service.PortForward: noStreams},
 	}, d)
@@ -89,30 +88,6 @@ func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 }
 
 const noStreams = "a task takes no connections: read the logs, or log in to the machine of the pool"
-
-// driver is Azure Batch as the kit asks it.
-type driver struct {
-	config     Config
-	in         cli.ProviderInput
-	owner      identity.Owner
-	client     *client
-	blobs      *azblobs.Container
-	job        string // the job of this node, and the prefix of its blobs
-	look       time.Duration
-	sweepEvery time.Duration
-	kit        *service.Provider[instance]
-	uploading  sync.Mutex
-
-	mu       sync.Mutex
-	program  string                  // guarded by mu; the blob of the program, once it is there
-	machines *machines               // guarded by mu; as the pool was seen last
-	waits    string                  // guarded by mu; why tasks wait
-	tasks    map[types.UID]taskState // guarded by mu; as the last list had them
-	said     map[types.UID]said      // guarded by mu; what pods wrote last
-	lost     map[types.UID]string    // guarded by mu; pods whose task runs again: the reason
-	stopping map[types.UID]time.Time // guarded by mu; when the task of a pod is removed at the latest
-	leaving  map[types.UID]bool      // guarded by mu; pods whose blobs are to be removed
-}
 
 var (
 	_ service.Driver[instance]       = (*driver)(nil)

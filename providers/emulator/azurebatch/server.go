@@ -3,7 +3,6 @@
 package azurebatch
 
 import (
-	"context"
 	"crypto/rand"
 	_ "embed"
 	"encoding/json"
@@ -18,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/entra"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/fields"
 )
 
@@ -30,65 +28,6 @@ var models = sync.OnceValue(func() fields.Models { return fields.Parse(descripti
 // apiVersion is the one that the description is of.
 const apiVersion = "2024-07-01.20.0"
 
-// Audiences of tokens.
-const (
-	Batch   = "https://batch.core.windows.net"
-	Storage = "https://storage.azure.com"
-)
-
-// Pool is the pool that the account has.
-type Pool struct {
-	ID, VMSize string
-	// Slots are those of each machine.
-	Slots int
-	// Containers is that it has a containerConfiguration.
-	Containers bool
-	// Windows is that its machines have Windows.
-	Windows bool
-	// Identity is the resource ID of its user-assigned identity.
-	Identity string
-	// AutoScale is that it scales by itself.
-	AutoScale bool
-	// ResizeErrors are codes of why it is not as large as it should be.
-	ResizeErrors []string
-}
-
-// Server is the service. Its fields are set before the first request.
-type Server struct {
-	*entra.Tokens
-	Pool  Pool
-	Store *Store
-	// Page is how many tasks a page of a list has; 0 is 1000.
-	Page int
-	// Lag is how late a list has a new task.
-	Lag time.Duration
-	// Quota is how many jobs there may be; 0 is 100.
-	Quota int
-
-	run Runner
-	ctx context.Context //nolint:containedctx // of what runs, not of a request
-
-	mu     sync.Mutex
-	denied map[string]bool // guarded by mu; operations that the identity may not do
-	jobs   []*job          // guarded by mu
-	nodes  []*node         // guarded by mu
-	wg     sync.WaitGroup
-}
-
-// New returns a server with a number of machines, whose tasks are run until ctx ends.
-func New(ctx context.Context, who entra.Principal, pool Pool, nodes int, run Runner) *Server {
-	s := &Server{Tokens: entra.New(who), Pool: pool, run: run, ctx: ctx, denied: map[string]bool{}}
-	s.Identities = []string{pool.Identity}
-	s.Store = newStore(s.Tokens)
-	for range nodes {
-		s.AddNode()
-	}
-	return s
-}
-
-// Wait returns when nothing runs any more, after the context of New has ended.
-func (s *Server) Wait() { s.wg.Wait() }
-
 // Deny lets operations be forbidden to everybody.
 func (s *Server) Deny(operations ...string) {
 	s.mu.Lock()
@@ -97,9 +36,6 @@ func (s *Server) Deny(operations ...string) {
 		s.denied[o] = true
 	}
 }
-
-// ContainerPath is the path of the container of blobs at this server.
-const ContainerPath = "/pods"
 
 // Operation is what a request is, for emulator.NewFront.
 func Operation(r *http.Request, _ []byte) string {
@@ -269,27 +205,6 @@ func (s *Server) createJob(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Created is a task as it is asked for.
-type Created struct {
-	ID, DisplayName, CommandLine string
-	RequiredSlots                int
-	ResourceFiles                []ResourceFile
-	EnvironmentSettings          []struct{ Name, Value string }
-	Constraints                  struct {
-		MaxTaskRetryCount               int
-		RetentionTime, MaxWallClockTime string
-	}
-	UserIdentity struct {
-		AutoUser struct{ Scope, ElevationLevel string }
-	}
-}
-
-// ResourceFile is a file that a machine takes from a blob.
-type ResourceFile struct {
-	HTTPURL, FilePath, FileMode string
-	IdentityReference           struct{ ResourceID string }
-}
-
 // durationForm are the durations of ISO 8601 that this provider and its like send.
 var durationForm = regexp.MustCompile(`^P(\d+D)?(T(\d+H)?(\d+M)?(\d+S)?)?$`)
 
@@ -444,4 +359,14 @@ func Throttle(w http.ResponseWriter, _ *http.Request) {
 // Down answers as Batch does when it is too busy.
 func Down(w http.ResponseWriter, _ *http.Request) {
 	refuse(w, http.StatusServiceUnavailable, "ServerBusy", "The server is currently unable to receive requests.")
+}
+
+func (s *Server) getNode(w http.ResponseWriter, id string) {
+	for _, n := range s.nodes {
+		if n.id == id {
+			give(w, map[string]any{"id": n.id, "state": n.state})
+			return
+		}
+	}
+	refuse(w, http.StatusNotFound, "NodeNotFound", "The specified node does not exist.")
 }

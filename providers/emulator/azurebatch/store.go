@@ -21,6 +21,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/entra"
 )
 
+// Audiences of tokens.
+const (
+	Batch   = "https://batch.core.windows.net"
+	Storage = "https://storage.azure.com"
+)
+
+// ContainerPath is the path of the container of blobs at this server.
+const ContainerPath = "/pods"
+
 // Store is a container of blobs.
 type Store struct {
 	tokens *entra.Tokens
@@ -48,6 +57,14 @@ func (s *Store) get(name string) *blob {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.blobs[name]
+}
+
+// Data is that of a blob; nil if it is not there.
+func (s *Store) Data(name string) []byte {
+	if b := s.get(name); b != nil {
+		return b.data
+	}
+	return nil
 }
 
 // Names are those of all blobs that begin so, sorted.

@@ -138,15 +138,15 @@ func (c *Container) call(ctx context.Context, method, name, query string, header
 	return answer, nil
 }
 
-// do makes a request whose answer has no body that matters.
-func (c *Container) do(ctx context.Context, method, name, query string, header http.Header, data []byte) (*http.Response, error) {
+// do makes a request whose answer has no body that matters, and returns what its header says of the blob.
+func (c *Container) do(ctx context.Context, method, name, query string, header http.Header, data []byte) (Blob, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	answer, err := c.call(ctx, method, name, query, header, bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return nil, err
+		return Blob{}, err
 	}
-	return answer, answer.Body.Close()
+	return blobOf(name, answer), answer.Body.Close()
 }
 
 func metadata(header http.Header, values map[string]string) http.Header {
@@ -183,11 +183,7 @@ func (c *Container) SetMetadata(ctx context.Context, name string, meta map[strin
 
 // Head returns what is known of a blob without its data.
 func (c *Container) Head(ctx context.Context, name string) (Blob, error) {
-	answer, err := c.do(ctx, http.MethodHead, name, "", nil, nil)
-	if err != nil {
-		return Blob{}, err
-	}
-	return blobOf(name, answer), nil
+	return c.do(ctx, http.MethodHead, name, "", nil, nil)
 }
 
 // Get returns a blob from an offset on. Of a blob that still has the ETag, or no byte at the offset, the Data is nil.

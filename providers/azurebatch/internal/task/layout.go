@@ -23,8 +23,10 @@ const (
 	Host = "azurebatch"
 	// CommandLine is that of every task. It is executed without a shell.
 	CommandLine = "./" + ProgramFile + " " + enter.Marker + " " + enter.ModeRun + " " + Host
-	// ProgramFile and PackageFile are the resource files of a task, in its working directory.
-	ProgramFile, PackageFile = "virtual-kubelet", "pod.json"
+	// ProgramFile is the program of a task, in its working directory.
+	ProgramFile = "virtual-kubelet"
+	// PackageFile is the Package of a pod, there and as a blob.
+	PackageFile = "pod.json"
 	// ExitClaimed is the exit code of a task that did nothing, because an earlier run of it took the pod.
 	ExitClaimed = 75
 )

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package azurebatch
+
+import (
+	"testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/checkcase"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// TestCheckAndNodeRefuseInTheSameWords: a node makes the pods that check lets pass, and refuses the others as check does.
+func TestCheckAndNodeRefuseInTheSameWords(t *testing.T) {
+	s := newStill()
+	pool := aPool()
+	pool.Slots = 256
+	h := newHome(t, pool, 1, s)
+	s.put = h.cloud.Store.Put
+	d, _ := h.start()
+	d.kit.UsePodObjects(checkcase.Objects{})
+	checkcase.Compare(t, d.kit.Capabilities().LeaveOut, d.kit.CreatePod, d.config.refuse, program.Program{Stay: program.Forever}.Args()...)
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package azurebatch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/azurebatch"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// TestDoctor: what the command doctor says of each mistake names what to do.
+func TestDoctor(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		seed  func(p *emulated.Pool, h *home)
+		wants []string // none: all is well
+	}{
+		{"no mistake", nil, nil},
+		{"a pool that is none", func(_ *emulated.Pool, h *home) { h.config.Pool = "other" }, []string{"PoolNotFound", "correct pool"}},
+		{"a pool with containers", func(p *emulated.Pool, _ *home) { p.Containers = true }, []string{"containerConfiguration", "make a pool without one"}},
+		{"a pool with Windows", func(p *emulated.Pool, _ *home) { p.Windows = true }, []string{"has Windows"}},
+		{"a pool without the identity", func(p *emulated.Pool, _ *home) { p.Identity = "" }, []string{"storage.identity"}},
+		{"a size that is not known", func(p *emulated.Pool, _ *home) { p.VMSize = "Standard_NC6" }, []string{"set nodeResources"}},
+		{"a pool that scales", func(p *emulated.Pool, _ *home) { p.AutoScale = true }, []string{"set maxNodes"}},
+		{"no right to tasks", func(_ *emulated.Pool, h *home) { h.cloud.Deny("DeleteTask") }, []string{"delete task", "the role of its README"}},
+		{"no right to blobs", func(_ *emulated.Pool, h *home) { h.cloud.Deny("PutBlob") }, []string{"Storage Blob Data Contributor"}},
+		{"a wrong secret", func(_ *emulated.Pool, h *home) { h.config.Credentials.ClientSecret = config.Literal("canary-wrong") }, []string{"the secret of the service principal is wrong"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t, aPool(), 1, newStill())
+			if c.seed != nil {
+				c.seed(&h.cloud.Pool, h)
+			}
+			err := h.open().kit.Examine(t.Context())
+			if len(c.wants) == 0 && err != nil {
+				t.Errorf("nothing is wrong, and it says: %v", err)
+			}
+			for _, want := range c.wants {
+				if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
+					t.Errorf("it says: %v; want %q", err, want)
+				}
+			}
+			if names := h.cloud.Store.Names("vk-"); len(names) > 0 {
+				t.Errorf("it has left %v", names)
+			}
+		})
+	}
+}
+
+// TestContainerPoolRefused: on a pool with a containerConfiguration neither the node starts, nor a pod is made.
+func TestContainerPoolRefused(t *testing.T) {
+	pool := aPool()
+	pool.Containers = true
+	h := newHome(t, pool, 1, newStill())
+	file := filepath.Join(t.TempDir(), "batch.yaml")
+	text := fmt.Sprintf("apiVersion: %s\nkind: %s\nendpoint: %s\npool: pods\nclusterName: home\nstorage: {containerURL: %s, identity: %s}\ncloud: {authority: %s, scope: %s, caFile: %s}\n"+
+		"credentials: {tenantID: %s, clientID: %s, clientSecret: %s}\n", APIVersion, Kind, h.cloud.url, h.config.Storage.ContainerURL, poolIdentity, h.cloud.url, emulated.Batch, h.cloud.ca,
+		tenant, clientID, clientSecret)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in := h.Input()
+	in.ConfigPath = file
+	if _, err := Provider().New(t.Context(), in); err == nil || !strings.Contains(err.Error(), "containerConfiguration") {
+		t.Errorf("the start says: %v", err)
+	}
+	d, _ := h.start()
+	err := d.kit.CreatePod(t.Context(), h.Pod("default", "p", program.Program{}))
+	if err == nil || !strings.Contains(err.Error(), "containerConfiguration") || errdefs.IsInvalidInput(err) {
+		t.Errorf("a create says: %v; want an error that another pool mends", err)
+	}
+	if len(h.cloud.front.Requests("CreateTask", "CreateJob")) > 0 {
+		t.Error("something was made")
+	}
+	h.cloud.Server.Pool.Containers = false
+	if _, err := Provider().New(t.Context(), in); err != nil {
+		t.Errorf("without it, the start says: %v", err)
+	}
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package azurebatch
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/azurebatch"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// home is a cluster with one node, as a provider sees it, and an account of its own.
+type home struct {
+	*remotetest.Home
+	cloud  *cloud
+	config Config
+	pace   pace
+}
+
+func newHome(t *testing.T, pool emulated.Pool, nodes int, runner emulated.Runner) *home {
+	t.Helper()
+	c := testCloud(t, pool, nodes, runner)
+	return &home{remotetest.NewHome(t, "vk-0"), c, c.config("home"), quick()}
+}
+
+// open makes a provider, which does not run.
+func (h *home) open() *driver {
+	h.Helper()
+	config, err := h.config.complete()
+	if err != nil {
+		h.Fatal(err)
+	}
+	d, err := newDriver(h.Input(), config, h.pace)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return d
+}
+
+// start runs a provider until stop is called, or the test ends.
+func (h *home) start() (d *driver, stop func()) {
+	h.Helper()
+	d = h.open()
+	return d, h.Run(d.kit)
+}
+
+// shell is a pod whose container runs a script on a machine of the pool. The test is skipped where tasks cannot run as root.
+func (h *home) shell(name, script string) *corev1.Pod {
+	h.Helper()
+	if os.Geteuid() != 0 {
+		h.Skip("tasks run as root: run the test as root, as CI does")
+	}
+	pod := h.Pod("default", name, program.Program{})
+	pod.Spec.ServiceAccountName, pod.Spec.RestartPolicy, pod.Spec.TerminationGracePeriodSeconds = "", corev1.RestartPolicyNever, new(int64(1))
+	pod.Spec.Containers[0] = corev1.Container{Name: "main", Image: "none", Command: []string{"/bin/sh", "-c", script}}
+	return pod
+}
+
+// untilFailed returns the pod once it has failed.
+func (h *home) untilFailed(d *driver, pod *corev1.Pod) (got *corev1.Pod) {
+	h.Helper()
+	h.Until("pod "+pod.Name+" has failed", func() (bool, string) {
+		var err error
+		if got, err = d.kit.GetPod(h.Context(), pod.Namespace, pod.Name); err != nil {
+			return false, err.Error()
+		}
+		return got.Status.Phase == corev1.PodFailed, string(got.Status.Phase) + " " + got.Status.Message
+	})
+	return got
+}
+
+// outside is a file that containers write, as their /tmp is their own.
+func outside(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "batch-") //nolint:usetesting // as above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return filepath.Join(dir, "runs")
+}
+
+// still is a Runner whose tasks write that they run, and stay. It counts the runs of each pod.
+type still struct {
+	mu   sync.Mutex
+	runs map[string]int // guarded by mu; by the IDs of tasks
+	put  func(name string, data []byte)
+}
+
+// Run implements emulated.Runner.
+func (s *still) Run(ctx context.Context, start emulated.Start) (int, error) {
+	s.mu.Lock()
+	s.runs[start.ID]++
+	s.mu.Unlock()
+	data, err := json.Marshal(podjob.Status{Host: start.Node, Pod: corev1.PodStatus{Phase: corev1.PodRunning}})
+	if err != nil {
+		return 1, err
+	}
+	s.put(statusBlob(start.Job, types.UID(strings.TrimPrefix(start.ID, "vk-"))), data)
+	<-ctx.Done()
+	return 137, nil
+}
+
+func newStill() *still { return &still{runs: map[string]int{}} }

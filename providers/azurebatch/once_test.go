@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package azurebatch
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/azurebatch/internal/task"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+func statusBlob(job string, uid types.UID) string { return task.StatusName(job, uid) }
+
+// TestRequeuedTaskDoesNotRunTwice: Batch runs the task of a pod again whose machine is lost, and the pod has failed instead, with the reason.
+func TestRequeuedTaskDoesNotRunTwice(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose   func(h *home, id string) error
+		reason string
+	}{
+		"a spot machine is taken back":   {func(h *home, id string) error { return h.cloud.LoseNode(id, "preempted") }, "Preempted"},
+		"a machine is started again":     {func(h *home, id string) error { return h.cloud.LoseNode(id, "rebooting") }, "NodeLost"},
+		"a machine could not be reached": {func(h *home, id string) error { return h.cloud.Rerun(id) }, "NodeLost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t, aPool(), 2, nil)
+			file := outside(t)
+			d, _ := h.start()
+			pod := h.shell("once", "echo run >>"+file+"; sleep 1000")
+			h.Create(d.kit, pod)
+			h.UntilRuns(d.kit, pod)
+			if err := c.lose(h, taskID(pod.UID)); err != nil {
+				t.Fatal(err)
+			}
+			got := h.untilFailed(d, pod)
+			if got.Status.Reason != c.reason {
+				t.Errorf("the reason is %q, want %s: %s", got.Status.Reason, c.reason, got.Status.Message)
+			}
+			h.Until("the task has run twice, and has ended", func() (bool, string) {
+				state, runs := h.cloud.State(taskID(pod.UID))
+				return runs == 2 && state == "completed", fmt.Sprintf("%s after %d runs", state, runs)
+			})
+			h.Until("no process of the pod is left", func() (bool, string) {
+				pid := h.cloud.processes.PID(taskID(pod.UID))
+				return pid == 0, fmt.Sprint(pid)
+			})
+			if ran, err := os.ReadFile(file); err != nil || string(ran) != "run\n" {
+				t.Errorf("the container has run %d times, %v", strings.Count(string(ran), "run\n"), err)
+			}
+		})
+	}
+}
+
+// TestTaskThatIsRequeuedBeforeItBeganRuns: what no run of the task has taken is not lost.
+func TestTaskThatIsRequeuedBeforeItBeganRuns(t *testing.T) {
+	h := newHome(t, aPool(), 0, nil)
+	d, _ := h.start()
+	pod := h.shell("late", "sleep 1000")
+	h.Create(d.kit, pod)
+	h.Until("it says why it waits", func() (bool, string) {
+		got, err := d.kit.GetPod(t.Context(), pod.Namespace, pod.Name)
+		if err != nil {
+			return false, err.Error()
+		}
+		return strings.HasPrefix(got.Status.Message, "the task waits for a machine"), got.Status.Message
+	})
+	h.cloud.AddNode()
+	h.UntilRuns(d.kit, pod)
+}
+
+// TestKillBetweenCreateAndAnswerMakesNoDouble: 100 times a process ends while it creates a pod, before or after Batch has the task, and the next one
+// creates the pod again.
+func TestKillBetweenCreateAndAnswerMakesNoDouble(t *testing.T) {
+	s := newStill()
+	pool := aPool()
+	pool.Slots = 256
+	h := newHome(t, pool, 1, s)
+	s.put = h.cloud.Store.Put
+	var pods []*corev1.Pod
+	for i := range 100 {
+		d, stop := h.start()
+		pod := h.Pod("default", fmt.Sprintf("pod-%d", i), program.Program{})
+		pod.Spec.ServiceAccountName = ""
+		if err := h.Pods.Add(pod); err != nil {
+			t.Fatal(err)
+		}
+		ctx, kill := context.WithCancel(t.Context())
+		fault := emulator.Fault{Times: 1, Operations: []string{[]string{"CreateTask", "CreateTask", "PutBlob", "CreateTask"}[i%4]}}
+		if i%4 == 0 {
+			fault.Answer = func(http.ResponseWriter, *http.Request) { kill(); panic(http.ErrAbortHandler) }
+		} else {
+			fault.Lose = true
+		}
+		mend := h.cloud.front.Break(fault)
+		if err := d.kit.CreatePod(ctx, pod.DeepCopy()); err == nil {
+			t.Fatalf("round %d: nothing was lost", i)
+		}
+		kill()
+		mend()
+		if i%2 == 0 { // the process is another one
+			stop()
+			d, stop = h.start()
+		}
+		if err := d.kit.CreatePod(t.Context(), pod.DeepCopy()); err != nil {
+			t.Fatalf("round %d: %v", i, err)
+		}
+		h.Until("it runs", func() (bool, string) {
+			got, err := d.kit.GetPod(t.Context(), pod.Namespace, pod.Name)
+			return err == nil && got.Status.Phase == corev1.PodRunning, fmt.Sprint(err)
+		})
+		stop()
+		pods = append(pods, pod)
+	}
+	if n := len(h.cloud.Tasks()); n != len(pods) {
+		t.Errorf("%d tasks are there for %d pods", n, len(pods))
+	}
+	for id, n := range s.runs {
+		if n != 1 {
+			t.Errorf("task %s has run %d times", id, n)
+		}
+	}
+	if len(s.runs) != len(pods) {
+		t.Errorf("%d tasks have run for %d pods", len(s.runs), len(pods))
+	}
+}
+
+// TestBlobsOfPodsAreRemoved: those of a pod that is gone, and those that an earlier process left, but none of a pod that may yet get its task.
+func TestBlobsOfPodsAreRemoved(t *testing.T) {
+	h := newHome(t, aPool(), 1, nil)
+	h.pace.earlier = -1
+	d := h.open()
+	old, young := task.BundleName(d.job, "old"), task.BundleName(d.job, "young")
+	h.cloud.Store.Put(old, nil)
+	h.cloud.Store.Put(young, nil)
+	h.cloud.Store.Age(old, 2*orphanAge)
+	h.Run(d.kit)
+	pod := h.shell("gone", "echo said; sleep 1000")
+	h.Create(d.kit, pod)
+	h.UntilRuns(d.kit, pod)
+	h.Delete(d.kit, pod)
+	h.UntilGone(d.kit, pod)
+	h.Until("its blobs are gone", func() (bool, string) {
+		names := h.cloud.Store.Names(d.job + "/")
+		return len(names) == 1 && names[0] == young, strings.Join(names, " ")
+	})
+	if len(h.cloud.Tasks()) != 0 {
+		t.Errorf("tasks are left: %v", h.cloud.Tasks())
+	}
+}

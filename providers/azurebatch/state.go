@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azurebatch
+
+import (
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/batch/azbatch"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+)
+
+// driver is Azure Batch as the kit asks it.
+type driver struct {
+	config     Config
+	in         cli.ProviderInput
+	owner      identity.Owner
+	client     *client
+	blobs      *azblobs.Container
+	job        string // the job of this node, and the prefix of its blobs
+	look       time.Duration
+	sweepEvery time.Duration
+	kit        *service.Provider[instance]
+	uploading  sync.Mutex
+
+	mu       sync.Mutex
+	program  string                  // guarded by mu; the blob of the program, once it is there
+	machines *machines               // guarded by mu; as the pool was seen last
+	waits    string                  // guarded by mu; why tasks wait
+	tasks    map[types.UID]taskState // guarded by mu; as the last list had them
+	said     map[types.UID]said      // guarded by mu; what pods wrote last
+	lost     map[types.UID]string    // guarded by mu; pods whose task runs again: the reason
+	stopping map[types.UID]time.Time // guarded by mu; when the task of a pod is removed at the latest
+	leaving  map[types.UID]bool      // guarded by mu; pods whose blobs are to be removed
+}
+
+// taskState is a task of a pod of this node.
+type taskState struct {
+	azbatch.Task
+	pod identity.Pod
+}
+
+// said is what the task of a pod wrote last.
+type said struct {
+	etag   string
+	status *podjob.Status
+}
+
+// machines are those of the pool.
+type machines struct {
+	pool, vmSize string
+	each         size
+	slotsEach    int64
+	most         int64 // of machines
+	seen, asked  time.Time
+	resizing     string // why the pool is not as large as it should be
+}
