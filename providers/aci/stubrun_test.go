@@ -20,6 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
@@ -56,7 +57,7 @@ func (s *stub) start(t *testing.T) (p *provider, stop func()) {
 	p, err := open(cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "aci"}}}, NodeName: "aci"}, Config{
 		SubscriptionID: "sub-1", ResourceGroup: "pods", Region: "westeurope", ClusterName: "home",
 		Cloud:       Cloud{Endpoint: s.url, Authority: s.url, Metrics: s.url, MetricsAudience: s.url, CAFile: s.caFile},
-		Credentials: Credentials{TenantID: "tenant-1", ClientID: "client-1", ClientSecret: config.Literal("secret")},
+		Credentials: azlogin.Credentials{TenantID: "tenant-1", ClientID: "client-1", ClientSecret: config.Literal("secret")},
 		Requests:    Requests{AtRest: 1 << 20},
 	}, pace{busy: 20 * time.Millisecond, rest: 20 * time.Millisecond, follow: 20 * time.Millisecond, eager: true})
 	if err != nil {
