@@ -159,7 +159,7 @@ func words(command, args []string) (entrypoint, rest []string) {
 	case len(command) > 1:
 		return command[:1], command[1:]
 	}
-	return []string{"/bin/sh", "-c", `exec "$0"`}, command
+	return []string{"/bin/sh", "-c", `exec "$1"`, "sh"}, command // not every shell takes a word for $0
 }
 
 func environment(c *corev1.Container) map[string]string {

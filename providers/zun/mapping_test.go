@@ -106,7 +106,7 @@ func TestCommandWithoutArgs(t *testing.T) {
 		"nothing":                {nil, nil, []string{"of-image", "argument-of-image"}},
 		"arguments":              {nil, []string{"x"}, []string{"of-image", "x"}},
 		"command and arguments":  {[]string{"run"}, []string{"x"}, []string{"run", "x"}},
-		"a command of a word":    {[]string{"run"}, nil, []string{"/bin/sh", "-c", `exec "$0"`, "run"}},
+		"a command of a word":    {[]string{"run"}, nil, []string{"/bin/sh", "-c", `exec "$1"`, "sh", "run"}},
 		"a command of two words": {[]string{"run", "it"}, nil, []string{"run", "it"}},
 	} {
 		got, err := testMapping().container(inputs(testPod(corev1.Container{Command: c.command, Args: c.args})))
