@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -93,6 +95,36 @@ spec:
 `
 	const restricted = "apiVersion: v1\nkind: Pod\nmetadata: {name: r}\nspec: {containers: [{name: a, image: i, envFrom: [{configMapRef: {name: m}}], " +
 		"securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: %t}}]}\n"
+	const list = `
+apiVersion: v1
+kind: Pod
+metadata: {name: fine}
+spec: {containers: [{name: a, image: i}]}
+---
+apiVersion: v1
+kind: List
+metadata: {resourceVersion: ""}
+items:
+- {apiVersion: v1, kind: Pod, metadata: {name: item, managedFields: [{manager: m}]}, spec: {containers: [{name: a, image: i, tty: true}]}, status: {phase: Running}}
+- {apiVersion: v1, kind: Service, metadata: {name: web}}
+- {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: [{name: a, image: i, tty: true}]}}}}
+`
+	const refusedTTY = "this node cannot run the pod: spec.containers[0].tty: the backend has no InteractiveContainers\n"
+	const onePod = "{apiVersion: v1, kind: Pod, metadata: {name: one}, spec: {containers: [{name: a, image: i}]}}"
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	folder := filepath.Dir(write("a.yml", onePod))
+	for name, text := range map[string]string{"b.json": `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": {"containers": [{"name": "a", "image": "i"}]}}`, "c.txt": "no: object"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	const at = "spec.containers[0].securityContext."
 	for _, tt := range []struct {
 		name     string
@@ -117,6 +149,13 @@ spec:
 		{"a feature that is none", []string{"--provider=machines", "--accept-unenforced=FsGroups"}, pods, "", "did you mean FSGroup?"},
 		{"no pods", []string{"--provider=all"}, "apiVersion: v1\nkind: Service\n", "", "has no pod, and nothing that makes pods"},
 		{"not an object", []string{"--provider=all"}, "nonsense", "", "read -: "},
+		{"a list", []string{"--provider=little"}, list, "Pod fine: can run\nPod item: " + refusedTTY + "Deployment web: " + refusedTTY, "exit code 1"},
+		{"a typed list of the API", []string{"--provider=little"}, `{"kind": "PodList", "apiVersion": "v1", "items": [{"metadata": {"name": "bare"}, "spec": {"containers": [{"name": "a", "image": "i", "tty": true}]}}]}`,
+			"Pod bare: " + refusedTTY, "exit code 1"},
+		{"misspelt fields", []string{"--provider=all"}, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {spec: {containers: [{name: a, image: i, comand: [sh]}], xyzzy: 1}}}\n",
+			`Deployment d: unknown field "spec.template.spec.containers[0].comand"; did you mean command?; unknown field "spec.template.spec.xyzzy"` + "\n", "exit code 1"},
+		{"files and a folder", []string{"--provider=all", "-f", write("one.yaml", onePod), "-f", folder}, "", "Pod one: can run\nPod one: can run\nPod one: can run\n", ""},
+		{"an empty folder", []string{"--provider=all", "-f", t.TempDir()}, "", "", "has no file whose name ends in .yaml"},
 		{"no file", []string{"--provider=all", "-f", "/does/not/exist"}, "", "", "read the pods: open /does/not/exist"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

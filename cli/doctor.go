@@ -31,7 +31,7 @@ func (p Program) doctorCommand(o *options) *cobra.Command {
 		Short: "Find out why a node with these settings does not work, and what to do about it",
 		Long: "Find out why a node with these settings does not work, and what to do about it.\n\n" +
 			"Give it the settings of the node, before the node runs or beside it. It changes nothing in the cluster and nothing\n" +
-			"at the backend. The exit code is 0 if nothing is wrong, 1 if something is, and 2 if a check itself failed.",
+			"at the backend. The exit code is 0 if nothing is wrong or there are warnings only, 1 if something is, and 2 if a check itself failed.",
 		Args: usageArguments(noArguments("")),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
@@ -69,6 +69,7 @@ func (p Program) examine(o *options, cmd *cobra.Command) doctor.Config {
 		return c
 	}
 	c.NodeName, c.NodeIP, c.Kubeconfig, c.BootstrapKubeconfig = o.NodeName, o.NodeIP, o.Kubeconfig, o.BootstrapKubeconfig
+	c.KubeContext = o.KubeContext
 	c.RequestsCertificate, c.CertDir, c.ManyNodes, c.SharesNodes = o.ServerTLSBootstrap, o.CertDir, len(o.nodeNames) > 0, o.ShareNodes != ""
 	if len(o.nodeNames) > 0 {
 		c.NodeName = o.nodeNames[0] // what holds for one holds for all

@@ -28,8 +28,11 @@ func settings() []setting {
 		{flag: "config", usage: "configuration `file`", bind: text(func(o *options) *string { return &o.ConfigFile }, "")},
 
 		{flag: "kubeconfig", field: "kubeconfig", env: []string{"KUBECONFIG"}, group: groupCluster,
-			usage: "kubeconfig `file`; if it does not exist, the service account of the pod is used",
+			usage: "kubeconfig `file`, or a list of files that are merged as kubectl does; if none exists, the service account of the pod is used",
 			bind:  text(func(o *options) *string { return &o.Kubeconfig }, defaultKubeconfig())},
+		{flag: "context", field: "context", group: groupCluster,
+			usage: "`name` of the context in --kubeconfig; by default the current one",
+			bind:  text(func(o *options) *string { return &o.KubeContext }, "")},
 		{flag: "bootstrap-kubeconfig", field: "bootstrapKubeconfig", group: groupCluster,
 			usage: "kubeconfig `file`, for example with a bootstrap token, to request the node's client certificate with while --kubeconfig does not exist or its certificate has expired. The certificate is kept in --cert-dir and renewed, and --kubeconfig is written",
 			bind:  text(func(o *options) *string { return &o.BootstrapKubeconfig }, "")},

@@ -5,6 +5,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ var messageProgram = Program{Name: "vk", Version: "v9", Commit: "abc", BuildTime
 func TestWrongCommandsSayWhatToDo(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
 	t.Setenv("KUBECONFIG", none)
+	one := startAPIServer(t, http.NotFoundHandler())
 	const certificate = "no certificate for the kubelet API: set --tls-cert-file and --tls-private-key-file; or --server-tls-bootstrap; or, " +
 		"for development, --self-signed-serving-certificate; or --disable-kubelet-api to do without kubectl logs and exec\n"
 	for _, tc := range []struct {
@@ -52,6 +54,8 @@ func TestWrongCommandsSayWhatToDo(t *testing.T) {
 		{"providers emty", 1, "vk: no such provider \"emty\": there are: bare, empty, other; did you mean empty?\n"},
 		{"--port 1", 1, "vk: no provider chosen: set --provider to one of: bare, empty, other\n" + certificate},
 		{"--provider empty", 1, "vk: " + certificate},
+		{"--provider empty --disable-kubelet-api", 1, "vk: there is no kubeconfig " + none + ", and this is no pod of a cluster: name an existing file with --kubeconfig, or run in a pod with a service account\n"},
+		{"--provider empty --disable-kubelet-api --kubeconfig " + one + " --context nosuch", 1, "vk: make node virtual-kubelet: make a client of the API server: kubeconfig " + one + ": context \"nosuch\" does not exist\n"},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := messageProgram.execute(t.Context(), strings.Fields(tc.args), &stdout, &stderr)

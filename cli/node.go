@@ -25,7 +25,7 @@ type daemon interface {
 func (o *options) newDaemon(ctx context.Context, p Provider, version string) (daemon, error) {
 	opts := []nodeutil.NodeOpt{func(cfg *nodeutil.NodeConfig) error {
 		cfg.Client = nil // NewNode makes it, with those for heartbeats and events
-		cfg.KubeconfigPath = o.Kubeconfig
+		cfg.KubeconfigPath, cfg.KubeContext = o.Kubeconfig, o.KubeContext
 		cfg.KubeAPIQPS, cfg.KubeAPIBurst = o.KubeAPIQPS, o.KubeAPIBurst
 		cfg.InformerResyncPeriod = o.FullResync
 		cfg.NumWorkers = o.PodSyncWorkers

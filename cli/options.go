@@ -14,6 +14,7 @@ type options struct {
 	ConfigFile string
 
 	Kubeconfig          string
+	KubeContext         string
 	BootstrapKubeconfig string
 	CertDir             string
 	KubeAPIQPS          float32

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -78,6 +79,10 @@ func (r *resolved) checkBootstrap() error {
 		return nil
 	case r.origins["kubeconfig"] == "default" || r.Kubeconfig == "" || r.CertDir == "":
 		return errors.New("--bootstrap-kubeconfig needs --kubeconfig, the file to write, and --cert-dir")
+	case len(filepath.SplitList(r.Kubeconfig)) > 1:
+		return fmt.Errorf("--bootstrap-kubeconfig needs one file as --kubeconfig, to write it, and %s is a list", r.Kubeconfig)
+	case r.KubeContext != "":
+		return errors.New("--bootstrap-kubeconfig writes --kubeconfig with one context, so it contradicts --context")
 	case len(r.Nodes) > 0:
 		return errors.New("--bootstrap-kubeconfig is for the identity of one node; with --nodes, use a service account")
 	}

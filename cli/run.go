@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
 
+	"github.com/virtual-kubelet/virtual-kubelet/cli/internal/doctor"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -79,6 +81,10 @@ func waitToStop(done <-chan error) error {
 // runNode runs the node, or all of them, hands it to made, and runs what is served beside it.
 func (o *options) runNode(ctx context.Context, p Provider, version string, made chan<- drainer) error {
 	n, err := o.newDaemon(ctx, p, version)
+	if errors.Is(err, rest.ErrNotInCluster) {
+		problem, fix := doctor.NoKubeconfig(o.Kubeconfig)
+		return fmt.Errorf("%s: %s", problem, fix)
+	}
 	if err != nil {
 		return err
 	}

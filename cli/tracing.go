@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 	"github.com/virtual-kubelet/virtual-kubelet/trace/opentelemetry"
 )
@@ -50,6 +51,9 @@ func (o *options) startTracing(ctx context.Context, provider, version string) (f
 		sdktrace.WithSampler(sdktrace.ParentBased(sample)),
 		sdktrace.WithResource(resource.NewSchemaless(attributes...)),
 	)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		log.L.WithError(err).Warn("Traces cannot be sent")
+	}))
 	otel.SetTracerProvider(tp)
 	otel.SetTextMapPropagator(propagation.TraceContext{})
 	trace.T = opentelemetry.Adapter{}

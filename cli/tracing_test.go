@@ -5,6 +5,8 @@ package cli
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -82,5 +84,32 @@ func TestEndpoints(t *testing.T) {
 		if err := exporter.Shutdown(t.Context()); err != nil {
 			t.Errorf("%s: shutdown: %v", endpoint, err)
 		}
+	}
+}
+
+// TestTracesThatFailAreInTheLog: what OpenTelemetry says has the form of the other lines.
+func TestTracesThatFailAreInTheLog(t *testing.T) {
+	provider, tracer := otel.GetTracerProvider(), trace.T
+	defer func() {
+		otel.SetTracerProvider(provider)
+		trace.T = tracer
+	}()
+	r, err := resolveWith(t, []string{"--disable-kubelet-api", "--log-format=json", "--trace-endpoint=http://127.0.0.1:1"}, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := r.startLogging(&out); err != nil {
+		t.Fatal(err)
+	}
+	end, err := r.startTracing(t.Context(), "empty", "v9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	otel.Handle(errors.New("nobody listens"))
+	_ = end(t.Context()) // no span was made
+	var line map[string]string
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line["level"] != "WARN" || line["error"] != "nobody listens" {
+		t.Errorf("got %s, %v", &out, err)
 	}
 }

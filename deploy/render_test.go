@@ -172,9 +172,9 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		want  string
 	}{
 		{"no choice", values{}, "mode"},
-		{"identity is not chosen", values{"serving": values{"mode": "off"}}, "/identity/mode"},
+		{"identity is not chosen", values{"serving": values{"mode": "none"}}, "/identity/mode"},
 		{"serving is not chosen", values{"identity": values{"mode": "serviceAccount"}}, "/serving/mode"},
-		{"no kubeconfig", values{"identity": values{"mode": "node"}, "serving": values{"mode": "off"}}, "/identity"},
+		{"no kubeconfig", values{"identity": values{"mode": "node"}, "serving": values{"mode": "none"}}, "/identity"},
 		{"both Secrets", with(values{"identity": values{"mode": "node", "kubeconfigSecret": "a", "bootstrapSecret": "b"}}), "/identity"},
 		{"no certificate", values{"identity": values{"mode": "serviceAccount"}, "serving": values{"mode": "secret"}}, "/serving/secretName"},
 		{"unknown value", with(values{"nodenName": "x"}), "nodenName"},
@@ -184,7 +184,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"digest", with(values{"image": values{"digest": "latest"}}), "/image/digest"},
 		{"strategy", with(values{"strategy": "Whatever"}), "/strategy"},
 		{"replicas of one node", with(values{"replicas": 2}), "/replicas"},
-		{"nodes with the identity of one", values{"nodes": []any{"a", "b"}, "identity": values{"mode": "node", "kubeconfigSecret": "a"}, "serving": values{"mode": "off"}}, "/identity/mode"},
+		{"nodes with the identity of one", values{"nodes": []any{"a", "b"}, "identity": values{"mode": "node", "kubeconfigSecret": "a"}, "serving": values{"mode": "none"}}, "/identity/mode"},
 		{"a certificate of nodes that is asked for", with(values{"nodes": []any{"a", "b"}, "serving": values{"mode": "request"}}), "/serving/mode"},
 		{"unknown value of the account", with(values{"serviceAccount": values{"name": "x"}}), "/serviceAccount"},
 		{"annotation that is no text", with(values{"serviceAccount": values{"annotations": values{"a": true}}}), "/serviceAccount/annotations/a"},

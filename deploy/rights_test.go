@@ -58,10 +58,10 @@ func flat(namespace string, rules []rbacv1.PolicyRule) (list []string) {
 // TestTheRoleIsTheTable compares the roles of the chart with the table of what nodes use.
 func TestTheRoleIsTheTable(t *testing.T) {
 	for serving, features := range map[string][]rbac.Feature{
-		"off of shared nodes": {rbac.PodTokens, rbac.TrustBundles, rbac.Claims, rbac.ManyNodes, rbac.SharedNodes},
-		"selfSigned of nodes": {rbac.PodTokens, rbac.TrustBundles, rbac.Claims, rbac.Serving, rbac.ManyNodes},
+		"none of shared nodes": {rbac.PodTokens, rbac.TrustBundles, rbac.Claims, rbac.ManyNodes, rbac.SharedNodes},
+		"selfSigned of nodes":  {rbac.PodTokens, rbac.TrustBundles, rbac.Claims, rbac.Serving, rbac.ManyNodes},
 
-		"off":        {rbac.EndpointSlices, rbac.PodTokens, rbac.TrustBundles, rbac.Claims},
+		"none":       {rbac.EndpointSlices, rbac.PodTokens, rbac.TrustBundles, rbac.Claims},
 		"selfSigned": {rbac.PodTokens, rbac.TrustBundles, rbac.Claims, rbac.Serving},
 		"request":    {rbac.PodTokens, rbac.TrustBundles, rbac.Claims, rbac.Serving, rbac.CertificateRequests},
 	} {

@@ -85,7 +85,9 @@ func configure(cfg *NodeConfig, opts []NodeOpt) error {
 // listen opens the port of the server; nil if there is none.
 func (b *base) listen(ctx context.Context) (net.Listener, error) {
 	if b.server == nil {
-		log.G(ctx).Warn("TLSConfig or Handler is not set: the node has no server, so kubectl logs and exec will not work")
+		if (b.common.TLSConfig == nil) != (b.common.Handler == nil) { // with neither, none is wanted
+			log.G(ctx).Warn("The node has no server, so kubectl logs and exec do not work: set both TLSConfig and Handler")
+		}
 		return nil, nil
 	}
 	return b.server.listen(ctx)

@@ -5,17 +5,15 @@ package nodeutil
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/clientcert"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/kubeconfig"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/nilcheck"
 )
 
@@ -48,7 +46,7 @@ const (
 // empty or the file does not exist. It sends up to 5,000 requests a second
 // (10,000 in a burst), speaks protobuf, and follows a client certificate whose files are replaced.
 func ClientsetFromEnv(kubeConfigPath string) (*kubernetes.Clientset, error) {
-	cfg, err := restConfigFromEnv(kubeConfigPath)
+	cfg, err := restConfigFromEnv(kubeConfigPath, "")
 	if err != nil {
 		return nil, err
 	}
@@ -71,25 +69,20 @@ func NodeLeaseV1Client(client kubernetes.Interface) coordinationclient.LeaseInte
 	return client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 }
 
-func restConfigFromEnv(path string) (*rest.Config, error) {
-	cfg, err := readRESTConfig(path)
+func restConfigFromEnv(path, context string) (*rest.Config, error) {
+	cfg, err := readRESTConfig(path, context)
 	if err != nil {
 		return nil, fmt.Errorf("error getting rest client config: %w", err)
 	}
 	return cfg, nil
 }
 
-func readRESTConfig(path string) (*rest.Config, error) {
-	if path != "" {
-		_, err := os.Stat(path)
-		if err == nil {
-			return clientcmd.BuildConfigFromFlags("", path)
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
+func readRESTConfig(path, context string) (*rest.Config, error) {
+	cfg, err := kubeconfig.Load(path, context)
+	if cfg != nil || err != nil {
+		return cfg, err
 	}
-	cfg, err := rest.InClusterConfig()
+	cfg, err = rest.InClusterConfig()
 	if err != nil && path != "" {
 		return nil, fmt.Errorf("kubeconfig %s does not exist, and %w", path, err)
 	}

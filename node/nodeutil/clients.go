@@ -88,9 +88,9 @@ func clientsFrom(cfg *NodeConfig) (*clients, error) {
 
 // clientsFromPath makes all of them from one kubeconfig or service account.
 func clientsFromPath(cfg *NodeConfig) (*clients, error) {
-	base, err := restConfigFromEnv(cfg.KubeconfigPath)
+	base, err := readRESTConfig(cfg.KubeconfigPath, cfg.KubeContext)
 	if err != nil {
-		return nil, fmt.Errorf("no client provided, and none can be made from KubeconfigPath %q: %w", cfg.KubeconfigPath, err)
+		return nil, fmt.Errorf("make a client of the API server: %w", err)
 	}
 	return clientsOf(cfg, base, clientcert.Reloading)
 }

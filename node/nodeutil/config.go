@@ -45,9 +45,12 @@ type NodeConfig struct {
 	// system and the server's port are filled in where they are empty.
 	NodeSpec corev1.Node
 
-	// KubeconfigPath is the file that clients are made from; default $KUBECONFIG.
-	// Without such a file the pod's service account is used.
+	// KubeconfigPath is the file that clients are made from, or a list of files as in $KUBECONFIG; default
+	// $KUBECONFIG. Without such a file the pod's service account is used.
 	KubeconfigPath string
+
+	// KubeContext is the context of KubeconfigPath; default its current one.
+	KubeContext string
 
 	// InformerResyncPeriod is how often every pod is looked at again without a
 	// change. NewNode starts from 1 minute; 0 turns it off.

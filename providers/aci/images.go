@@ -14,7 +14,6 @@ import (
 
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
 	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/imageref"
 )
 
 const (
@@ -63,7 +63,7 @@ func (e *entrypoints) of(ctx context.Context, image string, credentials []node.R
 	if ok && now.Before(had.until) {
 		return had.words, nil
 	}
-	ref, err := name.ParseReference(image)
+	ref, err := imageref.Parse(image)
 	if err != nil {
 		return nil, errdefs.InvalidInputf("image %q: %v", image, err)
 	}
@@ -128,7 +128,7 @@ func registryLogins(in *service.Inputs, identities map[string]string) (out []*ac
 		if n < 0 && len(identities) == 0 {
 			return nil
 		}
-		ref, err := name.ParseReference(c.Image)
+		ref, err := imageref.Parse(c.Image)
 		if err != nil {
 			return errdefs.InvalidInputf("%s: %q: %v", at, c.Image, err)
 		}

@@ -5,12 +5,12 @@ package slurm
 import (
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/imageref"
 )
 
 // noImage replaces the image of a program where no registry can have that image.
@@ -41,7 +41,7 @@ func (c Config) image(pod *corev1.Pod, image string) (string, error) {
 		return found, err
 	}
 	if err == nil {
-		_, err = name.ParseReference(found)
+		_, err = imageref.Parse(found)
 	}
 	if err != nil {
 		return noImage, nil

@@ -35,7 +35,7 @@ func checkClientCertificate(_ context.Context, e *exam) {
 	case e.BootstrapKubeconfig != "" && !e.bootstrap && time.Now().After(pair.Leaf.NotAfter):
 		e.skip("the client certificate has expired; the node asks for a new one with --bootstrap-kubeconfig")
 		e.rest, e.bootstrap = nil, true
-		e.load(e.BootstrapKubeconfig)
+		e.loadBootstrap()
 	default:
 		e.lifetime(pair.Leaf, "the client certificate", "renew it: issue a new one, or let the node ask for it with a bootstrap kubeconfig")
 	}

@@ -22,8 +22,10 @@ type Config struct {
 	Problems []Problem
 
 	NodeName, NodeIP string
-	// Kubeconfig is a file; if it does not exist, the service account of the pod is used.
+	// Kubeconfig is a file, or a list of files as in $KUBECONFIG; if it does not exist, the service account of the pod is used.
 	Kubeconfig string
+	// KubeContext is the context in it; "" for the current one.
+	KubeContext string
 	// BootstrapKubeconfig gets the node its first certificate; "" for none.
 	BootstrapKubeconfig string
 	// RequestsCertificate says that the node asks the cluster for the certificate to serve with, and CertDir where

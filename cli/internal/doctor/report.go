@@ -52,10 +52,20 @@ type Report struct {
 	Unknown []Note `json:"unknown"`
 }
 
-// ExitCode is 1 if something is wrong, else 2 if that could not be told, else 0.
+// errors counts the findings that are no warnings.
+func (r *Report) errors() (n int) {
+	for _, f := range r.Findings {
+		if f.Severity != Warning {
+			n++
+		}
+	}
+	return n
+}
+
+// ExitCode is 1 if something is wrong, else 2 if that could not be told, else 0, also with warnings.
 func (r *Report) ExitCode() int {
 	switch {
-	case len(r.Findings) > 0:
+	case r.errors() > 0:
 		return 1
 	case len(r.Unknown) > 0:
 		return 2
@@ -96,9 +106,11 @@ func (r *Report) Text(w io.Writer) error {
 		}
 		p.line("%s %s: %s\n  fix: %s", mark, f.Check, f.Problem, f.Fix)
 	}
-	switch n := len(r.Findings); {
+	switch n, errs := len(r.Findings), r.errors(); {
+	case n > errs:
+		p.line("\nnode %s: %d wrong, %d warnings", r.Node, errs, n-errs)
 	case n > 0:
-		p.line("\nnode %s: %d found", r.Node, n)
+		p.line("\nnode %s: %d wrong", r.Node, n)
 	case len(r.Unknown) > 0:
 		p.line("\nnode %s: nothing found, but not everything could be checked", r.Node)
 	default:

@@ -5,12 +5,13 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
-	"os"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/kubeconfig"
 )
 
 func checkConfiguration(_ context.Context, e *exam) {
@@ -29,19 +30,12 @@ func checkConfiguration(_ context.Context, e *exam) {
 }
 
 func checkKubeconfig(_ context.Context, e *exam) {
-	if e.Kubeconfig != "" {
-		switch _, err := os.Stat(e.Kubeconfig); {
-		case err == nil:
-			e.load(e.Kubeconfig)
-			return
-		case !errors.Is(err, fs.ErrNotExist):
-			e.found("let the user of this process read it", "kubeconfig: %v", err)
-			return
-		}
+	if e.load(e.Kubeconfig, e.KubeContext) {
+		return
 	}
 	if e.BootstrapKubeconfig != "" {
 		e.bootstrap = true
-		e.load(e.BootstrapKubeconfig)
+		e.loadBootstrap()
 		return
 	}
 	config, err := rest.InClusterConfig()
@@ -49,19 +43,36 @@ func checkKubeconfig(_ context.Context, e *exam) {
 	case err == nil:
 		e.rest = config
 	case errors.Is(err, rest.ErrNotInCluster):
-		e.found("name an existing file with --kubeconfig, or run in a pod with a service account",
-			"there is no kubeconfig %s, and this is no pod of a cluster", e.Kubeconfig)
+		problem, fix := NoKubeconfig(e.Kubeconfig)
+		e.found(fix, "%s", problem)
 	default:
 		e.found("mount the token of a service account: automountServiceAccountToken: true, or a projected volume at /var/run/secrets/kubernetes.io/serviceaccount",
 			"there is no kubeconfig %s, and the service account of this pod cannot be used: %v", e.Kubeconfig, err)
 	}
 }
 
-func (e *exam) load(path string) {
-	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
+// NoKubeconfig says that there is neither a kubeconfig nor the service account of a pod, and what to do about it.
+func NoKubeconfig(path string) (problem, fix string) {
+	return fmt.Sprintf("there is no kubeconfig %s, and this is no pod of a cluster", path),
+		"name an existing file with --kubeconfig, or run in a pod with a service account"
+}
+
+// loadBootstrap reads the kubeconfig that gets the node its first certificate.
+func (e *exam) loadBootstrap() {
+	if !e.load(e.BootstrapKubeconfig, "") {
+		e.found("name an existing file with --bootstrap-kubeconfig", "there is no kubeconfig %s", e.BootstrapKubeconfig)
+	}
+}
+
+// load reads a kubeconfig, and reports whether there is one.
+func (e *exam) load(path, context string) (exists bool) {
+	config, err := kubeconfig.Load(path, context)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		e.found("let the user of this process read it", "kubeconfig: %v", err)
+	case err != nil:
 		e.found("write it anew, or check it with kubectl --kubeconfig "+path+" version", "kubeconfig %s cannot be used: %v", path, err)
-		return
 	}
 	e.rest = config
+	return config != nil || err != nil
 }

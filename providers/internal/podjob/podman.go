@@ -25,6 +25,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/imageref"
 )
 
 // podman has the images of a job: the program podman of its node pulls them into its own storage, which jobs of the user share. A root
@@ -92,7 +94,7 @@ func reference(text string) (string, error) {
 	if imageID.MatchString(text) {
 		return strings.TrimPrefix(text, "sha256:"), nil
 	}
-	ref, err := name.ParseReference(text)
+	ref, err := imageref.Parse(text)
 	if err != nil {
 		return "", status.Errorf(codes.InvalidArgument, "image %q: %v", text, err)
 	}

@@ -27,6 +27,8 @@ import (
 	"google.golang.org/grpc/status"
 	cri "k8s.io/cri-api/pkg/apis"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/imageref"
 )
 
 // imageStore has the images of a job's containers.
@@ -89,7 +91,7 @@ func (u *unpacker) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, au
 	if err != nil {
 		return "", err
 	}
-	ref, err := name.ParseReference(text)
+	ref, err := imageref.Parse(text)
 	if err != nil {
 		return "", status.Errorf(codes.InvalidArgument, "image %q: %v", spec.GetImage(), err)
 	}

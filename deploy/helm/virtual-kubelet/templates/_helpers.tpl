@@ -88,7 +88,7 @@ capabilities:
 {{- if include "vk.requests" . -}}
 {{- $_ := set $own "certDir" "/var/lib/virtual-kubelet" -}}
 {{- end -}}
-{{- if eq .Values.serving.mode "off" -}}
+{{- if eq .Values.serving.mode "none" -}}
 {{- $_ := set $own "disableKubeletAPI" true -}}
 {{- else -}}
 {{- $_ := set $own "port" (int .Values.serving.port) -}}

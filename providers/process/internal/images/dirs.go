@@ -18,6 +18,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/imageref"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 )
 
@@ -202,7 +203,7 @@ func named(d v1.Descriptor, ref name.Reference) bool {
 	}
 	for _, a := range nameAnnotations {
 		value := d.Annotations[a]
-		if parsed, err := name.ParseReference(value); value != "" && err == nil && parsed.Name() == ref.Name() {
+		if parsed, err := imageref.Parse(value); value != "" && err == nil && parsed.Name() == ref.Name() {
 			return true
 		}
 	}

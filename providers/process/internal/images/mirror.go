@@ -7,6 +7,8 @@ import (
 	"net/url"
 
 	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/imageref"
 )
 
 // CheckMirror tells whether mirror is a URL that images can be pulled from.
@@ -40,7 +42,7 @@ func (s *Store) mirrorOf(ref name.Reference) (name.Reference, error) {
 	if u.Scheme == "http" {
 		options = append(options, name.Insecure)
 	}
-	there, err := name.ParseReference(u.Host+"/"+ref.Context().RepositoryStr()+separator+ref.Identifier(), options...)
+	there, err := imageref.Parse(u.Host+"/"+ref.Context().RepositoryStr()+separator+ref.Identifier(), options...)
 	if err != nil {
 		return nil, fmt.Errorf("mirror of %s: %w", registry, err)
 	}

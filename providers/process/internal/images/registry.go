@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/imageref"
 )
 
 // Auth is who pulls; the zero Auth is anybody.
@@ -23,9 +24,9 @@ type Auth struct{ Username, Password, IdentityToken, RegistryToken string }
 
 // parse reads the name of an image, as docker does: a name without registry is of docker.io.
 func parse(ref string, insecure []string) (name.Reference, error) {
-	parsed, err := name.ParseReference(ref)
+	parsed, err := imageref.Parse(ref)
 	if err == nil && slices.Contains(insecure, parsed.Context().RegistryStr()) {
-		parsed, err = name.ParseReference(ref, name.Insecure)
+		parsed, err = imageref.Parse(ref, name.Insecure)
 	}
 	if err != nil {
 		return nil, errdefs.InvalidInput(fmt.Sprintf("image name %q: %v", ref, err))
