@@ -5,6 +5,7 @@ package azurebatch
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"runtime"
@@ -21,10 +22,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
 )
 
+//go:embed README.md
+var readme string
+
 // Provider returns the provider azurebatch.
 func Provider() cli.Provider {
 	return cli.Provider{
-		Name: "azurebatch", Aliases: []string{"batch"},
+		Name: "azurebatch", Readme: readme, Aliases: []string{"batch"},
 		New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			if runtime.GOOS != "linux" {
 				return nil, errors.New("azurebatch provider: it runs on Linux only: tasks run the same program")

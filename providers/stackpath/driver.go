@@ -11,6 +11,7 @@ package stackpath
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -38,10 +39,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sshexec"
 )
 
+//go:embed README.md
+var readme string
+
 // Provider returns the provider stackpath.
 func Provider() cli.Provider {
 	return cli.Provider{
-		Name: "stackpath",
+		Name: "stackpath", Readme: readme,
 		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err == nil {

@@ -5,6 +5,7 @@ package zun
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"fmt"
 	"net/http"
 	"time"
@@ -20,10 +21,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
+//go:embed README.md
+var readme string
+
 // Provider returns the provider zun.
 func Provider() cli.Provider {
 	return cli.Provider{
-		Name: "zun", Aliases: []string{"openstack"},
+		Name: "zun", Readme: readme, Aliases: []string{"openstack"},
 		New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err != nil {
