@@ -4,11 +4,14 @@ package node
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -48,4 +51,39 @@ type notifyingLists struct {
 
 func (n notifyingLists) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	return n.lists.GetPods(ctx)
+}
+
+// TestDuplicateThatStopsAsAnOrphanIsAskedOnce: by the name the backend answers with the wrong one of two pods, which is stopped as an orphan. It takes
+// its time, and the lists that still have it are no reason to ask again.
+func TestDuplicateThatStopsAsAnOrphanIsAskedOnce(t *testing.T) {
+	b := memory.New()
+	b.StopTime = 20 * time.Second
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runWith("p", 1, corev1.RestartPolicyAlways)
+		older := bound("p0", "x")
+		older.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+		b.Extra(older)
+		w.pass(relistPeriod + time.Second) // a list has both
+		w.ctl.suspect("d/p0")
+		w.pass(2 * time.Minute)
+		wantCalls(t, b, "create d/p0", "delete d/p0")
+		w.wantPhase("p0", corev1.PodRunning)
+	}, onNode, func(c *PodControllerConfig) { c.Provider = namesOthers{c.Provider.(memory.Notifying)} })
+}
+
+// namesOthers answers with the pod that it lists last under the name.
+type namesOthers struct{ memory.Notifying }
+
+func (n namesOthers) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	pods, err := n.GetPods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, pod := range slices.Backward(pods) {
+		if pod.Namespace == namespace && pod.Name == name {
+			return pod, nil
+		}
+	}
+	return nil, errdefs.NotFound("no such pod")
 }

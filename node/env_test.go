@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -106,4 +107,54 @@ func TestReadThatHangsIsGivenUp(t *testing.T) {
 			t.Errorf("message of a waiting pod is %q, want the deadline in it", got)
 		}
 	})
+}
+
+// heldObjects answers when it is let.
+type heldObjects struct{ let chan struct{} }
+
+func (h heldObjects) ConfigMap(ctx context.Context, _, _ string) (*corev1.ConfigMap, error) {
+	select {
+	case <-h.let:
+		return &corev1.ConfigMap{}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (h heldObjects) Secret(context.Context, string, string) (*corev1.Secret, error) {
+	return nil, errors.New("no Secret is named")
+}
+
+// TestPodThatWentWhileItsConfigMapWasReadIsNotCreated: the read takes a while, and the user deletes the pod meanwhile.
+func TestPodThatWentWhileItsConfigMapWasReadIsNotCreated(t *testing.T) {
+	for name, tt := range map[string]struct {
+		meanwhile func(w *world)
+		calls     []string
+	}{
+		"nothing happens": {func(*world) {}, []string{"create d/p"}},
+		"it is to stop":   {func(w *world) { w.api.Delete("d", "p", 30) }, nil},
+		"it is removed":   {func(w *world) { w.api.Delete("d", "p", 0) }, nil},
+		"another has its name": {func(w *world) {
+			w.api.Delete("d", "p", 0)
+			w.api.Create(bound("p", "b"))
+		}, []string{"create d/p"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := memory.New()
+			inWorld(t, b, func(w *world) {
+				w.start()
+				objects := heldObjects{make(chan struct{})}
+				w.ctl.inputs.objects.env.Objects = objects
+				p := bound("p", "a")
+				p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}}}}
+				w.api.Create(p)
+				w.pass(time.Second)
+				tt.meanwhile(w)
+				w.pass(time.Second)
+				close(objects.let)
+				w.pass(time.Minute)
+				wantCalls(t, b, tt.calls...)
+			})
+		})
+	}
 }

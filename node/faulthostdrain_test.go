@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
@@ -231,5 +232,28 @@ func TestDrainEndsWithRun(t *testing.T) {
 		if err := <-ended; err == nil || !strings.Contains(err.Error(), "has ended") {
 			w.Errorf("got %v, want that the controller has ended", err)
 		}
+	})
+}
+
+// TestDrainLeavesThePodsOfAnotherProcess: a process that stands by ends at once, and does nothing to what the other one runs.
+func TestDrainLeavesThePodsOfAnotherProcess(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.fence = lease.NewFence()
+		w.fence.Lose(lease.Mark{ID: "another"})
+		w.api.Create(bound("p", "a"))
+		b.Run(bound("p", "a"))
+		w.start()
+		w.pass(time.Minute)
+		began := time.Now()
+		if err := w.ctl.Drain(w.Context(), DrainGroups(time.Minute, 0)...); err != nil || time.Since(began) > 0 {
+			w.Errorf("the drain of nothing returns %v after %v", err, time.Since(began))
+		}
+		w.pass(time.Minute)
+		wantCalls(t, b)
+		w.wantWrites("d/p")
+		w.fence.Renewed(time.Now(), true)
+		w.pass(5 * time.Second)
+		w.wantPhase("p", corev1.PodRunning) // when the other has ended: nothing is refused
 	})
 }

@@ -4,6 +4,10 @@ package node
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
 )
@@ -18,5 +22,35 @@ func TestRenewalsAreNoNewsForTheNode(t *testing.T) {
 		if changed := i == 0 || i == 2 || i > 4; news != changed || news && told != ours {
 			t.Errorf("word %d, %v: told %v, news %v", i, ours, told, news)
 		}
+	}
+}
+
+// TestLeaseThatIsGoneWasAnothersUnlessItWasOursJustNow: who else is there waits, and takes a lease that is old. So what is known of the pods stays true
+// only if the last renewal is fresh.
+func TestLeaseThatIsGoneWasAnothersUnlessItWasOursJustNow(t *testing.T) {
+	for age, anew := range map[time.Duration]bool{0: false, lease.MaxAge - time.Second: false, lease.MaxAge: true, time.Hour: true} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newLeaseHolder(lease.Mark{ID: "self"}, nil, nil)
+			h.tellHeld(newLatest[bool]())
+			create := func() {
+				if !h.mayTake(t.Context(), nil) {
+					t.Fatal("a lease that is not there may not be created")
+				}
+				mine := &coordinationv1.Lease{}
+				h.mark(mine)
+				h.took(t.Context(), mine, time.Now())
+			}
+			create()
+			term, first, _ := h.fence.Pending()
+			if !first {
+				t.Error("nobody may have acted before the first lease")
+			}
+			h.fence.Begin(term)
+			time.Sleep(age)
+			create()
+			if _, got, begins := h.fence.Pending(); got != anew || begins != anew {
+				t.Errorf("%v after the last renewal the lease is gone: another may have acted: %t, a term begins: %t; want %t", age, got, begins, anew)
+			}
+		})
 	}
 }
