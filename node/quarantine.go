@@ -73,8 +73,12 @@ func (q *quarantine) note(key string, now time.Time, asked, young bool) {
 func (q *quarantine) noteLocked(key string, now time.Time, asked, young bool) {
 	m := q.missing[key]
 	if m == nil || m.unwanted {
-		m = &missingPod{noted: now, since: now}
+		left := m != nil // it is denied again, such as one that users delete: it goes on to count
+		m = &missingPod{noted: now, since: now, asked: left && m.asked && !young}
 		q.missing[key] = m
+		if left {
+			q.known++
+		}
 	}
 	m.seen, m.asked, m.young = now, m.asked || asked, young
 }

@@ -42,6 +42,28 @@ func TestDoubtOutlastsPodsThatUsersDelete(t *testing.T) {
 	}
 }
 
+// TestDoubtOutlastsLostPodsThatUsersRemove: the backend lost most pods, and answers to the stop of each that it has none. It is asked for the lists and the
+// stops at the same time.
+func TestDoubtOutlastsLostPodsThatUsersRemove(t *testing.T) {
+	for range 10 {
+		b := memory.New()
+		inWorld(t, b, func(w *world) {
+			w.start()
+			w.runWith("p", 6, corev1.RestartPolicyNever)
+			for i := range 4 {
+				b.Lose(fmt.Sprint("d/p", i))
+			}
+			w.pass(40 * time.Second)
+			for i := range 3 {
+				w.api.Delete("d", fmt.Sprint("p", i), 0)
+			}
+			w.pass(defaultQuarantine - 50*time.Second)
+			w.wantPhase("p3", corev1.PodRunning)
+			w.until("the loss of the fourth is certain", 2*time.Minute, func() bool { return w.phase("p3") == corev1.PodFailed })
+		}, onNode)
+	}
+}
+
 // TestLostPodsOfManyNewOnesAreNoDoubt: since these pods came no list is answered, and a few of them are lost.
 func TestLostPodsOfManyNewOnesAreNoDoubt(t *testing.T) {
 	b := memory.New()

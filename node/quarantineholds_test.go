@@ -360,6 +360,11 @@ func TestADoubtOutlastsWhatIsNotWantedAnyMore(t *testing.T) {
 			q.forget("b")
 			q.leave("c", at(1))
 		}, 4, false},
+		"one is denied again and leaves": {func(ctx context.Context, q *quarantine) {
+			q.leave("b", at(1))
+			q.relisted(ctx, []string{"c"}, []lackedPod{{"a", false}, {"b", false}}, at(2))
+			q.leave("b", at(2))
+		}, 4, true},
 		"the time is over": {func(ctx context.Context, q *quarantine) {
 			q.leave("a", at(1))
 			q.leave("b", at(1))
