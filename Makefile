@@ -310,10 +310,17 @@ unit: ## run the tests that need no API server, with the race detector
 	  (cd $$module && $(RACE_TEST) $$(go list ./... | grep -v -e /test/integration -e /test/faults -e /examples)); \
 	done
 
-# Rules of a pod's life that no test of theirs holds. What is left are shortcuts, without which the result is the same.
+# Rules that no test of their package holds: all of internal/lifecycle, and MUTANTS of each other package, drawn by SEED and tried for MUTANTS_FOR at most.
+# What is left of internal/lifecycle are shortcuts, without which the result is the same.
+MUTANTS ?= 150
+MUTANTS_FOR ?= 15m
+MUTANTS_OF ?= node internal/lease internal/replicas node/nodeutil
 .PHONY: mutants
-mutants: ## make each condition of internal/lifecycle true and false, and name those that its tests do not notice (two minutes)
-	@go run ./internal/testing/mutants -package internal/lifecycle
+mutants: ## make conditions of the core true and false, leave calls out, and name those that no test notices (MUTANTS=150 of each package, SEED=N, MUTANTS_FOR=15m, MUTANTS_OF=node)
+	@$(if $(filter file,$(origin MUTANTS_OF)),go run ./internal/testing/mutants -package internal/lifecycle)
+	@for package in $(MUTANTS_OF); do \
+	  go run ./internal/testing/mutants -package $$package -draw $(MUTANTS) -seed $(SEED) -budget $(MUTANTS_FOR) || exit 1; \
+	done
 
 .PHONY: check
 check: ## lint every module, and see that modules and generated files are current

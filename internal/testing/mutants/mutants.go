@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutants finds conditions of a package that its own tests do not hold.
+// Command mutants finds rules of a package that its own tests do not hold.
 //
-// Each condition of an if or of a case, and each operand of && and ||, is made true and made false, one at a time, and the tests of the
-// package are run. It prints those with which they still pass, and ends with 0: whether one of them is a rule without a test, or decides
-// nothing, is for a reader to say.
+// Each condition of an if or of a case, and each operand of && and ||, is made true and made false, and each call that is a statement is left
+// out, one at a time, and the tests that reach it are run. It prints those with which they still pass, and ends with 0: whether one of them is
+// a rule without a test, or decides nothing, is for a reader to say.
 //
 // What surprises: the tests are built once. All mutants are in the program, and MUTANT says which of them is the case, so two
 // thousand take minutes.
@@ -17,31 +17,40 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"log"
+	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
 
-// hang is when a mutant counts as found that does not end.
-const hang = time.Minute
+// options say which mutants are tried, and for how long.
+type options struct {
+	dir    string
+	draw   int // 0: all
+	seed   uint64
+	budget time.Duration // for the trying of mutants
+}
 
 func main() {
-	dir := flag.String("package", "internal/lifecycle", "`folder` of the package")
+	var o options
+	flag.StringVar(&o.dir, "package", "internal/lifecycle", "`folder` of the package")
+	flag.IntVar(&o.draw, "draw", 0, "`number` of mutants to draw; 0: try all")
+	flag.Uint64Var(&o.seed, "seed", 0, "`number` by which they are drawn")
+	flag.DurationVar(&o.budget, "budget", time.Hour, "`time` after which no further mutant is tried")
 	flag.Parse()
-	if err := run(context.Background(), *dir); err != nil {
+	if err := run(context.Background(), o); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, dir string) error {
-	dir, err := filepath.Abs(dir)
+func run(ctx context.Context, o options) error {
+	dir, err := filepath.Abs(o.dir)
 	if err != nil {
 		return err
 	}
@@ -54,47 +63,79 @@ func run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	tests := filepath.Join(work, "tests")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", tests, ".")
-	build.Dir, build.Stderr = dir, os.Stderr
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("build the tests of %s with its mutants: %w", dir, err)
+	tests, err := buildTests(ctx, dir, work, overlay)
+	if err != nil {
+		return err
 	}
-	if !passes(ctx, dir, tests, 0) {
-		return fmt.Errorf("the tests of %s fail without a mutant", dir)
+	if err := tests.reach(ctx, len(places)); err != nil {
+		return err
 	}
-	alive := 0
-	for i, place := range places {
-		for n, value := range []bool{true, false} {
-			if passes(ctx, dir, tests, 2*i+n+1) {
-				alive++
-				fmt.Printf("%s is always %v, and the tests pass\n", place, value)
-			}
+	all := mutantsOf(places)
+	drawn := draw(all, o.draw, o.seed)
+	tried, alive := 0, 0
+	for _, result := range tests.try(ctx, drawn, o.budget) {
+		v := <-result
+		if v.late {
+			continue
+		}
+		if tried++; v.passes {
+			alive++
+			fmt.Println(v.mutant.text, v.why)
 		}
 	}
-	fmt.Printf("%d mutants, %d of them pass the tests\n", 2*len(places), alive)
+	fmt.Printf("%d of %d mutants were tried, and %d of these pass the tests\n", tried, len(all), alive)
 	return nil
 }
 
-func passes(ctx context.Context, dir, tests string, mutant int) bool {
-	ctx, cancel := context.WithTimeout(ctx, hang)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, tests) //nolint:gosec // It was built here.
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "MUTANT="+strconv.Itoa(mutant))
-	return cmd.Run() == nil
+// place is where mutants are made.
+type place struct {
+	text string
+	call bool // a call that is left out, else a condition
 }
 
-// mutate writes the files of the package with all mutants, and an overlay that puts them in the place of the real ones. The numbers of
-// a place's two mutants are 2 n + 1 and 2 n + 2.
-func mutate(dir, work string) (places []string, overlay string, err error) {
+// mutant is one change of the package.
+type mutant struct {
+	place int
+	value bool // of the condition; false leaves a call out
+	text  string
+}
+
+func mutantsOf(places []place) (all []mutant) {
+	for i, p := range places {
+		if p.call {
+			all = append(all, mutant{i, false, p.text + " is left out,"})
+			continue
+		}
+		for _, value := range []bool{true, false} {
+			all = append(all, mutant{i, value, fmt.Sprintf("%s is always %v,", p.text, value)})
+		}
+	}
+	return all
+}
+
+// draw returns n of the mutants, in their order; all of them if n is 0.
+func draw(all []mutant, n int, seed uint64) (drawn []mutant) {
+	if n == 0 || n >= len(all) {
+		return all
+	}
+	picked := rand.New(rand.NewPCG(seed, 0)).Perm(len(all))[:n] //nolint:gosec // It is to be repeated.
+	slices.Sort(picked)
+	for _, i := range picked {
+		drawn = append(drawn, all[i])
+	}
+	return drawn
+}
+
+// mutate writes the files of the package with all mutants, and an overlay that puts them in the place of the real ones.
+func mutate(dir, work string) (places []place, overlay string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		return nil, "", err
 	}
 	replace, pkg := map[string]string{}, ""
 	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
+		if built, err := build.Default.MatchFile(dir, filepath.Base(name)); err != nil || !built || strings.HasSuffix(name, "_test.go") {
+			continue // the go command says what is wrong with it
 		}
 		src, err := os.ReadFile(name)
 		if err != nil {
@@ -129,18 +170,33 @@ func mutate(dir, work string) (places []string, overlay string, err error) {
 const switchSource = `package %s
 
 import (
+	"fmt"
 	"os"
-	"strconv"
+	"sync"
 )
 
-var mutant, _ = strconv.Atoi(os.Getenv("MUTANT"))
+var (
+	mutantPlace   = -1
+	mutantValue   bool
+	mutantReached *os.File // takes down which places are reached; nil: nobody asks
+	mutantSeen    sync.Map
+)
+
+func init() {
+	_, _ = fmt.Sscanf(os.Getenv("MUTANT"), "%%d=%%t", &mutantPlace, &mutantValue)
+	if name := os.Getenv("MUTANTS_REACHED"); name != "" {
+		mutantReached, _ = os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	}
+}
 
 func mutantOf(place int, real func() bool) bool {
-	switch mutant {
-	case 2*place + 1:
-		return true
-	case 2*place + 2:
-		return false
+	if place == mutantPlace {
+		return mutantValue
+	}
+	if mutantReached != nil {
+		if _, seen := mutantSeen.LoadOrStore(place, true); !seen {
+			_, _ = fmt.Fprintln(mutantReached, place)
+		}
 	}
 	return real()
 }
@@ -151,7 +207,7 @@ type source struct {
 	fset   *token.FileSet
 	text   []byte
 	first  int // the number of its first place
-	places []string
+	places []place
 	known  map[ast.Expr]bool
 	edits  []edit
 }
@@ -181,8 +237,50 @@ func (f *source) look(n ast.Node) bool {
 			f.place(n.X)
 			f.place(n.Y)
 		}
+	case *ast.BlockStmt:
+		f.calls(n.List)
+	case *ast.CaseClause:
+		f.calls(n.Body)
+	case *ast.CommClause:
+		f.calls(n.Body)
 	}
 	return true
+}
+
+// unruly are calls that are no rules: without them nothing works, or only the log is another.
+var unruly = []string{"panic", "Lock", "Unlock", "RLock", "RUnlock", "Debug", "Debugf", "Info", "Infof", "Warn", "Warnf", "Error", "Errorf"}
+
+// calls makes calls that are statements ones that can be left out.
+func (f *source) calls(statements []ast.Stmt) {
+	for _, s := range statements {
+		expression, ok := s.(*ast.ExprStmt)
+		if !ok {
+			continue
+		}
+		call, ok := expression.X.(*ast.CallExpr)
+		if !ok {
+			continue
+		}
+		name := ""
+		switch of := call.Fun.(type) {
+		case *ast.Ident:
+			name = of.Name
+		case *ast.SelectorExpr:
+			name = of.Sel.Name
+		}
+		if !slices.Contains(unruly, name) {
+			f.add(call, true, "if mutantOf(%d, func() bool { return true }) { ", " }")
+		}
+	}
+}
+
+// add makes the text of a node a place, between two others.
+func (f *source) add(n ast.Node, call bool, before, after string) {
+	begin, end := f.fset.Position(n.Pos()), f.fset.Position(n.End())
+	number := f.first + len(f.places)
+	text := bytes.Join(bytes.Fields(f.text[begin.Offset:end.Offset]), []byte(" "))
+	f.places = append(f.places, place{fmt.Sprintf("%s:%d: %s", begin.Filename, begin.Line, text), call})
+	f.edits = append(f.edits, edit{begin.Offset, number + 1, fmt.Sprintf(before, number)}, edit{end.Offset, -number - 1, after})
 }
 
 // place makes a condition one that can be a mutant, and then those that it is made of.
@@ -191,12 +289,7 @@ func (f *source) place(e ast.Expr) {
 		return
 	}
 	f.known[e] = true
-	begin, end := f.fset.Position(e.Pos()), f.fset.Position(e.End())
-	number := f.first + len(f.places)
-	f.places = append(f.places, fmt.Sprintf("%s:%d: %s", begin.Filename, begin.Line, bytes.Join(bytes.Fields(f.text[begin.Offset:end.Offset]), []byte(" "))))
-	f.edits = append(f.edits,
-		edit{begin.Offset, number + 1, fmt.Sprintf("mutantOf(%d, func() bool { return ", number)},
-		edit{end.Offset, -number - 1, " })"})
+	f.add(e, false, "mutantOf(%d, func() bool { return ", " })")
 	switch e := e.(type) {
 	case *ast.BinaryExpr:
 		if e.Op == token.LAND || e.Op == token.LOR {

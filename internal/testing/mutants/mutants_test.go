@@ -5,48 +5,99 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
+	"time"
 )
 
-// TestMutantsAreFound: of a package whose test looks at one of two conditions, the mutants of the other one pass.
-func TestMutantsAreFound(t *testing.T) {
-	dir, work := t.TempDir(), t.TempDir()
-	for name, text := range map[string]string{
-		"go.mod": "module example.org/m\ngo 1.26\n",
-		"m.go": `package m
+// of is a package whose tests look at one of two conditions, and at one of two calls.
+var of = map[string]string{
+	"go.mod": "module example.org/m\ngo 1.26\n",
+	"m.go": `package m
+
+var calls int
 
 func odd(n int) bool {
 	if n%2 == 1 && n > 0 {
+		count()
 		return true
 	}
+	count()
 	return false
 }
+
+func count() { calls++ }
+
+func unused() { count() }
 `,
-		"m_test.go": `package m
+	"m_other.go": `//go:build neverbuilt
+
+package m
+
+func other(n int) bool { return n > 1 && n > 2 }
+`,
+	"m_test.go": `package m
 
 import "testing"
 
-func Test(t *testing.T) {
-	if !odd(1) || odd(2) {
+func TestOdd(t *testing.T) {
+	if !odd(1) || calls != 1 {
+		t.Fail()
+	}
+}
+
+func TestEven(t *testing.T) {
+	if odd(2) {
 		t.Fail()
 	}
 }
 `,
-	} {
+}
+
+// write writes that package into a new folder.
+func write(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range of {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	places, _, err := mutate(dir, work)
-	if err != nil {
-		t.Fatal(err)
+	return dir
+}
+
+// TestMutantsAreFound: those of what the tests do not look at pass, also where no test comes. What is not built has none.
+func TestMutantsAreFound(t *testing.T) {
+	out := capture(t, func() error { return run(t.Context(), options{dir: write(t), budget: time.Hour}) })
+	want := `m.go:10: count() is left out, and the tests pass (1 reach it)
+m.go:6: n > 0 is always true, and the tests pass (1 reach it)
+m.go:16: count() is left out, and no test reaches it
+9 of 9 mutants were tried, and 3 of these pass the tests
+`
+	if out != want {
+		t.Errorf("it says:\n%s\nwant:\n%s", out, want)
 	}
-	if got, want := strings.Join(places, "\n"), "m.go:4: n%2 == 1 && n > 0\nm.go:4: n%2 == 1\nm.go:4: n > 0"; got != want {
-		t.Errorf("places:\n%s\nwant:\n%s", got, want)
+}
+
+// TestDrawnMutantsAreThoseOfTheSeed: a draw can be repeated, and another seed draws others.
+func TestDrawnMutantsAreThoseOfTheSeed(t *testing.T) {
+	all := make([]mutant, 100)
+	for i := range all {
+		all[i].place = i
 	}
-	out := capture(t, func() error { return run(t.Context(), dir) })
-	if want := "m.go:4: n > 0 is always true, and the tests pass\n6 mutants, 1 of them pass the tests\n"; out != want {
+	first, again, other := draw(all, 10, 1), draw(all, 10, 1), draw(all, 10, 2)
+	if len(first) != 10 || !slices.Equal(first, again) || slices.Equal(first, other) {
+		t.Errorf("drawn %v, again %v, with another seed %v", first, again, other)
+	}
+	if !slices.IsSortedFunc(first, func(a, b mutant) int { return a.place - b.place }) {
+		t.Errorf("drawn %v, want them in their order", first)
+	}
+}
+
+// TestNoMutantIsTriedWhenTheTimeIsOver: the report says how many were.
+func TestNoMutantIsTriedWhenTheTimeIsOver(t *testing.T) {
+	out := capture(t, func() error { return run(t.Context(), options{dir: write(t), draw: 4, budget: -time.Hour}) })
+	if want := "0 of 9 mutants were tried, and 0 of these pass the tests\n"; out != want {
 		t.Errorf("it says:\n%s\nwant:\n%s", out, want)
 	}
 }
