@@ -4,6 +4,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 // have commands of their own. Its context ends the node.
 func (p Program) Command() *cobra.Command {
 	o := &options{}
+	var showVersion *bool
 	root := &cobra.Command{
 		Use:   p.name(),
 		Short: "Run a virtual node: the Kubernetes API on top, a provider below",
@@ -21,10 +23,13 @@ func (p Program) Command() *cobra.Command {
 			"A setting can be given as a flag, as an environment variable, or in the file of --config, which take\n" +
 			"precedence in this order. `" + p.name() + " config print` shows the effective settings.",
 		Args:          knownCommand,
-		Version:       p.version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if *showVersion { // not by the template of cobra: with one, the linker keeps the methods of all types, and half as much again is in the program
+				_, err := fmt.Fprint(cmd.OutOrStdout(), p.build())
+				return err
+			}
 			r, err := o.resolve(cmd.Root().PersistentFlags(), os.Getenv)
 			if r == nil {
 				return err
@@ -42,8 +47,7 @@ func (p Program) Command() *cobra.Command {
 			return p.run(cmd.Context(), r, cmd.ErrOrStderr())
 		},
 	}
-	root.Flags().Bool("version", false, "print the version, as the command version does")
-	root.SetVersionTemplate(p.build().String())
+	showVersion = root.Flags().Bool("version", false, "print the version, as the command version does")
 	o.define(root.PersistentFlags(), p.Providers...)
 	if len(p.Providers) > 1 {
 		root.PersistentFlags().Lookup("provider").Usage += ": " + strings.Join(providerTitles(p.Providers), ", ")
