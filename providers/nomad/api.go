@@ -176,9 +176,9 @@ func (c *client) runs(ctx context.Context, id string) (bool, error) {
 	return slices.ContainsFunc(list, func(a *nomadapi.Allocation) bool { return !terminal(a) }), err
 }
 
-// signal sends a signal to all tasks of an allocation.
-func (c *client) signal(ctx context.Context, alloc, signal string) error {
-	_, err := c.call(ctx, http.MethodPut, "/v1/client/allocation/"+alloc+"/signal", nil, nomadapi.AllocSignalRequest{Signal: signal}, nil)
+// signal sends a signal to a task of an allocation; "" is all of them.
+func (c *client) signal(ctx context.Context, alloc, task, signal string) error {
+	_, err := c.call(ctx, http.MethodPut, "/v1/client/allocation/"+alloc+"/signal", nil, nomadapi.AllocSignalRequest{Task: task, Signal: signal}, nil)
 	return err
 }
 

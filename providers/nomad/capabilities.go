@@ -11,7 +11,7 @@ func (c Config) Capabilities() capability.Declaration {
 		Note("they start one by one, for which all but a single one need a shell", capability.InitContainers).
 		Note("it starts before the main containers, and ends after them", capability.Sidecars).
 		Note("memory alone: it may be used above the request where the scheduler of Nomad allows that", capability.ContainerLimits).
-		Lacks("a task has no probes without services", capability.ExecProbes, capability.NetworkProbes).
+		Note("by this node, with a session of exec each time", capability.ExecProbes).
 		Lacks("a task has no hooks of its own", capability.PostStartHooks, capability.PreStopHooks).
 		Lacks("Nomad has no attach", capability.InteractiveContainers).
 		Lacks("a job that changes is another allocation", capability.EphemeralContainers, capability.InPlaceResize).
@@ -19,7 +19,9 @@ func (c Config) Capabilities() capability.Declaration {
 	if c.Network == NetworkBridge {
 		d = d.Note("in the network of the pod, not with hostNetwork", capability.DNS)
 		d = d.Note("", capability.HostPortMapping)
+		d = d.Note("by this node, which must reach the addresses of pods", capability.NetworkProbes)
 	} else {
+		d = d.Note("by this node, of pods with hostNetwork", capability.NetworkProbes)
 		d = d.Lacks("the node's pods are in the network of the clients", capability.HostPortMapping, capability.DNS)
 	}
 	if c.has(DriverExec, DriverDocker) {

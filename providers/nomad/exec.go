@@ -30,6 +30,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[*instance], command
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
+	service.Begun(attach)
 	s := execSession{conn: conn, attach: attach}
 	go s.send(ctx) // ends with the input, or with the first write after the end of conn
 	go s.resize(ctx)

@@ -15,6 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
@@ -85,6 +86,8 @@ var (
 	_ service.Executor[*instance]  = (*driver)(nil)
 	_ service.Forwarder[*instance] = (*driver)(nil)
 	_ service.Measurer[*instance]  = (*driver)(nil)
+	_ service.Restarter[*instance] = (*driver)(nil)
+	_ service.Prober[*instance]    = (*driver)(nil)
 	_ service.Pinger               = (*driver)(nil)
 	_ service.NodeConfigurer       = (*driver)(nil)
 	_ service.NodeReporter         = (*driver)(nil)
@@ -113,7 +116,8 @@ func newDriver(in cli.ProviderInput, config Config) (*driver, error) {
 	d.provider = service.New(service.Config{
 		Service: "Nomad", Owner: identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}, Capabilities: config.Capabilities(),
 		Pods: in.Pods, Listed: in.Listed, Again: service.AgainReturnsFirst, SeenWithin: seenWithin, EarlierWithin: -1, NoLogins: true,
-		Instead:     map[service.Request]string{service.Attach: "use exec or logs"},
+		Instead: map[service.Request]string{service.Attach: "use exec or logs"},
+		Probes:  probe.Make, Recorder: in.Recorder,
 		Allocatable: func() corev1.ResourceList { found, _ := d.found(); return found.capacity(config) },
 	}, d)
 	return d, nil

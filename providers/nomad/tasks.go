@@ -48,6 +48,9 @@ func (b taskBuilder) add(out *request, g *nomadapi.TaskGroup, c *corev1.Containe
 	if err := b.program(&t, i, init, at); err != nil {
 		return err
 	}
+	if err := b.checkProbes(c, init, at); err != nil {
+		return err
+	}
 	if err := checkMode(b.driver, b.Pod, c, at); err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func (d *driver) kill(ctx context.Context, uid types.UID, now time.Time) func() 
 		ctx, cancel := context.WithTimeout(ctx, killPatience)
 		defer cancel()
 		for _, id := range alive {
-			_ = d.client.signal(ctx, id, "SIGKILL") // tasks that do not run cannot be signalled
+			_ = d.client.signal(ctx, id, "", "SIGKILL") // tasks that do not run cannot be signalled
 		}
 		d.store.mu.Lock()
 		defer d.store.mu.Unlock()
