@@ -47,6 +47,7 @@ func TestContract(t *testing.T) {
 		},
 		Unproven: map[capability.Feature]string{
 			capability.ContainerLimits: "the tasks of exec do not see their control groups; TestMemoryLimit uses more than one allows",
+			capability.NetworkProbes:   "a shell of the contract cannot listen; TestProbesAskTheAddressOfThePod",
 			capability.HostNetwork:     "TestHostNetwork runs a pod in it",
 			capability.HostPorts:       "the agent is on the loopback device, where no port is mapped; the golden files have one",
 			capability.HostPortMapping: "the agent is on the loopback device, where no port is mapped; the golden files have one",

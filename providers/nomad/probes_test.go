@@ -57,6 +57,23 @@ func TestFailedLivenessRestartsTheTaskAlone(t *testing.T) {
 	h.remove(pod, ends)
 }
 
+// TestProbesAskTheAddressOfThePod: it is ready when it listens there.
+func TestProbesAskTheAddressOfThePod(t *testing.T) {
+	h := openHome(t, sharedAgent(t).config("asked"), objects{})
+	opens, closed := shellPod("opens", DriverExec, echo), shellPod("closed", DriverExec, echo)
+	for pod, port := range map[*corev1.Pod]int32{opens: 7000, closed: 7001} {
+		pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 5, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}}
+		h.create(pod)
+	}
+	is := func(p *corev1.Pod) bool { s := service.StateOf(p, "main"); return s != nil && s.Ready }
+	h.until(closed, "running", phase(corev1.PodRunning))
+	h.until(opens, "ready", is)
+	if got, err := h.GetPod(t.Context(), closed.Namespace, closed.Name); err != nil || is(got) {
+		t.Errorf("nobody listens, and it is %+v, %v", got, err)
+	}
+	h.remove(opens, closed)
+}
+
 // TestRestartThatIsNotAnsweredIsNotAskedAgain: a second one would end the next run.
 func TestRestartThatIsNotAnsweredIsNotAskedAgain(t *testing.T) {
 	d, p := openDouble(t, objects{})
@@ -73,7 +90,7 @@ func TestRestartThatIsNotAnsweredIsNotAskedAgain(t *testing.T) {
 			asked = append(asked, r.Method+" "+r.URL.Path)
 			if strings.HasSuffix(r.URL.Path, "/restart") {
 				_, _ = io.Copy(io.Discard, r.Body) // until then the server does not see that the client is gone
-				d.mu.Unlock() // others are answered
+				d.mu.Unlock()                      // others are answered
 				defer d.mu.Lock()
 				<-r.Context().Done()
 			}
