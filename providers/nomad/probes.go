@@ -11,7 +11,6 @@ import (
 
 	nomadapi "github.com/hashicorp/nomad/api"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
@@ -61,25 +60,4 @@ func (c *client) restart(ctx context.Context, alloc, task string) error {
 	}
 	_, err = c.once(ctx, http.MethodPut, "/v1/client/allocation/"+alloc+"/restart", nil, body, nil)
 	return err
-}
-
-// checkProbes refuses the probes of a container that this process cannot do.
-func (b taskBuilder) checkProbes(c *corev1.Container, init bool, at *field.Path) error {
-	if init && c.StartupProbe != nil {
-		return errdefs.InvalidInputf("%s: this node does it, and the containers that start next would not wait for it", at.Child("startupProbe"))
-	}
-	for _, of := range []struct {
-		name  string
-		probe *corev1.Probe
-	}{{"startupProbe", c.StartupProbe}, {"livenessProbe", c.LivenessProbe}, {"readinessProbe", c.ReadinessProbe}} {
-		name, p := of.name, of.probe
-		switch {
-		case p == nil:
-		case p.TerminationGracePeriodSeconds != nil:
-			return errdefs.InvalidInputf("%s: Nomad gives a task the time that its pod was made with", at.Child(name, "terminationGracePeriodSeconds"))
-		case p.Exec == nil && b.config.Network != NetworkBridge && !b.Pod.Spec.HostNetwork:
-			return errdefs.InvalidInputf("%s: the pod has no address to ask, as the pods of this node are in the network of the clients: use exec, or hostNetwork", at.Child(name))
-		}
-	}
-	return nil
 }

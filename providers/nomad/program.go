@@ -231,3 +231,24 @@ func checkMode(driver string, pod *corev1.Pod, c *corev1.Container, at *field.Pa
 	}
 	return nil
 }
+
+// checkProbes refuses the probes of a container that this process cannot do.
+func (b taskBuilder) checkProbes(c *corev1.Container, init bool, at *field.Path) error {
+	if init && c.StartupProbe != nil {
+		return errdefs.InvalidInputf("%s: this node does it, and the containers that start next would not wait for it", at.Child("startupProbe"))
+	}
+	for _, of := range []struct {
+		name  string
+		probe *corev1.Probe
+	}{{"startupProbe", c.StartupProbe}, {"livenessProbe", c.LivenessProbe}, {"readinessProbe", c.ReadinessProbe}} {
+		name, p := of.name, of.probe
+		switch {
+		case p == nil:
+		case p.TerminationGracePeriodSeconds != nil:
+			return errdefs.InvalidInputf("%s: Nomad gives a task the time that its pod was made with", at.Child(name, "terminationGracePeriodSeconds"))
+		case p.Exec == nil && b.config.Network != NetworkBridge && !b.Pod.Spec.HostNetwork:
+			return errdefs.InvalidInputf("%s: the pod has no address to ask, as the pods of this node are in the network of the clients: use exec, or hostNetwork", at.Child(name))
+		}
+	}
+	return nil
+}
