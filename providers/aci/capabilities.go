@@ -7,8 +7,9 @@ import "github.com/virtual-kubelet/virtual-kubelet/capability"
 // Capabilities returns what pods get from a provider with this configuration.
 func (c Config) Capabilities() capability.Declaration {
 	d := capability.Only(capability.RunToCompletion, capability.InitContainers, capability.RunAsUser, capability.Capabilities, capability.NoNewPrivileges).
-		Note("liveness and readiness; how ready a container is, is read from the events of ACI", capability.ExecProbes).
-		Note("httpGet, for liveness and readiness", capability.NetworkProbes).
+		Note("startup probes, and liveness beside one, by this node with a session of exec each time, which restarts pods with one container; how ready a container is, is read from the events of ACI",
+			capability.ExecProbes).
+		Note("startup, TCP and gRPC by this node, which must reach the addresses of pods", capability.NetworkProbes).
 		Note("a limit of memory counts as asked for, and one of CPU is at most what the containers of the group ask for together; an init container gets that too; in steps of 10m and 0.1 GB",
 			capability.ContainerLimits).
 		Note("without sizeLimit", capability.EmptyDir).

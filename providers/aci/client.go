@@ -116,6 +116,24 @@ func (c *client) delete(ctx context.Context, name string) error {
 	return nil
 }
 
+// stop asks ACI to stop a group, which stays as one that has ended.
+func (c *client) stop(ctx context.Context, name string) error {
+	if _, err := c.groups.Stop(ctx, c.group, name, nil); err != nil {
+		return explain("stop container group "+name, err)
+	}
+	return nil
+}
+
+// restart asks ACI to restart all containers of a group. It does not wait until they run: lists tell that.
+func (c *client) restart(ctx context.Context, name string) error {
+	_, err := c.groups.BeginRestart(ctx, c.group, name, nil)
+	var said *azcore.ResponseError
+	if err == nil || errors.As(err, &said) && said.StatusCode == http.StatusAccepted { // as of newer versions of the API
+		return nil
+	}
+	return explain("restart container group "+name, err)
+}
+
 // logs returns the last lines of the log of a container, each with its time.
 func (c *client) logs(ctx context.Context, name, container string, tail int32) (string, error) {
 	options := &aci.ContainersClientListLogsOptions{Timestamps: new(true)}

@@ -120,8 +120,8 @@ type runner interface {
 func (a *azure) config(cluster string) Config {
 	return Config{
 		SubscriptionID: "sub-1", ResourceGroup: "pods", Region: "westeurope", ClusterName: cluster,
-		Cloud:       Cloud{Endpoint: a.url, Authority: a.url, Metrics: a.url, MetricsAudience: a.url, CAFile: a.caFile},
-		Stats:       true,
+		Cloud: Cloud{Endpoint: a.url, Authority: a.url, Metrics: a.url, MetricsAudience: a.url, CAFile: a.caFile},
+		Stats: true, ExecProbeEvery: metav1.Duration{Duration: time.Second},
 		Credentials: azlogin.Credentials{TenantID: tenant, ClientID: clientID, ClientSecret: config.Literal(clientSecret)},
 		Network:     Network{VNet: "net", Subnet: "pods"},
 		Requests:    Requests{AtRest: 1 << 20},
@@ -135,7 +135,7 @@ func (a *azure) answers(h http.HandlerFunc) func(bool) {
 		mend()
 		mend = func() {}
 		if on {
-			mend = a.front.Break(emulator.Fault{Operations: []string{"List", "Get", "Create", "Delete", "Logs", "Exec", "Metrics"}, Answer: h})
+			mend = a.front.Break(emulator.Fault{Operations: []string{"List", "Get", "Create", "Delete", "Stop", "Restart", "Logs", "Exec", "Metrics"}, Answer: h})
 		}
 	}
 }

@@ -10,10 +10,12 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
@@ -26,6 +28,9 @@ const (
 	APIVersion = "aci.virtual-kubelet.io/v1alpha1"
 	Kind       = "ACIProviderConfiguration"
 )
+
+// execProbeEvery is the default of Config.ExecProbeEvery: each probe is a request and a session of ACI.
+const execProbeEvery = 30 * time.Second
 
 // Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
 // as VKUBELET_ACI_REGION.
@@ -65,6 +70,8 @@ type Config struct {
 	Seccomp Seccomp `json:"seccomp,omitzero"`
 	// Stats lets kubectl top show what pods use, by a request to Azure Monitor a minute for each 50 pods while somebody asks. Default: no.
 	Stats bool `json:"stats,omitempty"`
+	// ExecProbeEvery is the shortest period of a probe by command that this node does, each of which is a request and a session of ACI. Default: 30s.
+	ExecProbeEvery metav1.Duration `json:"execProbeEvery,omitempty"`
 	// DefaultResources are the requests of containers that have none, as ACI wants both. Default: 1 CPU and 1500M.
 	DefaultResources Resources `json:"defaultResources,omitzero"`
 	// Capacity is what the node offers: the quota of the subscription, or a part of it. Default: 10000 CPUs, 4Ti of memory, 5000
@@ -106,6 +113,9 @@ type Network struct {
 	// Public gives pods with ports a public address. It cannot be together with a subnet. Default: no; for a file of azure-aci, and for its
 	// variables without a file, yes if there is no subnet, as azure-aci did.
 	Public *bool `json:"public,omitempty"`
+	// Reachable says that this process reaches the addresses of pods: then it does the probes by HTTP, TCP and gRPC that ACI lacks. Where it does not, those are
+	// refused. Default: true.
+	Reachable *bool `json:"reachable,omitempty"`
 }
 
 // KubeProxy is the one that ACI runs beside the containers of each group. It keeps what it was given until the group ends.
@@ -228,6 +238,10 @@ func (c Config) complete() (Config, error) {
 	if (c.LogAnalytics.WorkspaceID != "") != c.LogAnalytics.WorkspaceKey.IsSet() {
 		problem("logAnalytics: workspaceID or workspaceKey is missing")
 	}
+	if c.ExecProbeEvery.Duration < 0 {
+		problem("execProbeEvery: is %s, want 0 for the default, or more", c.ExecProbeEvery.Duration)
+	}
+	c.ExecProbeEvery.Duration = cmp.Or(c.ExecProbeEvery.Duration, execProbeEvery)
 	c.completeIdentities(problem)
 	c.Credentials.Check(problem)
 	c.completeNetwork(problem)

@@ -29,6 +29,7 @@ import (
 type resolved struct {
 	*service.Inputs
 	defaults     Resources                  // of containers that ask for nothing
+	network      Network                    // of the configuration
 	shares       map[string]*corev1.Secret  // by volume; the accounts of Azure Files
 	secretEnv    map[string]map[string]bool // by container; variables whose values are secret
 	entrypoints  map[string][]string        // by container; of the images of those with arguments alone
@@ -43,8 +44,8 @@ func (r resolved) container(spec *corev1.Container, at *field.Path) (*aci.Contai
 	if err != nil {
 		return nil, err
 	}
-	if c.StartupProbe != nil {
-		return nil, errdefs.InvalidInputf("%s: a group of ACI has no field for it: use initialDelaySeconds of the others", at.Child("startupProbe"))
+	if err := r.network.checkProbes(r.Pod, c, at); err != nil {
+		return nil, err
 	}
 	p := &aci.ContainerProperties{
 		Image: alike.Image, Command: alike.Command, EnvironmentVariables: alike.EnvironmentVariables, VolumeMounts: alike.VolumeMounts, SecurityContext: alike.SecurityContext,
@@ -52,8 +53,13 @@ func (r resolved) container(spec *corev1.Container, at *field.Path) (*aci.Contai
 	var errs [4]error
 	p.Resources, errs[0] = r.resources(c, at.Child("resources"))
 	p.Ports, errs[1] = ports(c, at.Child("ports"))
-	p.LivenessProbe, errs[2] = probe(c.LivenessProbe, c, at.Child("livenessProbe"))
-	p.ReadinessProbe, errs[3] = probe(c.ReadinessProbe, c, at.Child("readinessProbe"))
+	lacks := lacking(c)
+	if lacks.Liveness == nil {
+		p.LivenessProbe, errs[2] = probe(c.LivenessProbe, c, at.Child("livenessProbe"))
+	}
+	if lacks.Readiness == nil {
+		p.ReadinessProbe, errs[3] = probe(c.ReadinessProbe, c, at.Child("readinessProbe"))
+	}
 	return &aci.Container{Name: &c.Name, Properties: p}, cmp.Or(errs[:]...)
 }
 
@@ -350,48 +356,31 @@ func mentions(value string, names map[string]bool) bool {
 	return false
 }
 
-// probe maps a probe; nil stays nil.
+// probe maps a probe that ACI does; nil stays nil.
 func probe(p *corev1.Probe, c *corev1.Container, at *field.Path) (*aci.ContainerProbe, error) {
 	if p == nil {
 		return nil, nil
-	}
-	if p.TerminationGracePeriodSeconds != nil {
-		return nil, errdefs.InvalidInputf("%s: a probe of ACI has no field for it", at.Child("terminationGracePeriodSeconds"))
 	}
 	out := &aci.ContainerProbe{
 		InitialDelaySeconds: some(p.InitialDelaySeconds), PeriodSeconds: some(p.PeriodSeconds), TimeoutSeconds: some(p.TimeoutSeconds),
 		SuccessThreshold: some(p.SuccessThreshold), FailureThreshold: some(p.FailureThreshold),
 	}
-	switch {
-	case p.Exec != nil:
+	if p.Exec != nil {
 		out.Exec = &aci.ContainerExec{Command: pointers(p.Exec.Command)}
-	case p.HTTPGet != nil:
-		g := p.HTTPGet
-		if g.Host != "" {
-			return nil, errdefs.InvalidInputf("%s: a probe of ACI has no host", at.Child("httpGet", "host"))
-		}
-		port, err := podspec.Port(g.Port, c, at.Child("httpGet", "port"))
-		if err != nil {
-			return nil, err
-		}
-		scheme := aci.SchemeHTTP
-		if g.Scheme == corev1.URISchemeHTTPS {
-			scheme = aci.SchemeHTTPS
-		}
-		out.HTTPGet = &aci.ContainerHTTPGet{Path: &g.Path, Port: &port, Scheme: &scheme}
-		for _, h := range g.HTTPHeaders {
-			if strings.EqualFold(h.Name, "Host") {
-				return nil, errdefs.InvalidInputf("%s: a probe of ACI has no host", at.Child("httpGet", "httpHeaders"))
-			}
-			out.HTTPGet.HTTPHeaders = append(out.HTTPGet.HTTPHeaders, &aci.HTTPHeader{Name: &h.Name, Value: &h.Value})
-		}
-	default:
-		if p.TCPSocket != nil {
-			at = at.Child("tcpSocket")
-		} else if p.GRPC != nil {
-			at = at.Child("grpc")
-		}
-		return nil, errdefs.InvalidInputf("%s: a probe of ACI runs a command, or asks by HTTP", at)
+		return out, nil
+	}
+	g := p.HTTPGet
+	port, err := podspec.Port(g.Port, c, at.Child("httpGet", "port"))
+	if err != nil {
+		return nil, err
+	}
+	scheme := aci.SchemeHTTP
+	if g.Scheme == corev1.URISchemeHTTPS {
+		scheme = aci.SchemeHTTPS
+	}
+	out.HTTPGet = &aci.ContainerHTTPGet{Path: &g.Path, Port: &port, Scheme: &scheme}
+	for _, h := range g.HTTPHeaders {
+		out.HTTPGet.HTTPHeaders = append(out.HTTPGet.HTTPHeaders, &aci.HTTPHeader{Name: &h.Name, Value: &h.Value})
 	}
 	return out, nil
 }

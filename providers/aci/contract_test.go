@@ -84,7 +84,6 @@ func exceptions() map[string]string {
 		"a session of ACI has the first size of its terminal and no other: TestTerminal":                               {"exec/terminal"},
 		"a session of ACI has one output":                                                                 {"exec/output"},
 		"ACI keeps no log of the run before, and the provider says so":                                    {"logs/previous"},
-		"a group of ACI has no startup probe, and the provider says so":                                   {"probes/startup"},
 		"ACI has no such request that tells the container's input from another, and the provider says so": {"attach/output"},
 		"the containers of this test are goroutines, which have no address: TestPortForward":              {"port-forward/both-ways", "port-forward/refused", "errors/no-port-forward"},
 	} {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	probes "github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
@@ -60,6 +61,8 @@ var (
 	_ service.Executor[instance]  = (*driver)(nil)
 	_ service.Forwarder[instance] = (*driver)(nil)
 	_ service.Measurer[instance]  = (*driver)(nil)
+	_ service.Prober[instance]    = (*driver)(nil)
+	_ service.Restarter[instance] = (*driver)(nil)
 	_ service.NodeConfigurer      = (*driver)(nil)
 	_ service.Examiner            = (*driver)(nil)
 )
@@ -95,6 +98,7 @@ func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 	d.kit = service.New(service.Config{
 		Service: "ACI", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity.resources(), Pods: in.Pods, Listed: in.Listed,
 		Instead: map[service.Request]string{service.Attach: "use exec or logs"}, Again: service.AgainReplaces, Claims: true,
+		Probes: probes.Make, Recorder: in.Recorder, ExecProbeEvery: config.ExecProbeEvery.Duration,
 		Busy: cmp.Or(at.busy, busyEvery), Rest: cmp.Or(at.rest, listEvery),
 	}, d)
 	return d, nil
@@ -174,7 +178,13 @@ func (d *driver) Identify(i instance) (poll.Identity, bool) {
 
 // Status implements service.Driver.
 func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus {
-	return podstatus.Status(pod, observe(i.group, i.at))
+	seen := observe(i.group, i.at)
+	for c := range seen.Containers {
+		if i.ends {
+			seen.Containers[c].Ready = new(false)
+		}
+	}
+	return podstatus.Status(pod, seen)
 }
 
 // resolve reads all that a pod has from other objects, besides the inputs of all providers.

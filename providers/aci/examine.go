@@ -41,6 +41,8 @@ func (d *driver) Examine(ctx context.Context) error {
 	_, err = d.client.get(ctx, nobody)
 	problem(err)
 	problem(d.client.delete(ctx, nobody))
+	problem(d.client.stop(ctx, nobody))
+	problem(d.client.restart(ctx, nobody))
 	_, err = d.client.logs(ctx, nobody, "none", 1)
 	problem(err)
 	_, err = d.client.exec(ctx, nobody, "none", aci.ContainerExecRequest{Command: new(shell)})

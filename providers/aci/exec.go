@@ -108,6 +108,7 @@ func (s *session) receive(ctx context.Context, e *shellexec.Exec) error {
 		select {
 		case <-begun:
 			limit, begun = time.Time{}, nil
+			service.Begun(s.attach)
 		default:
 		}
 	}

@@ -184,6 +184,10 @@ func TestLeastRights(t *testing.T) {
 				err = p.CreatePod(t.Context(), pod)
 			case emulated.ActionDelete:
 				err = p.DeletePod(t.Context(), first)
+			case emulated.ActionStop:
+				err = p.driver.client.stop(t.Context(), value(p.driver.groups.one().Name))
+			case emulated.ActionRestart:
+				err = p.driver.client.restart(t.Context(), value(p.driver.groups.one().Name))
 			case emulated.ActionLogs:
 				_, err = p.driver.client.logs(t.Context(), value(p.driver.groups.one().Name), "main", 1)
 			case emulated.ActionExec:

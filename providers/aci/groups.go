@@ -46,6 +46,7 @@ type instance struct {
 	group *aci.ContainerGroup
 	pod   identity.Pod
 	at    time.Time // when it said so
+	ends  bool      // its containers are to end or to be restarted
 }
 
 // view is what is known of a group besides.
@@ -57,8 +58,9 @@ type view struct {
 	again        time.Duration // after which an unsettled group is looked at again
 	failing      bool          // the last look at it failed
 	stopping     bool
-	lacked       int  // lists in a row that lack it while it stops
-	absent       bool // ACI said so when it was asked for it
+	ran          time.Time // when the last container had started that is to end
+	lacked       int       // lists in a row that lack it while it stops
+	absent       bool      // ACI said so when it was asked for it
 }
 
 // groups reads what ACI has of a node.
@@ -106,7 +108,7 @@ func (g *groups) made(pod identity.Pod, group *aci.ContainerGroup) instance {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	v := &view{instance: instance{group, pod, now}, began: now, again: busyEvery}
+	v := &view{instance: instance{group: group, pod: pod, at: now}, began: now, again: busyEvery}
 	g.views[value(group.Name)] = v
 	return v.instance
 }
@@ -118,6 +120,26 @@ func (g *groups) stop(name string) {
 	if v := g.views[name]; v != nil && !v.stopping {
 		v.stopping, v.began = true, time.Now()
 	}
+}
+
+// expect takes down that ACI has accepted to stop or to restart the containers of a group, so that it is looked at soon. Until it has ended or they run again it is
+// as it was before, and not ready: in between its containers may be anything.
+func (g *groups) expect(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if v := g.views[name]; v != nil {
+		v.ends, v.ran, v.began, v.again = true, lastStart(v.group), time.Now(), busyEvery
+	}
+}
+
+// lastStart is when the last container of a group has started.
+func lastStart(group *aci.ContainerGroup) (last time.Time) {
+	for _, c := range value(group.Properties).Containers {
+		if at := value(value(value(value(c.Properties).InstanceView).CurrentState).StartTime); at.After(last) {
+			last = at
+		}
+	}
+	return last
 }
 
 // list returns all groups of the node, each as it was looked at last. Which are looked at anew, and whether all are asked for, is by
@@ -228,7 +250,7 @@ func (v *view) settled() bool {
 	if over(state) {
 		return true
 	}
-	if v.changed() {
+	if v.changed() || v.ends {
 		return false
 	}
 	return state == stateRunning && !slices.ContainsFunc(v.group.Properties.Containers, func(c *aci.Container) bool {
@@ -375,7 +397,11 @@ func (g *groups) saw(name string, group *aci.ContainerGroup) {
 			v = &view{instance: instance{pod: pod}, began: now, again: busyEvery}
 			g.views[name] = v
 		}
-		v.group, v.at, v.looked, v.absent, v.failing, v.provisioning = group, now, now, false, false, value(group.Properties.ProvisioningState)
+		v.looked, v.absent, v.failing = now, false, false
+		if v.ends && now.Sub(v.began) < haste && !over(stateOf(group)) && !lastStart(group).After(v.ran) {
+			break
+		}
+		v.group, v.at, v.ends, v.provisioning = group, now, false, value(group.Properties.ProvisioningState)
 	}
 	g.mu.Unlock()
 }

@@ -56,7 +56,7 @@ func refuse(pod *corev1.Pod) error {
 // cannot have.
 func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 	pod, spec := r.Pod, field.NewPath("spec")
-	r.defaults = m.config.DefaultResources
+	r.defaults, r.network = m.config.DefaultResources, m.config.Network
 	if err := r.initFits(spec); err != nil {
 		return nil, err
 	}

@@ -131,17 +131,12 @@ func TestWhatAGroupCannotHave(t *testing.T) {
 		"spec.containers[0].imagePullPolicy":            func(_ *corev1.Pod, c *corev1.Container) { c.ImagePullPolicy = corev1.PullNever },
 		"spec.containers[0].ports[0].protocol":          func(_ *corev1.Pod, c *corev1.Container) { c.Ports[0].Protocol = corev1.ProtocolSCTP },
 		"spec.containers[0].env[0]":                     func(_ *corev1.Pod, c *corev1.Container) { c.Env[0].ValueFrom = &corev1.EnvVarSource{} },
-		"spec.containers[0].startupProbe":               func(_ *corev1.Pod, c *corev1.Container) { c.StartupProbe = c.LivenessProbe },
-		"spec.containers[0].livenessProbe.httpGet.host": func(_ *corev1.Pod, c *corev1.Container) { c.LivenessProbe.HTTPGet.Host = "x" },
 		"spec.containers[0].livenessProbe.httpGet.port": func(_ *corev1.Pod, c *corev1.Container) { c.LivenessProbe.HTTPGet.Port = intstr.FromString("x") },
 		"spec.containers[0].livenessProbe.terminationGracePeriodSeconds": func(_ *corev1.Pod, c *corev1.Container) {
 			c.LivenessProbe.TerminationGracePeriodSeconds = new(int64(1))
 		},
-		"spec.containers[0].livenessProbe.tcpSocket": func(_ *corev1.Pod, c *corev1.Container) {
-			c.LivenessProbe.ProbeHandler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}
-		},
-		"spec.containers[0].livenessProbe.grpc": func(_ *corev1.Pod, c *corev1.Container) {
-			c.LivenessProbe.ProbeHandler = corev1.ProbeHandler{GRPC: &corev1.GRPCAction{}}
+		"spec.containers[0].livenessProbe.tcpSocket.port": func(_ *corev1.Pod, c *corev1.Container) {
+			c.LivenessProbe.ProbeHandler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("x")}}
 		},
 		"spec.containers[0].securityContext.runAsNonRoot": func(_ *corev1.Pod, c *corev1.Container) { c.SecurityContext.RunAsUser = new(int64(0)) },
 		"spec.containers[0].securityContext.runAsUser":    func(_ *corev1.Pod, c *corev1.Container) { c.SecurityContext.RunAsUser = new(int64(1 << 40)) },

@@ -94,3 +94,6 @@ const (
 	codeTransitioning = "ContainerGroupTransitioning"
 	codeUpdate        = "InvalidContainerGroupUpdate"
 )
+
+// unquoted is the code of answers that their sources tell of without the code.
+const unquoted = "BadRequest"

@@ -149,7 +149,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 			refuse(w, http.StatusNotFound, "ResourceNotFound", "Resource "+id+" was not found.")
 			return
 		}
-		runner, namespace, name := s.fleet.Runner(g.id)
+		runner, namespace, name := s.fleet.Runner(s.idOf(g))
 		summary, err := runner.GetStatsSummary(r.Context())
 		if err != nil {
 			refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())

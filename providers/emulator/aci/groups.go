@@ -30,6 +30,8 @@ type group struct {
 	created time.Time
 	failed  string // why it could not be started
 	ending  bool   // its deletion was asked for
+	stopped bool   // so was that it stops
+	again   bool   // it is started again when it has ended
 	events  map[string]event
 }
 
@@ -195,12 +197,12 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request, name string, data
 	g := &group{name: name, id: fmt.Sprintf("%s-%d", name, s.started), asked: asked, shows: shows, created: time.Now(), events: map[string]event{}}
 	s.groups[name] = g
 	s.mu.Unlock()
-	if err := s.fleet.Start(context.WithoutCancel(r.Context()), asked.run(g.id)); err != nil {
+	if err := s.fleet.Start(context.WithoutCancel(r.Context()), asked.run(s.idOf(g))); err != nil {
 		s.mu.Lock()
 		g.failed = err.Error()
 		s.mu.Unlock()
 	}
-	w.Header().Set("Azure-AsyncOperation", "https://"+r.Host+"/subscriptions/"+s.place.Subscription+"/providers/Microsoft.ContainerInstance/locations/"+s.place.Region+"/operations/"+g.id)
+	w.Header().Set("Azure-AsyncOperation", "https://"+r.Host+"/subscriptions/"+s.place.Subscription+"/providers/Microsoft.ContainerInstance/locations/"+s.place.Region+"/operations/"+s.idOf(g))
 	body := s.body(g)
 	body["properties"].(map[string]any)["provisioningState"] = "Pending"
 	answer(w, http.StatusCreated, body)
@@ -329,8 +331,12 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, name string) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	if err := s.fleet.Stop(context.WithoutCancel(r.Context()), g.id, s.Grace); errdefs.IsNotFound(err) {
+	if err := s.fleet.Stop(context.WithoutCancel(r.Context()), s.idOf(g), s.Grace); errdefs.IsNotFound(err) {
 		s.drop(g)
+		if _, stopped := s.changing(g); stopped {
+			w.WriteHeader(http.StatusOK)
+			return
+		}
 		w.WriteHeader(http.StatusNoContent)
 		return
 	} else if err != nil {
@@ -340,7 +346,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, name string) {
 	s.mu.Lock()
 	g.ending = true
 	s.mu.Unlock()
-	w.Header().Set("Azure-AsyncOperation", "https://"+r.Host+"/operations/"+g.id)
+	w.Header().Set("Azure-AsyncOperation", "https://"+r.Host+"/operations/"+s.idOf(g))
 	w.WriteHeader(http.StatusAccepted)
 }
 
@@ -388,10 +394,18 @@ func (s *Server) shown(ctx context.Context) ([]map[string]any, error) {
 			out = append(out, body)
 		}
 	}
-	for _, g := range byID { // what could not be started is in no fleet
-		if g.failed != "" {
+	there := map[string]bool{}
+	for _, one := range seen {
+		there[one.ID] = !one.Gone
+	}
+	for id, g := range byID { // what could not be started is in no fleet, nor is what was stopped
+		state := "Failed"
+		if g.failed == "" {
+			state = "Succeeded"
+		}
+		if again, stopped := s.changing(g); g.failed != "" || (stopped || again) && !there[id] {
 			body := s.body(g)
-			body["properties"].(map[string]any)["provisioningState"] = "Failed"
+			body["properties"].(map[string]any)["provisioningState"] = state
 			out = append(out, body)
 		}
 	}
@@ -435,9 +449,101 @@ func (s *Server) Left() map[string][]string {
 // ID is that of a group in the fleet; "" if there is none.
 func (s *Server) ID(name string) string {
 	if g := s.find(name); g != nil {
-		return g.id
+		return s.idOf(g)
 	}
 	return ""
 }
 
 func stamp(t metav1.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// What stop and restart do, and which codes they answer, is from Azure/azure-sdk-for-go: armcontainerinstance/v2 v2.4.0, of the API 2023-05-01, and
+// MicrosoftDocs/azure-docs: container-instances-stop-start.md, as read on 2026-11-28: a stop has no effect on a group that has ended, what was stopped keeps no
+// containers and costs nothing, and no container is started alone. That a stopped group is not restarted is from Azure/azure-cli#8136, 2018-12-31, which does not
+// quote the code.
+
+// stop lets the containers of a group end.
+func (s *Server) stop(w http.ResponseWriter, r *http.Request, name string) {
+	g := s.find(name)
+	if !s.changes(w, g, name) {
+		return
+	}
+	seen, err := s.fleet.Get(r.Context(), s.idOf(g))
+	if ended := err == nil && (seen.Status.Phase == "Succeeded" || seen.Status.Phase == "Failed"); !ended {
+		s.mu.Lock()
+		g.stopped, g.again = true, false
+		s.mu.Unlock()
+		err = s.fleet.Stop(context.WithoutCancel(r.Context()), s.idOf(g), s.Grace)
+	}
+	s.changed(w, err)
+}
+
+// restart lets the containers of a group end, and start again.
+func (s *Server) restart(w http.ResponseWriter, r *http.Request, name string) {
+	g := s.find(name)
+	if !s.changes(w, g, name) {
+		return
+	}
+	if _, stopped := s.changing(g); stopped {
+		refuse(w, http.StatusBadRequest, unquoted, "Container Group '"+name+"' in resource group '"+s.place.ResourceGroup+"' is stopped.")
+		return
+	}
+	s.mu.Lock()
+	g.again = true
+	s.mu.Unlock()
+	s.changed(w, s.fleet.Stop(context.WithoutCancel(r.Context()), s.idOf(g), s.Grace))
+}
+
+// changes refuses a request about a group that is not there, or goes.
+func (s *Server) changes(w http.ResponseWriter, g *group, name string) bool {
+	if g == nil {
+		refuse(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+name+"' was not found.")
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g.ending {
+		refuse(w, http.StatusConflict, codeTransitioning, "The container group '"+name+"' is still transitioning, please retry later.")
+	}
+	return !g.ending
+}
+
+// changed answers.
+func (*Server) changed(w http.ResponseWriter, err error) {
+	if err != nil && !errdefs.IsNotFound(err) {
+		refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// idOf is that of a group in the fleet, which has another one when it is started again.
+func (s *Server) idOf(g *group) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return g.id
+}
+
+// changing reports whether a group is to be started again, and whether it is to stop.
+func (s *Server) changing(g *group) (again, stopped bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return g.again && !g.ending, g.stopped && !g.ending
+}
+
+// runAgain starts a group whose containers have ended.
+func (s *Server) runAgain(ctx context.Context, g *group) {
+	s.mu.Lock()
+	if !g.again {
+		s.mu.Unlock()
+		return
+	}
+	s.started++
+	g.again, g.id = false, fmt.Sprintf("%s-%d", g.name, s.started)
+	run := g.asked.run(g.id)
+	s.mu.Unlock()
+	if err := s.fleet.Start(context.WithoutCancel(ctx), run); err != nil {
+		s.mu.Lock()
+		g.failed = err.Error()
+		s.mu.Unlock()
+	}
+}

@@ -21,9 +21,6 @@ type Rule struct {
 	Broken func(g *Request) string
 }
 
-// unquoted is the code of answers that their sources tell of without the code.
-const unquoted = "BadRequest"
-
 // Hard limits of ACI: MicrosoftDocs/azure-compute-docs: articles/container-instances/container-instances-resource-and-quota-limits.md, 2025-11-17.
 const (
 	maxContainers = 60

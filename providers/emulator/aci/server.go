@@ -24,9 +24,12 @@ const (
 	ActionRead   = "Microsoft.ContainerInstance/containerGroups/read"
 	ActionWrite  = "Microsoft.ContainerInstance/containerGroups/write"
 	ActionDelete = "Microsoft.ContainerInstance/containerGroups/delete"
-	ActionLogs   = "Microsoft.ContainerInstance/containerGroups/containers/logs/read"
-	ActionExec   = "Microsoft.ContainerInstance/containerGroups/containers/exec/action"
-	ActionJoin   = "Microsoft.Network/virtualNetworks/subnets/join/action"
+	// ActionStop and ActionRestart are about all containers of a group.
+	ActionStop    = "Microsoft.ContainerInstance/containerGroups/stop/action"
+	ActionRestart = "Microsoft.ContainerInstance/containerGroups/restart/action"
+	ActionLogs    = "Microsoft.ContainerInstance/containerGroups/containers/logs/read"
+	ActionExec    = "Microsoft.ContainerInstance/containerGroups/containers/exec/action"
+	ActionJoin    = "Microsoft.Network/virtualNetworks/subnets/join/action"
 	// ActionAssign gives a resource an identity.
 	ActionAssign = "Microsoft.ManagedIdentity/userAssignedIdentities/assign/action"
 	// ActionSubnet shows how a subnet is set up, ActionUsage what is used of the quota, and ActionMetrics what containers use.
@@ -111,6 +114,8 @@ func Operation(r *http.Request, _ []byte) string {
 		return "List"
 	case len(parts) == 4:
 		return map[string]string{"logs": "Logs", "exec": "Exec"}[parts[3]]
+	case len(parts) == 2 && r.Method == http.MethodPost:
+		return map[string]string{"stop": "Stop", "restart": "Restart"}[parts[1]]
 	}
 	return map[string]string{http.MethodGet: "Get", http.MethodPut: "Create", http.MethodDelete: "Delete"}[r.Method]
 }
@@ -174,7 +179,7 @@ func (s *Server) speaks(r *http.Request) bool {
 // manage answers for the path below containerGroups.
 func (s *Server) manage(w http.ResponseWriter, r *http.Request, resourceGroup string, path []string) {
 	operation := Operation(r, nil)
-	action := map[string]string{"List": ActionRead, "Get": ActionRead, "Create": ActionWrite, "Delete": ActionDelete, "Logs": ActionLogs, "Exec": ActionExec}[operation]
+	action := map[string]string{"List": ActionRead, "Get": ActionRead, "Create": ActionWrite, "Delete": ActionDelete, "Stop": ActionStop, "Restart": ActionRestart, "Logs": ActionLogs, "Exec": ActionExec}[operation]
 	switch {
 	case action == "" || !s.may(action):
 		refuse(w, http.StatusForbidden, "AuthorizationFailed", "The client does not have authorization to perform action '"+action+"'.")
@@ -190,6 +195,10 @@ func (s *Server) manage(w http.ResponseWriter, r *http.Request, resourceGroup st
 		s.get(w, r, path[0])
 	case operation == "Delete":
 		s.delete(w, r, path[0])
+	case operation == "Stop":
+		s.stop(w, r, path[0])
+	case operation == "Restart":
+		s.restart(w, r, path[0])
 	case operation == "Logs":
 		s.logs(w, r, path[0], path[2])
 	case operation == "Exec":

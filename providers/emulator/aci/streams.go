@@ -37,7 +37,7 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request, name, container st
 	}
 	stamps, _ := strconv.ParseBool(r.URL.Query().Get("timestamps")) // none is no
 	tail, _ := strconv.Atoi(r.URL.Query().Get("tail"))              // none is all
-	runner, namespace, id := s.fleet.Runner(g.id)
+	runner, namespace, id := s.fleet.Runner(s.idOf(g))
 	log, err := runner.GetContainerLogs(r.Context(), namespace, id, container, api.ContainerLogOpts{Timestamps: stamps, Tail: tail})
 	if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsInvalidInput(err) {
 		refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
@@ -128,7 +128,7 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request, id string) {
 			}
 		}
 	}()
-	runner, namespace, name := s.fleet.Runner(one.group.id)
+	runner, namespace, name := s.fleet.Runner(s.idOf(one.group))
 	err = runner.RunInContainer(ctx, namespace, name, one.container, []string{one.program}, &streams{in: in, out: &output{conn: conn}, size: one.size})
 	if err != nil && ctx.Err() == nil {
 		var code interface{ ExitStatus() int }

@@ -47,9 +47,22 @@ func (s *Server) full(ctx context.Context, g *group) (map[string]any, error) {
 		properties["instanceView"] = map[string]any{"state": "Failed", "events": []event{{1, now, now, "Failed", g.failed, "Warning"}}}
 		return body, nil
 	}
-	seen, err := s.fleet.Get(ctx, g.id)
+	seen, err := s.fleet.Get(ctx, s.idOf(g))
 	if err == nil && seen.Gone {
 		err = errdefs.NotFound("it is gone")
+	}
+	switch again, stopped := s.changing(g); {
+	case again && errdefs.IsNotFound(err):
+		s.runAgain(ctx, g)
+		return s.full(ctx, g)
+	case again: // it ends first
+		properties["provisioningState"] = "Succeeded"
+		properties["instanceView"] = map[string]any{"state": "Pending", "events": []event{}}
+		return body, nil
+	case stopped && errdefs.IsNotFound(err): // containers are recycled, with what they have been
+		properties["provisioningState"] = "Succeeded"
+		properties["instanceView"] = map[string]any{"state": "Stopped", "events": []event{}}
+		return body, nil
 	}
 	if err != nil {
 		if errdefs.IsNotFound(err) {

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aci
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+)
+
+// lacking returns the probes of a container that ACI does not do: it has liveness and readiness, by commands and by HTTP at the container itself, and no startup
+// that they would wait for.
+func lacking(c *corev1.Container) service.Probes {
+	out := service.Probes{Startup: c.StartupProbe}
+	if p := c.LivenessProbe; p != nil && (c.StartupProbe != nil || !ownProbe(p)) {
+		out.Liveness = p
+	}
+	if p := c.ReadinessProbe; p != nil && !ownProbe(p) {
+		out.Readiness = p
+	}
+	return out
+}
+
+// ownProbe reports whether ACI does such a probe.
+func ownProbe(p *corev1.Probe) bool {
+	g := p.HTTPGet
+	return p.Exec != nil || g != nil && g.Host == "" && !slices.ContainsFunc(g.HTTPHeaders, func(h corev1.HTTPHeader) bool { return strings.EqualFold(h.Name, "Host") })
+}
+
+// checkProbes refuses the probes of a container that neither ACI nor this process can do.
+func (n Network) checkProbes(pod *corev1.Pod, c *corev1.Container, at *field.Path) error {
+	lacks := lacking(c)
+	for _, of := range []struct {
+		name         string
+		probe, lacks *corev1.Probe
+	}{{"startupProbe", c.StartupProbe, lacks.Startup}, {"livenessProbe", c.LivenessProbe, lacks.Liveness}, {"readinessProbe", c.ReadinessProbe, lacks.Readiness}} {
+		switch at := at.Child(of.name); {
+		case of.probe == nil:
+		case of.probe.TerminationGracePeriodSeconds != nil:
+			return errdefs.InvalidInputf("%s: a probe of ACI has no field for it", at.Child("terminationGracePeriodSeconds"))
+		case of.lacks == nil:
+		case of.name != "readinessProbe" && len(pod.Spec.Containers) > 1 && pod.Spec.RestartPolicy != corev1.RestartPolicyNever:
+			return errdefs.InvalidInputf("%s: this node does it, and ACI restarts the containers of a group all together: use livenessProbe by command or HTTP without startupProbe, or one container", at)
+		default:
+			if err := n.checkAddress(pod, c, of.lacks, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkAddress refuses a probe that asks an address which this process does not reach.
+func (n Network) checkAddress(pod *corev1.Pod, c *corev1.Container, p *corev1.Probe, at *field.Path) error {
+	var asks intstr.IntOrString
+	switch {
+	case p.HTTPGet != nil:
+		at, asks = at.Child("httpGet"), p.HTTPGet.Port
+	case p.TCPSocket != nil:
+		at, asks = at.Child("tcpSocket"), p.TCPSocket.Port
+	case p.GRPC != nil:
+		at, asks = at.Child("grpc"), intstr.FromInt32(p.GRPC.Port)
+	default:
+		return nil
+	}
+	port, err := podspec.Port(asks, c, at.Child("port"))
+	switch {
+	case err != nil:
+		return err
+	case n.Reachable != nil && !*n.Reachable:
+		return errdefs.InvalidInputf("%s: this node does it, and does not reach pods, as network.reachable of its configuration says: use exec", at)
+	case n.Subnet != "":
+		return nil
+	case !n.isPublic():
+		return errdefs.InvalidInputf("%s: this node does it, and its pods have no address: use exec, or configure network", at)
+	}
+	for i := range pod.Spec.Containers {
+		if slices.ContainsFunc(pod.Spec.Containers[i].Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == port && p.Protocol != corev1.ProtocolUDP }) {
+			return nil
+		}
+	}
+	return errdefs.InvalidInputf("%s: this node does it at the public address, which has the ports that containers declare: declare %d in ports", at, port)
+}
