@@ -5,7 +5,7 @@
 // The guarantee: nothing is shown to a server that has another key than the one that is named. The caller gets the exit code of the command, and both
 // outputs apart. What Run starts ends with ctx, but for a read of the caller's input, which ends with that.
 //
-// What surprises: SSH has one text for a command, and the shell of the server makes words of it. Words that need no quotes get none.
+// What surprises: SSH has one text for a command, and the shell of the server makes words of it. Every word is quoted.
 package sshexec
 
 import (
@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"regexp"
 	"strings"
 	"time"
 
@@ -183,16 +182,16 @@ func resize(ctx context.Context, session *ssh.Session, sizes <-chan api.TermSize
 	}
 }
 
-// plain is a word that no shell changes.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-// quote makes one text of a command.
+// quote makes one text of a command. Each word is quoted: a shell takes an unquoted first word such as A=b, if or %1 as its own syntax, and shells differ
+// in the other words that they change.
 func quote(command []string) string {
 	words := make([]string, len(command))
 	for i, word := range command {
-		if words[i] = word; !plain.MatchString(word) {
-			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
+		words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
-	return strings.Join(words, " ")
+	text := strings.Join(words, " ")
+	if strings.HasPrefix(text, "'%") { // bash takes it as a job though it is quoted
+		return "exec " + text
+	}
+	return text
 }

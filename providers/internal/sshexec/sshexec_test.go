@@ -11,6 +11,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,17 +123,17 @@ func (c *console) run(channel ssh.Channel, text string, sizes <-chan string) {
 	defer channel.Close()
 	code := uint32(0)
 	switch text {
-	case "hang":
+	case "'hang'":
 		c.hangs <- struct{}{}
 		_, _ = io.Copy(io.Discard, channel)
 		return
-	case "sizes":
+	case "'sizes'":
 		_, _ = io.WriteString(channel, <-sizes+<-sizes)
 	default:
 		_, _ = io.WriteString(channel, text+"\n")
 		_, _ = io.WriteString(channel.Stderr(), "errors\n")
 		_, _ = io.Copy(channel, channel)
-		_, _ = fmt.Sscan(text[strings.LastIndex(text, " ")+1:], &code)
+		_, _ = fmt.Sscan(strings.Trim(text[strings.LastIndex(text, " ")+1:], "'"), &code)
 	}
 	_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{code}))
 }
@@ -197,10 +201,10 @@ func TestCommands(t *testing.T) {
 		in, out string
 		code    int
 	}{
-		{[]string{"echo", "a"}, "", "echo a\n", 0},
-		{[]string{"sh", "-c", "echo $HOME; it's", "3"}, "", `sh -c 'echo $HOME; it'\''s' 3` + "\n", 3},
-		{[]string{"cat", ""}, "typed", "cat ''\ntyped", 0},
-		{[]string{"false", "255"}, "", "false 255\n", 255},
+		{[]string{"echo", "a"}, "", "'echo' 'a'\n", 0},
+		{[]string{"sh", "-c", "echo $HOME; it's", "3"}, "", `'sh' '-c' 'echo $HOME; it'\''s' '3'` + "\n", 3},
+		{[]string{"cat", ""}, "typed", "'cat' ''\ntyped", 0},
+		{[]string{"false", "255"}, "", "'false' '255'\n", 255},
 	} {
 		_, client := dial(t)
 		who := &caller{}
@@ -218,6 +222,41 @@ func TestCommands(t *testing.T) {
 		if code != c.code || who.out.String() != c.out || who.err.String() != "errors\n" {
 			t.Errorf("%q: %d, %q, %q; want %d, %q", c.command, code, who.out.String(), who.err.String(), c.code, c.out)
 		}
+	}
+}
+
+// TestShellsGetTheWordsAsTheyAre: no word is syntax of a shell, and the first one is the name of a program.
+func TestShellsGetTheWordsAsTheyAre(t *testing.T) {
+	dir := t.TempDir()
+	programs := []string{"A=b", "if", "time", "%1", "{", "!", "~", "=ls", "#x", "plain"}
+	for _, name := range programs {
+		script := "#!/bin/sh\nprintf '%s|' \"${0##*/}\" \"$@\"\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ran := false
+	for _, shell := range [][]string{{"sh"}, {"bash"}, {"dash"}, {"busybox", "sh"}, {"zsh"}} {
+		path, err := exec.LookPath(shell[0])
+		if err != nil {
+			continue
+		}
+		ran = true
+		for _, name := range programs {
+			if name == "time" && shell[0] == "busybox" {
+				continue // an applet, which goes before PATH
+			}
+			words := []string{name, "", "A=~", "=ls", "~", "#x", "%1", "it's", "$HOME `x`", "a\nb", "{a,b}", "*", `\`, "-n", "C=d", "if"}
+			cmd := exec.CommandContext(t.Context(), path, append(slices.Clone(shell[1:]), "-c", quote(words))...)
+			cmd.Env = []string{"PATH=" + dir + ":/usr/bin:/bin", "HOME=/home"}
+			out, err := cmd.CombinedOutput()
+			if want := strings.Join(words, "|") + "|"; err != nil || string(out) != want {
+				t.Errorf("%s: %q: got %q, %v", shell[0], words, out, err)
+			}
+		}
+	}
+	if !ran {
+		t.Skip("there is no shell")
 	}
 }
 
