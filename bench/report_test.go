@@ -116,7 +116,7 @@ func TestScenariosAreChosenByName(t *testing.T) {
 	if err != nil || len(chosen) != 2 || chosen[1].Nodes != 100 {
 		t.Errorf("got %v, %v", chosen, err)
 	}
-	if all, err := chooseScenarios("all"); err != nil || len(all) != len(scenarios)-9 {
+	if all, err := chooseScenarios("all"); err != nil || len(all) != len(scenarios)-11 {
 		t.Errorf("got %v, %v", all, err)
 	}
 	if _, err := chooseScenarios("some"); err == nil {

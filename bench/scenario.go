@@ -32,6 +32,10 @@ type scenario struct {
 	Every time.Duration `json:"every,omitempty"`
 	// Idle is how long the agent is watched at rest, unless -idle says otherwise; 0: as long as -idle has by default.
 	Idle time.Duration `json:"idle,omitempty"`
+	// Restarts says that the cloud starts containers again whatever they end with, so no pod ends by itself.
+	Restarts bool `json:"restarts,omitempty"`
+	// Singles is how many requests in a minute look at single pods at rest, by the configuration, as lists do not tell what runs.
+	Singles int `json:"singles,omitempty"`
 	// Settle is how long the agent runs before its first pod: what it asks for in addition after a start is no part of a pod's life.
 	Settle time.Duration `json:"settle,omitempty"`
 }
@@ -54,6 +58,7 @@ var scenarios = []scenario{
 	{Name: "aci", Pods: 1000, Nodes: 1, Backend: "aci", Every: 100 * time.Millisecond, Idle: 2 * time.Minute, Settle: 2 * time.Minute},
 	{Name: "eci", Pods: 1000, Nodes: 1, Backend: "eci", Every: 75 * time.Millisecond, Idle: 2 * time.Minute},
 	{Name: "fargate", Pods: 1000, Nodes: 1, Backend: "fargate", Every: 75 * time.Millisecond, Idle: 2 * time.Minute},
+	{Name: "stackpath", Pods: 1000, Nodes: 1, Backend: "stackpath", Every: 75 * time.Millisecond, Idle: 2 * time.Minute, Restarts: true, Singles: 60},
 	{Name: "zun", Pods: 1000, Nodes: 1, Backend: "zun", Every: 75 * time.Millisecond, Idle: 2 * time.Minute},
 }
 
@@ -66,7 +71,7 @@ func (s scenario) isCloud() bool {
 }
 
 // cloudServices are those that have an emulator.
-var cloudServices = []string{"aci", "eci", "fargate", "zun"}
+var cloudServices = []string{"aci", "eci", "fargate", "stackpath", "zun"}
 
 // runtimesGrace is the grace period of pods where that which runs containers is compared.
 const runtimesGrace = time.Second
