@@ -122,6 +122,7 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 		Open: func(context.Context) (node.PodLifecycleHandler, error) {
 			return newDriver(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, conf, e.transport()).kit, nil
 		},
+		Left:       func() (map[string][]string, error) { return e.Left(), nil },
 		Close:      func() error { e.close(); return nil },
 		Outage:     breaks(emulator.Fault{Answer: stackpath.Refuse(http.StatusServiceUnavailable, 14, "try later")}),
 		Throttle:   breaks(emulator.Fault{Answer: stackpath.Refuse(http.StatusTooManyRequests, 8, "too many requests")}),

@@ -48,6 +48,7 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, of *workload) error
 		return err
 	}
 	defer log.Close()
+	defer s.opened("logs", of.id)()
 	patience := s.FollowFor
 	if patience == 0 {
 		patience = time.Minute

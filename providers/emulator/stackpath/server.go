@@ -42,6 +42,7 @@ type Server struct {
 	tokens    map[string]time.Time // guarded by mu; until when they are good
 	workloads []*workload          // guarded by mu; the oldest first
 	made      int                  // guarded by mu; how many workloads there were
+	streams   map[string][]string  // guarded by mu; that are open, by kind
 }
 
 // workload is one of the stack.
@@ -68,6 +69,36 @@ func (s *Server) Workloads(key, value string) (ids []string) {
 		}
 	}
 	return ids
+}
+
+// Left returns what there is of the client, by kind: workloads, logs that are followed, and sessions of the console.
+func (s *Server) Left() map[string][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := map[string][]string{}
+	for _, w := range s.workloads {
+		left["workloads"] = append(left["workloads"], w.id)
+	}
+	for kind, names := range s.streams {
+		left[kind] = slices.Clone(names)
+	}
+	return left
+}
+
+// opened notes that a stream is open, and returns what notes that it is closed.
+func (s *Server) opened(kind, name string) (closed func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.streams == nil {
+		s.streams = map[string][]string{}
+	}
+	s.streams[kind] = append(s.streams[kind], name)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		i := slices.Index(s.streams[kind], name)
+		s.streams[kind] = slices.Delete(s.streams[kind], i, i+1)
+	}
 }
 
 // Lose forgets a workload, as when somebody deletes it elsewhere. Its containers are not stopped.

@@ -28,7 +28,7 @@ func stackpathService(ctx context.Context, b behind) service {
 		go console.Serve(ctx, l)
 	}
 	return service{
-		Handler: s, report: s.Report, operation: func(r *http.Request) string { return stackpath.Operation(r, nil) }, made: stackpathMade,
+		Handler: s, report: s.Report, operation: func(r *http.Request) string { return stackpath.Operation(r, nil) }, made: stackpathMade, left: s.Left,
 		settings: func(url, caFile string) string {
 			return fmt.Sprintf(`apiVersion: stackpath.virtual-kubelet.io/v1alpha1
 kind: StackPathProviderConfiguration
