@@ -10,6 +10,7 @@
 package stackpath
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -85,7 +86,7 @@ type driver struct {
 func newDriver(in cli.ProviderInput, config Config, next *http.Transport) *driver {
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}
 	d := &driver{mapping: mapping{config, owner}, client: newClient(config, next), workloads: "/workload/v1/stacks/" + url.PathEscape(config.StackID) + "/workloads"}
-	d.instances = lookups.New(config.InstanceRequests, d.look)
+	d.instances = lookups.New(config.InstanceRequests, cmp.Or(config.busy, 2*time.Second)*3/2, d.look)
 	d.kit = service.New(service.Config{
 		Service: "StackPath", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
 		Again: service.AgainReplaces, SeenWithin: config.seenWithin, Busy: config.busy, Rest: config.rest, Idle: config.idle,
@@ -157,6 +158,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (made seen, err
 	}
 	made.workload = answer.Workload
 	made.Metadata.Labels = in.Tags
+	d.instances.Made(made.ID)
 	return made, err
 }
 

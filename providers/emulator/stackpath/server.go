@@ -71,13 +71,17 @@ func (s *Server) Workloads(key, value string) (ids []string) {
 	return ids
 }
 
-// Left returns what there is of the client, by kind: workloads, logs that are followed, and sessions of the console.
+// Left returns what there is of the client, by kind: workloads of which something runs, or that nobody has deleted, logs that are read, and sessions of
+// the console.
 func (s *Server) Left() map[string][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := map[string][]string{}
 	for _, w := range s.workloads {
-		left["workloads"] = append(left["workloads"], w.id)
+		seen, err := s.Fleet.Get(context.Background(), w.id)
+		if !errdefs.IsNotFound(err) && !seen.Gone { // lists may have it for a while yet
+			left["workloads"] = append(left["workloads"], w.id)
+		}
 	}
 	for kind, names := range s.streams {
 		left[kind] = slices.Clone(names)

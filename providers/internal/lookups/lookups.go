@@ -2,8 +2,8 @@
 
 // Package lookups asks a service about instances one by one, for services whose lists do not tell what runs, and keeps the last answers.
 //
-// The guarantee: an instance that is not as it should be is asked about in each round at first, and ever more rarely while that lasts, but each minute.
-// The others share a budget of requests, those first that wait longest. An instance of which nothing is known is always asked about, so that no list
+// The guarantee: an instance that is not as it should be is asked about after a pause, and ever more rarely while that lasts, but each minute.
+// The others share a budget of requests, those first that wait longest. An instance of which nothing is known is asked about at once, so that no list
 // has one without an answer.
 //
 // What surprises: an error about one instance is one of the whole round, as a list that lacks what it should have is none.
@@ -33,6 +33,7 @@ const (
 type Lookups[T any] struct {
 	ask    func(ctx context.Context, id string) (answer T, settled bool, err error)
 	budget *rate.Limiter
+	pause  time.Duration
 
 	mu    sync.Mutex
 	known map[string]known[T] // guarded by mu
@@ -46,13 +47,21 @@ type known[T any] struct {
 }
 
 // New returns lookups without answers. ask asks about one instance, and reports whether nothing is expected to change about it soon; perMinute is the
-// budget of requests about such instances.
-func New[T any](perMinute int, ask func(ctx context.Context, id string) (answer T, settled bool, err error)) *Lookups[T] {
+// budget of requests about such instances, and pause the least time between two requests about another one.
+func New[T any](perMinute int, pause time.Duration, ask func(ctx context.Context, id string) (answer T, settled bool, err error)) *Lookups[T] {
 	burst := max(1, perMinute/12) // of a round each 5 s
-	return &Lookups[T]{ask: ask, budget: rate.NewLimiter(rate.Limit(float64(perMinute)/60), burst), known: map[string]known[T]{}}
+	return &Lookups[T]{ask: ask, pause: pause, budget: rate.NewLimiter(rate.Limit(float64(perMinute)/60), burst), known: map[string]known[T]{}}
 }
 
-// Refresh asks about those instances whose turn it is, and forgets all that are not named. True is an instance that is about to change.
+// Made notes that an instance was made just now, of which nothing is to be learned before the pause is over.
+func (l *Lookups[T]) Made(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.known[id] = known[T]{at: now, since: now}
+}
+
+// Refresh asks about those instances whose turn it is, and forgets all that are not named a while after they were asked about. True is an instance that is about to change.
 func (l *Lookups[T]) Refresh(ctx context.Context, instances map[string]bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(together)
@@ -70,8 +79,8 @@ func (l *Lookups[T]) due(instances map[string]bool, now time.Time) (due []string
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var others []string
-	for id := range l.known {
-		if _, there := instances[id]; !there {
+	for id, k := range l.known {
+		if _, there := instances[id]; !there && now.Sub(k.at) >= slowest { // lists may not have it yet
 			delete(l.known, id)
 		}
 	}
@@ -86,7 +95,7 @@ func (l *Lookups[T]) due(instances map[string]bool, now time.Time) (due []string
 		switch {
 		case asked && k.since.IsZero():
 			others = append(others, id)
-		case !asked || now.Sub(k.at) >= min(now.Sub(k.since)/patience, slowest):
+		case !asked || now.Sub(k.at) >= min(max(now.Sub(k.since)/patience, l.pause), slowest):
 			due = append(due, id)
 		}
 	}

@@ -46,7 +46,7 @@ func TestOthersShareTheBudget(t *testing.T) {
 		for id := range all {
 			a.settled[id] = true
 		}
-		l := New(60, a.ask)
+		l := New(60, time.Second, a.ask)
 		round := func() {
 			t.Helper()
 			if err := l.Refresh(t.Context(), all); err != nil {
@@ -81,7 +81,7 @@ func TestOthersShareTheBudget(t *testing.T) {
 func TestHasteWearsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{"stops": true}}
-		l := New(1, a.ask)
+		l := New(1, time.Second, a.ask)
 		all := map[string]bool{"waits": false, "stops": false}
 		if err := l.Refresh(t.Context(), all); err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestHasteWearsOff(t *testing.T) {
 			}
 			return a.times["waits"] - before
 		}
-		if n := after(10 * time.Second); n != 5 {
+		if n := after(10 * time.Second); n != 4 { // the first round is before the pause is over
 			t.Errorf("%d requests in the first 5 rounds", n)
 		}
 		after(20 * time.Minute)
@@ -110,24 +110,49 @@ func TestHasteWearsOff(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotNamedIsForgotten: its ID is asked about anew when it comes again.
-func TestWhatIsNotNamedIsForgotten(t *testing.T) {
-	a := &asked{times: map[string]int{}, settled: map[string]bool{"a": true}}
-	l := New(60, a.ask)
-	for _, all := range []map[string]bool{{"a": false}, {}} {
-		if err := l.Refresh(t.Context(), all); err != nil {
-			t.Fatal(err)
+// TestPauseAfterACreate: what was made just now is not asked about before the pause is over, and not more often than that afterwards.
+func TestPauseAfterACreate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &asked{times: map[string]int{}, settled: map[string]bool{}}
+		l := New(60, 3*time.Second, a.ask)
+		l.Made("a")
+		for i, want := range []int{0, 0, 0, 1, 1, 1, 2} { // a round each second
+			if err := l.Refresh(t.Context(), map[string]bool{"a": false}); err != nil {
+				t.Fatal(err)
+			}
+			if a.times["a"] != want {
+				t.Errorf("after %d s: %d requests, want %d", i, a.times["a"], want)
+			}
+			time.Sleep(time.Second)
 		}
-	}
-	if got := l.Last("a"); got != 0 {
-		t.Errorf("the answer %d is kept", got)
-	}
+	})
+}
+
+// TestWhatIsNotNamedIsForgotten, but not before lists must have what was made just now.
+func TestWhatIsNotNamedIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &asked{times: map[string]int{}, settled: map[string]bool{"a": true}}
+		l := New(60, time.Second, a.ask)
+		for _, want := range []int{1, 1, 0} {
+			all := map[string]bool{}
+			if len(a.times) == 0 {
+				all["a"] = false
+			}
+			if err := l.Refresh(t.Context(), all); err != nil {
+				t.Fatal(err)
+			}
+			if got := l.Last("a"); got != want {
+				t.Errorf("the answer is %d, want %d", got, want)
+			}
+			time.Sleep(30 * time.Second)
+		}
+	})
 }
 
 // TestErrorOfOneIsThatOfTheRound, and what was known stays.
 func TestErrorOfOneIsThatOfTheRound(t *testing.T) {
 	a := &asked{times: map[string]int{}, settled: map[string]bool{}}
-	l := New(60, a.ask)
+	l := New(60, 0, a.ask)
 	all := map[string]bool{"a": false, "b": false}
 	if err := l.Refresh(t.Context(), all); err != nil {
 		t.Fatal(err)
