@@ -86,7 +86,7 @@ type driver struct {
 func newDriver(in cli.ProviderInput, config Config, next *http.Transport) *driver {
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}
 	d := &driver{mapping: mapping{config, owner}, client: newClient(config, next), workloads: "/workload/v1/stacks/" + url.PathEscape(config.StackID) + "/workloads"}
-	d.instances = lookups.New(config.InstanceRequests, cmp.Or(config.busy, 2*time.Second)*3/2, d.look)
+	d.instances = lookups.New(config.InstanceRequests, cmp.Or(config.busy, 2*time.Second), d.look)
 	d.kit = service.New(service.Config{
 		Service: "StackPath", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
 		Again: service.AgainReplaces, SeenWithin: config.seenWithin, Busy: config.busy, Rest: config.rest, Idle: config.idle,

@@ -27,6 +27,8 @@ const (
 	together = 8
 	// slowest is the longest time between two requests about an instance that is not as it should be, and patience how much of the time that this lasts already.
 	slowest, patience = time.Minute, 8
+	// haste is how long an instance that is about to change is asked about without a longer pause: how it ends may be told for a moment.
+	haste = 5 * time.Minute
 )
 
 // Lookups has the last answers about instances, which are known by IDs. Its methods may be called from any goroutine.
@@ -92,10 +94,14 @@ func (l *Lookups[T]) due(instances map[string]bool, now time.Time) (due []string
 		if asked {
 			l.known[id] = k
 		}
+		lasts := now.Sub(k.since)
+		if changes {
+			lasts -= haste
+		}
 		switch {
 		case asked && k.since.IsZero():
 			others = append(others, id)
-		case !asked || now.Sub(k.at) >= min(max(now.Sub(k.since)/patience, l.pause), slowest):
+		case !asked || now.Sub(k.at) >= min(max(lasts/patience, l.pause), slowest):
 			due = append(due, id)
 		}
 	}

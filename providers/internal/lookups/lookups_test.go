@@ -104,8 +104,8 @@ func TestHasteWearsOff(t *testing.T) {
 		if n := after(10 * time.Minute); n < 9 || n > 11 {
 			t.Errorf("%d requests in ten minutes after twenty", n)
 		}
-		if n := a.times["stops"]; n != a.times["waits"] {
-			t.Errorf("%d requests about what is about to change, and %d about what waits", n, a.times["waits"])
+		if n := a.times["stops"]; n < 5*60/2 || n > 5*60/2+60 { // in each round for five minutes
+			t.Errorf("%d requests about what is about to change", n)
 		}
 	})
 }
