@@ -77,6 +77,9 @@ func (r *restarts) of(pod *corev1.Pod, count int32) *life {
 		if w := told.State.Waiting; w != nil && w.Reason == reasonBackoff {
 			l.due, l.waits = time.Now().Add(l.delay), true
 		}
+		if !l.due.IsZero() {
+			r.hurry()
+		}
 	}
 	r.lives[pod.UID] = l
 	return l

@@ -30,7 +30,13 @@ type crashing struct {
 	runs   func(n int) time.Duration // how long the run after that start takes; 0 is until the test ends it
 	fails  error                     // guarded by lock
 	slow   chan struct{}             // a start waits until it is closed
+	late   time.Duration             // how long a list takes
 	stops  []vm                      // guarded by lock
+}
+
+func (c *crashing) List(ctx context.Context) ([]vm, error) {
+	time.Sleep(c.late) // in a bubble
+	return c.cloud.List(ctx)
 }
 
 func (c *crashing) Status(pod *corev1.Pod, v vm) corev1.PodStatus {
@@ -204,6 +210,35 @@ func TestRestartCountGoesOn(t *testing.T) {
 		p, _ = h.start(d, func(c *Config) { c.Rest = time.Second })
 		if got := is(t, p, pod); got != "Running 3 runs after 3" {
 			t.Errorf("after another one: %s", got)
+		}
+	})
+}
+
+// TestBackoffGoesOnAfterARestartOfTheProcess also if the first list is answered late: the container is started again when its back-off is over.
+func TestBackoffGoesOnAfterARestartOfTheProcess(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		d := &crashing{cloud: h.cloud, code: 3, runs: func(int) time.Duration { return 10 * time.Millisecond }}
+		p, pod := crashed(h, d)
+		time.Sleep(15 * time.Second)
+		told, err := p.GetPod(t.Context(), pod.Namespace, pod.Name)
+		if err != nil || is(t, p, pod) != "Running 2 CrashLoopBackOff after 3" {
+			t.Fatalf("%s, %v", is(t, p, pod), err)
+		}
+		if err := h.pods.Update(told); err != nil {
+			t.Fatal(err)
+		}
+		for _, stop := range h.stops {
+			stop()
+		}
+		d.late = 200 * time.Millisecond
+		h.start(d, func(c *Config) { c.Rest = time.Second })
+		time.Sleep(19 * time.Second)
+		if n := len(d.pauses()); n != 1 {
+			t.Errorf("the container was started %d times within its back-off", n-1)
+		}
+		time.Sleep(3 * time.Second)
+		if n := len(d.pauses()); n != 2 {
+			t.Errorf("the container was started %d times after its back-off, want once", n-1)
 		}
 	})
 }
