@@ -115,7 +115,9 @@ func (p *Provider[T]) restart(ctx context.Context, s Starter[T], uid types.UID) 
 		p.restarts.finish(uid, errDeleted)
 		return
 	}
-	next, err := s.Start(ctx, pod, instance)
+	limited, cancel := context.WithTimeout(ctx, startTime)
+	next, err := s.Start(limited, pod, instance)
+	cancel()
 	if err == nil {
 		p.cache.Take(ctx, time.Now(), next) // what was asked for before the start is not believed any more
 	} else if ctx.Err() == nil {

@@ -23,8 +23,12 @@ const (
 	reasonUnknown = "ContainerStatusUnknown"
 )
 
-// mostRestarts is how many containers are started again at once.
-const mostRestarts = 4
+const (
+	// mostRestarts is how many containers are started again at once.
+	mostRestarts = 4
+	// startTime bounds a start: until it is over, its pod is not stopped. Services take their time until they show the new run.
+	startTime = 3 * time.Minute
+)
 
 // restarts are the containers that a Starter starts again.
 type restarts struct {
@@ -160,19 +164,27 @@ func (r *restarts) hurry() {
 	}
 }
 
-// take returns the pods whose container is to be started now, and when the next one is. The starts are under way then.
+// take returns the pods whose container is to be started now, as many as there is room for, and when the next one is. The starts are under way then.
+// Each start that ends makes room and hurries.
 func (r *restarts) take(now time.Time) (due []types.UID, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	room := mostRestarts
 	for uid, l := range r.lives {
 		switch {
-		case l.due.IsZero() || l.busy != nil:
+		case l.busy != nil:
+			room--
+		case l.due.IsZero():
 		case !l.due.After(now):
-			l.busy = make(chan struct{})
 			due = append(due, uid)
 		case next.IsZero() || l.due.Before(next):
 			next = l.due
 		}
+	}
+	slices.SortFunc(due, func(a, b types.UID) int { return r.lives[a].due.Compare(r.lives[b].due) })
+	due = due[:min(len(due), max(0, room))]
+	for _, uid := range due {
+		r.lives[uid].busy = make(chan struct{})
 	}
 	return due, next
 }
@@ -235,7 +247,6 @@ func (r *restarts) run(ctx context.Context, start func(context.Context, types.UI
 	defer timer.Stop()
 	var starts sync.WaitGroup
 	defer starts.Wait()
-	room := make(chan struct{}, mostRestarts)
 	for {
 		select {
 		case <-ctx.Done():
@@ -246,11 +257,7 @@ func (r *restarts) run(ctx context.Context, start func(context.Context, types.UI
 		r.forget(there)
 		due, next := r.take(time.Now())
 		for _, uid := range due {
-			starts.Go(func() {
-				room <- struct{}{}
-				defer func() { <-room }()
-				start(ctx, uid)
-			})
+			starts.Go(func() { start(ctx, uid) })
 		}
 		if !next.IsZero() {
 			timer.Reset(time.Until(next))

@@ -270,6 +270,67 @@ func TestPodThatIsDeletedIsNotStartedAgain(t *testing.T) {
 	})
 }
 
+// stuck is a cloud that does not answer who starts a container.
+type stuck struct {
+	*crashing
+	begun, ended []string // guarded by lock; the names of pods
+}
+
+func (s *stuck) Start(ctx context.Context, pod *corev1.Pod, v vm) (vm, error) {
+	s.lock.Lock()
+	s.begun = append(s.begun, pod.Name)
+	s.lock.Unlock()
+	<-ctx.Done()
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.ended = append(s.ended, pod.Name)
+	return v, ctx.Err()
+}
+
+// TestStartsThatHangHoldUpNoOtherPod: a pod whose start has to wait for theirs can be deleted, and they have a deadline.
+func TestStartsThatHangHoldUpNoOtherPod(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		d := &stuck{crashing: &crashing{cloud: h.cloud, code: 3}}
+		p, _ := h.start(d, func(c *Config) { c.Rest = time.Second })
+		pods := map[string]*corev1.Pod{}
+		for n := range mostRestarts + 1 {
+			pod := h.pod(fmt.Sprint("web-", n))
+			h.create(p, pod)
+			pods[pod.Name] = pod
+		}
+		time.Sleep(lag + 2*time.Second)
+		d.edit(func() {
+			for i := range d.vms {
+				d.vms[i].over = true
+			}
+		})
+		time.Sleep(5 * time.Second)
+		d.lock.Lock()
+		for _, name := range d.begun {
+			delete(pods, name)
+		}
+		d.lock.Unlock()
+		if len(pods) != 1 {
+			t.Fatalf("%d pods wait for a start, want one", len(pods))
+		}
+		for _, pod := range pods {
+			pod = pod.DeepCopy()
+			pod.DeletionTimestamp = new(pod.CreationTimestamp)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := p.DeletePod(ctx, pod); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(startTime)
+		d.lock.Lock()
+		defer d.lock.Unlock()
+		if len(d.begun) != mostRestarts || len(d.ended) != mostRestarts {
+			t.Errorf("the starts of %q were asked for, and those of %q have ended by their deadline", d.begun, d.ended)
+		}
+	})
+}
+
 // TestStartThatFailsIsTriedAgain with the back-off, and counts no run.
 func TestStartThatFailsIsTriedAgain(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
