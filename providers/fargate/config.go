@@ -45,6 +45,12 @@ const filesImage = "public.ecr.aws/docker/library/busybox:stable"
 // fileSystemID is the ID of one, as fileSystems of the configuration has it.
 var fileSystemID = regexp.MustCompile(`^fs-[0-9a-f]{8,40}$`)
 
+// snapshotID is the ID of a snapshot of EBS, as snapshots of the configuration has it.
+var snapshotID = regexp.MustCompile(`^snap-[0-9a-f]{8,40}$`)
+
+// largestVolume is the default of LargestVolume, in GiB: as much as the disk of a task has at most.
+const largestVolume = 200
+
 // Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
 // as VKUBELET_FARGATE_REGION. Credentials are those that the tools of AWS find on this machine; none are here.
 type Config struct {
@@ -85,6 +91,10 @@ type Config struct {
 	FileSystems []string `json:"fileSystems,omitempty"`
 	// InfrastructureRole is the ARN of the role by which ECS makes volumes of EBS. Default: none, and pods have no such volumes.
 	InfrastructureRole string `json:"infrastructureRole,omitempty"`
+	// Snapshots are the IDs of the snapshots of EBS that volumes of pods may be made from, such as snap-0123456789abcdef0. Default: none.
+	Snapshots []string `json:"snapshots,omitempty"`
+	// LargestVolume is the largest size that a pod may ask for a volume of EBS. Default: 200Gi.
+	LargestVolume resource.Quantity `json:"largestVolume,omitzero"`
 	// ExecRole is the ARN of the role of pods that name none. It needs the rights of ECS Exec, and so does each of TaskRoles. Default:
 	// none, and there is no exec.
 	ExecRole string `json:"execRole,omitempty"`
@@ -168,6 +178,17 @@ func (c Config) complete() (Config, error) {
 		if !fileSystemID.MatchString(id) {
 			problems.Add("fileSystems[%d]: %q: want the ID of a file system of EFS, such as fs-0123456789abcdef0", i, id)
 		}
+	}
+	for i, id := range c.Snapshots {
+		if !snapshotID.MatchString(id) {
+			problems.Add("snapshots[%d]: %q: want the ID of a snapshot of EBS, such as snap-0123456789abcdef0", i, id)
+		}
+	}
+	if c.LargestVolume.IsZero() {
+		c.LargestVolume = *resource.NewQuantity(largestVolume*sizing.Gi, resource.BinarySI)
+	}
+	if c.LargestVolume.Value() < sizing.Gi {
+		problems.Add("largestVolume: is %s, want 1Gi or more, or nothing for the default", c.LargestVolume.String())
 	}
 	for registry, arn := range c.RegistryCredentials {
 		if !strings.HasPrefix(arn, "arn:") || !strings.Contains(arn, ":secretsmanager:") {

@@ -48,6 +48,9 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 		`executionRole: "execution"`:             func(c *Config) { c.ExecutionRole = "execution" },
 		`taskRoles[0]: "arn:aws:iam::1:user/me"`: func(c *Config) { c.TaskRoles = []string{"arn:aws:iam::1:user/me"} },
 		`fileSystems[1]: "fs-1"`:                 func(c *Config) { c.FileSystems = []string{"fs-01234567", "fs-1"} },
+		`snapshots[1]: "vol-01234567"`:           func(c *Config) { c.Snapshots = []string{"snap-01234567", "vol-01234567"} },
+		"largestVolume: is -1Gi":                 func(c *Config) { c.LargestVolume = resource.MustParse("-1Gi") },
+		"largestVolume: is 200":                  func(c *Config) { c.LargestVolume = resource.MustParse("200") },
 		"registryCredentials[r.example]":         func(c *Config) { c.RegistryCredentials = map[string]string{"r.example": "secret"} },
 		"capacity.pods: is missing": func(c *Config) {
 			c.Capacity = corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}
@@ -58,6 +61,9 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 		if _, err := c.complete(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)
 		}
+	}
+	if good.LargestVolume.String() != "200Gi" || len(good.Snapshots) > 0 {
+		t.Errorf("got the defaults %s, %q", good.LargestVolume.String(), good.Snapshots)
 	}
 	if good.Cluster != "default" || good.PlatformVersion != "LATEST" || good.CapacityProvider != "" {
 		t.Errorf("got the defaults %q, %q, %q", good.Cluster, good.PlatformVersion, good.CapacityProvider)

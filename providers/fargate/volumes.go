@@ -121,7 +121,8 @@ var volumeTypes = map[string][2]int64{
 }
 
 // launch returns what ECS makes for a task when it starts: a volume of EBS for each inline volume of ebsDriver, which goes with the task. The attributes
-// are named as the parameters of the driver's StorageClasses, with size and snapshotId.
+// are named as the parameters of the driver's StorageClasses, with size and snapshotId. Who may write pods reads only snapshots that the configuration
+// allows, and gets no volume larger than it says.
 func launch(config Config, pod *corev1.Pod) (out []types.TaskVolumeConfiguration, err error) {
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
@@ -171,8 +172,14 @@ func ebsOf(config Config, csi *corev1.CSIVolumeSource, at *field.Path) (*types.T
 			if failed != nil || q.Sign() <= 0 {
 				return nil, errdefs.InvalidInputf("%s: %q: want an amount, such as 100Gi", at.Key(name), text)
 			}
+			if q.Cmp(config.LargestVolume) > 0 {
+				return nil, errdefs.InvalidInputf("%s: %q is more than %s, which is largestVolume of this node's configuration: ask for less, or raise it there", at.Key(name), text, config.LargestVolume.String())
+			}
 			out.SizeInGiB = aws.Int32(int32(min((q.Value()+sizing.Gi-1)/sizing.Gi, 1<<30)))
 		case "snapshotId":
+			if !slices.Contains(config.Snapshots, text) {
+				return nil, errdefs.InvalidInputf("%s: %q is none of snapshots of this node's configuration: add it there, or ask for size alone", at.Key(name), text)
+			}
 			out.SnapshotId = &text
 		case "type":
 			out.VolumeType = &text

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -89,7 +90,7 @@ const infrastructure = "arn:aws:iam::123456789012:role/infrastructure"
 // TestVolumesOfEBS: an inline volume of EBS is made with the task, and goes with it. ECS takes the request.
 func TestVolumesOfEBS(t *testing.T) {
 	m := testMapping(t)
-	m.config.InfrastructureRole = infrastructure
+	m.config.InfrastructureRole, m.config.LargestVolume = infrastructure, resource.MustParse("1Ti")
 	pod := ebs("big", map[string]string{"size": "300G", "type": "io2", "iops": "4000", "encrypted": "true"})
 	task, err := m.task(pod, "d")
 	if err != nil {
@@ -109,7 +110,7 @@ func TestVolumesOfEBS(t *testing.T) {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	p := open(t, cloudOf(t))
-	p.mapping.config.InfrastructureRole = infrastructure
+	p.mapping.config.InfrastructureRole, p.mapping.config.LargestVolume = infrastructure, m.config.LargestVolume
 	if _, err := p.Create(t.Context(), testResolved(pod)); err != nil {
 		t.Errorf("ECS does not take the task: %v", err)
 	}
@@ -131,5 +132,39 @@ func TestVolumesOfEBS(t *testing.T) {
 	}
 	if _, err := testMapping(t).task(pod, "d"); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "name infrastructureRole") {
 		t.Errorf("without a role: got %v", err)
+	}
+}
+
+// TestVolumesOfEBSAreThoseThatTheConfigurationAllows: a pod reads no snapshot that is not listed, and gets no volume larger than largestVolume. The check
+// says the same as the node.
+func TestVolumesOfEBSAreThoseThatTheConfigurationAllows(t *testing.T) {
+	const listed, other = "snap-0123456789abcdef0", "snap-0123456789abcdef1"
+	p := open(t, cloudOf(t))
+	p.mapping.config = testConfig(t, func(c *Config) { c.InfrastructureRole, c.Snapshots = infrastructure, []string{listed} })
+	for _, attributes := range []map[string]string{{"snapshotId": listed}, {"snapshotId": listed, "size": "200Gi"}, {"size": "200Gi"}} {
+		pod := ebs("allowed", attributes)
+		task, err := p.mapping.task(pod, "d")
+		if err != nil {
+			t.Errorf("%v: %v", attributes, err)
+			continue
+		}
+		if got := aws.ToString(task.VolumeConfigurations[0].ManagedEBSVolume.SnapshotId); got != attributes["snapshotId"] {
+			t.Errorf("%v: got the snapshot %q", attributes, got)
+		}
+	}
+	const at = "spec.volumes[0].csi.volumeAttributes"
+	for want, attributes := range map[string]map[string]string{
+		at + `[snapshotId]: "` + other + `" is none of snapshots of this node's configuration`: {"snapshotId": other, "size": "1Gi"},
+		at + `[snapshotId]: "" is none of snapshots`:                                           {"snapshotId": "", "size": "1Gi"},
+		at + `[size]: "201Gi" is more than 200Gi, which is largestVolume`:                      {"size": "201Gi"},
+		at + `[size]: "16Ti" is more than 200Gi, which is largestVolume`:                       {"size": "16Ti", "snapshotId": listed},
+	} {
+		pod := ebs("refused", attributes)
+		if _, err := p.mapping.task(pod, "d"); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want a refusal with %q, got %v", want, err)
+		}
+		if err := p.mapping.check(pod); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("check: want a refusal with %q, got %v", want, err)
+		}
 	}
 }
