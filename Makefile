@@ -86,7 +86,7 @@ build-runsc:
 
 .PHONY: release
 release: ## write binaries of every platform, image, SBOMs and checksums into dist/ (VERSION=v1.2.3)
-	@cd deploy && go run ./release -version='$(VERSION)' -date='$(BUILT)' -o ../dist
+	@cd deploy && go run ./release -version='$(VERSION)' -commit='$(COMMIT)' -date='$(BUILT)' -o ../dist
 
 ##@ Test
 

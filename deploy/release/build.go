@@ -30,10 +30,14 @@ type source struct {
 // sources are the binaries of a platform: gVisor, which provider process makes containers with, what it has for each of them, and the control
 // plane of `make up` are for Linux.
 func (r *release) sources(ctx context.Context, p platform) ([]source, error) {
+	gVisor, err := r.moduleVersion(ctx, "providers/process/gvisor", "gvisor.dev/gvisor")
+	if err != nil {
+		return nil, err
+	}
 	containers := " -X github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim.build=" + r.version
 	all := []source{{
 		name: program, folder: "cmd/" + program, what: ".", tags: "grpcnotrace",
-		variables: fmt.Sprintf(" -X main.buildVersion=%s -X main.buildTime=%s", r.version, r.created.Format(time.RFC3339)) + containers,
+		variables: fmt.Sprintf(" -X main.buildVersion=%s -X main.buildCommit=%s -X main.buildTime=%s -X main.gVisorVersion=%s", r.version, r.commit, r.created.Format(time.RFC3339), gVisor) + containers,
 	}}
 	if p.os == "linux" {
 		all = append(all, source{name: program + "-container", folder: "providers", what: "./process/supervisor", variables: containers},
@@ -47,16 +51,24 @@ func (r *release) sources(ctx context.Context, p platform) ([]source, error) {
 	return all, nil
 }
 
-// kubernetesVersion sets what the API server and kubectl in devcluster say of their version, as hack/build-devcluster.sh does.
-func (r *release) kubernetesVersion(ctx context.Context) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
-	cmd.Dir = filepath.Join(r.root, "devcluster")
+// moduleVersion returns the version of a module that the module in a folder of the sources requires.
+func (r *release) moduleVersion(ctx context.Context, folder, module string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", module)
+	cmd.Dir = filepath.Join(r.root, folder)
 	cmd.Env = append(environment(os.Environ()), "GOWORK=off")
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("the version of Kubernetes in devcluster: %w", err)
+		return "", fmt.Errorf("the version of %s in %s: %w", module, folder, err)
 	}
-	version := strings.TrimSpace(string(out))
+	return strings.TrimSpace(string(out)), nil
+}
+
+// kubernetesVersion sets what the API server and kubectl in devcluster say of their version, as hack/build-devcluster.sh does.
+func (r *release) kubernetesVersion(ctx context.Context) (string, error) {
+	version, err := r.moduleVersion(ctx, "devcluster", "k8s.io/kubernetes")
+	if err != nil {
+		return "", err
+	}
 	numbers := strings.Split(strings.TrimPrefix(version, "v"), ".")
 	if len(numbers) < 3 {
 		return "", fmt.Errorf("the version of Kubernetes in devcluster: %q", version)

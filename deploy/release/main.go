@@ -28,6 +28,8 @@ const program = "virtual-kubelet"
 // release is one version.
 type release struct {
 	version string
+	// commit is that of the sources.
+	commit string
 	// created is the time that the files bear: that of the sources.
 	created time.Time
 	// root is the folder of the sources, out that of the release.
@@ -50,6 +52,7 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("release", flag.ContinueOnError)
 	version := fs.String("version", "", "the `version`, such as v1.2.3")
+	commit := fs.String("commit", "", "the `commit` of the sources, or unknown")
 	created := fs.String("date", "", "the `time` of the sources, as RFC 3339")
 	root := fs.String("root", "..", "the `folder` of the sources")
 	out := fs.String("o", "dist", "the `folder` to write to")
@@ -64,7 +67,10 @@ func run(ctx context.Context, args []string) error {
 	if *version == "" || strings.ContainsAny(*version, "/\\ ") {
 		return fmt.Errorf("-version %q: want a version such as v1.2.3", *version)
 	}
-	r := &release{version: *version, created: when.UTC(), root: *root, out: *out}
+	if *commit == "" || strings.ContainsAny(*commit, " '\"") {
+		return fmt.Errorf("-commit %q: want the commit of the sources, or unknown", *commit)
+	}
+	r := &release{version: *version, commit: *commit, created: when.UTC(), root: *root, out: *out}
 	for _, text := range strings.Split(*wanted, ",") {
 		system, arch, ok := strings.Cut(text, "/")
 		if !ok {

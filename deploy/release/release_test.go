@@ -19,6 +19,7 @@ import (
 const (
 	testVersion = "v1.2.3"
 	testDate    = "2026-01-02T03:04:05Z"
+	testCommit  = "0123456789abcdef0123456789abcdef01234567"
 )
 
 // native is a release for Linux on this kind of processor, made once for all tests.
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 // make returns the folder of a release of the sources in root.
 func makeRelease(t *testing.T, root, out string) error {
 	t.Helper()
-	return run(t.Context(), []string{"-version=" + testVersion, "-date=" + testDate, "-platforms=linux/" + runtime.GOARCH, "-root=" + root, "-o=" + out})
+	return run(t.Context(), []string{"-version=" + testVersion, "-commit=" + testCommit, "-date=" + testDate, "-platforms=linux/" + runtime.GOARCH, "-root=" + root, "-o=" + out})
 }
 
 func nativeRelease(t *testing.T) string {
@@ -253,13 +254,44 @@ func read(t *testing.T, path string, into any) {
 	}
 }
 
+// TestBinarySaysWhatItIsMadeOf: the version, the commit and the time of the sources, and the version of gVisor that is in runsc of the same release.
+func TestBinarySaysWhatItIsMadeOf(t *testing.T) {
+	dir := nativeRelease(t)
+	runsc, err := buildinfo.ReadFile(filepath.Join(dir, "runsc"+strings.TrimPrefix(binaryName(), program)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gVisor := ""
+	for _, m := range runsc.Deps {
+		if m.Path == "gvisor.dev/gvisor" {
+			gVisor = m.Version
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, binaryName()), "version", "-o", "json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ Version, GitCommit, BuildTime, GVisorVersion string }
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Version != testVersion || got.GitCommit != testCommit || got.BuildTime != testDate || gVisor == "" || got.GVisorVersion != gVisor {
+		t.Errorf("got %+v, want %s of %s, built at %s, with gVisor %q", got, testVersion, testCommit, testDate, gVisor)
+	}
+}
+
 func TestWrongArguments(t *testing.T) {
-	for _, args := range [][]string{
-		{"-version=v1"}, {"-date=" + testDate}, {"-version=../v1", "-date=" + testDate}, {"-version=v1", "-date=" + testDate, "-platforms=linux"},
-		{"-version=v1", "-date=" + testDate, "-o=."}, // not empty
+	for want, args := range map[string][]string{
+		"-date":           {"-version=v1", "-commit=unknown"},
+		"-version \"\"":   {"-commit=unknown", "-date=" + testDate},
+		"-version \"../v": {"-version=../v1", "-commit=unknown", "-date=" + testDate},
+		"-commit \"\"":    {"-version=v1", "-date=" + testDate, "-o=."},
+		"-commit \"a b":   {"-version=v1", "-commit=a b", "-date=" + testDate, "-o=."},
+		"-platforms":      {"-version=v1", "-commit=unknown", "-date=" + testDate, "-platforms=linux"},
+		"is not empty":    {"-version=v1", "-commit=unknown", "-date=" + testDate, "-o=."},
 	} {
-		if err := run(t.Context(), args); err == nil {
-			t.Errorf("%q: got no error", args)
+		if err := run(t.Context(), args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want an error with %q", args, err, want)
 		}
 	}
 }
