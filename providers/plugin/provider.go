@@ -26,11 +26,10 @@ const (
 	firstRetry, lastRetry = 100 * time.Millisecond, 5 * time.Second
 )
 
-// Provider is this provider as the program runs it.
-//
 //go:embed README.md
 var readme string
 
+// Provider is this provider as the program runs it.
 func Provider() cli.Provider {
 	return cli.Provider{Name: "plugin", Readme: readme, New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 		config, err := LoadConfig(in.ConfigPath)
