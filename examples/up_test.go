@@ -188,6 +188,21 @@ func TestUpWithAnEmulatedCloud(t *testing.T) {
 	}
 }
 
+// TestUpWithAzureBatch does the same for Azure Batch, whose tasks are real ones, and take no commands.
+func TestUpWithAzureBatch(t *testing.T) {
+	cache, _, script := demo(t, "azurebatch")
+	out, err := script("up.sh")
+	if err != nil {
+		t.Fatalf("up: %v\n%s", err, out)
+	}
+	for _, want := range []string{"✓ an emulator of azurebatch runs", "✓ pod first is running", "Its log (kubectl logs first):\n  hello\n", "\n\nGo on"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+	down(t, cache, script)
+}
+
 // down runs what make down runs, which leaves no process and no file.
 func down(t *testing.T, cache string, script func(string) (string, error)) {
 	t.Helper()

@@ -57,7 +57,14 @@ esac
 
 # The clouds that have an emulator, see providers/internal/emulate.
 emulated=
-case $provider in aci | azure | eci | fargate | aws | stackpath | zun | openstack) [ -n "${PROVIDER_CONFIG:-}" ] || { emulated=${provider/azure/aci}; emulated=${emulated/aws/fargate}; emulated=${emulated/openstack/zun}; } ;; esac
+case $provider in
+  aci | azure) emulated=aci ;;
+  azurebatch | batch) emulated=azurebatch ;;
+  fargate | aws) emulated=fargate ;;
+  zun | openstack) emulated=zun ;;
+  eci | stackpath) emulated=$provider ;;
+esac
+[ -z "${PROVIDER_CONFIG:-}" ] || emulated=
 
 if "$root/bin/devcluster" status --name "$cluster" >/dev/null 2>&1; then
   say "cluster $cluster runs already"
@@ -173,9 +180,10 @@ esac
 
 [ -n "${FIRST_POD-yes}" ] || exit 0
 
-# The image that is made above is here, and in the other cluster if that is on this machine. Slurm's containers are programs of its nodes.
+# The image that is made above is here, and in the other cluster if that is on this machine. Containers of Slurm, and of the emulator of Azure Batch, are
+# programs of their machines.
 pod=examples/first-pod.yaml more="kubectl apply -f $root/examples/workloads/deployment.yaml" shell="kubectl exec -it first -- sh"
-if [ "$provider" = slurm ]; then
+if [ "$provider" = slurm ] || [ "$emulated" = azurebatch ]; then
   more="kubectl create deployment web --image=none --replicas=3 -- sleep 1000" shell="kubectl exec first -- hostname"
 elif [ "$provider" = process ] || [ -n "$lower$emulated" ] || [[ ${PROVIDER_CONFIG:-} = *-demo.yaml ]]; then
   pod=examples/first-process.yaml more="kubectl create deployment web --image=demo --replicas=3"
@@ -201,7 +209,9 @@ for _ in {1..60}; do # it is ready before it has said anything
   sleep 0.5
 done
 sed 's/^/  /' <<<"$said"
-if [ -n "$emulated" ]; then
+if [ "$emulated" = azurebatch ]; then
+  shell="kubectl logs --follow first" # a task takes no commands
+elif [ -n "$emulated" ]; then
   echo "A command in it (kubectl exec first -- hostname):"
   "${kubectl[@]}" exec first -- hostname | sed 's/^/  /'
 fi

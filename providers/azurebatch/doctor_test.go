@@ -61,7 +61,7 @@ func TestDoctor(t *testing.T) {
 func TestContainerPoolRefused(t *testing.T) {
 	pool := aPool()
 	pool.Containers = true
-	h := newHome(t, pool, 1, newStill())
+	h := newHome(t, pool, 0, newStill())
 	file := filepath.Join(t.TempDir(), "batch.yaml")
 	text := fmt.Sprintf("apiVersion: %s\nkind: %s\nendpoint: %s\npool: pods\nclusterName: home\nstorage: {containerURL: %s, identity: %s}\ncloud: {authority: %s, scope: %s, caFile: %s}\n"+
 		"credentials: {tenantID: %s, clientID: %s, clientSecret: %s}\n", APIVersion, Kind, h.cloud.url, h.config.Storage.ContainerURL, poolIdentity, h.cloud.url, emulated.Batch, h.cloud.ca,

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/batch/azbatch"
@@ -239,7 +240,7 @@ func (d *driver) writeBundle(ctx context.Context, in *service.Inputs) error {
 		}
 	}
 	data, err := json.Marshal(task.Package{
-		ContainerURL: d.config.Storage.ContainerURL, Prefix: d.job, UID: in.Pod.UID, Identity: d.config.Storage.Identity, Every: d.look, Bundle: b,
+		ContainerURL: d.config.Storage.ContainerURL, Prefix: d.job, UID: in.Pod.UID, Identity: d.config.Storage.Identity, Every: d.at.look, Bundle: b,
 	})
 	if err != nil {
 		return err
@@ -317,9 +318,12 @@ func (d *driver) Gone(pod *corev1.Pod) {
 	d.mu.Unlock()
 }
 
-// Work implements service.Worker: it removes blobs of pods that are gone.
+// Work implements service.Worker: it removes blobs of pods that are gone, and looks at the pool.
 func (d *driver) Work(ctx context.Context) {
-	ticker := time.NewTicker(d.sweepEvery)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { d.watchPool(ctx) })
+	ticker := time.NewTicker(d.at.sweep)
 	defer ticker.Stop()
 	for swept := false; ; {
 		select {

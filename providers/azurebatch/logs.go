@@ -55,7 +55,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api
 		now, _, there := d.kit.Cache().Get(pod.UID)
 		return !there || opts.Previous || !runs(now, container, last)
 	}
-	return logs.NewReader(ctx, &logSource{blobs: d.blobs, prefix: prefix + strconv.Itoa(last) + "/", over: over, every: d.look, at: map[string]int64{}}, opts, time.Now()), nil
+	return logs.NewReader(ctx, &logSource{blobs: d.blobs, prefix: prefix + strconv.Itoa(last) + "/", over: over, every: d.at.look, at: map[string]int64{}}, opts, time.Now()), nil
 }
 
 // runs tells whether that run of the container may still write.

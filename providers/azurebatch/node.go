@@ -25,8 +25,8 @@ import (
 var errContainers = errors.New("it has a containerConfiguration, so that every task would run inside a container: make a pool without one")
 
 const (
-	// poolEvery is how old what is known of the pool may be, and waitsEvery is how often it is asked why tasks wait.
-	poolEvery, waitsEvery = 5 * time.Minute, time.Minute
+	// waitsEvery is how often it is asked why tasks wait.
+	waitsEvery = time.Minute
 	// storagePerPod is how much ephemeral storage is offered for each pod: Batch does not count it.
 	storagePerPod = "10Gi"
 )
@@ -36,7 +36,7 @@ func (d *driver) pool(ctx context.Context) (*machines, error) {
 	d.mu.Lock()
 	known := d.machines
 	d.mu.Unlock()
-	if known != nil && time.Since(known.seen) < poolEvery {
+	if known != nil && time.Since(known.seen) < d.at.pool {
 		return known, nil
 	}
 	p, err := d.client.pool(ctx, d.config.Pool)
@@ -87,13 +87,22 @@ func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	}
 	n.Status.Capacity, n.Status.Allocatable = m.offers(), m.offers()
 	n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.ContainerRuntimeVersion = "linux", "azurebatch://"+d.config.Containers
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.node = n
 }
 
-// NotifyNodeStatus implements service.NodeReporter: it looks whether the pool has another size.
-func (d *driver) NotifyNodeStatus(ctx context.Context, report func(*corev1.Node)) {
-	ticker := time.NewTicker(poolEvery)
+// NotifyNodeStatus implements service.NodeReporter. The node is complete by now: its port and what it declares come after ConfigureNode.
+func (d *driver) NotifyNodeStatus(_ context.Context, report func(*corev1.Node)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.report, d.node = report, d.node.DeepCopy()
+}
+
+// watchPool tells what the pool offers when that has changed, until ctx ends.
+func (d *driver) watchPool(ctx context.Context) {
+	ticker := time.NewTicker(d.at.pool)
 	defer ticker.Stop()
-	n := d.in.Node.DeepCopy()
 	for {
 		select {
 		case <-ctx.Done():
@@ -101,11 +110,16 @@ func (d *driver) NotifyNodeStatus(ctx context.Context, report func(*corev1.Node)
 		case <-ticker.C:
 		}
 		m, err := d.pool(ctx)
-		if err != nil || equality.Semantic.DeepEqual(n.Status.Capacity, m.offers()) {
-			continue // lists tell that the service is away
+		d.mu.Lock()
+		report, n := d.report, d.node
+		if err != nil || report == nil || n == nil || equality.Semantic.DeepEqual(n.Status.Capacity, m.offers()) { // lists tell that the service is away
+			d.mu.Unlock()
+			continue
 		}
 		n = n.DeepCopy()
 		n.Status.Capacity, n.Status.Allocatable = m.offers(), m.offers()
+		d.node = n
+		d.mu.Unlock()
 		report(n)
 	}
 }

@@ -3,7 +3,6 @@
 package azurebatch
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -40,7 +39,7 @@ func Provider() cli.Provider {
 			if err != nil {
 				return nil, err
 			}
-			d, err := newDriver(in, config, pace{})
+			d, err := newDriver(in, config, usual)
 			if err != nil {
 				return nil, err
 			}
@@ -60,16 +59,6 @@ func Provider() cli.Provider {
 	}
 }
 
-// pace is how often things are done; zero is as the requests at rest allow.
-type pace struct{ busy, rest, list, look, sweep, earlier time.Duration }
-
-const (
-	// busyEvery, restEvery and listEvery make 12 lists of statuses and 2 of tasks a minute at rest.
-	busyEvery, restEvery, listEvery = 2 * time.Second, 5 * time.Second, 30 * time.Second
-	// lookEvery is how often a task looks at its bundle and its logs, and sweepEvery is how often blobs are removed.
-	lookEvery, sweepEvery = 3 * time.Second, time.Minute
-)
-
 // newDriver returns the driver of a configuration that is complete, with its provider.
 func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 	client, token, err := newClient(config)
@@ -78,13 +67,13 @@ func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 	}
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.Node.Name}
 	d := &driver{
-		config: config, in: in, owner: owner, client: client, job: "vk-" + identity.Hash(owner.Cluster, owner.Node), look: cmp.Or(at.look, lookEvery),
-		blobs: &azblobs.Container{URL: config.Storage.ContainerURL, HTTP: client.http, Token: token}, sweepEvery: cmp.Or(at.sweep, sweepEvery),
+		config: config, in: in, owner: owner, client: client, job: "vk-" + identity.Hash(owner.Cluster, owner.Node), at: at,
+		blobs: &azblobs.Container{URL: config.Storage.ContainerURL, HTTP: client.http, Token: token},
 		tasks: map[types.UID]taskState{}, said: map[types.UID]said{}, lost: map[types.UID]string{}, stopping: map[types.UID]time.Time{}, leaving: map[types.UID]bool{},
 	}
 	d.kit = service.New(service.Config{
 		Service: "Azure Batch", Owner: owner, Capabilities: config.Capabilities(), Pods: in.Pods, Listed: in.Listed, Again: service.AgainReturnsFirst,
-		Busy: cmp.Or(at.busy, busyEvery), Rest: cmp.Or(at.rest, restEvery), ListEvery: cmp.Or(at.list, listEvery), EarlierWithin: at.earlier, LogsUnseen: true,
+		Busy: at.busy, Rest: at.rest, ListEvery: at.list, EarlierWithin: at.earlier, LogsUnseen: true,
 		Skips:   func(*corev1.Volume) bool { return true }, // the program of tasks writes them, from the objects
 		Instead: map[service.Request]string{service.Exec: noStreams, service.Attach: noStreams, service.PortForward: noStreams},
 	}, d)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/batch/azbatch"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
@@ -16,20 +17,33 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
+// pace is how often things are done.
+type pace struct {
+	busy, rest, list time.Duration // lists
+	look             time.Duration // a task at its bundle and its logs
+	sweep            time.Duration // blobs are removed
+	pool             time.Duration // the pool is looked at
+	earlier          time.Duration // see service.Config.EarlierWithin
+}
+
+// usual is the pace by which there are 12 lists of statuses and 2 of tasks a minute at rest.
+var usual = pace{busy: 2 * time.Second, rest: 5 * time.Second, list: 30 * time.Second, look: 3 * time.Second, sweep: time.Minute, pool: 5 * time.Minute}
+
 // driver is Azure Batch as the kit asks it.
 type driver struct {
-	config     Config
-	in         cli.ProviderInput
-	owner      identity.Owner
-	client     *client
-	blobs      *azblobs.Container
-	job        string // the job of this node, and the prefix of its blobs
-	look       time.Duration
-	sweepEvery time.Duration
-	kit        *service.Provider[instance]
-	uploading  sync.Mutex
+	config    Config
+	in        cli.ProviderInput
+	owner     identity.Owner
+	client    *client
+	blobs     *azblobs.Container
+	job       string // the job of this node, and the prefix of its blobs
+	at        pace
+	kit       *service.Provider[instance]
+	uploading sync.Mutex
 
 	mu       sync.Mutex
+	report   func(*corev1.Node)      // guarded by mu; nil: nobody listens
+	node     *corev1.Node            // guarded by mu; as it was told last
 	program  string                  // guarded by mu; the blob of the program, once it is there
 	machines *machines               // guarded by mu; as the pool was seen last
 	waits    string                  // guarded by mu; why tasks wait

@@ -54,6 +54,8 @@ type service struct {
 	made      func(r *http.Request, body, answer []byte) (id, pod string)
 	// groupOf is the ID that made says of a group that the runner has. Nil: the same.
 	groupOf func(id string) string
+	// wait returns when nothing runs any more, after the context of the service has ended. Nil: nothing runs but what the runner has.
+	wait func()
 	// left is what the service has of its clients, by kind.
 	left func() map[string][]string
 	// rates are the quotas of the service, and throttled is its answer to what is too much.
@@ -67,13 +69,14 @@ type behind struct {
 	objects  *emulator.Objects
 	groups   *emulator.Fleet
 	capacity string // that the node offers
+	dir      string // for what the service keeps
 }
 
 // fleet is that of a service which has none of its own.
 func (b behind) fleet() *emulator.Fleet { return b.groups }
 
 // services are those that there are.
-var services = map[string]func(context.Context, behind) service{"aci": aciService, "eci": eciService, "fargate": fargateService, "stackpath": stackpathService, "zun": zunService}
+var services = map[string]func(context.Context, behind) service{"aci": aciService, "azurebatch": azurebatchService, "eci": eciService, "fargate": fargateService, "stackpath": stackpathService, "zun": zunService}
 
 // leftQuestion is a line of the input that lets the journal tell what is left at the service. All others are IDs of groups that are to end.
 const leftQuestion = "left?"
@@ -121,7 +124,7 @@ func run(ctx context.Context, open func(context.Context, behind) service, dir, i
 	objects := &emulator.Objects{}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	s := open(background, behind{runner, objects, emulator.NewFleet(runner, objects, late), "{cpu: 20, memory: 100Gi, pods: 20}"})
+	s := open(background, behind{runner, objects, emulator.NewFleet(runner, objects, late), "{cpu: 20, memory: 100Gi, pods: 20}", dir})
 	runner.UsePodObjects(objects)
 	runner.NotifyPods(background, s.report)
 	ended := make(chan error, 1)
@@ -129,6 +132,9 @@ func run(ctx context.Context, open func(context.Context, behind) service, dir, i
 	serveErr := serve(ctx, s, s, dir)
 	stopAll(background, runner)
 	cancel()
+	if s.wait != nil {
+		s.wait()
+	}
 	return errors.Join(serveErr, <-ended)
 }
 
@@ -143,7 +149,7 @@ func runSimulated(ctx context.Context, open func(context.Context, behind) servic
 	var s service
 	runner := newSimulated(func(pod *corev1.Pod) { s.report(pod) }, func(what, id string) { j.write("%s %s", what, s.shown(id)) })
 	objects := &emulator.Objects{}
-	s = open(ctx, behind{runner, objects, emulator.NewFleet(runner, objects, late), "{cpu: 100000, memory: 400Ti, pods: 20000}"})
+	s = open(ctx, behind{runner, objects, emulator.NewFleet(runner, objects, late), "{cpu: 100000, memory: 400Ti, pods: 20000}", dir})
 	go func() { // ends with its input, or the program
 		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 			if lines.Text() == leftQuestion {

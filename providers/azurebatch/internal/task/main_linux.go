@@ -20,6 +20,9 @@ import (
 
 func init() { podjob.Main(Host, func([]string) error { return run() }) }
 
+// maxRoot is how long the path of a directory may be in which a directory of podjob has a socket, whose path has 107 bytes at most.
+const maxRoot = 80
+
 // lastTime bounds the last write of a program that failed.
 const lastTime = 10 * time.Second
 
@@ -38,7 +41,7 @@ func run() error {
 		return err
 	}
 	root := os.Getenv("AZ_BATCH_NODE_ROOT_DIR")
-	if root != "" { // it is on the disk for data of the machine, where there is one
+	if root != "" && len(root) <= maxRoot { // it is on the disk for data of the machine, where there is one
 		if err := os.Setenv("TMPDIR", root); err != nil {
 			return err
 		}
