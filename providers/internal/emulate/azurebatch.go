@@ -19,6 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/entra"
 )
 
+func init() { services["azurebatch"] = azurebatchService }
+
 // azurebatchService is Azure Batch with its storage, with what gives tokens for them, and a service principal that it makes. Its machines are
 // directories of this one, and containers are programs of this machine.
 func azurebatchService(ctx context.Context, b behind) service {

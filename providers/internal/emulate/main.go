@@ -75,8 +75,8 @@ type behind struct {
 // fleet is that of a service which has none of its own.
 func (b behind) fleet() *emulator.Fleet { return b.groups }
 
-// services are those that there are.
-var services = map[string]func(context.Context, behind) service{"aci": aciService, "azurebatch": azurebatchService, "eci": eciService, "fargate": fargateService, "stackpath": stackpathService, "zun": zunService}
+// services are those that there are; one may add itself.
+var services = map[string]func(context.Context, behind) service{"aci": aciService, "eci": eciService, "fargate": fargateService, "stackpath": stackpathService, "zun": zunService}
 
 // leftQuestion is a line of the input that lets the journal tell what is left at the service. All others are IDs of groups that are to end.
 const leftQuestion = "left?"
