@@ -19,6 +19,7 @@ import (
 type podAdmission struct {
 	*podCore
 	declared    *capability.Declaration // nil: the provider declares nothing and gets every pod
+	accepts     bool                    // a pod may run without something that it asks for
 	allocations admission.Allocations
 	allocatable func() corev1.ResourceList // nil: unknown
 }
@@ -30,7 +31,7 @@ func newPodAdmission(core *podCore, cfg *PodControllerConfig) *podAdmission {
 		if cfg.AcceptUnenforced != nil {
 			declared = declared.Accept(cfg.AcceptUnenforced...)
 		}
-		a.declared = &declared
+		a.declared, a.accepts = &declared, len(declared.Accepted()) > 0
 	}
 	return a
 }
@@ -108,12 +109,23 @@ func (a *podAdmission) checkSupported(api *corev1.Pod) string {
 // withoutUnsupported takes out of a private copy of a pod what was added to it while it runs and the backend cannot do, and what the pod runs
 // without.
 func (a *podAdmission) withoutUnsupported(pod *corev1.Pod) {
-	if a.declared != nil {
+	if a.accepts {
 		a.declared.LeaveOut(pod)
 	}
 	if a.lacks(capability.EphemeralContainers) {
 		pod.Spec.EphemeralContainers = nil
 	}
+}
+
+// forProvider returns a pod of the API server as the provider is given it: the pod itself, or a copy if something of it is left out.
+func (a *podAdmission) forProvider(api *corev1.Pod) *corev1.Pod {
+	added := len(api.Spec.EphemeralContainers) > 0 && a.lacks(capability.EphemeralContainers)
+	if !added && (!a.accepts || len(a.declared.Unenforced(api)) == 0) {
+		return api
+	}
+	pod := api.DeepCopy()
+	a.withoutUnsupported(pod)
+	return pod
 }
 
 // unenforced returns what the pod asks for and runs without, "" if it gets all.

@@ -276,3 +276,9 @@ func (c *PodController) Err() error {
 // Kick lets all work that waits for a retry begin at once, for use when the
 // backend or the API server is known to be healthy again.
 func (c *PodController) Kick() { c.kick() }
+
+// PodForProvider returns a pod of the API server as calls give it to the provider: without what the pod runs without, since the provider or
+// AcceptUnenforced accepts that. It is the pod itself if nothing is left out, else a copy.
+func (c *PodController) PodForProvider(pod *corev1.Pod) *corev1.Pod {
+	return c.worker.admission.forProvider(pod)
+}

@@ -141,6 +141,7 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 		st.sent.GoneSince = time.Time{}
 	})
 	pod := api.DeepCopy()
+	w.admission.withoutUnsupported(pod)     // a provider may keep the pod as it is given now
 	pod.DeletionGracePeriodSeconds = &grace // also when the node itself stops it
 	err := w.call(ctx, key, api, "DeletePod", func(ctx context.Context) error { return w.backend.provider.DeletePod(ctx, pod) })
 	w.statusLane.Add(key) // a terminal report may have waited for the request

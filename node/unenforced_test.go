@@ -3,6 +3,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -81,4 +82,44 @@ func TestOperatorDecidesWhatIsUnenforced(t *testing.T) {
 			wantCalls(t, b)
 		}, declares(capability.Only().Accept(capability.OwnMachine()...)), func(cfg *PodControllerConfig) { cfg.AcceptUnenforced = accept })
 	}
+}
+
+// keepsStopped is a provider that notes the pods that it is to stop.
+type keepsStopped struct {
+	declaring
+	stopped *[]*corev1.Pod
+}
+
+func (k keepsStopped) DeletePod(ctx context.Context, pod *corev1.Pod) error {
+	*k.stopped = append(*k.stopped, pod.DeepCopy())
+	return k.declaring.DeletePod(ctx, pod)
+}
+
+// TestStopIsGivenThePodWithoutWhatItLacks: a provider that keeps the pod as the stop gives it does not begin to probe it, also after a restart.
+func TestStopIsGivenThePodWithoutWhatItLacks(t *testing.T) {
+	b := memory.New()
+	var stopped []*corev1.Pod
+	inWorld(t, b, func(w *world) {
+		w.start()
+		pod := bound("p", "1")
+		pod.Spec.Containers[0].LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}}
+		w.api.Create(pod)
+		w.pass(time.Minute)
+		w.wantPhase("p", corev1.PodRunning)
+		w.halt()
+		w.start()
+		w.api.Delete("d", "p", 30)
+		w.pass(time.Minute)
+		if len(stopped) == 0 {
+			t.Fatal("the pod is not stopped")
+		}
+		for _, pod := range stopped {
+			if pod.Spec.Containers[0].LivenessProbe != nil {
+				t.Error("the stop gives the provider the probe that the pod runs without")
+			}
+		}
+	}, declares(capability.Only()), func(cfg *PodControllerConfig) {
+		cfg.AcceptUnenforced = []capability.Feature{capability.NetworkProbes}
+		cfg.Provider = keepsStopped{cfg.Provider.(declaring), &stopped}
+	})
 }

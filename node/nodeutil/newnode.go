@@ -65,7 +65,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 		return nil, fmt.Errorf("follow the pods of the node: %w", err)
 	}
 	provider, nodeProvider, err := newProvider(ProviderConfig{
-		Pods:       n.lister,
+		Pods:       handedPods{n.lister, &n.pods},
 		ConfigMaps: b.objects.ConfigMaps().Lister(),
 		Secrets:    b.objects.Secrets().Lister(),
 		Services:   b.services.Lister(),

@@ -55,7 +55,8 @@ type ProbeMetricsProvider interface {
 
 // ProviderConfig is what a provider is given when it is made.
 //
-// The listers answer once Run has started. Pods are those of this node.
+// The listers answer once Run has started. Pods are those of this node, each
+// without the fields that it runs without, as the calls of the provider have it.
 // ConfigMaps and Secrets are read one by one as the pods of this node name
 // them; listing them starts a watch on all of the cluster's, which needs the
 // permission and the memory for it.
