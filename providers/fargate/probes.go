@@ -16,11 +16,18 @@ import (
 const maxReason = 1024
 
 // Lacking implements service.Prober. ECS has a health check by command, which is the readiness probe: it does nothing to an unhealthy container of a single
-// task.
+// task. A probe that asks a port is left out where this process does not reach pods: it would fail for a pod that is well.
 func (d *driver) Lacking(_ *corev1.Pod, c *corev1.Container) service.Probes {
 	out := service.Probes{Startup: c.StartupProbe, Liveness: c.LivenessProbe}
-	if networkProbe(c) {
+	if asksNetwork(c.ReadinessProbe) {
 		out.Readiness = c.ReadinessProbe
+	}
+	if !d.config.reachable() {
+		for _, probe := range []**corev1.Probe{&out.Startup, &out.Liveness, &out.Readiness} {
+			if asksNetwork(*probe) {
+				*probe = nil
+			}
+		}
 	}
 	return out
 }

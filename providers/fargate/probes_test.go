@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
@@ -34,6 +35,22 @@ func TestFailedLivenessEndsTheTask(t *testing.T) {
 		end := until(t, p, name, "over", isOver)
 		if end.Status.Phase != corev1.PodFailed || end.Status.Reason != "Unhealthy" || !strings.Contains(end.Status.Message, says) {
 			t.Errorf("%s: got %s, %s: %s, want %q", name, end.Status.Phase, end.Status.Reason, end.Status.Message, says)
+		}
+	}
+}
+
+// TestUnreachablePodIsNotAskedByNetwork: a node that does not reach pods would end one that is well. Commands are asked all the same.
+func TestUnreachablePodIsNotAskedByNetwork(t *testing.T) {
+	port, command := asksPort(1), &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
+	for reachable, want := range map[bool]service.Probes{
+		true: {Startup: port, Liveness: port, Readiness: port}, false: {},
+	} {
+		d := &driver{config: Config{Reachable: &reachable}}
+		if got := d.Lacking(nil, &corev1.Container{StartupProbe: port, LivenessProbe: port, ReadinessProbe: port}); got != want {
+			t.Errorf("reachable %t, probes of ports: got %+v, want %+v", reachable, got, want)
+		}
+		if got, want := d.Lacking(nil, &corev1.Container{StartupProbe: command, LivenessProbe: command, ReadinessProbe: command}), (service.Probes{Startup: command, Liveness: command}); got != want {
+			t.Errorf("reachable %t, commands: got %+v, want %+v", reachable, got, want)
 		}
 	}
 }

@@ -130,7 +130,7 @@ func container(c *corev1.Container, t types.Task, k types.Container) podstatus.C
 	switch state := aws.ToString(k.LastStatus); {
 	case state == stateRunning:
 		out.State, out.Run = podstatus.Running, run
-		if c.ReadinessProbe != nil && !networkProbe(c) {
+		if c.ReadinessProbe != nil && !asksNetwork(c.ReadinessProbe) {
 			out.Ready = aws.Bool(k.HealthStatus == types.HealthStatusHealthy)
 		}
 	case state == stateStopped && strings.HasPrefix(why, cannotStart): // it never ran, as when its command is not there
@@ -174,8 +174,7 @@ func waiting(why string) string {
 	return ""
 }
 
-// networkProbe reports whether a container has a readiness probe that asks a port.
-func networkProbe(c *corev1.Container) bool {
-	r := c.ReadinessProbe
-	return r != nil && (r.HTTPGet != nil || r.TCPSocket != nil || r.GRPC != nil)
+// asksNetwork reports whether a probe asks a port of its pod.
+func asksNetwork(probe *corev1.Probe) bool {
+	return probe != nil && (probe.HTTPGet != nil || probe.TCPSocket != nil || probe.GRPC != nil)
 }
