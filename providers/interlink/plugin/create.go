@@ -51,7 +51,7 @@ func (p *pods) create(ctx context.Context, in wire.Retrieved) (wire.Created, err
 	if err := p.store.write(r); err != nil {
 		return answer, errors.Join(err, p.forget(k))
 	}
-	p.objects.add(&r)
+	p.objects.add(&r, p.given(r.Pod))
 	// The client may give up; the job is made or not made all the same.
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
@@ -106,7 +106,7 @@ func (p *pods) undo(k *pod) error {
 	ctx, cancel := context.WithTimeout(p.ctx, 30*time.Second)
 	defer cancel()
 	stop := stopping(k.Pod, k.Pod)
-	if err := p.provider.DeletePod(ctx, stop.DeepCopy()); errdefs.IsNotFound(err) {
+	if err := p.provider.DeletePod(ctx, p.given(stop)); errdefs.IsNotFound(err) {
 		return p.forget(k)
 	} else if err != nil {
 		log.G(ctx).WithError(err).Warn("The provider does not stop the pod that it refused; it is asked again")

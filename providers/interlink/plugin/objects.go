@@ -42,12 +42,13 @@ func (o *objects) config(n *corev1.Node) nodeutil.ProviderConfig {
 	}
 }
 
-func (o *objects) add(r *record) {
+// add takes up what came with a pod, which the provider is given in this form.
+func (o *objects) add(r *record, given *corev1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	kept := *r
 	o.all[r.Pod.UID] = &kept
-	_ = o.pods.Add(r.Pod) // fails for what has no metadata only
+	_ = o.pods.Add(given) // fails for what has no metadata only
 	for i := range kept.ConfigMaps {
 		m := kept.ConfigMaps[i].DeepCopy()
 		m.Namespace = r.Pod.Namespace
@@ -60,11 +61,10 @@ func (o *objects) add(r *record) {
 	}
 }
 
-// seen has the addresses of a pod for its environment.
-func (o *objects) seen(pod *corev1.Pod, status *corev1.PodStatus) {
-	p := pod.DeepCopy()
-	status.DeepCopyInto(&p.Status)
-	_ = o.pods.Update(p)
+// seen has the addresses of a pod for its environment. The pod is a private copy.
+func (o *objects) seen(given *corev1.Pod, status *corev1.PodStatus) {
+	status.DeepCopyInto(&given.Status)
+	_ = o.pods.Update(given)
 }
 
 func (o *objects) remove(r *record) {

@@ -31,7 +31,7 @@ func (p *pods) reported(r *corev1.Pod) {
 	if k := p.all[r.UID]; k != nil {
 		r.Status.DeepCopyInto(&k.status)
 		k.before = false
-		p.objects.seen(k.Pod, &k.status)
+		p.objects.seen(p.given(k.Pod), &k.status)
 	}
 }
 
@@ -105,7 +105,7 @@ func (p *pods) refresh(ctx context.Context) error {
 		case r != nil:
 			if !reports || k.status.Phase == "" || k.lost {
 				r.Status.DeepCopyInto(&k.status)
-				p.objects.seen(k.Pod, &k.status)
+				p.objects.seen(p.given(k.Pod), &k.status)
 			}
 			k.lost, k.missing, k.before = false, 0, false
 		case k.Accepted && k.since.Before(asked) && !k.deleted && p.busy[uid] == nil && !ended(k.status.Phase):

@@ -179,9 +179,9 @@ func (p *pods) recover(ctx context.Context) error {
 		p.mu.Lock()
 		p.all[r.Pod.UID] = k
 		p.mu.Unlock()
-		p.objects.add(&r)
+		p.objects.add(&r, p.given(r.Pod))
 		if _, ok := p.provider.(node.PodObjectsUser); ok && there != nil {
-			if err := p.provider.UpdatePod(ctx, r.Pod.DeepCopy()); err != nil && !errdefs.IsNotFound(err) {
+			if err := p.provider.UpdatePod(ctx, p.given(r.Pod)); err != nil && !errdefs.IsNotFound(err) {
 				log.G(ctx).WithError(err).WithField("pod", r.Pod.Namespace+"/"+r.Pod.Name).Warn("The provider does not take up the pod")
 			}
 		}

@@ -41,7 +41,7 @@ func (p *pods) remove(ctx context.Context, asked *corev1.Pod) ([]wire.PodStatus,
 	}
 	// It is stopped whether or not that can be written. Whoever asked is told to ask again: a restart would not know of it.
 	unwritten := p.keepDeleted(k, kept)
-	if err := p.provider.DeletePod(context.WithoutCancel(ctx), stop.DeepCopy()); err != nil && !errdefs.IsNotFound(err) {
+	if err := p.provider.DeletePod(context.WithoutCancel(ctx), p.given(stop)); err != nil && !errdefs.IsNotFound(err) {
 		log.G(ctx).WithError(err).Warn("The provider does not stop the pod yet; it is asked again")
 	}
 	if !begun {
@@ -88,9 +88,9 @@ func (p *pods) stop(k *pod) {
 		if err == nil && ended(got.Status.Phase) || time.Since(asked) > stopAgain {
 			asked = time.Now()
 			p.mu.Lock()
-			stop := k.Deleted.DeepCopy()
+			stop := k.Deleted
 			p.mu.Unlock()
-			if err := p.provider.DeletePod(p.ctx, stop); errdefs.IsNotFound(err) {
+			if err := p.provider.DeletePod(p.ctx, p.given(stop)); errdefs.IsNotFound(err) {
 				break
 			}
 		}
