@@ -405,6 +405,44 @@ func TestContainerThatFailsAgainIsRestartedLessOften(t *testing.T) {
 	})
 }
 
+// TestPodThatIsDeletedIsNotRestartedByItsProbes also if it is deleted while the restart waits, for its back-off or for the service.
+func TestPodThatIsDeletedIsNotRestartedByItsProbes(t *testing.T) {
+	for name, throttled := range map[string]bool{"back-off": false, "throttled": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+				c := newClinic(h, Probes{Liveness: byCommand()})
+				p, _ := h.start(restarting{c, true}, c.config)
+				pod := h.pod("a")
+				h.create(p, pod)
+				time.Sleep(time.Minute)
+				failed := probing.Result{Started: true, Failed: probing.Liveness}
+				if throttled {
+					c.edit(func() { c.fails = errdefs.RetryAfter(errors.New("too many requests"), 20*time.Second) })
+				} else {
+					c.asker.finds(t, failed)
+					time.Sleep(5 * time.Second)
+					p.Cache().Refresh(pod.UID)
+				}
+				c.asker.finds(t, failed)
+				if got := c.requests(); len(got) != 1 {
+					t.Fatalf("asked for %q, want one restart before the wait", got)
+				}
+				events := len(c.events())
+				c.edit(func() { c.stop = func(vm) error { return nil } })
+				pod = pod.DeepCopy()
+				pod.DeletionTimestamp = new(metav1.Now())
+				if err := p.DeletePod(t.Context(), pod); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Minute)
+				if got := c.requests(); len(got) != 1 {
+					t.Errorf("asked for %q, after %d events also recorded %q, want nothing for a pod that is being deleted", got[1:], events, c.events())
+				}
+			})
+		})
+	}
+}
+
 // TestSilenceOfTheServiceIsNoFailure: what fails while the service does not answer may be the network of this process. It is judged anew.
 func TestSilenceOfTheServiceIsNoFailure(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {

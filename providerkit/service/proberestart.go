@@ -73,15 +73,19 @@ func (p *prober[T]) act(ctx context.Context, c *probed, failed probing.Kind) {
 		pause(ctx, silentFor)
 		return
 	}
-	pod, instance, there := p.cache.Get(c.uid)
-	spec := containerOf(pod, c.container)
-	if !there || spec == nil || pod.DeletionTimestamp != nil {
+	of, lives := p.targetOf(c)
+	if !lives {
 		return
 	}
 	restarter, again := p.driver.(Restarter[T])
-	again = again && podstatus.RestartsAfter(pod, spec, killed)
-	if again && !pause(ctx, p.backsOff(c)) {
-		return
+	again = again && podstatus.RestartsAfter(of.Pod, containerOf(of.Pod, c.container), killed)
+	if again {
+		if !pause(ctx, p.backsOff(c)) {
+			return
+		}
+		if of, lives = p.targetOf(c); !lives {
+			return
+		}
 	}
 	message := fmt.Sprintf("Container %s failed %s probe", c.container, strings.ToLower(string(failed)))
 	reason := message
@@ -95,8 +99,7 @@ func (p *prober[T]) act(ctx context.Context, c *probed, failed probing.Kind) {
 	} else {
 		p.note(c.uid, reason)
 	}
-	p.record(pod, c.container, corev1.EventTypeNormal, "Killing", message)
-	of := Target[T]{Pod: pod, Instance: instance, Container: c.container, State: StateOf(pod, c.container)}
+	p.record(of.Pod, c.container, corev1.EventTypeNormal, "Killing", message)
 	for {
 		err := p.ask(ctx, func(ctx context.Context) error {
 			if again {
@@ -112,7 +115,7 @@ func (p *prober[T]) act(ctx context.Context, c *probed, failed probing.Kind) {
 		if ctx.Err() != nil {
 			return
 		}
-		log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).WithField("container", c.container).Warnf("%s does not end a container that has failed a probe", p.config.Service)
+		log.G(ctx).WithError(err).WithField("pod", of.Pod.Namespace+"/"+of.Pod.Name).WithField("container", c.container).Warnf("%s does not end a container that has failed a probe", p.config.Service)
 		after, throttled := errdefs.RetryAfterOf(err)
 		if !throttled {
 			pause(ctx, silentFor)
@@ -121,7 +124,19 @@ func (p *prober[T]) act(ctx context.Context, c *probed, failed probing.Kind) {
 		if !pause(ctx, after) {
 			return
 		}
+		if of, lives = p.targetOf(c); !lives {
+			return
+		}
 	}
+}
+
+// targetOf returns a container with its pod as they are now. False is a pod that is gone or is being deleted: its containers are left alone.
+func (p *prober[T]) targetOf(c *probed) (of Target[T], lives bool) {
+	pod, instance, there := p.cache.Get(c.uid)
+	if !there || containerOf(pod, c.container) == nil || pod.DeletionTimestamp != nil {
+		return of, false
+	}
+	return Target[T]{Pod: pod, Instance: instance, Container: c.container, State: StateOf(pod, c.container)}, true
 }
 
 // ask makes a request about a container.
