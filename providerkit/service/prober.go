@@ -35,7 +35,7 @@ type prober[T any] struct {
 	known   map[types.UID]map[string]*probed // guarded by mu, with all that is in them: the containers that are probed, by name
 	byID    map[string]*probed               // guarded by mu
 	changed map[types.UID]bool               // guarded by mu; pods of which something else is known now
-	ended   map[types.UID]string             // guarded by mu; why this process ended a pod
+	ended   map[types.UID]ending             // guarded by mu; why this process ends a pod
 }
 
 // probed is a run of a container that is probed.
@@ -101,6 +101,9 @@ func (p *prober[T]) begin(uid types.UID, t probing.Target, restarts int32) {
 		}
 		next.backoff = before.backoff
 		p.drop(before)
+		if e := p.ended[uid]; e.by == before && !e.accepted { // the pod goes on
+			delete(p.ended, uid)
+		}
 	}
 	all[next.container], p.byID[next.id] = next, next
 }

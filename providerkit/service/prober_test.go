@@ -333,6 +333,61 @@ func TestFailedProbeEndsThePodWhereNothingRestarts(t *testing.T) {
 	})
 }
 
+// TestPodThatWasNotEndedIsNotUnhealthy: the service has refused the request, and what the pod does later is its own.
+func TestPodThatWasNotEndedIsNotUnhealthy(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		c := newClinic(h, Probes{Liveness: byCommand()})
+		p, _ := h.start(c, c.config)
+		pod := h.pod("a")
+		h.create(p, pod)
+		time.Sleep(time.Minute)
+		c.edit(func() { c.fails = errors.New("busy") })
+		c.asker.finds(t, probing.Result{Started: true, Failed: probing.Liveness})
+		if got := c.requests(); len(got) != 1 {
+			t.Fatalf("asked for %q, want one end", got)
+		}
+		tell := func(want string) {
+			t.Helper()
+			got := shown(t, p, pod).Status
+			if text := fmt.Sprint(got.Phase, " ", got.Reason, got.Message); text != want {
+				t.Errorf("the pod is %q, want %q", text, want)
+			}
+		}
+		tell("Running ")
+		c.edit(func() { c.fails = nil })
+		time.Sleep(time.Minute)
+		tell("Running ")
+		c.edit(func() { c.vms[0].over = true })
+		time.Sleep(time.Minute)
+		tell("Succeeded ")
+	})
+}
+
+// TestEndIsExplainedBeforeItsAnswer: a list may show it while the service is still asked, and the phase of a pod that has ended does not change.
+func TestEndIsExplainedBeforeItsAnswer(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		c := newClinic(h, Probes{Liveness: byCommand()})
+		p, _ := h.start(c, c.config)
+		pod := h.pod("a")
+		h.create(p, pod)
+		time.Sleep(time.Minute)
+		c.edit(func() { c.slow = 10 * time.Second })
+		c.asker.finds(t, probing.Result{Started: true, Failed: probing.Liveness})
+		c.edit(func() { c.vms[0].over = true })
+		p.Cache().Hurry()
+		time.Sleep(5 * time.Second)
+		if got := c.requests(); len(got) != 0 {
+			t.Fatalf("the service has answered: %q", got)
+		}
+		for range 2 {
+			if got := shown(t, p, pod).Status; got.Phase != corev1.PodFailed || got.Reason != ReasonUnhealthy {
+				t.Errorf("the pod is %s %q, want it Failed and Unhealthy", got.Phase, got.Reason)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
 // TestFailedProbeRestartsByTheRestartPolicy counts the restart, whether or not the service does.
 func TestFailedProbeRestartsByTheRestartPolicy(t *testing.T) {
 	for policy, want := range map[corev1.RestartPolicy]string{

@@ -58,6 +58,9 @@ func (p *prober[T]) judgeAnew(ctx context.Context, c *probed) {
 	p.mu.Lock()
 	again := ctx.Err() == nil && p.known[c.uid][c.container] == c
 	if again {
+		if e := p.ended[c.uid]; e.by == c && !e.accepted {
+			delete(p.ended, c.uid)
+		}
 		c.acting, c.forget = false, nil
 		p.asks.Forget(c.id)
 	}
@@ -97,7 +100,7 @@ func (p *prober[T]) act(ctx context.Context, c *probed, failed probing.Kind) {
 	if again {
 		message += ", will be restarted"
 	} else {
-		p.note(c.uid, reason)
+		p.note(c, reason, false)
 	}
 	p.record(of.Pod, c.container, corev1.EventTypeNormal, "Killing", message)
 	for {
@@ -108,6 +111,9 @@ func (p *prober[T]) act(ctx context.Context, c *probed, failed probing.Kind) {
 			return p.by.End(ctx, of, reason)
 		})
 		if err == nil {
+			if !again {
+				p.note(c, reason, true)
+			}
 			p.cache.Hurry()
 			pause(ctx, actsWithin)
 			return
@@ -192,20 +198,31 @@ func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// note notes why this process ends a pod, which its status says from now on: another process finds it there.
-func (p *prober[T]) note(uid types.UID, reason string) {
+// ending is why this process ends a pod.
+type ending struct {
+	by       *probed // the container that failed a probe
+	reason   string
+	accepted bool // the service has taken the request
+}
+
+// note notes why this process ends a pod. Once the service has taken the request, the status says so: another process finds it there. Before that
+// only the status of a pod that has ended does, as a list may show the end before the service answers.
+func (p *prober[T]) note(c *probed, reason string, accepted bool) {
 	p.mu.Lock()
-	p.ended[uid] = reason
+	if !p.ended[c.uid].accepted { // else another container has ended the pod
+		p.ended[c.uid] = ending{by: c, reason: reason, accepted: accepted}
+	}
 	p.mu.Unlock()
-	p.cache.Refresh(uid)
+	p.cache.Refresh(c.uid)
 }
 
 // explain says in the status of a pod that this process has ended it, or the one before. That a program ended well when it was told to is no success.
 func (p *prober[T]) explain(pod *corev1.Pod, status *corev1.PodStatus) {
 	p.mu.Lock()
-	reason, ended := p.ended[pod.UID]
+	e := p.ended[pod.UID]
 	p.mu.Unlock()
 	over := status.Phase == corev1.PodFailed || status.Phase == corev1.PodSucceeded
+	reason, ended := e.reason, e.accepted || e.by != nil && over
 	if !ended && over && pod.Status.Reason == ReasonUnhealthy {
 		reason, ended = pod.Status.Message, true
 	}

@@ -19,7 +19,7 @@ import (
 func newProber[T any](config Config, driver Driver[T], by Prober[T], failing func() error) *prober[T] {
 	p := &prober[T]{
 		config: config, driver: driver, by: by, failing: failing, wake: make(chan struct{}, 1), known: map[types.UID]map[string]*probed{}, byID: map[string]*probed{},
-		changed: map[types.UID]bool{}, ended: map[types.UID]string{},
+		changed: map[types.UID]bool{}, ended: map[types.UID]ending{},
 	}
 	p.asks = config.Probes(probing.Config{
 		Exec: p.exec, Changed: p.mark, Event: p.event, ExecSlack: sessionTime + execEnd, Tries: 1, AtOnce: config.ProbesAtOnce,
