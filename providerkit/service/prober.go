@@ -38,6 +38,13 @@ type prober[T any] struct {
 	ended   map[types.UID]ending             // guarded by mu; why this process ends a pod
 }
 
+// ending is why this process ends a pod.
+type ending struct {
+	by       *probed // the container that failed a probe
+	reason   string
+	accepted bool // the service has taken the request
+}
+
 // probed is a run of a container that is probed.
 type probed struct {
 	uid       types.UID

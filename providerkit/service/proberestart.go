@@ -198,13 +198,6 @@ func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// ending is why this process ends a pod.
-type ending struct {
-	by       *probed // the container that failed a probe
-	reason   string
-	accepted bool // the service has taken the request
-}
-
 // note notes why this process ends a pod. Once the service has taken the request, the status says so: another process finds it there. Before that
 // only the status of a pod that has ended does, as a list may show the end before the service answers.
 func (p *prober[T]) note(c *probed, reason string, accepted bool) {
