@@ -123,10 +123,10 @@ func (c *client) counts(ctx context.Context, pool string) (of []azbatch.NodeCoun
 	return of, explain("count the machines of pool "+pool, err)
 }
 
-// nodeState returns the state of a machine; "" for one that is not there.
+// nodeState returns the state of a machine; "" for one that is not there, or that this provider may not look at.
 func (c *client) nodeState(ctx context.Context, pool, id string) (azbatch.NodeState, error) {
 	answer, err := c.GetNode(ctx, pool, id, &azbatch.GetNodeOptions{SelectParam: []string{"id", "state"}})
-	if err = explain("look at machine "+id, err); httpStatus(err) == http.StatusNotFound {
+	if err = explain("look at machine "+id, err); answered(err) && httpStatus(err) != http.StatusTooManyRequests {
 		return "", nil
 	}
 	return value(answer.State), err

@@ -28,7 +28,11 @@ func TestRequeuedTaskDoesNotRunTwice(t *testing.T) {
 		lose   func(h *home, id string) error
 		reason string
 	}{
-		"a spot machine is taken back":   {func(h *home, id string) error { return h.cloud.LoseNode(id, "preempted") }, "Preempted"},
+		"a spot machine is taken back": {func(h *home, id string) error { return h.cloud.LoseNode(id, "preempted") }, "Preempted"},
+		"nobody may look at the machine": {func(h *home, id string) error {
+			h.cloud.Deny("GetNode")
+			return h.cloud.LoseNode(id, "preempted")
+		}, "NodeLost"},
 		"a machine is started again":     {func(h *home, id string) error { return h.cloud.LoseNode(id, "rebooting") }, "NodeLost"},
 		"a machine could not be reached": {func(h *home, id string) error { return h.cloud.Rerun(id) }, "NodeLost"},
 	} {
