@@ -59,7 +59,7 @@ var scenarios = []scenario{
 	{Name: "eci", Pods: 1000, Nodes: 1, Backend: "eci", Every: 75 * time.Millisecond, Idle: 2 * time.Minute},
 	{Name: "fargate", Pods: 1000, Nodes: 1, Backend: "fargate", Every: 75 * time.Millisecond, Idle: 2 * time.Minute},
 	{Name: "stackpath", Pods: 1000, Nodes: 1, Backend: "stackpath", Every: 75 * time.Millisecond, Idle: 2 * time.Minute, Restarts: true, Singles: 60},
-	{Name: "zun", Pods: 1000, Nodes: 1, Backend: "zun", Every: 75 * time.Millisecond, Idle: 2 * time.Minute},
+	{Name: "zun", Pods: 1000, Nodes: 1, Backend: "zun", Every: 75 * time.Millisecond, Idle: 2 * time.Minute, Singles: 60},
 }
 
 // clouds names all scenarios at the emulators of clouds.

@@ -202,6 +202,7 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 		LoseAnswer: func() {
 			e.front.Break(emulator.Fault{Operations: []string{"CreateContainer"}, Times: 1, Lose: true})
 		},
+		Left:      func() (map[string][]string, error) { return e.Left(), nil },
 		Instances: func(pod *corev1.Pod) (int, error) { return e.instances(pod), nil },
 		Kill: func(pod *corev1.Pod, _ string) error {
 			_, run, err := e.container(pod)

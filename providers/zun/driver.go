@@ -38,8 +38,9 @@ type driver struct {
 	registered registered
 
 	mu      sync.Mutex
-	removed map[string]string // guarded by mu; containers whose deletion Zun has accepted, with the names of their pods
-	starts  map[string]int32  // guarded by mu; how often containers were started again
+	stopped map[string]time.Time // guarded by mu; when Zun accepted to stop containers that are to be removed then
+	removed map[string]string    // guarded by mu; containers whose deletion Zun has accepted, with the names of their pods
+	starts  map[string]int32     // guarded by mu; how often containers were started again
 }
 
 var (
@@ -103,7 +104,9 @@ func (d *driver) List(ctx context.Context) (all []instance, err error) {
 	if err := d.count(ctx, all); err != nil {
 		return nil, err
 	}
-	return d.budget.refresh(ctx, all, d.look), nil
+	all = d.budget.refresh(ctx, all, d.look)
+	d.leaveStopped(all)
+	return all, nil
 }
 
 // owned returns a container as an instance of this node; false if it is none.
@@ -211,6 +214,25 @@ func (d *driver) count(ctx context.Context, all []instance) error {
 	return nil
 }
 
+// leaveStopped lets the containers be removed that were to stop, and have.
+func (d *driver) leaveStopped(all []instance) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	there := map[string]bool{}
+	for _, i := range all {
+		there[i.UUID] = true
+		if _, is := d.stopped[i.UUID]; is && i.ended() {
+			delete(d.stopped, i.UUID)
+			d.kit.Leave(leftContainer + i.UUID + "/" + i.Name)
+		}
+	}
+	for uuid, at := range d.stopped {
+		if !there[uuid] && time.Since(at) > time.Minute { // others have removed it
+			delete(d.stopped, uuid)
+		}
+	}
+}
+
 // later is how long something waits that Zun cannot do in the state that a container has.
 const later = 2 * time.Second
 
@@ -245,7 +267,16 @@ func (d *driver) stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	case stateDeleting:
 		return nil
 	case stateRunning:
-		return d.halt(ctx, pod, i)
+		if err := d.halt(ctx, pod, i); err != nil {
+			return err
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.stopped == nil {
+			d.stopped = map[string]time.Time{}
+		}
+		d.stopped[i.UUID] = time.Now()
+		return nil
 	case statePaused:
 		if _, err := d.client.do(ctx, i.UUID, "unpause", nil); err != nil {
 			return err

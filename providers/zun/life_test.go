@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -169,8 +171,19 @@ func TestKillBetweenCreateAndAnswer(t *testing.T) {
 			if err := h.Pods.Add(pod); err != nil {
 				t.Fatal(err)
 			}
-			arrives := round%2 == 0 // else the request never comes
-			fault := emulator.Fault{Operations: []string{"CreateContainer"}, Times: 1, Lose: arrives, Hang: !arrives}
+			fault := emulator.Fault{Operations: []string{"CreateContainer"}, Times: 1}
+			switch round % 3 {
+			case 0:
+				fault.Lose = true
+			case 1: // it never comes
+				fault.Hang = true
+			default: // it comes when nobody waits for it any more
+				fault.Answer = func(_ http.ResponseWriter, r *http.Request) {
+					late := r.Clone(context.WithoutCancel(r.Context()))
+					time.AfterFunc(20*time.Second, func() { h.cloud.Server.ServeHTTP(httptest.NewRecorder(), late) })
+					<-r.Context().Done()
+				}
+			}
 			h.cloud.front.Break(fault)
 			ctx, kill := context.WithTimeout(t.Context(), time.Second)
 			_ = p.CreatePod(ctx, pod) // nobody hears what it says
@@ -187,7 +200,7 @@ func TestKillBetweenCreateAndAnswer(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 			}
-			time.Sleep(10 * time.Second)
+			time.Sleep(2 * time.Minute)
 			if ids, _ := h.cloud.Containers(identity.TagUID, string(pod.UID)); len(ids) != 1 {
 				t.Errorf("round %d: the pod has the containers %v", round, ids)
 			}

@@ -355,6 +355,26 @@ func (s *Server) Containers(key, value string) (ids, runs []string) {
 	return ids, runs
 }
 
+// Left returns what there is, by kind, for tests: the IDs of containers and capsules, the names of registries, and sessions that nobody has opened.
+func (s *Server) Left() map[string][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := map[string][]string{}
+	for _, rec := range s.records {
+		kind := map[bool]string{true: "capsules", false: "containers"}[rec.capsule]
+		left[kind] = append(left[kind], rec.uuid)
+	}
+	for _, r := range s.registries {
+		left["registries"] = append(left["registries"], r.name)
+	}
+	for token, c := range s.sessions {
+		if !c.used {
+			left["sessions"] = append(left["sessions"], token)
+		}
+	}
+	return left
+}
+
 // Registries returns the names of all registries.
 func (s *Server) Registries() (names []string) {
 	s.mu.Lock()

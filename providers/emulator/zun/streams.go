@@ -240,6 +240,11 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 		return // it has answered
 	}
 	defer conn.Close()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.sessions, query.Get("token"))
+	}()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	in, typed := io.Pipe()

@@ -24,7 +24,7 @@ func zunService(ctx context.Context, b behind) service {
 		Fleet: b.fleet(), Context: ctx, Slow: 100 * time.Millisecond, Networks: []string{"pods"},
 	}
 	return service{
-		Handler: s, report: s.Report, operation: func(r *http.Request) string { return zun.Operation(r, nil) }, made: zunMade,
+		Handler: s, report: s.Report, operation: func(r *http.Request) string { return zun.Operation(r, nil) }, made: zunMade, left: s.Left,
 		groupOf: func(id string) string { return id[:strings.LastIndex(id, "-")] }, // each start has a number of its own
 		settings: func(url, caFile string) string {
 			return fmt.Sprintf(`apiVersion: zun.virtual-kubelet.io/v1alpha1

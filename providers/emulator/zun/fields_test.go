@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zun
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestBodiesAreCheckedBySchema has what Zun takes, and what it refuses by its shape.
+func TestBodiesAreCheckedBySchema(t *testing.T) {
+	for body, takes := range map[string]bool{
+		`{"image": "img"}`: true, `{"image": "img", "cpu": 0.1, "memory": "4", "command": ["a"], "entrypoint": ["b"]}`: true,
+		`{}`: false, `{"image": "i"}`: false, `{"image": "img", "name": "x"}`: false, `{"image": "img", "cpu": 0.01}`: false, `{"image": "img", "cpu": 17}`: false,
+		`{"image": "img", "memory": "3"}`: false, `{"image": "img", "memory": "8193"}`: false, `{"image": "img", "memory": "1Gi"}`: false, `{"image": "img", "command": "a"}`: false,
+		`{"image": "img", "digest": "x"}`: false, `{"image": "img", "security_groups": ["a"], "exposed_ports": {}}`: false, `{"image": "img", "security_groups": ["a"]}`: true,
+		`{"image": "img", "restart_policy": {"Name": "no"}}`: true, `{"image": "img", "restart_policy": {"Name": "never"}}`: false,
+		`{"image": "img", "environment": {"A": 1}}`: false, `{"image": "img", "nets": [{"network": "a"}]}`: true, `{"image": "img", "nets": [{"network": "a", "port": "b"}]}`: false,
+		`{"image": "img", "mounts": [{"type": "bind", "source": "YQ==", "destination": "/a"}]}`: true, `{"image": "img", "mounts": [{"type": "bind", "source": "YQ=="}]}`: false,
+	} {
+		var o any
+		if err := json.Unmarshal([]byte(body), &o); err != nil {
+			t.Fatal(err)
+		}
+		if err := CheckBody("containers.post", o); (err == nil) != takes {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
+// TestVersionsAreChecked: a server with an older maximum refuses each request.
+func TestVersionsAreChecked(t *testing.T) {
+	for newest, want := range map[string]int{"": http.StatusOK, "1.40": http.StatusOK, "1.39": http.StatusNotAcceptable} {
+		s := &Server{Newest: newest, Gate: Gate{Applications: map[string]string{"a": "b"}}}
+		in := httptest.NewRecorder()
+		s.ServeHTTP(in, httptest.NewRequest(http.MethodPost, identityPath+"/auth/tokens", strings.NewReader(`{"auth": {"identity": {"methods": ["application_credential"], "application_credential": {"id": "a", "secret": "b"}}}}`)))
+		r := httptest.NewRequest(http.MethodGet, zunPath+"containers", nil)
+		r.Header.Set("X-Auth-Token", in.Header().Get("X-Subject-Token"))
+		r.Header.Set("OpenStack-API-Version", "container 1.40")
+		out := httptest.NewRecorder()
+		s.ServeHTTP(out, r)
+		if out.Code != want {
+			t.Errorf("newest %q: got %d, want %d: %s", newest, out.Code, want, out.Body)
+		}
+	}
+}
