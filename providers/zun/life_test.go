@@ -200,9 +200,11 @@ func TestKillBetweenCreateAndAnswer(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 			}
-			time.Sleep(2 * time.Minute)
-			if ids, _ := h.cloud.Containers(identity.TagUID, string(pod.UID)); len(ids) != 1 {
-				t.Errorf("round %d: the pod has the containers %v", round, ids)
+			for range 400 { // a second one would be removed after some seconds
+				time.Sleep(100 * time.Millisecond)
+				if ids, _ := h.cloud.Containers(identity.TagUID, string(pod.UID)); len(ids) != 1 {
+					t.Fatalf("round %d: the pod has the containers %v", round, ids)
+				}
 			}
 			stop()
 		}
