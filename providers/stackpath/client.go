@@ -70,7 +70,7 @@ func (c *client) call(ctx context.Context, method, path string, body []byte, ans
 
 // list hands each item of a list to take, from all its pages.
 func list[T any](ctx context.Context, c *client, path string, take func(T)) error {
-	query := url.Values{"page_request.first": {"200"}}
+	query := url.Values{"page_request.first": {"1000"}}
 	for {
 		var page struct {
 			PageInfo map[string]any

@@ -18,7 +18,7 @@ import (
 
 // stackpathService is StackPath Edge Compute, with a client that it makes, and its console on a port of its own.
 func stackpathService(ctx context.Context, b behind) service {
-	s := &stackpath.Server{Stack: "stack-emulated", ClientID: "client-emulated", ClientSecret: rand.Text(), Cities: []string{"ORD"}, MostItems: 200, Fleet: b.fleet()}
+	s := &stackpath.Server{Stack: "stack-emulated", ClientID: "client-emulated", ClientSecret: rand.Text(), Cities: []string{"ORD"}, MostItems: 1000, Fleet: b.fleet()}
 	console, address := stackpath.NewConsole(s), ""
 	if l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
 		fmt.Fprintln(os.Stderr, "emulate: there is no console:", err)
