@@ -219,7 +219,7 @@ func TestNewFleetErrors(t *testing.T) {
 		{"no provider function", []string{"a"}, nil, []NodeOpt{client}, "provider"},
 		{"provider", []string{"a", "b"}, fails, []NodeOpt{client}, "node b: make provider: boom"},
 		{"named", []string{"a"}, makeNamed, []NodeOpt{client, func(cfg *NodeConfig) error { cfg.NodeSpec.Name = "x"; return nil }}, `named "x"`},
-		{"no client", []string{"a"}, makeNamed, nil, "no client provided"},
+		{"no client", []string{"a"}, makeNamed, nil, "make a client of the API server"},
 	} {
 		if f, err := NewFleet(tc.nodes, tc.make, tc.opts...); err == nil || f != nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want an error with %q", tc.name, err, tc.want)

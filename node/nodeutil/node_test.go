@@ -144,7 +144,7 @@ func TestNewNodeErrors(t *testing.T) {
 	}{
 		{"no name", "", good, []NodeOpt{client}, "name is empty"},
 		{"no provider function", "n1", nil, []NodeOpt{client}, "provider"},
-		{"no client", "n1", good, nil, "no client provided"},
+		{"no client", "n1", good, nil, "make a client of the API server"},
 		{"nil client", "n1", good, []NodeOpt{WithClient(nil)}, "no client provided"},
 		{"typed nil client", "n1", good, []NodeOpt{WithClient(typedNil)}, "nil *kubernetes.Clientset"},
 		{"typed nil client set by hand", "n1", good, []NodeOpt{set(func(c *NodeConfig) { c.Client = typedNil })}, "nil *kubernetes.Clientset"},

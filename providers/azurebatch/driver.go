@@ -43,8 +43,9 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 	d.tasks = tasks
 	maps.DeleteFunc(d.said, func(uid types.UID, _ said) bool { _, is := tasks[uid]; return !is })
 	maps.DeleteFunc(d.lost, func(uid types.UID, _ string) bool { _, is := tasks[uid]; return !is })
+	none := len(tasks) == 0
 	d.mu.Unlock()
-	if len(tasks) == 0 {
+	if none {
 		return nil, nil
 	}
 	if err := d.readStatuses(ctx); err != nil {
