@@ -39,6 +39,7 @@ var grown = map[string]map[string]string{
 		"Version":          "serves /statusz",
 	},
 	nodeutilPath + ".NodeConfig": {
+		"KubeContext":       "a kubeconfig may have several contexts",
 		"HeartbeatClient":   "pods must not delay a heartbeat",
 		"KubeAPIQPS":        "limit of a client that the node makes",
 		"KubeAPIBurst":      "limit of a client that the node makes",

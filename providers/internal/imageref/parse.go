@@ -12,7 +12,7 @@ import (
 
 // oneLetter matches a name whose repository has one letter, such as registry.example:5000/x:1, in its parts. Container runtimes
 // take such names, and name.ParseReference wants two letters.
-var oneLetter = regexp.MustCompile(`^(?:([^/]+)/)?([a-z0-9])(?::([\w][\w.-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$`)
+var oneLetter = regexp.MustCompile(`^(?:([a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]+)?)/)?([a-z0-9])(?::([\w][\w.-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$`)
 
 // Parse returns the reference that a name stands for, of docker.io without a registry in it.
 func Parse(text string, opts ...name.Option) (name.Reference, error) {

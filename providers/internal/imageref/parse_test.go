@@ -25,6 +25,8 @@ func TestNamesOfOneLetterAreNames(t *testing.T) {
 		"a.example/x:":               "",
 		"a.example/x@sha256:" + "00": "",
 		"":                           "",
+		"--root=r.example:1/x":       "",
+		"docker-archive:/x":          "",
 	} {
 		got, err := Parse(text)
 		if (err == nil) != (want != "") || err == nil && got.Name() != want {
