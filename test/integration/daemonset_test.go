@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
@@ -80,11 +81,15 @@ func TestPublishedB2RolloutPassesTheNode(t *testing.T) {
 	// update changes the template and waits for the status of the set.
 	update := func(change func(*corev1.PodSpec), what string, done func(appsv1.DaemonSetStatus) bool) {
 		t.Helper()
-		if set, err = sets.Get(t.Context(), "agent", metav1.GetOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		change(&set.Spec.Template.Spec)
-		if set, err = sets.Update(t.Context(), set, metav1.UpdateOptions{}); err != nil {
+		// The controller writes the status of the set meanwhile.
+		if err := retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
+			if set, err = sets.Get(t.Context(), "agent", metav1.GetOptions{}); err != nil {
+				return err
+			}
+			change(&set.Spec.Template.Spec)
+			set, err = sets.Update(t.Context(), set, metav1.UpdateOptions{})
+			return err
+		}); err != nil {
 			t.Fatal(err)
 		}
 		await(t, query{plain.client().AppsV1().RESTClient(), "daemonsets", plain.namespace, "agent"}, &appsv1.DaemonSet{}, what, func(found []*appsv1.DaemonSet) bool {
