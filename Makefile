@@ -92,7 +92,7 @@ release: ## write binaries of every platform, image, SBOMs and checksums into di
 
 # Packages whose tests have real API servers, containers and schedulers, those that take longest first. What is left of a module is
 # one target. They wait for leases, backoffs and containers as much as they compute, so three are at work on two processors.
-LONG_PACKAGES := providers/tensilekube providers/process test/faults/process test/integration providers/slurm examples providers/liqo providers/eci node \
+LONG_PACKAGES := providers/tensilekube providers/process providers/zun providers/azurebatch test/faults/process test/integration providers/slurm examples providers/liqo providers/eci node \
   providers/aci providers/huaweicci providers/admiralty providers/admiralty/agent test/faults test/containerd providers/fargate providers/cri \
   providers/interlink node/nodeutil providers/plugin deploy/release providertest test/streams
 LANES ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) * 3 / 2)))
