@@ -71,8 +71,8 @@ func answered(err error) bool {
 	return status != 0 && status < http.StatusInternalServerError && status != http.StatusRequestTimeout
 }
 
-// explain makes an error of the SDK one that says what failed, and what to do. It is of the kind not-found for what is not there, but for the pool,
-// and of the kind invalid-input for a task that cannot be.
+// explain wraps an error of the SDK with the request that failed and the action that helps. An object that is missing, other than the pool, is an
+// error of the kind not-found. A task that Batch can never accept is an error of the kind invalid-input.
 func explain(what string, err error) error {
 	var answer *azcore.ResponseError
 	var login *azidentity.AuthenticationFailedError
