@@ -68,7 +68,8 @@ var identity = []Check{
 		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			made := c.pod("ended", program.Program{Stay: c.h.Tick, Exit: 8})
-			c.running(made)
+			c.create(made)
+			c.untilPod(made, "to begin", func(p *corev1.Pod) bool { return runs(p) || terminal(p) }) // a busy machine may show its end first
 			c.closeSession()
 			if c.backend.Instances != nil {
 				c.until("the end of the instance", func() (bool, string) {

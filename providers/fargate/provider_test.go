@@ -68,17 +68,20 @@ func (values) Container(_ context.Context, pod *corev1.Pod, name string) (*corev
 }
 
 // open runs a provider on a cloud until the test ends.
-func open(t *testing.T, c *cloud) *driver {
+func open(t *testing.T, c *cloud, change ...func(*Config)) *driver {
 	t.Helper()
-	return openAt(t, c, quick)
+	return openAt(t, c, quick, change...)
 }
 
 // openAt is open at another pace.
-func openAt(t *testing.T, c *cloud, at service.Config) *driver {
+func openAt(t *testing.T, c *cloud, at service.Config, change ...func(*Config)) *driver {
 	t.Helper()
 	conf, err := c.config("home")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range change {
+		f(&conf)
 	}
 	p, err := newDriver(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, at)
 	if err != nil {

@@ -109,8 +109,7 @@ func TestVolumesOfEBS(t *testing.T) {
 	if err != nil || len(d.Volumes) != 1 || !aws.ToBool(d.Volumes[0].ConfiguredAtLaunch) {
 		t.Errorf("got %+v, %v", d, err)
 	}
-	p := open(t, cloudOf(t))
-	p.mapping.config.InfrastructureRole, p.mapping.config.LargestVolume = infrastructure, m.config.LargestVolume
+	p := open(t, cloudOf(t), func(c *Config) { c.InfrastructureRole, c.LargestVolume = infrastructure, m.config.LargestVolume })
 	if _, err := p.Create(t.Context(), testResolved(pod)); err != nil {
 		t.Errorf("ECS does not take the task: %v", err)
 	}
@@ -139,8 +138,7 @@ func TestVolumesOfEBS(t *testing.T) {
 // says the same as the node.
 func TestVolumesOfEBSAreThoseThatTheConfigurationAllows(t *testing.T) {
 	const listed, other = "snap-0123456789abcdef0", "snap-0123456789abcdef1"
-	p := open(t, cloudOf(t))
-	p.mapping.config = testConfig(t, func(c *Config) { c.InfrastructureRole, c.Snapshots = infrastructure, []string{listed} })
+	p := open(t, cloudOf(t), func(c *Config) { c.InfrastructureRole, c.Snapshots = infrastructure, []string{listed} })
 	for _, attributes := range []map[string]string{{"snapshotId": listed}, {"snapshotId": listed, "size": "200Gi"}, {"size": "200Gi"}} {
 		pod := ebs("allowed", attributes)
 		task, err := p.mapping.task(pod, "d")
