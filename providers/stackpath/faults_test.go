@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -271,5 +272,34 @@ func TestInitContainerRunsFirst(t *testing.T) {
 	init := got.InitContainerStatuses[0].State.Terminated
 	if init == nil || init.ExitCode != 0 || !got.InitContainerStatuses[0].Ready || init.FinishedAt.After(got.ContainerStatuses[0].State.Running.StartedAt.Time) {
 		t.Errorf("got %+v, and the container %+v", init, got.ContainerStatuses[0].State.Running)
+	}
+}
+
+// TestWorkloadIsShownWhileItIsDeleted: the emulator answers a question about a workload while another request deletes it. The race detector sees a
+// workload that is read without its lock.
+func TestWorkloadIsShownWhileItIsDeleted(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	p, _ := h.start()
+	for n := range 50 {
+		pod := h.Pod("default", fmt.Sprint("web-", n), stays())
+		h.Create(p, pod)
+		id, err := h.region.one(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for _, request := range []func() error{
+			func() error { return p.driver.Stop(t.Context(), pod, seen{workload: workload{ID: id}}) },
+			func() error { _, _, err := p.driver.look(t.Context(), id); return err },
+			func() error { return p.driver.client.call(t.Context(), http.MethodGet, p.driver.at(id), nil, nil) },
+		} {
+			all.Go(func() {
+				if err := request(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
 	}
 }

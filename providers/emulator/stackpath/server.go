@@ -40,7 +40,7 @@ type Server struct {
 
 	mu        sync.Mutex
 	tokens    map[string]time.Time // guarded by mu; until when they are good
-	workloads []*workload          // guarded by mu; the oldest first
+	workloads []*workload          // guarded by mu, with what they hold; the oldest first
 	made      int                  // guarded by mu; how many workloads there were
 	streams   map[string][]string  // guarded by mu; that are open, by kind
 }
@@ -211,11 +211,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) (object, error) 
 	case "DeleteWorkload":
 		err := s.Fleet.Stop(r.Context(), one.id, one.grace)
 		if err == nil || errdefs.IsNotFound(err) {
-			s.mu.Lock()
-			if one.deleted.IsZero() {
-				one.deleted = time.Now()
-			}
-			s.mu.Unlock()
+			s.setDeleted(one.id)
 			w.WriteHeader(http.StatusNoContent)
 			err = nil
 		}
@@ -230,7 +226,18 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) (object, error) 
 	return object{"instance": s.instance(one, seen)}, nil
 }
 
-// find returns the workload of an ID, or of a slug.
+// setDeleted notes that the deletion of a workload was asked for, the first time that it is.
+func (s *Server) setDeleted(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.workloads {
+		if w.id == id && w.deleted.IsZero() {
+			w.deleted = time.Now()
+		}
+	}
+}
+
+// find returns a copy of the workload of an ID, or of a slug: other requests may change the workload meanwhile.
 func (s *Server) find(ctx context.Context, id string) (*workload, emulator.Seen, error) {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.workloads, func(w *workload) bool { return w.id == id || w.slug == id })
@@ -238,13 +245,13 @@ func (s *Server) find(ctx context.Context, id string) (*workload, emulator.Seen,
 		s.mu.Unlock()
 		return nil, emulator.Seen{}, notFound("there is no workload %s", id)
 	}
-	w := s.workloads[i]
+	w := *s.workloads[i]
 	s.mu.Unlock()
 	seen, err := s.Fleet.Get(ctx, w.id)
 	if errdefs.IsNotFound(err) {
 		return nil, seen, notFound("there is no workload %s", id)
 	}
-	return w, seen, err
+	return &w, seen, err
 }
 
 // list answers GetWorkloads. Those whose containers have gone are taken out.
@@ -335,7 +342,7 @@ func (s *Server) create(r *http.Request) (object, error) {
 	return object{"workload": w.shown(s.Stack)}, nil
 }
 
-// register adds a workload. A slug is given once.
+// register adds a workload, and returns a copy of it. A slug is given once.
 func (s *Server) register(of *spec, sent object) (*workload, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -354,5 +361,5 @@ func (s *Server) register(of *spec, sent object) (*workload, error) {
 		w.labels[key] = value
 	}
 	s.workloads = append(s.workloads, w)
-	return w, nil
+	return new(*w), nil
 }

@@ -229,9 +229,9 @@ func (s *Server) create(query url.Values, body object) (object, error) {
 	}
 	rec.host = true
 	rec.fill(image)
-	s.note(rec, "create", "req-"+newUUID())
+	a := s.note(rec, "create", "req-"+newUUID())
 	if query.Get("run") == "true" {
-		s.later(func() { s.begin(rec, "container_creating", rec.actions[0]) })
+		s.later(func() { s.begin(rec, "container_creating", a) })
 	} else {
 		s.later(func() { s.change(rec, func() { rec.status, rec.detail = "Created", "Created" }) })
 	}
