@@ -15,40 +15,46 @@ type Named struct {
 	Proven map[Feature]bool
 }
 
-// Table writes the table of support of providers in Markdown. A feature is "proven", "declared" without a proof, "left out" of pods that
-// ask for it and run without it, or not there.
+// Table writes the table of support of providers in Markdown. Each provider supports a feature (●, "proven"), says so without a
+// proof (○, "declared"), leaves the feature out of pods that ask for it (◐, "left out"), or refuses such pods (–, "no"). The table of
+// one provider has words and notes, the table of several providers has signs.
 func Table(providers ...Named) string {
-	var b, notes strings.Builder
-	n := 0
+	var b strings.Builder
+	alone := len(providers) == 1
 	b.WriteString("| Feature | Asked for by |")
 	for _, p := range providers {
 		fmt.Fprintf(&b, " %s |", p.Name)
 	}
-	b.WriteString("\n|---|---|" + strings.Repeat("---|", len(providers)) + "\n")
+	columns := len(providers)
+	if alone {
+		b.WriteString(" Note |")
+		columns++
+	}
+	b.WriteString("\n|---|---|" + strings.Repeat("---|", columns) + "\n")
 	for _, e := range features {
 		fmt.Fprintf(&b, "| %s | %s |", e.feature, e.fields)
 		for _, p := range providers {
-			note := p.Remark(e.feature)
-			mark := "declared"
-			switch {
-			case !p.Has(e.feature) && p.accepted[e.feature]:
-				mark = "left out"
-			case !p.Has(e.feature):
-				mark = "no"
-			case p.Proven[e.feature]:
-				mark = "proven"
+			word, sign := p.support(e.feature)
+			if alone {
+				fmt.Fprintf(&b, " %s | %s |", word, p.Remark(e.feature))
+			} else {
+				fmt.Fprintf(&b, " %s |", sign)
 			}
-			if note != "" {
-				n++
-				mark += fmt.Sprintf(" [%d]", n)
-				fmt.Fprintf(&notes, "%d. %s, %s: %s\n", n, p.Name, e.feature, note)
-			}
-			fmt.Fprintf(&b, " %s |", mark)
 		}
 		b.WriteByte('\n')
 	}
-	if n > 0 {
-		b.WriteString("\n" + notes.String())
-	}
 	return b.String()
+}
+
+// support returns the word and the sign for a feature.
+func (n Named) support(f Feature) (word, sign string) {
+	switch {
+	case !n.Has(f) && n.accepted[f]:
+		return "left out", "◐"
+	case !n.Has(f):
+		return "no", "–"
+	case n.Proven[f]:
+		return "proven", "●"
+	}
+	return "declared", "○"
 }

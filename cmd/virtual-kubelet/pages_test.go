@@ -5,9 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -21,18 +19,14 @@ const pagesDir = "../../docs/providers"
 // pageMark begins every page that is made here.
 const pageMark = "<!-- Made by `make generate` from "
 
-// TestProviderPages compares docs/providers with the READMEs, declarations and results of the providers; with -update it writes
-// them. Pages of providers that are gone fail, and are removed.
+// TestProviderPages compares docs/providers with the declarations and results of the providers; with -update it writes
+// them. The page of a provider that is gone fails, and -update removes it.
 func TestProviderPages(t *testing.T) {
 	made := map[string]bool{}
 	for _, p := range read(t) {
-		readme, err := os.ReadFile(filepath.Join("../../providers", p.name, "README.md"))
-		if err != nil {
-			t.Fatal(err)
-		}
 		file := filepath.Join(pagesDir, p.name+".md")
 		made[file] = true
-		compare(t, file, p.page(string(readme)))
+		compare(t, file, p.page())
 	}
 	files, err := filepath.Glob(pagesDir + "/*.md")
 	if err != nil {
@@ -55,12 +49,19 @@ func TestProviderPages(t *testing.T) {
 	}
 }
 
-// page is the page of a provider: its README, then what it declares and what of that is proven.
-func (k known) page(readme string) string {
+// page is the page of a provider: its features, and the checks of the contract that prove them.
+func (k known) page() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%sproviders/%s/README.md, its declaration and docs/reports/contract. -->\n\n", pageMark, k.name)
-	b.WriteString(strings.TrimRight(rebase(readme, "providers/"+k.name, "docs/providers"), "\n"))
-	b.WriteString("\n\n## What was proven, on what, when\n\n")
+	fmt.Fprintf(&b, "%sthe declaration of provider %s and docs/reports/contract. -->\n\n", pageMark, k.name)
+	fmt.Fprintf(&b, "# What pods get on %s\n\n[Its README](../../providers/%s/README.md) says how to use the provider. [What pods get](../reports/support.md) compares all providers.\n\n", k.name, k.name)
+	b.WriteString("## Features\n\n")
+	if k.declared == nil {
+		b.WriteString("The provider declares nothing before it runs.\n")
+	} else {
+		b.WriteString("With the default configuration:\n\n")
+		b.WriteString(capability.Table(capability.Named{Name: k.name, Declaration: *k.declared, Proven: k.proven()}))
+	}
+	b.WriteString("\n## Proven on what, when\n\n")
 	if len(k.results) == 0 {
 		b.WriteString("Nothing yet: no results of the contract were kept. `virtual-kubelet contract --provider " + k.name + " --result FILE` makes them.\n")
 	}
@@ -68,13 +69,6 @@ func (k known) page(readme string) string {
 		fmt.Fprintf(&b, "On %s, %s, with the contract at version %s:\n\n", f.Backend, f.Date.Format(time.DateOnly), f.Version)
 		b.WriteString(checks(f))
 	}
-	b.WriteString("\n## What it declares\n\n")
-	if k.declared == nil {
-		b.WriteString("Nothing before it runs: see above.\n")
-		return b.String()
-	}
-	b.WriteString("With the default configuration; [what pods get](../reports/support.md) says what the words mean.\n\n")
-	b.WriteString(capability.Table(capability.Named{Name: k.name, Declaration: *k.declared, Proven: k.proven()}))
 	return b.String()
 }
 
@@ -101,31 +95,6 @@ func checks(f providertest.ResultFile) string {
 	return text
 }
 
-// relative matches the target of a Markdown link that is no URL and no place on the page.
-var relative = regexp.MustCompile(`\]\(([^)#:]+)(#[^):]*)?\)`)
-
-// rebase lets the links of a text in one folder lead from another to where they led.
-func rebase(text, from, to string) string {
-	return relative.ReplaceAllStringFunc(text, func(link string) string {
-		m := relative.FindStringSubmatch(link)
-		target := path.Join(from, m[1])
-		up := strings.Repeat("../", strings.Count(to, "/")+1)
-		return "](" + up + target + m[2] + ")"
-	})
-}
-
-func TestRebase(t *testing.T) {
-	for in, want := range map[string]string{
-		"see [a](../../examples/x) and [b](config.go)":   "see [a](../../examples/x) and [b](../../providers/p/config.go)",
-		"[c](../other/README.md#limits)":                 "[c](../../providers/other/README.md#limits)",
-		"[d](https://example.org/x) [e](#limits), not()": "[d](https://example.org/x) [e](#limits), not()",
-	} {
-		if got := rebase(in, "providers/p", "docs/providers"); got != want {
-			t.Errorf("rebase(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
 // TestPage: who reads a page learns of every check that did not pass.
 func TestPage(t *testing.T) {
 	declared := capability.Only(capability.DNS)
@@ -140,9 +109,9 @@ func TestPage(t *testing.T) {
 			{Feature: capability.DNS, Outcome: providertest.Passed}, {Feature: capability.Sysctls, Outcome: providertest.Skipped, Detail: "no kernel"},
 		},
 	}}}
-	page := k.page("# cloud\n\nThe [config](config.go).\n")
+	page := k.page()
 	for _, want := range []string{
-		pageMark + "providers/cloud/README.md", "\n# cloud\n", "](../../providers/cloud/config.go)",
+		pageMark + "the declaration of provider cloud", "\n# What pods get on cloud\n", "](../../providers/cloud/README.md)",
 		"On an account in the north, 2026-01-02, with the contract at version v1:\n\n1 checks passed, 1 failed, 1 were skipped.\n",
 		"| `a/three` | failed | got 1\\|2 |\n| `a/two` | skipped | no shell |\n| feature Sysctls | not proven | no kernel |\n", "| proven |",
 	} {
@@ -150,7 +119,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
 	}
-	if page := (known{name: "new"}).page("# new\n"); !strings.Contains(page, "Nothing yet") || !strings.Contains(page, "Nothing before it runs") {
+	if page := (known{name: "new"}).page(); !strings.Contains(page, "Nothing yet") || !strings.Contains(page, "declares nothing before it runs") {
 		t.Errorf("the page of a provider without results and declaration: %s", page)
 	}
 }

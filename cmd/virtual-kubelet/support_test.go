@@ -17,33 +17,32 @@ const supportPage = "../../docs/reports/support.md"
 
 const supportHead = `# What pods get
 
-Written by ` + "`make generate`" + ` from the declarations of the providers and from what came of the contract of providers, in ` + "`docs/reports/contract/`" + `.
+` + "`make generate`" + ` writes this page from the declarations of the providers and from the results of the contract in ` + "`docs/reports/contract/`" + `.
 
-## What was proven, on what, when
+## Who can do what
 
-` + "`make contract-results`" + ` runs the contract on the backends that a machine can have; with an account, ` + "`virtual-kubelet contract --result FILE`" + ` does,
-and its file is added to that folder. A check is skipped where the provider does not declare what it is about, or where the backend cannot be made to do what
-it needs. Each provider's page says which.
+- ● **proven**: the provider declares the feature, and a check of the contract saw it work on a backend of the second table.
+- ○ **declared**: the provider declares the feature, and no check has shown it.
+- ◐ **left out**: the node runs the pod without the feature, and says so in an event.
+- – **no**: the node refuses the pod, with the path of every field that asks for the feature. The pod waits with the reason
+  ` + "`UnsupportedPodSpec`" + `, or fails with ` + "`--fail-unsupported`" + `.
 
-`
-
-const supportFeatures = `
-## Features
-
-It holds for the default configuration; what an operator has to open is in the notes.
-
-- **proven**: the provider declares the feature, and a check of the contract saw it work on a backend of the table above;
-- **declared**: the provider says so, and no check has shown it;
-- **no**: a pod that asks for it is refused, with the path of every field that asks for it: it waits with the reason ` + "`UnsupportedPodSpec`" + `, or fails
-  with ` + "`--fail-unsupported`" + `.
-
-To know before:
+The table holds for the default configuration. The page of each provider has a note for each limit. To know before:
 
 ` + "```" + `
 virtual-kubelet check --provider cri --provider-config cri.yaml -f pod.yaml
 ` + "```" + `
 
-The provider mock runs nothing, and takes every pod. A pod on the provider plugin gets what the plugin declares.
+The provider mock runs nothing, and takes every pod. The plugin of the provider plugin declares its own features.
+
+`
+
+const supportProofs = `
+## Proven on what, when
+
+` + "`make contract-results`" + ` runs the contract on the backends that a machine can have. With an account, ` + "`virtual-kubelet contract --result FILE`" + ` does;
+add its file to that folder. A check is skipped if the provider does not declare the feature, or if the backend cannot be brought into
+the state that the check needs: the page of each provider has the reasons.
 
 `
 
@@ -61,7 +60,7 @@ func TestSupportPage(t *testing.T) {
 	if len(declared) == 0 {
 		t.Fatal("no provider declares anything")
 	}
-	compare(t, supportPage, supportHead+proofs.String()+supportFeatures+capability.Table(declared...))
+	compare(t, supportPage, supportHead+capability.Table(declared...)+supportProofs+proofs.String())
 }
 
 // compare sees that a page is as it should be; with -update it writes it.
