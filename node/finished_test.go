@@ -215,9 +215,18 @@ func TestRelapsedPodIsRemovedWhenItHasStopped(t *testing.T) {
 		})
 		w.api.Delete("d", "p", 30)
 		w.pass(time.Second)
+		var down atomic.Bool // until both are told: in between, the end is to be believed
+		down.Store(true)
+		w.api.Fault = func(verb, _, _ string) error {
+			if (verb == "patch" || verb == "delete") && down.Load() {
+				return apierrors.NewServiceUnavailable("try later")
+			}
+			return nil
+		}
 		running := b.Has("d/p").DeepCopy()
 		b.Tell(memory.Ended(running.DeepCopy(), 0))
 		b.Tell(running)
+		down.Store(false)
 		w.pass(time.Minute)
 		if w.api.Pod("d", "p") == nil {
 			t.Error("the API object is gone while the backend runs the pod and fails to stop it")

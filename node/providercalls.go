@@ -66,7 +66,7 @@ func (w *podWorker) create(ctx context.Context, key string, api *corev1.Pod) err
 
 // update tells the backend of a changed pod, whose status is what the provider
 // itself reported last: many keep the pod as it is given.
-func (w *podWorker) update(ctx context.Context, key string, api, backend *corev1.Pod) error {
+func (w *podWorker) update(ctx context.Context, key string, api *corev1.Pod, d lifecycle.Decision) error {
 	pod, err := w.prepare(ctx, api)
 	if err != nil {
 		return w.updateFailed(key, api, fmt.Errorf("resolve the environment of pod %s: %w", key, err))
@@ -76,7 +76,7 @@ func (w *podWorker) update(ctx context.Context, key string, api, backend *corev1
 	}
 	w.states.sync(key, api.UID, func(st syncWriter) { // before the call, as in create
 		st.sized.restore(pod)
-		st.inherit(backend)
+		st.inherit(d.Backend)
 		now := st.all.newer(api, time.Now())
 		pod.Labels, pod.Annotations = st.all.withProviders(now)
 		st.handed.add(metadataOf(now))
@@ -93,7 +93,9 @@ func (w *podWorker) update(ctx context.Context, key string, api, backend *corev1
 	}
 	w.accepted(key, api)
 	w.learn(key)
-	w.recorder.Event(api, corev1.EventTypeNormal, eventUpdateSuccess, "the provider has accepted the change")
+	if !d.Unchanged {
+		w.recorder.Event(api, corev1.EventTypeNormal, eventUpdateSuccess, "the provider has accepted the change")
+	}
 	return nil
 }
 

@@ -4,6 +4,8 @@ package node
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,4 +45,42 @@ func TestRestartTellsAProviderWithoutMemoryWhatItHadReported(t *testing.T) {
 			t.Errorf("after a restart the provider was told of a pod in phase %v, want Running", got)
 		}
 	}, func(cfg *PodControllerConfig) { cfg.Provider = starter{cfg.Provider.(memory.Notifying), &phase} })
+}
+
+// TestRestartWithNothingChangedTellsOfNoUpdate: a provider without memory is told its pods again at a restart, and of an update the pod
+// tells only when there was one.
+func TestRestartWithNothingChangedTellsOfNoUpdate(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*corev1.Pod)
+		told   int
+	}{
+		"nothing":  {func(*corev1.Pod) {}, 0},
+		"a label":  {func(p *corev1.Pod) { p.Labels = map[string]string{"a": "2"} }, 1},
+		"an image": {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "j" }, 1},
+	} {
+		t.Run(name+" has changed", func(t *testing.T) {
+			b := memory.New()
+			var phase atomic.Value
+			inWorld(t, b, func(w *world) {
+				w.start()
+				p := bound("p", "")
+				p.Labels = map[string]string{"a": "1"}
+				w.api.Create(p)
+				w.pass(time.Second)
+				w.halt()
+				b.Mute()
+				w.api.Change("d", "p", tt.change)
+				w.events()
+				w.start()
+				w.pass(time.Minute)
+				if phase.Load() == nil {
+					t.Error("the provider was not told the pod again")
+				}
+				told := slices.DeleteFunc(w.events(), func(e string) bool { return !strings.Contains(e, eventUpdateSuccess) })
+				if len(told) != tt.told {
+					t.Errorf("events %q, want %d of an update", told, tt.told)
+				}
+			}, func(cfg *PodControllerConfig) { cfg.Provider = starter{cfg.Provider.(memory.Notifying), &phase} })
+		})
+	}
 }

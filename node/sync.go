@@ -135,7 +135,7 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 	case lifecycle.Create:
 		return s.create(ctx, key, api)
 	case lifecycle.Update:
-		return s.update(ctx, key, api, d.Backend)
+		return s.update(ctx, key, api, d)
 	case lifecycle.Adopt:
 		s.adopt(key, api, d.Backend)
 	case lifecycle.Stop:

@@ -161,6 +161,8 @@ type Decision struct {
 	Again time.Duration
 	// Backend is the pod of the backend that the step is about; nil: it has none.
 	Backend *corev1.Pod
+	// Unchanged says that the backend is told what it was told before a restart, as it keeps no specs.
+	Unchanged bool
 	// Failure is the one to remember.
 	Failure *PodFailure
 	// Shared says that the backend has another pod under the name of the wanted one.

@@ -106,9 +106,10 @@ func nextWanted(f *Facts, backend *corev1.Pod) Decision {
 		return Decision{}
 	case backend == nil:
 		return nextAbsent(f)
-	case !f.Sent.Accepted && (f.Retell || !adoptable(f.API, backend, &f.Sent)),
-		f.Sent.Accepted && outdated(f.API, &f.Sent, &f.Told):
+	case !f.Sent.Accepted && !adoptable(f.API, backend, &f.Sent), f.Sent.Accepted && outdated(f.API, &f.Sent, &f.Told):
 		return Decision{Step: Update}
+	case !f.Sent.Accepted && f.Retell:
+		return Decision{Step: Update, Unchanged: true}
 	case !f.Sent.Accepted, !f.Sent.MissingSince.IsZero():
 		return Decision{Step: Adopt}
 	}
