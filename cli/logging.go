@@ -32,6 +32,9 @@ func parseLevel(name string) (stdslog.Level, error) {
 // requests and answers, and with them Secrets and tokens.
 const klogMost = 7
 
+// debugVerbosity is from where on --klog.v is about debugging, by the conventions of Kubernetes: set at run time, it shows our own debug lines, too.
+const debugVerbosity = 4
+
 // startLogging sends everything that is logged in this process, also by the
 // Kubernetes libraries, to w.
 func (o *options) startLogging(w io.Writer) error {
@@ -39,22 +42,49 @@ func (o *options) startLogging(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	log.L = slog.FromSlog(stdslog.New(o.handler(w, level)))
-	// --log-level=debug is about this program: what the Kubernetes libraries say
-	// beyond info is chosen by --klog.v. Their V(n) arrives at level -n.
-	verbosity, err := strconv.Atoi(o.klog.value("v"))
-	if err != nil {
+	o.ownLevel, o.klogLevel = &stdslog.LevelVar{}, &stdslog.LevelVar{}
+	o.ownLevel.Set(level)
+	log.L = slog.FromSlog(stdslog.New(o.handler(w, o.ownLevel)))
+	// --log-level=debug is about this program: what the Kubernetes libraries say beyond info is chosen by --klog.v.
+	if err := o.setKlogLevel(level, o.klog.value("v")); err != nil {
 		return fmt.Errorf("--klog.v: %w", err)
 	}
-	klogLevel := max(level, stdslog.LevelInfo)
-	if verbosity > 0 {
-		klogLevel = stdslog.Level(-min(verbosity, klogMost))
-	}
-	setKlogHandler(o.handler(w, klogLevel))
+	setKlogHandler(o.handler(w, o.klogLevel))
 	return nil
 }
 
-func (o *options) handler(w io.Writer, level stdslog.Level) stdslog.Handler {
+// setKlogLevel lets the Kubernetes libraries say as much as level and the verbosity allow: their V(n) arrives at level -n.
+func (o *options) setKlogLevel(level stdslog.Level, verbosity string) error {
+	v, err := strconv.Atoi(verbosity)
+	if err != nil || v < 0 {
+		return fmt.Errorf("%q is not a whole number from 0 on", verbosity)
+	}
+	level = max(level, stdslog.LevelInfo)
+	if v > 0 {
+		level = stdslog.Level(-min(v, klogMost))
+	}
+	o.klogLevel.Set(level)
+	return nil
+}
+
+// setVerbosity changes at run time what startLogging has set, and takes it back with 0.
+func (o *options) setVerbosity(verbosity string) error {
+	level, err := parseLevel(o.LogLevel)
+	if err != nil {
+		return err
+	}
+	if err := o.setKlogLevel(level, verbosity); err != nil {
+		return err
+	}
+	if v, err := strconv.Atoi(verbosity); err == nil && v >= debugVerbosity {
+		level = stdslog.LevelDebug
+	}
+	o.ownLevel.Set(level)
+	log.L.WithField("verbosity", verbosity).Info("Verbosity was changed")
+	return o.klog.set.Set("v", verbosity)
+}
+
+func (o *options) handler(w io.Writer, level stdslog.Leveler) stdslog.Handler {
 	opts := &stdslog.HandlerOptions{Level: level, ReplaceAttr: nameFatal}
 	if o.LogFormat == "json" {
 		return stdslog.NewJSONHandler(w, opts)

@@ -75,3 +75,40 @@ func TestSecurityD1KubernetesLibrariesDoNotLogBodies(t *testing.T) {
 		t.Errorf("got %s\nwant what is said up to level 7", got)
 	}
 }
+
+// TestVerbosityChangesAtRunTime: from 4 on our own debug lines come too, and 0 takes it all back.
+func TestVerbosityChangesAtRunTime(t *testing.T) {
+	defer func(l log.Logger) { log.L = l }(log.L)
+	r, err := resolveWith(t, []string{"--disable-kubelet-api"}, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := r.startLogging(&out); err != nil {
+		t.Fatal(err)
+	}
+	logger := log.L.WithField("made", "before")
+	for _, tc := range []struct{ verbosity, want string }{{"0", ""}, {"2", "theirs2"}, {"4", "ours theirs2"}, {"99", "ours theirs2 theirs7"}, {"0", ""}} {
+		if err := r.setVerbosity(tc.verbosity); err != nil {
+			t.Fatal(err)
+		}
+		out.Reset()
+		logger.Debug("ours")
+		klog.V(2).InfoS("theirs2")
+		klog.V(7).InfoS("theirs7")
+		klog.V(8).InfoS("theirs8")
+		var got []string
+		for line := range strings.Lines(out.String()) {
+			_, after, _ := strings.Cut(line, "msg=")
+			got = append(got, strings.Fields(after)[0])
+		}
+		if said := strings.Join(got, " "); said != tc.want {
+			t.Errorf("-v=%s: got %q, want %q", tc.verbosity, said, tc.want)
+		}
+	}
+	for _, wrong := range []string{"", "x", "-1"} {
+		if err := r.setVerbosity(wrong); err == nil {
+			t.Errorf("%q is taken", wrong)
+		}
+	}
+}

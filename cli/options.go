@@ -3,6 +3,7 @@
 package cli
 
 import (
+	stdslog "log/slog"
 	"net"
 	"strconv"
 	"time"
@@ -74,6 +75,8 @@ type options struct {
 	TraceSampleRate  string
 
 	klog klogFlags
+	// ownLevel and klogLevel are from where on lines are written: those of this program, and those of the Kubernetes libraries. startLogging makes them.
+	ownLevel, klogLevel *stdslog.LevelVar
 
 	// shown are the settings as /flagz shows them. Set by resolve.
 	shown map[string]string

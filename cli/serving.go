@@ -38,7 +38,7 @@ func (o *options) serving() ([]nodeutil.NodeOpt, error) {
 		nodeutil.WithTLSConfig(tlsOpts...),
 		nodeutil.AttachProviderRoutes(handler),
 		func(cfg *nodeutil.NodeConfig) error {
-			cfg.Handler, cfg.Flags, cfg.EnableProfiling = handler, o.shown, o.EnableProfiling
+			cfg.Handler, cfg.Flags, cfg.EnableProfiling, cfg.SetVerbosity = handler, o.shown, o.EnableProfiling, o.setVerbosity
 			return nil
 		},
 	}

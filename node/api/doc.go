@@ -29,7 +29,7 @@
 // No route answers with a redirect: a path works with and without a slash at
 // its end. A nil function answers 501, except for statistics and metrics,
 // whose routes are then absent. What a kubelet serves and a virtual node does not
-// (/run, /logs, /checkpoint, and /debug unless Profiling is set) answers 501 with
+// (/run, /logs, /checkpoint, and /debug unless Profiling or SetVerbosity is set) answers 501 with
 // one line that says why.
 //
 // /healthz and /readyz look at the same: a node that is not ready is not healthy. /livez

@@ -13,7 +13,7 @@ var notServed = map[string]string{
 	"logs":       "a virtual node has no log files of its own to show; see kubectl logs for those of containers",
 	"checkpoint": "the provider cannot checkpoint containers",
 	"run":        "commands run through /exec",
-	"debug":      "profiling is not turned on",
+	"debug":      "it is not turned on: profiling for /debug/pprof, SetVerbosity for PUT /debug/flags/v",
 }
 
 // nowhere answers a request that no route takes: 501 with the reason for what a kubelet would

@@ -4,6 +4,7 @@ package api
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"runtime"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/gorilla/mux"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
 // processStart is when the process has begun, as nearly as the library can tell.
@@ -33,10 +36,30 @@ func (p PodHandlerConfig) attachPages(r router) {
 			return nil
 		}), http.MethodGet)
 	}
+	if p.SetVerbosity != nil {
+		r.handle("/debug/flags/v", answerErrors(p.putVerbosity), http.MethodPut)
+	}
 	r.handle("/statusz", answerErrors(func(w http.ResponseWriter, _ *http.Request) error {
 		writeText(w, statusPage(p.Version, r.paths()))
 		return nil
 	}), http.MethodGet)
+}
+
+// maxVerbosity is how long the text of a verbosity may be.
+const maxVerbosity = 20
+
+// putVerbosity changes how much is logged, as PUT /debug/flags/v of a kubelet does.
+func (p PodHandlerConfig) putVerbosity(w http.ResponseWriter, req *http.Request) error {
+	body, err := io.ReadAll(io.LimitReader(req.Body, maxVerbosity+1))
+	if err != nil {
+		return errdefs.InvalidInputf("read the verbosity: %v", err)
+	}
+	value := strings.TrimSpace(string(body))
+	if err := p.SetVerbosity(value); err != nil {
+		return errdefs.InvalidInputf("set the verbosity to %.*q: %v", maxVerbosity, value, err)
+	}
+	writeText(w, "successfully set the verbosity to "+value+"\n")
+	return nil
 }
 
 func flagsPage(flags map[string]string) string {

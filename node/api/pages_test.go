@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func TestWhatAKubeletServesAndANodeDoesNotSaysWhy(t *testing.T) {
 		"/logs/some/file":             "log files",
 		"/checkpoint/default/web/app": "checkpoint",
 		"/debug/pprof/":               "profiling",
-		"/debug/flags/v":              "profiling",
+		"/debug/flags/v":              "SetVerbosity",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut} {
 			code, _, got := s.do(t, method, path)
@@ -187,5 +188,35 @@ func TestCadvisorMetricsFromStatistics(t *testing.T) {
 	cfg.GetStatsSummary = func(context.Context) (*statsv1alpha1.Summary, error) { return nil, errBackend }
 	if code, _ := serve(t, cfg).get(t, "/metrics/cadvisor"); code != http.StatusInternalServerError {
 		t.Errorf("without statistics: got %d, want 500", code)
+	}
+}
+
+// TestVerbosityIsSetAtRunTime by PUT /debug/flags/v, as at a kubelet.
+func TestVerbosityIsSetAtRunTime(t *testing.T) {
+	var set []string
+	h := api.PodHandler(api.PodHandlerConfig{SetVerbosity: func(value string) error {
+		if value == "x" {
+			return errors.New("no number")
+		}
+		set = append(set, value)
+		return nil
+	}}, true)
+	do := func(method, body string) (int, string) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(method, "/debug/flags/v", strings.NewReader(body)))
+		return w.Code, w.Body.String()
+	}
+	if code, got := do(http.MethodPut, "5\n"); code != http.StatusOK || got != "successfully set the verbosity to 5\n" {
+		t.Errorf("got %d %q", code, got)
+	}
+	if code, got := do(http.MethodPut, "x"); code != http.StatusBadRequest || !strings.Contains(got, "no number") {
+		t.Errorf("got %d %q", code, got)
+	}
+	do(http.MethodPut, strings.Repeat("1", 1000))
+	if code, _ := do(http.MethodGet, ""); code != http.StatusMethodNotAllowed {
+		t.Errorf("GET: got %d", code)
+	}
+	if len(set) != 2 || set[0] != "5" || len(set[1]) > 21 {
+		t.Errorf("set %q, want 5 and a beginning", set)
 	}
 }

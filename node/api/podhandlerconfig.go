@@ -66,6 +66,8 @@ type PodHandlerConfig struct {
 	GetConfig func() any
 	// GetFlags returns what /flagz shows, by name, which must hold no secret; nil leaves the route out.
 	GetFlags func() map[string]string
+	// SetVerbosity takes the body of a PUT of /debug/flags/v, and returns an error for what is no verbosity; nil leaves the route out.
+	SetVerbosity func(value string) error
 	// Version is what /statusz says about the program.
 	Version string
 	// Profiling serves /debug/pprof. Profiles show what the program does, and take time.

@@ -100,6 +100,10 @@ type NodeConfig struct {
 	// Flags is what /flagz shows, by name. It must hold no secret. Nil leaves the page out.
 	Flags map[string]string
 
+	// SetVerbosity changes how much the program logs. PUT /debug/flags/v calls it with the body, for those who have the permission
+	// on nodes/proxy. It must be safe for concurrent use. Nil leaves the route out.
+	SetVerbosity func(value string) error
+
 	// DebugHTTP is kept for programs that set it and changes nothing:
 	// AttachProviderRoutes serves /runningpods/ either way, as a kubelet
 	// does by default. Programs rely on that route without having set the field,

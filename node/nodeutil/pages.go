@@ -30,7 +30,7 @@ func (n *Node) addPages(routes *api.PodHandlerConfig) {
 // addPages adds to routes what is the same for all nodes of the process.
 func (b *base) addPages(routes *api.PodHandlerConfig) {
 	routes.Version = b.common.NodeSpec.Status.NodeInfo.KubeletVersion
-	routes.Profiling = b.common.EnableProfiling
+	routes.Profiling, routes.SetVerbosity = b.common.EnableProfiling, b.common.SetVerbosity
 	if flags := b.common.Flags; flags != nil {
 		routes.GetFlags = func() map[string]string { return maps.Clone(flags) }
 	}
@@ -82,7 +82,7 @@ func (n *Node) kubeletConfiguration() *kubeletconfig.KubeletConfiguration {
 		StreamingConnectionIdleTimeout: duration(idle),
 		EnableDebuggingHandlers:        ptr.To(true),
 		EnableProfilingHandler:         ptr.To(n.cfg.EnableProfiling),
-		EnableDebugFlagsHandler:        ptr.To(false),
+		EnableDebugFlagsHandler:        ptr.To(n.cfg.SetVerbosity != nil),
 		EnableSystemLogHandler:         ptr.To(false),
 		EnableSystemLogQuery:           ptr.To(false),
 		RegisterNode:                   ptr.To(true),
