@@ -4,13 +4,20 @@ package nodeutil
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 // eventHub has the broadcaster that sends the events of all recorders, while it runs.
@@ -24,15 +31,35 @@ func (h *eventHub) recorder(component, host string) *lateRecorder {
 	return &lateRecorder{hub: h, source: corev1.EventSource{Component: component, Host: host}}
 }
 
-// run sends events to sink until ctx ends. It returns a function to call, once,
-// when ctx has ended: it waits for the broadcaster.
+// flushTime is how long the end of a node waits for its last events.
+const flushTime = time.Second
+
+// run sends events until the function that it returns is called, once, when ctx has ended: that waits for what was recorded, for a
+// moment, and says what has not arrived.
 func (h *eventHub) run(ctx context.Context, events corev1client.EventsGetter) (stop func()) {
+	logger := log.G(ctx)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	sink := &eventSink{
+		ctx: ctx, events: events.Events(corev1.NamespaceAll), correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{}),
+		last: &corev1.ObjectReference{UID: "last"}, flushed: make(chan struct{}),
+	}
 	broadcaster := record.NewBroadcaster()
-	broadcaster.StartRecordingToSink(&eventSink{ctx: ctx, events: events.Events(corev1.NamespaceAll)})
+	broadcaster.StartEventWatcher(sink.send)
 	h.current.Store(&broadcaster)
 	return func() {
 		h.current.Store(nil)
+		for sent := false; !sent; cancel() { // a full queue drops what is recorded, and is empty soon after cancel
+			broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{}).Event(sink.last, corev1.EventTypeNormal, "", "")
+			timer := time.NewTimer(flushTime)
+			select {
+			case <-sink.flushed:
+				sent = true
+			case <-timer.C:
+			}
+			timer.Stop()
+		}
 		broadcaster.Shutdown()
+		sink.tellLost(logger)
 	}
 }
 
@@ -61,25 +88,90 @@ func (r *lateRecorder) AnnotatedEventf(object runtime.Object, annotations map[st
 	}
 }
 
-// eventSink writes events for as long as its context lives, so that an
-// API server that does not answer cannot hold up the end of Run. It keeps the context because
-// the interface of the broadcaster passes none.
+const (
+	// eventTries and eventRetry are how often an event is sent while the API server does not answer, and the pause before each time.
+	eventTries = 12
+	eventRetry = 10 * time.Second
+	// lostNames is how many lost events are named.
+	lostNames = 5
+)
+
+// eventSink writes the events of a broadcaster, one after the other. Without ctx it writes nothing more, and notes what it does not write.
+// It keeps the context because a broadcaster passes none.
 type eventSink struct {
-	ctx    context.Context
-	events corev1client.EventInterface
+	ctx        context.Context
+	events     corev1client.EventInterface
+	correlator *record.EventCorrelator
+	last       *corev1.ObjectReference // what the event behind all others is about
+	flushed    chan struct{}           // closed when it has come
+	lost       []string                // written before flushed is closed
+	silent     bool                    // the API server has not answered; said once
 }
 
-// Create writes a new event.
-func (s *eventSink) Create(e *corev1.Event) (*corev1.Event, error) {
-	return s.events.CreateWithEventNamespaceWithContext(s.ctx, e)
+// send is called for one event after the other.
+func (s *eventSink) send(event *corev1.Event) {
+	if event.InvolvedObject.UID == s.last.UID {
+		select {
+		case <-s.flushed:
+		default:
+			close(s.flushed)
+		}
+		return
+	}
+	own := *event // a broadcaster may have other watchers
+	result, err := s.correlator.EventCorrelate(&own)
+	if err != nil || result.Skip {
+		return
+	}
+	logger := log.G(s.ctx).WithField("pod", own.InvolvedObject.Namespace+"/"+own.InvolvedObject.Name).WithField("reason", own.Reason)
+	for tries := 1; ; tries++ {
+		written, err := s.write(result)
+		var refused *apierrors.StatusError
+		switch {
+		case err == nil:
+			s.silent = false
+			s.correlator.UpdateState(written)
+			return
+		case s.ctx.Err() != nil:
+			s.lost = append(s.lost, own.Reason+" of "+own.InvolvedObject.Namespace+"/"+own.InvolvedObject.Name)
+			return
+		case errors.As(err, &refused):
+			if !apierrors.IsAlreadyExists(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+				logger.WithError(err).Warn("the API server refuses an event")
+			}
+			return
+		case tries == eventTries:
+			logger.WithError(err).Warn("an event is given up: the API server does not answer")
+			return
+		}
+		if !s.silent {
+			s.silent = true
+			logger.WithError(err).Warn("events wait: the API server does not answer")
+		}
+		_ = sleep.For(s.ctx, eventRetry)
+	}
 }
 
-// Update replaces an event.
-func (s *eventSink) Update(e *corev1.Event) (*corev1.Event, error) {
-	return s.events.UpdateWithEventNamespaceWithContext(s.ctx, e)
+func (s *eventSink) write(r *record.EventCorrelateResult) (*corev1.Event, error) {
+	if r.Event.Count > 1 {
+		written, err := s.events.PatchWithEventNamespaceWithContext(s.ctx, r.Event, r.Patch)
+		if !apierrors.IsNotFound(err) {
+			return written, err
+		}
+	}
+	r.Event.ResourceVersion = ""
+	return s.events.CreateWithEventNamespaceWithContext(s.ctx, r.Event)
 }
 
-// Patch changes an event.
-func (s *eventSink) Patch(e *corev1.Event, data []byte) (*corev1.Event, error) {
-	return s.events.PatchWithEventNamespaceWithContext(s.ctx, e, data)
+// tellLost says in one line what was not sent.
+func (s *eventSink) tellLost(logger log.Logger) {
+	n := len(s.lost)
+	if n == 0 {
+		return
+	}
+	names := s.lost[:min(n, lostNames)]
+	if n > lostNames {
+		names = append(names, "...")
+	}
+	logger.Warnf("%d events were not sent before the end: %s", n, strings.Join(names, ", "))
 }

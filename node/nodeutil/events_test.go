@@ -4,14 +4,19 @@ package nodeutil
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // TestEventsAreAggregatedAsAKubelets: of one pod, 25 at once and then one in 5 minutes are sent, and from the
@@ -46,5 +51,49 @@ func TestEventsAreAggregatedAsAKubelets(t *testing.T) {
 		time.Sleep(time.Hour)
 		say(100)
 		sent(12, "100 an hour later")
+	})
+}
+
+// TestLastEventsAreSentBeforeTheEnd, also those that are recorded right before it.
+func TestLastEventsAreSentBeforeTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		objects, hub := fake.NewClientset(), &eventHub{}
+		stop := hub.run(ctx, objects.CoreV1())
+		recorder := hub.recorder("virtual-kubelet", "n")
+		for i := range 20 {
+			recorder.Event(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprint(i))}}, corev1.EventTypeNormal, "Stopped", "it has")
+		}
+		cancel()
+		stop()
+		if got := len(objects.Actions()); got != 20 {
+			t.Errorf("%d requests, want 20", got)
+		}
+	})
+}
+
+// TestLostEventsAreOneShortLine: an API server that does not answer holds the end up for a second, and one line names what it was not told.
+func TestLostEventsAreOneShortLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := &lineLogger{}
+		ctx, cancel := context.WithCancel(lines.into(t.Context()))
+		objects, hub := fake.NewClientset(), &eventHub{}
+		objects.PrependReactor("*", "events", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("dark") })
+		stop := hub.run(ctx, objects.CoreV1())
+		recorder := hub.recorder("virtual-kubelet", "n")
+		for i := range 20 {
+			recorder.Event(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprint(i))}}, corev1.EventTypeNormal, "Stopped", "it has")
+		}
+		synctest.Wait()
+		begin := time.Now()
+		cancel()
+		stop()
+		if took := time.Since(begin); took > 2*flushTime {
+			t.Errorf("the end took %v", took)
+		}
+		got := lines.text()
+		if want := "warn 20 events were not sent before the end: Stopped of d/p0, Stopped of d/p1, Stopped of d/p2, Stopped of d/p3, Stopped of d/p4, ..."; strings.Count(got, "\n") != 1 || !strings.Contains(got, want) || !strings.Contains(got, "warn events wait") {
+			t.Errorf("log: got %s", got)
+		}
 	})
 }
