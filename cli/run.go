@@ -80,6 +80,9 @@ func waitToStop(done <-chan error) error {
 
 // runNode runs the node, or all of them, hands it to made, and runs what is served beside it.
 func (o *options) runNode(ctx context.Context, p Provider, version string, made chan<- drainer) error {
+	if err := o.checkIdentity(); err != nil {
+		return err
+	}
 	n, err := o.newDaemon(ctx, p, version)
 	if errors.Is(err, rest.ErrNotInCluster) {
 		problem, fix := doctor.NoKubeconfig(o.Kubeconfig)
@@ -102,6 +105,7 @@ func (o *options) runNode(ctx context.Context, p Provider, version string, made 
 		}
 		return nil // Run tells why
 	})
+	group.Go(func() error { return o.watchCertificates(ctx) })
 	if o.MetricsAddr != "" {
 		group.Go(func() error { return o.serveMetrics(ctx) })
 	}

@@ -4,9 +4,13 @@ package nodeutil
 
 import (
 	"context"
+	"errors"
+	"io"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/apiwatch"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 // podInformer watches the pods of one node.
@@ -70,5 +75,29 @@ func newInformer(example runtime.Object, resync time.Duration, lw *cache.ListWat
 	informer := cache.NewSharedIndexInformer(apiwatch.NewSource(lw.ListWithContextFunc, lw.WatchFuncWithContext), example, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	// It fails only for an informer that runs already.
 	_ = informer.SetTransform(dropManagedFields)
+	_ = informer.SetWatchErrorHandlerWithContext((&watchErrors{}).handle)
 	return informer
+}
+
+// watchErrors tells of an informer that is refused what it asks for: of the same refusal once, as it is asked for again every few seconds.
+type watchErrors struct {
+	mu   sync.Mutex
+	said string // guarded by mu
+}
+
+func (w *watchErrors) handle(ctx context.Context, r *cache.Reflector, err error) {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || ctx.Err() != nil {
+		return // it lists anew
+	}
+	text := err.Error()
+	w.mu.Lock()
+	news := text != w.said
+	w.said = text
+	w.mu.Unlock()
+	logger := log.G(ctx).WithField("type", r.TypeDescription()).WithError(err)
+	if news {
+		logger.Warn("the API server refuses what the node needs to read; trying again")
+	} else {
+		logger.Debug("the API server still refuses what the node needs to read")
+	}
 }

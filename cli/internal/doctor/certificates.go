@@ -14,6 +14,9 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
+// RenewClient is what to do about a client certificate that ends.
+const RenewClient = "renew it: issue a new one, or let the node ask for it with a bootstrap kubeconfig"
+
 // checkClientCertificate looks at the certificate that the kubeconfig shows to the API server.
 func checkClientCertificate(_ context.Context, e *exam) {
 	if e.rest == nil {
@@ -37,7 +40,7 @@ func checkClientCertificate(_ context.Context, e *exam) {
 		e.rest, e.bootstrap = nil, true
 		e.loadBootstrap()
 	default:
-		e.lifetime(pair.Leaf, "the client certificate", "renew it: issue a new one, or let the node ask for it with a bootstrap kubeconfig")
+		e.lifetime(pair.Leaf, "the client certificate", RenewClient)
 	}
 }
 
@@ -107,14 +110,30 @@ func (e *exam) pair(certPEM, keyPEM []byte, what string) *tls.Certificate {
 
 // lifetime looks whether a certificate is valid now and for a while.
 func (e *exam) lifetime(c *x509.Certificate, what, fix string) {
-	now := time.Now()
-	left := c.NotAfter.Sub(now)
-	switch life := c.NotAfter.Sub(c.NotBefore); {
-	case left <= 0:
-		e.found(fix, "%s expired at %s", what, c.NotAfter.Format(time.RFC3339))
-	case now.Before(c.NotBefore):
-		e.found("set the clock of this machine, or wait", "%s is not valid before %s", what, c.NotBefore.Format(time.RFC3339))
-	case left < life/10: // what renews certificates does so before that
-		e.warn(fix, "%s expires in %s, at %s", what, left.Round(time.Second), c.NotAfter.Format(time.RFC3339))
+	switch severity, problem := Lifetime(c, time.Now()); {
+	case severity == Warning:
+		e.warn(fix, "%s %s", what, problem)
+	case severity == Error && time.Now().Before(c.NotBefore):
+		e.found("set the clock of this machine, or wait", "%s %s", what, problem)
+	case severity == Error:
+		e.found(fix, "%s %s", what, problem)
 	}
+}
+
+// Lifetime says what is wrong with the time of a certificate, "" for nothing.
+func Lifetime(c *x509.Certificate, now time.Time) (severity Severity, problem string) {
+	switch {
+	case !now.Before(c.NotAfter):
+		return Error, "expired at " + c.NotAfter.Format(time.RFC3339)
+	case now.Before(c.NotBefore):
+		return Error, "is not valid before " + c.NotBefore.Format(time.RFC3339)
+	case !now.Before(LateRenewal(c)):
+		return Warning, fmt.Sprintf("expires in %s, at %s", c.NotAfter.Sub(now).Round(time.Second), c.NotAfter.Format(time.RFC3339))
+	}
+	return "", ""
+}
+
+// LateRenewal is when a certificate should have been renewed: whatever renews certificates does so before a tenth of their life is left.
+func LateRenewal(c *x509.Certificate) time.Time {
+	return c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / 10).Add(time.Nanosecond)
 }

@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,12 +45,27 @@ func checkIdentity(ctx context.Context, e *exam) {
 	case e.user == "system:anonymous":
 		e.found("put a client certificate or a token into the kubeconfig", "the API server takes us for system:anonymous: the kubeconfig has no credentials that it knows")
 	case isNode && of != e.NodeName:
-		e.found(fmt.Sprintf("set --nodename %s, or use the credentials of %s%s", of, nodeUser, e.NodeName),
-			"the credentials are those of node %s, and the node is %s: it may write only what is its own", of, e.NodeName)
+		problem, fix := OtherNode(of, e.NodeName)
+		e.found(fix, "%s", problem)
 	case isNode && !slices.Contains(groups, nodesGroup):
 		e.found("issue the certificate with the organization "+nodesGroup,
 			"%s is not in the group %s, without which the Node authorizer does not know it", e.user, nodesGroup)
 	}
+}
+
+// OtherNode says that the credentials are not those of the node, and what to do about it.
+func OtherNode(of, name string) (problem, fix string) {
+	return fmt.Sprintf("the credentials are those of node %s, and the node is %s: it may write only what is its own", of, name),
+		fmt.Sprintf("set --nodename %s, or use the credentials of %s%s", of, nodeUser, name)
+}
+
+// NodeOf returns the node that a client certificate is of, "" if it is of something else.
+func NodeOf(c *x509.Certificate) string {
+	of, _ := strings.CutPrefix(c.Subject.CommonName, nodeUser)
+	if of == c.Subject.CommonName {
+		return ""
+	}
+	return of
 }
 
 // isNode reports whether the identity is that of a node, to which the Node authorizer gives its rights.

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli/internal/doctor"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/kubeconfig"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// lookAtCertificates is how often the files are looked at, at least. Between two looks a certificate may be replaced.
+const lookAtCertificates = time.Hour
+
+// ownCertificate is a certificate that the node has in a file which others renew.
+type ownCertificate struct {
+	what, fix string
+	read      func() ([]byte, error) // PEM; nil: there is none
+	said      string                 // the last problem; "": none
+}
+
+// ownCertificates are those that the settings name. A certificate that the node itself requests is not among them: its renewal is told of elsewhere.
+func (o *options) ownCertificates() (all []*ownCertificate) {
+	if o.BootstrapKubeconfig == "" {
+		all = append(all, &ownCertificate{what: "the client certificate of --kubeconfig " + o.Kubeconfig, fix: doctor.RenewClient, read: o.clientCertificate})
+	}
+	if o.DisableKubeletAPI {
+		return all
+	}
+	for _, file := range []struct{ what, path string }{{"the serving certificate --tls-cert-file ", o.TLSCertFile}, {"the authority in --client-ca-file ", o.ClientCAFile}} {
+		if file.path != "" {
+			all = append(all, &ownCertificate{what: file.what + file.path, fix: "renew " + file.path, read: func() ([]byte, error) { return os.ReadFile(file.path) }})
+		}
+	}
+	return all
+}
+
+// clientCertificate returns the certificate that the kubeconfig shows to the API server.
+func (o *options) clientCertificate() ([]byte, error) {
+	config, err := kubeconfig.Load(o.Kubeconfig, o.KubeContext)
+	if config == nil || err != nil {
+		return nil, err
+	}
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, err
+	}
+	return config.CertData, nil
+}
+
+// checkIdentity returns an error if the client certificate is that of another node: the API server would refuse every request.
+func (o *options) checkIdentity() error {
+	if o.BootstrapKubeconfig != "" || len(o.nodeNames) > 0 {
+		return nil
+	}
+	pem, err := o.clientCertificate()
+	if err != nil || pem == nil {
+		return nil // what makes the clients says what is wrong
+	}
+	certs, err := cert.ParseCertsPEM(pem)
+	if err != nil {
+		return nil // as before
+	}
+	if of := doctor.NodeOf(certs[0]); of != "" && of != o.NodeName {
+		problem, fix := doctor.OtherNode(of, o.NodeName)
+		return fmt.Errorf("%s: %s", problem, fix)
+	}
+	return nil
+}
+
+// watchCertificates says until ctx ends which certificates end soon, and which have ended.
+func (o *options) watchCertificates(ctx context.Context) error {
+	all := o.ownCertificates()
+	for len(all) > 0 {
+		wait := lookAtCertificates
+		for _, c := range all {
+			wait = min(wait, c.look(ctx, time.Now()))
+		}
+		if !sleep.For(ctx, wait) {
+			break
+		}
+	}
+	return nil
+}
+
+// look says what has changed, and returns how long nothing does by itself.
+func (c *ownCertificate) look(ctx context.Context, now time.Time) time.Duration {
+	wait := lookAtCertificates
+	pem, err := c.read()
+	if err != nil || pem == nil {
+		return wait // whoever uses the file says what is wrong with it
+	}
+	certs, err := cert.ParseCertsPEM(pem)
+	if err != nil {
+		return wait
+	}
+	severity, problem, until := doctor.Severity(""), "", ""
+	for _, one := range certs {
+		if s, p := doctor.Lifetime(one, now); severity != doctor.Error && s != "" {
+			severity, problem, until = s, p, one.NotAfter.String()+string(s)
+		}
+		for _, at := range []time.Time{one.NotBefore, doctor.LateRenewal(one), one.NotAfter} {
+			if left := at.Sub(now); left > 0 {
+				wait = min(wait, left)
+			}
+		}
+	}
+	if until == c.said {
+		return wait
+	}
+	c.said = until
+	switch logger := log.G(ctx); severity {
+	case doctor.Error:
+		logger.Errorf("%s %s: %s", c.what, problem, c.fix)
+	case doctor.Warning:
+		logger.Warnf("%s %s: %s", c.what, problem, c.fix)
+	default:
+		logger.Infof("%s was renewed", c.what)
+	}
+	return wait
+}
