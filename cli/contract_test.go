@@ -333,7 +333,7 @@ func TestContractThatCannotBegin(t *testing.T) {
 		"no provider":           {nil, false, "set --provider to one of: closed, cloud"},
 		"an unknown provider":   {[]string{"--provider=clout"}, false, `no such provider "clout": there are: closed, cloud; did you mean cloud?`},
 		"a bad configuration":   {[]string{"--provider=cloud", "--provider-config=/c.yaml"}, false, "provider cloud: /c.yaml:1: unknown field"},
-		"no credentials":        {[]string{"--provider=closed"}, false, "provider closed: nothing was made: open the provider: provider closed: 401 Unauthorized: set CLOUD_TOKEN"},
+		"no credentials":        {[]string{"--provider=closed"}, false, "provider closed: nothing was made: open the provider: closed: 401 Unauthorized: set CLOUD_TOKEN"},
 		"a dark backend":        {[]string{"--provider=cloud"}, true, "provider cloud: nothing was made: list the pods at the backend"},
 		"a bad expression":      {[]string{"--provider=cloud", "--run=("}, false, "--run: error parsing regexp"},
 		"no such check":         {[]string{"--provider=cloud", "--run=^creatoin/"}, false, `--run "^creatoin/": no check has such a name`},

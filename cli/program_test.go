@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -181,6 +182,20 @@ func TestStartupTimeout(t *testing.T) {
 	}
 }
 
+// TestProviderIsNamedOnceInItsErrors, also where it names itself at the beginning of each.
+func TestProviderIsNamedOnceInItsErrors(t *testing.T) {
+	for said, want := range map[string]string{
+		"url: is missing": "aci: url: is missing",
+		"aci provider: url: is missing\naci provider: token: is missing": "aci: url: is missing\ntoken: is missing",
+		"read the aci provider: no":                                      "aci: read the aci provider: no",
+	} {
+		err := errors.New(said)
+		if got := (providerError{"aci", err}); got.Error() != want || !errors.Is(got, err) {
+			t.Errorf("%q: got %q, want %q", said, got.Error(), want)
+		}
+	}
+}
+
 func TestProviderErrorEndsTheProgram(t *testing.T) {
 	p := Program{Name: "vk", Providers: []Provider{{Name: "broken", New: func(context.Context, ProviderInput) (nodeutil.Provider, error) {
 		return nil, fmt.Errorf("no credentials")
@@ -188,7 +203,7 @@ func TestProviderErrorEndsTheProgram(t *testing.T) {
 	log := newOutput()
 	kubeconfig := startAPIServer(t, http.NotFoundHandler())
 	code := p.execute(t.Context(), []string{"--kubeconfig=" + kubeconfig, "--disable-kubelet-api", "--nodename=n1"}, io.Discard, log)
-	if code != 1 || !strings.HasSuffix(log.String(), "provider broken: no credentials\n") {
+	if code != 1 || !strings.HasSuffix(log.String(), "make provider: broken: no credentials\n") {
 		t.Errorf("got %d\n%s", code, log)
 	}
 }

@@ -122,7 +122,7 @@ func (o *options) newProvider(ctx context.Context, p Provider) nodeutil.NewProvi
 			KubeClusterDomain: o.ClusterDomain,
 		})
 		if err != nil {
-			return nil, nil, fmt.Errorf("provider %s: %w", p.Name, err)
+			return nil, nil, providerError{p.Name, err}
 		}
 		if c, ok := made.(NodeConfigurer); ok {
 			c.ConfigureNode(ctx, config.Node)
@@ -134,6 +134,21 @@ func (o *options) newProvider(ctx context.Context, p Provider) nodeutil.NewProvi
 		return made, nodeProvider, nil
 	}
 }
+
+// providerError is an error of a provider under its name, which most say themselves, at each line.
+type providerError struct {
+	name string
+	error
+}
+
+// Error names the provider once.
+func (e providerError) Error() string {
+	text := strings.ReplaceAll("\n"+e.error.Error(), "\n"+e.name+" provider: ", "\n")
+	return e.name + ": " + text[1:]
+}
+
+// Unwrap returns the error of the provider.
+func (e providerError) Unwrap() error { return e.error }
 
 // choose returns the provider called name, or the only one.
 func choose(providers []Provider, name string) (Provider, error) {
