@@ -18,24 +18,53 @@ import (
 )
 
 // startCommand matches a command of a README that starts a node, with what follows the name of the program.
-var startCommand = regexp.MustCompile("(?:^|[ `/])virtual-kubelet (--provider[^`\n]*)")
+var startCommand = regexp.MustCompile("(?m)(?:^|[ `/])virtual-kubelet (--provider[^`\n]*)")
 
 // TestStartCommandsOfPagesStart: the settings that a provider's page starts a node with are complete, and name the provider.
 func TestStartCommandsOfPagesStart(t *testing.T) {
 	for _, p := range providers() {
 		for _, found := range startCommand.FindAllStringSubmatch(p.Readme, -1) {
-			args := strings.Fields(strings.ReplaceAll(found[1], "=", " "))
-			if args[1] != p.Name && !slices.Contains(p.Aliases, args[1]) {
+			if args := starts(t, found[1]); args[1] != p.Name && !slices.Contains(p.Aliases, args[1]) {
 				t.Errorf("provider %s: %q starts another one", p.Name, found[1])
-			}
-			cmd := cli.Program{Name: "virtual-kubelet", Providers: providers()}.Command()
-			cmd.SetArgs(append([]string{"config", "print"}, args...))
-			cmd.SetOut(io.Discard)
-			if err := cmd.ExecuteContext(t.Context()); err != nil {
-				t.Errorf("provider %s: %q does not start: %v", p.Name, found[1], err)
 			}
 		}
 	}
+}
+
+// TestStartCommandsOfTheDocsStart: the same for README.md and the guides.
+func TestStartCommandsOfTheDocsStart(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range startCommand.FindAllStringSubmatch(string(text), -1) {
+			found++
+			starts(t, command[1])
+		}
+	}
+	if found < 8 {
+		t.Errorf("%d commands are found, want those of docs/migrating.md and README.md", found)
+	}
+}
+
+// starts checks that settings are complete, and returns them.
+func starts(t *testing.T, command string) []string {
+	t.Helper()
+	settings, _, _ := strings.Cut(command, "    #")
+	args := strings.Fields(strings.NewReplacer("=", " ", "'", "").Replace(settings))
+	cmd := cli.Program{Name: "virtual-kubelet", Providers: providers()}.Command()
+	cmd.SetArgs(append([]string{"config", "print"}, args...))
+	cmd.SetOut(io.Discard)
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		t.Errorf("%q does not start: %v", command, err)
+	}
+	return args
 }
 
 // TestEveryProviderHasALineAndASample: `providers` says in a line where pods run, and `providers NAME` prints a file that the provider takes for its own.
