@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/report"
@@ -70,7 +71,9 @@ func (o *options) page() error {
 	}
 	say("%s", page.Summary())
 	if o.report != "" {
-		if err := os.WriteFile(o.report, []byte(page.String()), 0o644); err != nil {
+		table := strings.TrimSuffix(o.report, ".md") + ".tsv"
+		page.Head += "\nEvery test with its result is in [" + filepath.Base(table) + "](" + filepath.Base(table) + ").\n"
+		if err := errors.Join(os.WriteFile(o.report, []byte(page.String()), 0o644), os.WriteFile(table, []byte(page.Table()), 0o644)); err != nil {
 			return fmt.Errorf("write the page: %w", err)
 		}
 	}

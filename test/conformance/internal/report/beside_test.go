@@ -36,11 +36,11 @@ func TestPageSaysWhatPassedOnlyAlone(t *testing.T) {
 	page := Page{Results: WithAgain(beside, again), Known: Known{"a": "it is slow"}, Parts: []Part{{Title: "All", Groups: []string{"node"}}}, Runs: []Run{
 		{Set: "first", Report: Report{Results: beside, Procs: 8, Took: 31 * time.Minute}}, {Set: "again", Report: Report{Results: again, Procs: 1, Took: time.Minute}},
 	}}
-	wantInOrder(t, page.String(),
+	wantInOrder(t, page.String()+page.Table(),
 		"| `first` | 4 | 8 | 31 |\n", "| `again` | 3 | 1 | 1 |\n",
 		"| Tests | Passed | Passed alone | Failed | Skipped | Not run |\n|---|---|---|---|---|---|\n", "| **together** | 1 | 1 | 1 | 0 | 1 |\n",
 		"| \\[sig-node\\] a | passed alone | Beside others: too late |\n", "| \\[sig-node\\] b | failed | wrong |\n",
-		"| \\[sig-node\\] a | passed alone | 7 |\n")
+		"[sig-node] a\tpassed alone\t7\n")
 	if got := page.Unexplained(); !slices.Equal(got, []string{"[sig-node] b"}) {
 		t.Errorf("got %q without a reason, want what failed again", got)
 	}

@@ -74,9 +74,15 @@ func (p Page) String() string {
 	}
 	p.exceptions(&b)
 	p.beside(&b)
-	b.WriteString("\n## Every test\n\n| Test | Result | Seconds |\n|---|---|---|\n")
+	return b.String()
+}
+
+// Table returns every test with its result and seconds, in lines of tab-separated values.
+func (p Page) Table() string {
+	var b strings.Builder
+	b.WriteString("test\tresult\tseconds\n")
 	for _, r := range p.Results {
-		fmt.Fprintf(&b, "| %s | %s | %.0f |\n", cell(r.Name), r.State, r.Seconds)
+		fmt.Fprintf(&b, "%s\t%s\t%.0f\n", r.Name, r.State, r.Seconds)
 	}
 	return b.String()
 }

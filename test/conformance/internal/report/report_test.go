@@ -88,18 +88,18 @@ func TestPage(t *testing.T) {
 	if got := page.Unexplained(); len(got) != 0 {
 		t.Errorf("with a reason: got %q, want none", got)
 	}
-	text := page.String()
+	text := page.String() + page.Table()
 	for _, want := range []string{
 		"### Nodes\n", "| `[sig-node]` | 1 | 1 | 1 | 0 |\n", "| those with `[NodeConformance]` | 0 | 1 | 1 | 0 |\n", "| **together** | 1 | 1 | 1 | 0 |\n",
 		"| \\[sig-node\\] Pods fail \\[NodeConformance\\] | failed | it is slow |\n",
 		"| \\[sig-node\\] Pods need a GPU \\[NodeConformance\\] | skipped | no GPU |\n",
-		"| \\[sig-node\\] Pods run \\[Conformance\\] | passed | 2 |\n",
+		"[sig-node] Pods run [Conformance]\tpassed\t2\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("want %q in the page:\n%s", want, text)
 		}
 	}
-	if strings.Contains(text, "sig-storage") {
+	if strings.Contains(page.String(), "sig-storage") {
 		t.Errorf("a group has a row, and none of its tests ran:\n%s", text)
 	}
 }
