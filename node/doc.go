@@ -68,6 +68,29 @@
 // PodNotifier, and those that a PodNotifier told before a restart, or has not told
 // since a change of the pod.
 //
+// # Parts
+//
+// A PodController consists of parts. Each part owns a piece of the state, and uses only parts that stand above it here:
+//
+//	podCache         reads the node's pods, from the cache and live
+//	lanes            has the queues
+//	podStates        remembers the state of each pod; statewriters.go says who may change it
+//	podInputs        reads ConfigMaps, Secrets, tokens and claims for the provider
+//	backend          makes every call of the provider
+//	quarantines      decides whether too many pods are missing at once
+//	activeDeadlines  ends the active time of pods
+//	podAdmission     checks features, and room on the node
+//	podTracker       begins and ends the state of a pod
+//	podReports       takes reports of the provider
+//	podWorker        is the sync lane
+//	apiOutage        notices that the API server answers again
+//	statusManager    is the status lane
+//	poller           is the poll lane
+//	relister         compares both sides
+//	leaseTerms       lets work pass while this process holds the lease
+//	podEvents        marks pods in the lanes
+//	drain            stops all pods at shutdown
+//
 // # Two processes for one node
 //
 // With WithNodeLeaseGuard, which package nodeutil sets, only the process that holds

@@ -14,12 +14,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
 )
 
-const pagesDir = "../../docs/providers"
+const pagesDir = "../../docs/reports/providers"
 
 // pageMark begins every page that is made here.
 const pageMark = "<!-- Made by `make generate` from "
 
-// TestProviderPages compares docs/providers with the declarations and results of the providers; with -update it writes
+// TestProviderPages compares docs/reports/providers with the declarations and results of the providers; with -update it writes
 // them. The page of a provider that is gone fails, and -update removes it.
 func TestProviderPages(t *testing.T) {
 	made := map[string]bool{}
@@ -53,7 +53,7 @@ func TestProviderPages(t *testing.T) {
 func (k known) page() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%sthe declaration of provider %s and docs/reports/contract. -->\n\n", pageMark, k.name)
-	fmt.Fprintf(&b, "# What pods get on %s\n\n[Its README](../../providers/%s/README.md) says how to use the provider. [What pods get](../reports/support.md) compares all providers.\n\n", k.name, k.name)
+	fmt.Fprintf(&b, "# What pods get on %s\n\n[Its README](../../../providers/%s/README.md) says how to use the provider. [What pods get](../support.md) compares all providers.\n\n", k.name, k.name)
 	b.WriteString("## Features\n\n")
 	if k.declared == nil {
 		b.WriteString("The provider declares nothing before it runs.\n")
@@ -111,7 +111,7 @@ func TestPage(t *testing.T) {
 	}}}
 	page := k.page()
 	for _, want := range []string{
-		pageMark + "the declaration of provider cloud", "\n# What pods get on cloud\n", "](../../providers/cloud/README.md)",
+		pageMark + "the declaration of provider cloud", "\n# What pods get on cloud\n", "](../../../providers/cloud/README.md)",
 		"On an account in the north, 2026-01-02, with the contract at version v1:\n\n1 checks passed, 1 failed, 1 were skipped.\n",
 		"| `a/three` | failed | got 1\\|2 |\n| `a/two` | skipped | no shell |\n| feature Sysctls | not proven | no kernel |\n", "| proven |",
 	} {

@@ -84,7 +84,7 @@ func (k known) proven() map[capability.Feature]bool {
 
 // proofs are the rows of the table of what was proven.
 func (k known) proofs() string {
-	link := fmt.Sprintf("[%s](../providers/%s.md)", k.name, k.name)
+	link := fmt.Sprintf("[%s](providers/%s.md)", k.name, k.name)
 	if len(k.results) == 0 {
 		return fmt.Sprintf("| %s | nothing yet | | | | | | |\n", link)
 	}
@@ -140,7 +140,7 @@ func TestGather(t *testing.T) {
 		if proven := all[0].proven(); len(proven) != 1 || !proven[capability.DNS] {
 			t.Errorf("%s: proven are %v, want what passed", name, proven)
 		}
-		if want := "| [cloud](../providers/cloud.md) | b | 2026-01-02 | v1 | 1 | 1 | 0 | 1 of 2 |\n"; all[0].proofs() != want {
+		if want := "| [cloud](providers/cloud.md) | b | 2026-01-02 | v1 | 1 | 1 | 0 | 1 of 2 |\n"; all[0].proofs() != want {
 			t.Errorf("%s: got %q, want %q", name, all[0].proofs(), want)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-var update = flag.Bool("update", false, "write docs/reports/support.md and docs/providers")
+var update = flag.Bool("update", false, "write docs/reports/support.md and docs/reports/providers")
 
 const supportPage = "../../docs/reports/support.md"
 
