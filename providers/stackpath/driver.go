@@ -110,14 +110,14 @@ func (d *driver) look(ctx context.Context, id string) (newest *instance, settled
 
 // List implements service.Driver: all workloads, with instances of which some are looked at anew.
 func (d *driver) List(ctx context.Context) (all []seen, err error) {
-	changes := map[string]bool{}
+	listed := map[string]lookups.Listed{}
 	err = list(ctx, d.client, d.workloads, func(w workload) {
 		if _, ours := d.owner.Owned(w.Metadata.Labels); ours {
-			all, changes[w.ID] = append(all, seen{workload: w}), w.Metadata.DeleteRequestedAt != ""
+			all, listed[w.ID] = append(all, seen{workload: w}), lookups.Listed{Changes: w.Metadata.DeleteRequestedAt != ""}
 		}
 	})
 	if err == nil {
-		err = d.instances.Refresh(ctx, changes)
+		err = d.instances.Refresh(ctx, listed)
 	}
 	if err != nil {
 		return nil, err
