@@ -337,7 +337,7 @@ contract-results: ## run the contract of providers and write docs/reports/contra
 
 .PHONY: generate
 generate: ## write the files that are made from code
-	@go test ./cli -run TestReference -update
+	@go test ./cli -run 'TestReference|TestMetricsAreDescribed' -update
 	@go test ./providertest -run TestCosts -update
 	@cd cmd/virtual-kubelet && go test . -run 'TestSupportPage|TestProviderPages' -update
 	@cd deploy && go test . -run TestManifests -update

@@ -45,6 +45,8 @@ func (p Program) run(ctx context.Context, r *resolved, stderr io.Writer) error {
 		return fmt.Errorf("start tracing: %w", err)
 	}
 
+	build := p.build()
+	defer buildInfoGauge.Track(func() float64 { return 1 }, build.Version, build.Commit, build.Go, provider.Name)()
 	nodeCtx, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	made, done := make(chan drainer, 1), make(chan error, 1)

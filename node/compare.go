@@ -18,7 +18,6 @@ type comparer struct {
 	*quarantines
 	backend      *backend
 	reports      *podReports
-	gauges       *podGauges
 	pollInterval time.Duration
 }
 
@@ -33,11 +32,8 @@ func (c *comparer) compare(ctx context.Context, backend []*corev1.Pod, asked tim
 	c.findDuplicates(ctx, backend, keys, asked)
 	accepted, leftovers := c.states.accepted(), c.states.leftovers()
 	has := make(map[string]bool, len(backend))
-	running, alive := 0, 0
+	alive := 0
 	for i, pod := range backend {
-		if pod.Status.Phase == corev1.PodRunning {
-			running++
-		}
 		if !lifecycle.Terminal(&pod.Status) {
 			alive++
 		}
@@ -68,7 +64,6 @@ func (c *comparer) compare(ctx context.Context, backend []*corev1.Pod, asked tim
 			c.pollAlone(key, &st, &pod.Status)
 		}
 	}
-	c.gauges.running.Set(float64(running))
 	c.orphans.should(ctx, alive, time.Now())
 	for key := range leftovers {
 		c.syncLane.Add(key) // the backend has forgotten it, and so can we

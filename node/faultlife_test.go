@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -143,7 +142,7 @@ func TestFault27DeleteKeepsFailing(t *testing.T) {
 			w.api.Delete("d", fmt.Sprint("p", i), 10)
 		}
 		w.pass(5 * time.Minute)
-		stuck := gauge(t)
+		stuck := metric(t, "virtual_kubelet_pods_terminating_stuck")
 		if w.api.Len() != n || b.Len() != n || stuck != n {
 			w.Errorf("%d pods in the API server, %d at the backend, %v count as stuck; want %d each", w.api.Len(), b.Len(), stuck, n)
 		}
@@ -154,21 +153,11 @@ func TestFault27DeleteKeepsFailing(t *testing.T) {
 			w.Errorf("a minute after the backend healed %d pods are left in the API server, %d at the backend", w.api.Len(), b.Len())
 		}
 		w.pass(relistPeriod)
-		if now := gauge(t); now != 0 {
+		if now := metric(t, "virtual_kubelet_pods_terminating_stuck"); now != 0 {
 			w.Errorf("%v pods still count as stuck", now)
 		}
 		faultrow.Record(t, 27, "DeletePod of 5 Pending pods fails for 5 min", "leaks 0; %d tries for one pod; gauge terminating_stuck %v during, 0 after", tries, stuck)
 	})
-}
-
-// gauge is how many pods count as stuck.
-func gauge(t *testing.T) float64 {
-	t.Helper()
-	var m dto.Metric
-	if err := stuckPods.Write(&m); err != nil {
-		t.Fatal(err)
-	}
-	return m.GetGauge().GetValue()
 }
 
 // TestFault28SlowerThanGrace: the end of the grace period confirms nothing.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
-	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
 const (
@@ -99,11 +98,6 @@ func (r *leaseRenewer) note(ctx context.Context, err error) {
 }
 
 func (r *leaseRenewer) renew(ctx context.Context) (err error) {
-	ctx, span := trace.StartSpan(ctx, "node.renewLease")
-	defer func() {
-		span.SetStatus(err)
-		span.End()
-	}()
 	for range leaseTries {
 		err = r.try(ctx)
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) {

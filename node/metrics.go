@@ -3,33 +3,81 @@
 package node
 
 import (
+	"context"
+	"errors"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
 
 var (
-	runningPods     = metrics.NewSum("kubelet_running_pods", "Number of pods that the backend reported as running at the last relist.")
-	retryingPods    = metrics.NewSum("virtual_kubelet_pods_waiting_for_retry", "Number of pods that waited at the last relist to be tried again, because a provider call failed.")
-	stuckPods       = metrics.NewSum("virtual_kubelet_pods_terminating_stuck", "Deleted pods whose grace period ended more than a minute ago and whose stop the backend has not confirmed.")
-	orphansHeldBack = metrics.NewSum("virtual_kubelet_orphans_held", "Pods at the backend that nobody seems to want, held back because there are too many at once.")
-	missingPods     = metrics.NewSum("virtual_kubelet_missing_pods_quarantined", "Pods that the backend lacks, held back because there are too many at once.")
+	runningPods     = metrics.NewGauge("kubelet_running_pods", "Number of pods that run, by the statuses that the backend has reported.", metrics.Sum)
+	retryingPods    = metrics.NewGauge("virtual_kubelet_pods_waiting_for_retry", "Number of pods that wait to be tried again, because a provider call failed.", metrics.Sum, "node")
+	stuckPods       = metrics.NewGauge("virtual_kubelet_pods_terminating_stuck", "Deleted pods whose grace period ended more than a minute ago and whose stop the backend has not confirmed.", metrics.Sum, "node")
+	orphansHeldBack = metrics.NewGauge("virtual_kubelet_orphans_held", "Pods at the backend that nobody seems to want, held back because there are too many at once.", metrics.Sum, "node")
+	missingPods     = metrics.NewGauge("virtual_kubelet_missing_pods_quarantined", "Pods that the backend lacks, held back because there are too many at once.", metrics.Sum, "node")
+	queueDepth      = metrics.NewGauge("virtual_kubelet_queue_depth", "Number of pods that wait for a worker, by queue: sync (towards the provider), status (towards the API server) or poll (asked for their status).", metrics.Sum, "queue")
+	queueOldest     = metrics.NewGauge("virtual_kubelet_queue_oldest_seconds", "For how long the pod that waits longest has waited for a worker, by queue.", metrics.Greatest, "queue")
+	syncErrors      = metrics.NewCounterVec("virtual_kubelet_pod_sync_errors_total", "Failures of work on pods, by kind: not_found, invalid_input, retry_after (the backend has named a time), timeout, panic, not_ready (a ConfigMap or Secret is missing) or other.", "kind")
 	workerDuration  = metrics.NewHistogramVec("kubelet_pod_worker_duration_seconds", "Duration of one piece of work on a pod, by operation (create, update, terminating or sync).", "operation_type")
 )
 
-// podGauges are a controller's shares of the gauges.
-type podGauges struct{ running, retrying, stuck, orphans, missing *metrics.Share }
-
-func newPodGauges() podGauges {
-	return podGauges{running: runningPods.Share(), retrying: retryingPods.Share(), stuck: stuckPods.Share(), orphans: orphansHeldBack.Share(), missing: missingPods.Share()}
+// trackGauges shows the pods of the controller until the function that it returns is called.
+func (c *PodController) trackGauges(ctx context.Context) (untrack func()) {
+	count := func(is func(*corev1.Pod) bool) func() float64 {
+		return func() (n float64) {
+			for _, pod := range c.all(ctx) {
+				n += metrics.Bool(is(pod))
+			}
+			return n
+		}
+	}
+	untracks := []func(){
+		runningPods.Track(count(func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })),
+		retryingPods.Track(func() float64 { return float64(c.syncLane.Retrying()) }, c.nodeName),
+		stuckPods.Track(func() float64 { return float64(c.stuck(ctx)) }, c.nodeName),
+		orphansHeldBack.Track(c.worker.orphans.held.Get, c.nodeName),
+		missingPods.Track(c.worker.missing.held.Get, c.nodeName),
+	}
+	for name, q := range map[string]*keyqueue.Queue{"sync": c.syncLane, "status": c.statusLane, "poll": c.pollLane} {
+		untracks = append(untracks,
+			queueDepth.Track(func() float64 { n, _ := q.Backlog(); return float64(n) }, name),
+			queueOldest.Track(func() float64 { _, age := q.Backlog(); return age.Seconds() }, name))
+	}
+	return func() {
+		for _, untrack := range untracks {
+			untrack()
+		}
+	}
 }
 
-// end takes back what the controller contributed.
-func (g podGauges) end() {
-	for _, share := range []*metrics.Share{g.running, g.retrying, g.stuck, g.orphans, g.missing} {
-		share.Set(0)
+// countSyncError counts a failure of the sync lane by its kind.
+func countSyncError(err error) {
+	var panicked *providercall.Panic
+	var notReady *podenv.NotReadyError
+	kind := "other"
+	switch _, waits := errdefs.RetryAfterOf(err); {
+	case errors.As(err, &panicked):
+		kind = "panic"
+	case errors.As(err, &notReady):
+		kind = "not_ready"
+	case errdefs.IsNotFound(err):
+		kind = "not_found"
+	case errdefs.IsInvalidInput(err):
+		kind = "invalid_input"
+	case waits:
+		kind = "retry_after"
+	case errors.Is(err, context.DeadlineExceeded):
+		kind = "timeout"
 	}
+	syncErrors.WithLabelValues(kind).Inc()
 }
 
 // observeWork records how long a step took since begin.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/nilcheck"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
@@ -117,6 +118,11 @@ func (n *NodeController) Run(ctx context.Context) (err error) {
 	defer cancel() // before Wait: a panic here must not wait for goroutines that go on
 
 	reconciler := newNodeReconciler(n.nodeSettings, n.lease != nil && n.lease.holder != nil)
+	defer nodeReady.Track(reconciler.isReady.Get, n.node.Name)()
+	defer nodeLeader.Track(func() float64 {
+		_, waits := n.StandsBy()
+		return metrics.Bool(!waits)
+	}, n.node.Name)()
 	err = (&providercall.Caller{}).Do(ctx, "NotifyNodeStatus", func(ctx context.Context) error {
 		n.provider.NotifyNodeStatus(ctx, reconciler.report)
 		return nil

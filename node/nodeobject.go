@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 )
 
 const (
@@ -31,6 +33,7 @@ type nodeReconciler struct {
 	holds    *latest[bool] // whether the node is this process's to write
 
 	registered chan struct{} // closed when the node exists
+	isReady    metrics.Value // 1: the node is to be Ready
 
 	// Owned by run.
 	ours        bool // it is this process's to write

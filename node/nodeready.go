@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
@@ -29,6 +30,9 @@ func (r *nodeReconciler) effectiveStatus() *corev1.NodeStatus {
 			Reason: r.ping.reason, Message: redact.Text(r.ping.err.Error()),
 		})
 	}
+	r.isReady.Set(metrics.Bool(slices.ContainsFunc(status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})))
 	return status
 }
 

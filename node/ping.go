@@ -11,7 +11,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
-	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
 // Reasons of the Ready condition while the provider does not answer.
@@ -100,15 +99,12 @@ func (p *pinger) ping(ctx context.Context) {
 	}
 }
 
-// call runs Ping. A panic is a failure.
+// call runs Ping. A panic is a failure. It has no span: there is one Ping after the other, for as long as the node runs.
 func (p *pinger) call(ctx context.Context) (result pingResult) {
-	ctx, span := trace.StartSpan(ctx, "node.ping")
-	defer span.End()
 	defer func() {
 		if r := recover(); r != nil {
 			result = pingResult{reason: reasonPingFailed, err: providercall.Caught(ctx, "Ping", r)}
 		}
-		span.SetStatus(result.err)
 	}()
 	if err := p.provider.Ping(ctx); err != nil {
 		return pingResult{reason: reasonPingFailed, err: redact.Error(err)}

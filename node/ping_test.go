@@ -31,8 +31,14 @@ func TestFirstPingsMayFail(t *testing.T) {
 		if ready.Status != corev1.ConditionFalse || ready.Reason != reasonPingFailed || ready.Message != "backend is warming up" {
 			t.Errorf("Ready is %+v, want False with the reason of the Ping", ready)
 		}
+		if ready, leader := metric(t, "virtual_kubelet_node_ready"), metric(t, "virtual_kubelet_node_leader"); ready != 0 || leader != 1 {
+			t.Errorf("the metrics say %v and %v, want that the node is not ready and has a leader", ready, leader)
+		}
 		p.set(nil)
 		time.Sleep(DefaultPingInterval)
+		if ready := metric(t, "virtual_kubelet_node_ready"); ready != 1 {
+			t.Errorf("the metric says %v, want that the node is ready", ready)
+		}
 		if ready := nodeCondition(api.node(), corev1.NodeReady); ready.Status != corev1.ConditionTrue || ready.Reason != "KubeletReady" {
 			t.Errorf("Ready is %+v one Ping after recovery, want what the provider says", ready)
 		}

@@ -36,7 +36,6 @@ type PodController struct {
 	informer cache.SharedIndexInformer
 	backend  *backend
 	inputs   *podInputs
-	gauges   podGauges
 
 	events   podEvents
 	reports  *podReports
@@ -105,13 +104,12 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		informer: cfg.PodInformer.Informer(),
 		backend:  newBackend(&cfg, inputs.secrets),
 		inputs:   inputs,
-		gauges:   newPodGauges(),
 		events:   podEvents{core},
 		outage:   &apiOutage{podCore: core, noted: make(chan struct{}, 1)},
 		ready:    make(chan struct{}),
 		done:     make(chan struct{}),
 	}
-	missing := newQuarantines(core, &cfg, c.gauges)
+	missing := newQuarantines(core, &cfg)
 	admission := newPodAdmission(core, &cfg)
 	deadlines := &activeDeadlines{podCore: core, wall: time.Now}
 	tracker := &podTracker{podCore: core, quarantines: missing, inputs: inputs, admission: admission}
@@ -124,7 +122,7 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 	c.statuses = &statusManager{podCore: core, admission: admission, outage: c.outage, hostIPs: hostIPs}
 	c.poller = &poller{podCore: core, backend: c.backend, reports: c.reports}
 	c.relister = &relister{comparer: comparer{
-		podCore: core, quarantines: missing, backend: c.backend, reports: c.reports, gauges: &c.gauges, pollInterval: cfg.PollInterval,
+		podCore: core, quarantines: missing, backend: c.backend, reports: c.reports, pollInterval: cfg.PollInterval,
 	}}
 	c.terms = &leaseTerms{podCore: core, tracker: tracker, quarantines: missing, deadlines: deadlines}
 	c.makeLanes(&cfg)
@@ -167,7 +165,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
 	var lanes []func() // wait for the end of the work in them
-	defer c.gauges.end()
+	defer c.trackGauges(ctx)()
 	defer c.inputs.follow(c.events.objectChanged, &c.states)()
 	defer func() {
 		for _, wait := range lanes {

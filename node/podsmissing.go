@@ -31,10 +31,10 @@ type quarantines struct {
 	told string // guarded by mu; what was said last
 }
 
-func newQuarantines(core *podCore, cfg *PodControllerConfig, gauges podGauges) *quarantines {
+func newQuarantines(core *podCore, cfg *PodControllerConfig) *quarantines {
 	q := &quarantines{core: core, visibility: cfg.PodVisibilityTimeout, setNodeCondition: cfg.SetNodeCondition}
-	q.orphans = newQuarantine("the API server", cfg.MissingPodsQuarantine, gauges.orphans, q.tell)
-	q.missing = newQuarantine("the backend", cfg.MissingPodsQuarantine, gauges.missing, q.tell)
+	q.orphans = newQuarantine("the API server", cfg.MissingPodsQuarantine, q.tell)
+	q.missing = newQuarantine("the backend", cfg.MissingPodsQuarantine, q.tell)
 	return q
 }
 

@@ -32,7 +32,7 @@ const (
 type quarantine struct {
 	side    string // that lacks the pods
 	period  time.Duration
-	gauge   *metrics.Share
+	held    metrics.Value         // how many are held back
 	changed func(context.Context) // is called without mu when there are many, and when there are no longer
 
 	mu       sync.Mutex
@@ -53,8 +53,8 @@ type missingPod struct {
 	unwanted bool      // nobody wants it any more: it counts until its time is over, as what it said of the side stays true
 }
 
-func newQuarantine(side string, period time.Duration, gauge *metrics.Share, changed func(context.Context)) *quarantine {
-	return &quarantine{side: side, period: period, gauge: gauge, changed: changed, missing: map[string]*missingPod{}}
+func newQuarantine(side string, period time.Duration, changed func(context.Context)) *quarantine {
+	return &quarantine{side: side, period: period, changed: changed, missing: map[string]*missingPod{}}
 }
 
 // lackedPod is a pod that a list should have.
@@ -224,9 +224,9 @@ func (q *quarantine) review(ctx context.Context, now time.Time) {
 	before := q.many
 	q.many = old > 0 && q.areMany(n, now)
 	if q.many {
-		q.gauge.Set(float64(n))
+		q.held.Set(float64(n))
 	} else {
-		q.gauge.Set(0)
+		q.held.Set(0)
 	}
 	news := q.many != before
 	q.mu.Unlock()

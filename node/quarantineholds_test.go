@@ -10,12 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -329,7 +327,6 @@ func TestDeletedPodGoesThoughListsNeverWork(t *testing.T) {
 // side shows none.
 func TestADoubtOutlastsWhatIsNotWantedAnyMore(t *testing.T) {
 	const period = time.Minute
-	gauge := metrics.Sum{Gauge: prometheus.NewGauge(prometheus.GaugeOpts{Name: "test"})}
 	begin := time.Now()
 	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
 	for name, tt := range map[string]struct {
@@ -392,7 +389,7 @@ func TestADoubtOutlastsWhatIsNotWantedAnyMore(t *testing.T) {
 		}, 4, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := newQuarantine("the backend", period, gauge.Share(), func(context.Context) {})
+			q := newQuarantine("the backend", period, func(context.Context) {})
 			q.relisted(t.Context(), nil, []lackedPod{{"a", false}, {"b", false}}, begin)
 			q.note("a", begin, true, false)
 			q.note("b", begin, true, false)
@@ -405,7 +402,7 @@ func TestADoubtOutlastsWhatIsNotWantedAnyMore(t *testing.T) {
 			}
 		})
 	}
-	quiet := newQuarantine("the backend", period, gauge.Share(), func(context.Context) {})
+	quiet := newQuarantine("the backend", period, func(context.Context) {})
 	quiet.relisted(t.Context(), nil, []lackedPod{{"a", false}}, begin)
 	quiet.leave("a", at(1))
 	quiet.relisted(t.Context(), []string{"c"}, []lackedPod{{"b", false}}, at(2))

@@ -74,15 +74,11 @@ func (r *relister) run(ctx context.Context) {
 		case <-r.timer.C:
 		}
 		r.soon = false
-		r.gauges.retrying.Set(float64(r.syncLane.Retrying()))
 		if _, waits := r.fence.StandsBy(); waits {
 			r.timer.Reset(r.pause(ctx)) // nobody may tell that the node is ours
 			continue
 		}
-		keyqueue.Do(ctx, func() {
-			r.gauges.stuck.Set(float64(r.stuck(ctx)))
-			r.once(ctx)
-		})
+		keyqueue.Do(ctx, func() { r.once(ctx) })
 	}
 }
 

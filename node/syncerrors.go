@@ -20,6 +20,7 @@ import (
 // syncFailed is where failures of the sync lane end: in the log, with the time of the next try,
 // and as often as its notice allows in an event and in the pod's status.
 func (w *podWorker) syncFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
+	countSyncError(err)
 	next := "given up until the pod changes"
 	if again {
 		next = "next try at " + time.Now().Add(delay).UTC().Format(time.RFC3339)

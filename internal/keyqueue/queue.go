@@ -58,6 +58,7 @@ type item struct {
 	class int
 	state state
 
+	since      time.Time // when ready: since when
 	due        time.Time // when waiting: until when
 	pos        int       // when waiting: index in Queue.later
 	isRetry    bool      // when waiting: after a failure
@@ -164,6 +165,16 @@ func (q *Queue) Len(class int) (unprocessed, processing int) {
 	return unprocessed, processing
 }
 
+// Backlog returns how many keys wait for a worker, and for how long the first of them has.
+func (q *Queue) Backlog() (n int, oldest time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, it := range q.ready {
+		oldest = max(oldest, time.Since(it.since))
+	}
+	return len(q.ready), oldest
+}
+
 // Retrying returns how many keys wait for a retry.
 func (q *Queue) Retrying() (n int) {
 	q.mu.Lock()
@@ -177,7 +188,7 @@ func (q *Queue) Retrying() (n int) {
 }
 
 func (q *Queue) makeReady(it *item) {
-	it.state = ready
+	it.state, it.since = ready, time.Now()
 	q.ready = append(q.ready, it)
 	q.begin()
 }

@@ -310,3 +310,26 @@ func BenchmarkAddAndWork(b *testing.B) {
 		<-left
 	}
 }
+
+// TestBacklogIsWhatWaitsForAWorker, and how long: not what works, nor what waits for its time.
+func TestBacklogIsWhatWaitsForAWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer q.Start(ctx, 1, func(ctx context.Context, _ string) (int, error) { <-ctx.Done(); return 0, nil })()
+		defer cancel()
+		q.AddAfter("later", time.Hour)
+		q.Add("works")
+		synctest.Wait()
+		if n, age := q.Backlog(); n != 0 || age != 0 {
+			t.Errorf("%d wait for %v, want none", n, age)
+		}
+		q.Add("first")
+		time.Sleep(time.Minute)
+		q.Add("second")
+		time.Sleep(time.Minute)
+		if n, age := q.Backlog(); n != 2 || age != 2*time.Minute {
+			t.Errorf("%d wait for %v, want 2 for 2m", n, age)
+		}
+	})
+}

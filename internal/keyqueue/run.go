@@ -89,7 +89,7 @@ func (q *Queue) begin() {
 func (q *Queue) takeDue(now time.Time) {
 	for len(q.later) > 0 && !q.later[0].due.After(now) {
 		it := heap.Pop(&q.later).(*item)
-		it.state = ready
+		it.state, it.since = ready, now
 		q.ready = append(q.ready, it)
 	}
 }
@@ -209,7 +209,7 @@ func (q *Queue) retry(it *item, delay time.Duration) {
 		return
 	}
 	if delay < 0 { // ahead of the others, as ShouldRetryFunc promises
-		it.state = ready
+		it.state, it.since = ready, time.Now()
 		q.ready = append([]*item{it}, q.ready...)
 		q.begin()
 		return

@@ -6,12 +6,12 @@
 // It is a registry of its own, so importing the library adds nothing to a
 // program's default registry; a program serves it by gathering Registry.
 //
-// What surprises: several nodes in one process share these metrics; a gauge is
-// the sum of theirs.
+// What surprises: several nodes in one process share these metrics. Those about nodes have the label node.
 package metrics
 
 import (
-	"sync"
+	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -19,53 +19,43 @@ import (
 // Registry gathers every metric of the library.
 var Registry = prometheus.NewRegistry()
 
+// Row describes a metric for the reference.
+type Row struct {
+	Name, Help, Type string
+	Labels           []string
+}
+
+// rows are those of all metrics. They are written while packages are initialized, one after the other.
+var rows []Row
+
+// Rows returns those of all metrics by name.
+func Rows() []Row {
+	return slices.SortedFunc(slices.Values(rows), func(a, b Row) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func row(name, help, kind string, labels []string) Row { return Row{name, help, kind, labels} }
+
 // register adds c to Registry and returns it, for use in variable declarations.
-func register[C prometheus.Collector](c C) C {
+func register[C prometheus.Collector](r Row, c C) C {
 	Registry.MustRegister(c)
+	rows = append(rows, r)
 	return c
 }
 
 // NewCounterVec returns a registered counter with the given labels.
 func NewCounterVec(name, help string, labels ...string) *prometheus.CounterVec {
-	return register(prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
+	return register(row(name, help, "counter", labels), prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
 }
 
 // NewCounter returns a registered counter.
 func NewCounter(name, help string) prometheus.Counter {
-	return register(prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help}))
-}
-
-// Sum is a gauge to which the nodes of a process contribute a share each.
-type Sum struct{ prometheus.Gauge }
-
-// NewSum returns a registered gauge that is the sum of its shares.
-func NewSum(name, help string) Sum {
-	return Sum{register(prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))}
-}
-
-// Share returns a new share, which is 0.
-func (s Sum) Share() *Share { return &Share{sum: s} }
-
-// Share is what one node contributes to a Sum. It is safe for concurrent use.
-type Share struct {
-	sum Sum
-
-	mu    sync.Mutex
-	value float64 // guarded by mu
-}
-
-// Set changes the share.
-func (s *Share) Set(value float64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sum.Add(value - s.value)
-	s.value = value
+	return register(row(name, help, "counter", nil), prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help}))
 }
 
 // NewHistogramVec returns a registered histogram of seconds, from one
 // millisecond to ten minutes, with the given labels.
 func NewHistogramVec(name, help string, labels ...string) *prometheus.HistogramVec {
-	return register(prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	return register(row(name, help, "histogram", labels), prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    name,
 		Help:    help,
 		Buckets: []float64{0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600},
@@ -74,5 +64,5 @@ func NewHistogramVec(name, help string, labels ...string) *prometheus.HistogramV
 
 // NewHistogram returns a registered histogram with the given upper bounds.
 func NewHistogram(name, help string, bounds ...float64) prometheus.Histogram {
-	return register(prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: bounds}))
+	return register(row(name, help, "histogram", nil), prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: bounds}))
 }

@@ -19,6 +19,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
@@ -26,10 +27,10 @@ import (
 )
 
 var (
-	duration = metrics.NewHistogramVec("virtual_kubelet_provider_call_duration_seconds", "Duration of provider calls by method and result (ok or error).", "method", "result")
+	duration = metrics.NewHistogramVec("virtual_kubelet_provider_call_duration_seconds", "Duration of provider calls by method and result: ok, not_found, retry_after (the backend has named a time to try again at, as when it throttles) or error.", "method", "result")
 	// The same under the names of a kubelet, whose runtime the provider is.
 	runtimeCalls    = metrics.NewCounterVec("kubelet_runtime_operations_total", "Provider calls by method.", "operation_type")
-	runtimeErrors   = metrics.NewCounterVec("kubelet_runtime_operations_errors_total", "Provider calls that failed, by method.", "operation_type")
+	runtimeErrors   = metrics.NewCounterVec("kubelet_runtime_operations_errors_total", "Provider calls that failed, by method. That a pod is not found is no failure.", "operation_type")
 	runtimeDuration = metrics.NewHistogramVec("kubelet_runtime_operations_duration_seconds", "Duration of provider calls by method.", "operation_type")
 
 	panics  = metrics.NewCounterVec("virtual_kubelet_provider_panics_total", "Provider calls that panicked, by method.", "method")
@@ -65,13 +66,28 @@ func Caught(ctx context.Context, method string, value any) *Panic {
 	return &Panic{Method: method, Value: value}
 }
 
+// resultOf is the label of an outcome. That a backend does not have a pod is an answer, and so is a time to come again at.
+func resultOf(err error) string {
+	switch _, waits := errdefs.RetryAfterOf(err); {
+	case err == nil:
+		return "ok"
+	case errdefs.IsNotFound(err):
+		return "not_found"
+	case waits:
+		return "retry_after"
+	}
+	return "error"
+}
+
 // Do runs call, which stands for the named method of the provider. A call that
 // outlasts its deadline and returns no error of its own has succeeded, late. The text of
 // an error is redacted, with the values of ctx (redact.With).
 func (c *Caller) Do(ctx context.Context, method string, call func(context.Context) error) (err error) {
 	ctx, span := trace.StartSpan(ctx, "provider."+method)
 	defer func() {
-		span.SetStatus(err)
+		if !errdefs.IsNotFound(err) { // an answer
+			span.SetStatus(err)
+		}
 		span.End()
 	}()
 	begin := time.Now()
@@ -95,13 +111,12 @@ func (c *Caller) Do(ctx context.Context, method string, call func(context.Contex
 		if err != nil {
 			err = redact.Error(err, redact.From(ctx)...)
 		}
-		result, failures := "ok", runtimeErrors.WithLabelValues(method) // there from the first call on, with 0
+		result, failures := resultOf(err), runtimeErrors.WithLabelValues(method) // there from the first call on, with 0
 		runtimeCalls.WithLabelValues(method).Inc()
 		runtimeDuration.WithLabelValues(method).Observe(time.Since(begin).Seconds())
-		if err != nil {
-			result = "error"
+		if err != nil && !errdefs.IsNotFound(err) {
 			failures.Inc()
-		} else if c.Patience != nil {
+		} else if err == nil && c.Patience != nil {
 			c.Patience.took(method, time.Since(begin))
 		}
 		duration.WithLabelValues(method, result).Observe(time.Since(begin).Seconds())

@@ -9,6 +9,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
 func TestPanicBecomesAnError(t *testing.T) {
@@ -59,3 +64,60 @@ func TestSlowCallIsTold(t *testing.T) {
 		}
 	})
 }
+
+// TestNotFoundIsNoError in metrics and spans: it is an answer. Who is told when to come again is counted apart.
+func TestNotFoundIsNoError(t *testing.T) {
+	for want, err := range map[string]error{
+		"ok":          nil,
+		"not_found":   errdefs.NotFound("no pod"),
+		"retry_after": errdefs.RetryAfter(errors.New("429"), time.Second),
+		"error":       errors.New("broken"),
+	} {
+		method := "Test" + want
+		c := &Caller{}
+		tracer := &statusTracer{}
+		_ = c.Do(trace.WithTracer(t.Context(), tracer), method, func(context.Context) error { return err })
+		families, gatherErr := metrics.Registry.Gather()
+		if gatherErr != nil {
+			t.Fatal(gatherErr)
+		}
+		failures, results := -1.0, []string{}
+		for _, f := range families {
+			for _, m := range f.Metric {
+				labels := map[string]string{}
+				for _, l := range m.Label {
+					labels[l.GetName()] = l.GetValue()
+				}
+				switch {
+				case f.GetName() == "virtual_kubelet_provider_call_duration_seconds" && labels["method"] == method:
+					results = append(results, labels["result"])
+				case f.GetName() == "kubelet_runtime_operations_errors_total" && labels["operation_type"] == method:
+					failures = m.GetCounter().GetValue()
+				}
+			}
+		}
+		failed := err != nil && want != "not_found"
+		if len(results) != 1 || results[0] != want || failures != metrics.Bool(failed) || (tracer.err != nil) != failed {
+			t.Errorf("%v: the result is %v, %v failures, and the span has %v; want %s", err, results, failures, tracer.err, want)
+		}
+	}
+}
+
+// statusTracer keeps the status of the last span.
+type statusTracer struct {
+	trace.Tracer
+	err error
+}
+
+func (s *statusTracer) StartSpan(ctx context.Context, _ string) (context.Context, trace.Span) {
+	return ctx, statusSpan{nil, s}
+}
+
+type statusSpan struct {
+	trace.Span
+	of *statusTracer
+}
+
+func (statusSpan) End()                  {}
+func (statusSpan) Logger() log.Logger    { return nil }
+func (s statusSpan) SetStatus(err error) { s.of.err = err }

@@ -7,16 +7,22 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 )
 
 var (
-	streamsOpen = metrics.NewSum("virtual_kubelet_streams",
-		"Exec, attach and port-forward sessions under way.")
+	streamsOpen = metrics.NewGauge("virtual_kubelet_streams",
+		"Exec, attach and port-forward sessions under way.", metrics.Sum)
 	streamsRefused = metrics.NewCounter("virtual_kubelet_streams_refused_total",
 		"Exec, attach and port-forward sessions that were refused because there were too many.")
 )
+
+// openStreams are those of all limits of the process.
+var openStreams atomic.Int64
+
+func init() { streamsOpen.Track(func() float64 { return float64(openStreams.Load()) }) }
 
 // StreamLimits bounds how many exec, attach and port-forward sessions are under way, in
 // all and for each user. Handlers that share one share the limits. It is safe for
@@ -26,7 +32,6 @@ var (
 // it most of what there is.
 type StreamLimits struct {
 	inAll, perUser int
-	share          *metrics.Share
 
 	mu    sync.Mutex
 	open  int            // guarded by mu
@@ -35,7 +40,7 @@ type StreamLimits struct {
 
 // NewStreamLimits returns limits. 0 or less is no limit.
 func NewStreamLimits(inAll, perUser int) *StreamLimits {
-	return &StreamLimits{inAll: inAll, perUser: perUser, share: streamsOpen.Share(), users: map[string]int{}}
+	return &StreamLimits{inAll: inAll, perUser: perUser, users: map[string]int{}}
 }
 
 // limitsKey is the key of a request's limits in its context.
@@ -90,5 +95,5 @@ func (l *StreamLimits) add(user string, n int) {
 	if l.users[user] += n; l.users[user] == 0 {
 		delete(l.users, user)
 	}
-	l.share.Set(float64(l.open))
+	openStreams.Add(int64(n))
 }

@@ -13,7 +13,7 @@ import (
 
 // Metrics are those of a kubelet, under its names, for the certificates of one kind.
 type Metrics struct {
-	ttl      *metrics.Least
+	ttl      *metrics.Gauge
 	rotation prometheus.Histogram // nil: not measured
 	failures prometheus.Counter
 }
@@ -21,8 +21,8 @@ type Metrics struct {
 // Of serving and of client certificates.
 var (
 	Serving = &Metrics{
-		ttl: metrics.NewLeast("kubelet_certificate_manager_server_ttl_seconds",
-			"Seconds until the serving certificate that was asked for by CSR ends; +Inf while there is none. Of several nodes, the least."),
+		ttl: metrics.NewGauge("kubelet_certificate_manager_server_ttl_seconds",
+			"Seconds until the serving certificate that was asked for by CSR ends; +Inf while there is none. Of several nodes, the least.", metrics.Least),
 		rotation: metrics.NewHistogram("kubelet_certificate_manager_server_rotation_seconds",
 			"Seconds that serving certificates had lived when they were replaced.",
 			60, 3600, 14400, 86400, 604800, 2592000, 7776000, 15552000, 31104000, 124416000),
@@ -30,8 +30,8 @@ var (
 			"Requests for a serving certificate that failed or were denied."),
 	}
 	Client = &Metrics{
-		ttl: metrics.NewLeast("kubelet_certificate_manager_client_ttl_seconds",
-			"Seconds until the client certificate that was asked for by CSR ends; +Inf while there is none. Of several nodes, the least."),
+		ttl: metrics.NewGauge("kubelet_certificate_manager_client_ttl_seconds",
+			"Seconds until the client certificate that was asked for by CSR ends; +Inf while there is none. Of several nodes, the least.", metrics.Least),
 		failures: metrics.NewCounter("kubelet_certificate_manager_client_expiration_renew_errors",
 			"Requests for a client certificate that failed or were denied."),
 	}
