@@ -7,10 +7,7 @@ import (
 	"errors"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
@@ -28,35 +25,6 @@ var (
 	syncErrors      = metrics.NewCounterVec("virtual_kubelet_pod_sync_errors_total", "Failures of work on pods, by kind: not_found, invalid_input, retry_after (the backend has named a time), timeout, panic, not_ready (a ConfigMap or Secret is missing) or other.", "kind")
 	workerDuration  = metrics.NewHistogramVec("kubelet_pod_worker_duration_seconds", "Duration of one piece of work on a pod, by operation (create, update, terminating or sync).", "operation_type")
 )
-
-// trackGauges shows the pods of the controller until the function that it returns is called.
-func (c *PodController) trackGauges(ctx context.Context) (untrack func()) {
-	count := func(is func(*corev1.Pod) bool) func() float64 {
-		return func() (n float64) {
-			for _, pod := range c.all(ctx) {
-				n += metrics.Bool(is(pod))
-			}
-			return n
-		}
-	}
-	untracks := []func(){
-		runningPods.Track(count(func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })),
-		retryingPods.Track(func() float64 { return float64(c.syncLane.Retrying()) }, c.nodeName),
-		stuckPods.Track(func() float64 { return float64(c.stuck(ctx)) }, c.nodeName),
-		orphansHeldBack.Track(c.worker.orphans.held.Get, c.nodeName),
-		missingPods.Track(c.worker.missing.held.Get, c.nodeName),
-	}
-	for name, q := range map[string]*keyqueue.Queue{"sync": c.syncLane, "status": c.statusLane, "poll": c.pollLane} {
-		untracks = append(untracks,
-			queueDepth.Track(func() float64 { n, _ := q.Backlog(); return float64(n) }, name),
-			queueOldest.Track(func() float64 { _, age := q.Backlog(); return age.Seconds() }, name))
-	}
-	return func() {
-		for _, untrack := range untracks {
-			untrack()
-		}
-	}
-}
 
 // countSyncError counts a failure of the sync lane by its kind.
 func countSyncError(err error) {

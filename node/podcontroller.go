@@ -14,6 +14,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/nilcheck"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
@@ -279,4 +280,33 @@ func (c *PodController) Kick() { c.kick() }
 // AcceptUnenforced accepts that. It is the pod itself if nothing is left out, else a copy.
 func (c *PodController) PodForProvider(pod *corev1.Pod) *corev1.Pod {
 	return c.worker.admission.forProvider(pod)
+}
+
+// trackGauges shows the pods of the controller until the function that it returns is called.
+func (c *PodController) trackGauges(ctx context.Context) (untrack func()) {
+	count := func(is func(*corev1.Pod) bool) func() float64 {
+		return func() (n float64) {
+			for _, pod := range c.all(ctx) {
+				n += metrics.Bool(is(pod))
+			}
+			return n
+		}
+	}
+	untracks := []func(){
+		runningPods.Track(count(func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })),
+		retryingPods.Track(func() float64 { return float64(c.syncLane.Retrying()) }, c.nodeName),
+		stuckPods.Track(func() float64 { return float64(c.stuck(ctx)) }, c.nodeName),
+		orphansHeldBack.Track(c.worker.orphans.held.Get, c.nodeName),
+		missingPods.Track(c.worker.missing.held.Get, c.nodeName),
+	}
+	for name, q := range map[string]*keyqueue.Queue{"sync": c.syncLane, "status": c.statusLane, "poll": c.pollLane} {
+		untracks = append(untracks,
+			queueDepth.Track(func() float64 { n, _ := q.Backlog(); return float64(n) }, name),
+			queueOldest.Track(func() float64 { _, age := q.Backlog(); return age.Seconds() }, name))
+	}
+	return func() {
+		for _, untrack := range untracks {
+			untrack()
+		}
+	}
 }
