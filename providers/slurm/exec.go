@@ -14,17 +14,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 )
 
 // Exec implements service.Executor, through a step of the job.
 func (d *driver) Exec(ctx context.Context, in service.Target[*instance], command []string, attach api.AttachIO) error {
-	if attach.TTY() {
-		return errdefs.InvalidInput("a command in a job has no terminal: leave -t away")
-	}
-	return d.stream(ctx, in.Instance, podjob.Request{
-		Op: podjob.OpExec, Container: in.Container, Command: command, TTY: attach.TTY(),
-		Stdin: attach.Stdin() != nil, Stdout: attach.Stdout() != nil, Stderr: attach.Stderr() != nil,
-	}, podjob.Ends{In: attach.Stdin(), Out: attach.Stdout(), Err: attach.Stderr(), Resize: attach.Resize()})
+	return pack.Streams[*instance](d.stream).Exec(ctx, in, command, attach)
 }
 
 // stream does what req says. The command line of the step has a path and a number: the request goes through its input.

@@ -7,10 +7,10 @@ import (
 	"io"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 )
 
 // Forward implements service.Forwarder: it connects with a port of the job's node.
 func (d *driver) Forward(ctx context.Context, to service.Target[*instance], port int32, stream io.ReadWriteCloser) error {
-	return d.stream(ctx, to.Instance, podjob.Request{Op: podjob.OpPort, Port: port, Stdin: true, Stdout: true}, podjob.Ends{In: stream, Out: stream})
+	return pack.Streams[*instance](d.stream).Forward(ctx, to, port, stream)
 }

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pack
+
+import (
+	"context"
+	"io"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+)
+
+// Streams does what a request says in the pod of an instance. Its methods are exec, attach and port-forward of a driver.
+type Streams[T any] func(ctx context.Context, of T, req podjob.Request, e podjob.Ends) error
+
+// Exec implements service.Executor.
+func (s Streams[T]) Exec(ctx context.Context, in service.Target[T], command []string, attach api.AttachIO) error {
+	if attach.TTY() {
+		return errdefs.InvalidInput("a command in a job has no terminal: leave -t away")
+	}
+	return s(ctx, in.Instance, podjob.Request{
+		Op: podjob.OpExec, Container: in.Container, Command: command, Stdin: attach.Stdin() != nil, Stdout: attach.Stdout() != nil, Stderr: attach.Stderr() != nil,
+	}, ends(attach))
+}
+
+// Attach implements service.Attacher: it shows the output of a container.
+func (s Streams[T]) Attach(ctx context.Context, to service.Target[T], attach api.AttachIO) error {
+	return s(ctx, to.Instance, podjob.Request{
+		Op: podjob.OpAttach, Container: to.Container, TTY: attach.TTY(), Stdout: attach.Stdout() != nil, Stderr: attach.Stderr() != nil,
+	}, ends(attach))
+}
+
+// Forward implements service.Forwarder: it connects with a port of the machine of the pod.
+func (s Streams[T]) Forward(ctx context.Context, to service.Target[T], port int32, stream io.ReadWriteCloser) error {
+	return s(ctx, to.Instance, podjob.Request{Op: podjob.OpPort, Port: port, Stdin: true, Stdout: true}, podjob.Ends{In: stream, Out: stream})
+}
+
+func ends(attach api.AttachIO) podjob.Ends {
+	return podjob.Ends{In: attach.Stdin(), Out: attach.Stdout(), Err: attach.Stderr(), Resize: attach.Resize()}
+}
