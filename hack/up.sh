@@ -209,9 +209,7 @@ for _ in {1..60}; do # it is ready before it has said anything
   sleep 0.5
 done
 sed 's/^/  /' <<<"$said"
-if [ "$emulated" = azurebatch ]; then
-  shell="kubectl logs --follow first" # a task takes no commands
-elif [ -n "$emulated" ]; then
+if [ -n "$emulated" ]; then
   echo "A command in it (kubectl exec first -- hostname):"
   "${kubectl[@]}" exec first -- hostname | sed 's/^/  /'
 fi

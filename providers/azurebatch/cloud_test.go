@@ -39,7 +39,7 @@ type cloud struct {
 
 // aPool is one that can run pods.
 func aPool() emulated.Pool {
-	return emulated.Pool{ID: "pods", VMSize: "Standard_D4s_v5", Slots: 16, Identity: poolIdentity}
+	return emulated.Pool{ID: "pods", VMSize: "Standard_D4s_v5", Slots: 16, SSH: true, Identity: poolIdentity}
 }
 
 // large has the programs that machines take, and thisProgram is the one that tasks run: that of the test.
@@ -102,7 +102,7 @@ func startCloud(ctx context.Context, pool emulated.Pool, nodes int, runner emula
 // config is one for this cloud.
 func (c *cloud) config(cluster string) Config {
 	return Config{
-		Endpoint: c.url, Pool: "pods", ClusterName: cluster, Containers: programs,
+		Endpoint: c.url, Pool: "pods", ClusterName: cluster, Containers: programs, SSH: SSH{Enabled: true},
 		Storage:     Storage{ContainerURL: c.url + emulated.ContainerPath, Identity: poolIdentity},
 		Cloud:       Cloud{Authority: c.url, Scope: emulated.Batch, CAFile: c.ca},
 		Credentials: azlogin.Credentials{TenantID: tenant, ClientID: clientID, ClientSecret: config.Literal(clientSecret)},

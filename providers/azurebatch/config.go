@@ -53,6 +53,8 @@ type Config struct {
 	NodeResources corev1.ResourceList `json:"nodeResources,omitempty"`
 	// MaxNodes is how many machines the pool has at most. Required for a pool that scales by itself; else the default is its target.
 	MaxNodes int64 `json:"maxNodes,omitempty"`
+	// SSH is how exec, attach and port-forward reach pods. Default: they are refused.
+	SSH SSH `json:"ssh,omitzero"`
 	// Program is the file of this program for the machines of the pool. Default: the one that runs.
 	Program string `json:"program,omitempty"`
 }
@@ -63,6 +65,12 @@ type Storage struct {
 	ContainerURL string `json:"containerURL,omitempty"`
 	// Identity is the resource ID of the user-assigned identity of the pool that reads and writes there. Required.
 	Identity string `json:"identity,omitempty"`
+}
+
+// SSH is how this provider reaches the machines of the pool.
+type SSH struct {
+	// Enabled has this provider make a user of its own, who may do all, on each machine whose pod it is to reach. The pool must let SSH in from here.
+	Enabled bool `json:"enabled,omitempty"`
 }
 
 // Cloud is an Azure.

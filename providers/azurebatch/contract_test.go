@@ -44,31 +44,17 @@ func TestContract(t *testing.T) {
 		Command:  func(p program.Program) ([]string, error) { return append([]string{path}, p.Args()...), nil },
 		Patience: time.Minute, Every: 50 * time.Millisecond, Parallel: 6, Many: 8,
 		Subject: providertest.Subject{Provider: "azurebatch", Backend: "an emulator of Azure Batch on one machine; containers are programs of it, as root"},
-		Except:  exceptions(),
+		Except: map[string]string{
+			"settings/limits": "nothing on a machine of the pool keeps limits; TestSlots has how pods share machines",
+			"exec/terminal":   "a command in a job has no terminal",
+			"stats/summary":   "what tasks use is not told by Batch",
+		},
 		Unproven: map[capability.Feature]string{
 			capability.ContainerLimits: "nothing on a machine of the pool keeps them",
-			capability.PostStartHooks:  "the check needs exec; that of slurm, by the same program, has it",
-			capability.HostPorts:       "a container has the ports of its machine, and port-forward, which connects with one, is refused",
+			capability.HostPorts:       "a container has the ports of its machine; port-forward/both-ways connects with one there",
 			capability.TokenVolumes:    "no check of the contract has tokens; TestNoSecretInTask has one",
 		},
 	})
-}
-
-// exceptions are the checks of what a task does not have.
-func exceptions() map[string]string {
-	except := map[string]string{
-		"settings/limits": "nothing on a machine of the pool keeps limits; TestSlots has how pods share machines",
-		"stats/summary":   "what tasks use is not told by Batch",
-	}
-	for _, name := range []string{
-		"exec/output", "exec/exit-code", "exec/input", "exec/terminal", "exec/stdin", "exec/cancel", "exec/pod-ends", "attach/output", "port-forward/both-ways", "port-forward/refused",
-	} {
-		except[name] = "a task takes no connections, and the provider says so"
-	}
-	for _, name := range []string{"probes/readiness", "probes/startup", "hooks/post-start"} {
-		except[name] = "the check needs exec"
-	}
-	return except
 }
 
 // backend is Batch for one check.
@@ -115,6 +101,14 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 				}
 			}
 			return 1, nil
+		},
+		Kept: map[string]providertest.Kept{"jobs": {Most: 1, Rule: "the job of the node, for its next pods"}, "programs": {Most: 1, Rule: "the program of tasks, for the next ones"}},
+		Left: func() (map[string][]string, error) {
+			left := map[string][]string{"jobs": c.Jobs(), "blobs": c.Store.Names("vk-"), "programs": c.Store.Names("bin/")}
+			for _, t := range c.Tasks() {
+				left["tasks"] = append(left["tasks"], t.ID)
+			}
+			return left, nil
 		},
 		Outage:     breaks("outage", emulator.Fault{Answer: emulated.Down}),
 		Throttle:   breaks("throttle", emulator.Fault{Answer: emulated.Throttle}),

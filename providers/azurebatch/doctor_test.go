@@ -31,6 +31,7 @@ func TestDoctor(t *testing.T) {
 		{"a pool without the identity", func(p *emulated.Pool, _ *home) { p.Identity = "" }, []string{"storage.identity"}},
 		{"a size that is not known", func(p *emulated.Pool, _ *home) { p.VMSize = "Standard_NC6" }, []string{"set nodeResources"}},
 		{"a pool that scales", func(p *emulated.Pool, _ *home) { p.AutoScale = true }, []string{"set maxNodes"}},
+		{"a pool that lets no SSH in", func(p *emulated.Pool, _ *home) { p.SSH = false }, []string{"ssh.enabled", "inbound NAT pool"}},
 		{"no right to tasks", func(_ *emulated.Pool, h *home) { h.cloud.Deny("DeleteTask") }, []string{"delete task", "the role of its README"}},
 		{"no right to blobs", func(_ *emulated.Pool, h *home) { h.cloud.Deny("PutBlob") }, []string{"Storage Blob Data Contributor"}},
 		{"a wrong secret", func(_ *emulated.Pool, h *home) { h.config.Credentials.ClientSecret = config.Literal("canary-wrong") }, []string{"the secret of the service principal is wrong"}},

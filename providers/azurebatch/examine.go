@@ -52,8 +52,18 @@ func (d *driver) examinePool(ctx context.Context) error {
 		return fmt.Errorf("pool %s scales by itself: set maxNodes", d.config.Pool)
 	case m.most == 0:
 		return fmt.Errorf("pool %s has no machines, and is to have none: give it some, or set maxNodes", d.config.Pool)
+	case d.config.SSH.Enabled && !letsIn(p):
+		return fmt.Errorf("ssh.enabled: pool %s has no inbound NAT pool for the port 22 of its machines: make it with one", d.config.Pool)
 	case p.State != nil && *p.State != azbatch.PoolStateActive:
 		return fmt.Errorf("pool %s is %s", d.config.Pool, *p.State)
 	}
 	return nil
+}
+
+// letsIn reports whether the SSH servers of the machines of a pool can be reached.
+func letsIn(p azbatch.Pool) bool {
+	n := p.NetworkConfiguration
+	return n != nil && n.EndpointConfiguration != nil && slices.ContainsFunc(n.EndpointConfiguration.InboundNATPools, func(i azbatch.InboundNATPool) bool {
+		return value(i.BackendPort) == 22
+	})
 }

@@ -105,7 +105,9 @@ func (s *still) Run(ctx context.Context, start emulated.Start) (int, error) {
 	s.mu.Lock()
 	s.runs[start.ID]++
 	s.mu.Unlock()
-	data, err := json.Marshal(podjob.Status{Host: start.Node, Pod: corev1.PodStatus{Phase: corev1.PodRunning}})
+	data, err := json.Marshal(podjob.Status{Host: start.Node, Pod: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+		{Name: "main", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+	}}})
 	if err != nil {
 		return 1, err
 	}

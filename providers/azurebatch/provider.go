@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,17 +71,16 @@ func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 		config: config, in: in, owner: owner, client: client, job: "vk-" + identity.Hash(owner.Cluster, owner.Node), at: at,
 		blobs: &azblobs.Container{URL: config.Storage.ContainerURL, HTTP: client.http, Token: token},
 		tasks: map[types.UID]taskState{}, said: map[types.UID]said{}, lost: map[types.UID]string{}, stopping: map[types.UID]time.Time{}, leaving: map[types.UID]bool{},
+		logins: map[string]login{}, key: sync.OnceValues(newKey),
 	}
+	d.Streams = d.stream
 	d.kit = service.New(service.Config{
 		Service: "Azure Batch", Owner: owner, Capabilities: config.Capabilities(), Pods: in.Pods, Listed: in.Listed, Again: service.AgainReturnsFirst,
 		Busy: at.busy, Rest: at.rest, ListEvery: at.list, EarlierWithin: at.earlier, LogsUnseen: true,
-		Skips:   func(*corev1.Volume) bool { return true }, // the program of tasks writes them, from the objects
-		Instead: map[service.Request]string{service.Exec: noStreams, service.Attach: noStreams, service.PortForward: noStreams},
+		Skips: func(*corev1.Volume) bool { return true }, // the program of tasks writes them, from the objects
 	}, d)
 	return d, nil
 }
-
-const noStreams = "a task takes no connections: read the logs, or log in to the machine of the pool"
 
 var (
 	_ service.Driver[instance]       = (*driver)(nil)
@@ -88,6 +88,9 @@ var (
 	_ service.Refuser                = (*driver)(nil)
 	_ service.ChangeLister[instance] = (*driver)(nil)
 	_ service.LogReader[instance]    = (*driver)(nil)
+	_ service.Executor[instance]     = (*driver)(nil)
+	_ service.Attacher[instance]     = (*driver)(nil)
+	_ service.Forwarder[instance]    = (*driver)(nil)
 	_ service.Renewer[instance]      = (*driver)(nil)
 	_ service.Updater[instance]      = (*driver)(nil)
 	_ service.Remover                = (*driver)(nil)

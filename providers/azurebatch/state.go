@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/batch/azbatch"
+	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 )
 
 // pace is how often things are done.
@@ -31,6 +33,8 @@ var usual = pace{busy: 2 * time.Second, rest: 5 * time.Second, list: 30 * time.S
 
 // driver is Azure Batch as the kit asks it.
 type driver struct {
+	pack.Streams[instance]
+
 	config    Config
 	in        cli.ProviderInput
 	owner     identity.Owner
@@ -40,6 +44,7 @@ type driver struct {
 	at        pace
 	kit       *service.Provider[instance]
 	uploading sync.Mutex
+	key       func() (ssh.Signer, error) // see newKey
 
 	mu       sync.Mutex
 	report   func(*corev1.Node)      // guarded by mu; nil: nobody listens
@@ -52,6 +57,7 @@ type driver struct {
 	lost     map[types.UID]string    // guarded by mu; pods whose task runs again: the reason
 	stopping map[types.UID]time.Time // guarded by mu; when the task of a pod is removed at the latest
 	leaving  map[types.UID]bool      // guarded by mu; pods whose blobs are to be removed
+	logins   map[string]login        // guarded by mu; by the IDs of machines
 }
 
 // taskState is a task of a pod of this node.
@@ -64,6 +70,12 @@ type taskState struct {
 type said struct {
 	etag   string
 	status *podjob.Status
+}
+
+// login is the user of this process on one machine.
+type login struct {
+	address string
+	until   time.Time
 }
 
 // machines are those of the pool.

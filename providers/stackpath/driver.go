@@ -110,17 +110,14 @@ func (d *driver) look(ctx context.Context, id string) (newest *instance, settled
 
 // List implements service.Driver: all workloads, with instances of which some are looked at anew.
 func (d *driver) List(ctx context.Context) (all []seen, err error) {
-	listed := map[string]lookups.Listed{}
+	changes := map[string]bool{}
 	err = list(ctx, d.client, d.workloads, func(w workload) {
 		if _, ours := d.owner.Owned(w.Metadata.Labels); ours {
-			all = append(all, seen{workload: w})
-			if !(seen{w, d.instances.Last(w.ID)}).ended() { // else nothing of it changes any more
-				listed[w.ID] = lookups.Listed{Changes: w.Metadata.DeleteRequestedAt != ""}
-			}
+			all, changes[w.ID] = append(all, seen{workload: w}), w.Metadata.DeleteRequestedAt != ""
 		}
 	})
 	if err == nil {
-		err = d.instances.Refresh(ctx, listed)
+		err = d.instances.Refresh(ctx, changes)
 	}
 	if err != nil {
 		return nil, err
@@ -136,9 +133,6 @@ func (d *driver) Identify(s seen) (poll.Identity, bool) {
 	pod, ours := d.owner.Owned(s.Metadata.Labels)
 	return poll.Identity{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ID: s.ID, CreatedAt: parseTime(s.Metadata.CreatedAt)}, ours
 }
-
-// Ended implements service.Ender: lists go on to have a workload whose containers have all ended after its deletion.
-func (d *driver) Ended(s seen) bool { return s.ended() }
 
 // Status implements service.Driver.
 func (d *driver) Status(pod *corev1.Pod, s seen) corev1.PodStatus {

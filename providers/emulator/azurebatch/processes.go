@@ -57,6 +57,15 @@ func (p *Processes) Run(ctx context.Context, s Start) (int, error) {
 	defer output.Close()
 	words := strings.Fields(s.CommandLine)                         // it is executed without a shell
 	cmd := exec.Command(filepath.Join(wd, words[0]), words[1:]...) //nolint:gosec,noctx // that is what tasks are for, and it may be stopped gently
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if _, err := os.Stat("/etc/ssh"); err == nil && os.Geteuid() == 0 {
+		etc := filepath.Join(root, "etc", "ssh")
+		if err := errors.Join(os.MkdirAll(etc, 0o750), os.WriteFile(filepath.Join(etc, "ssh_host_ed25519_key.pub"), []byte(s.HostKey), 0o600)); err != nil {
+			return 0, &Failure{"ResourceDirectoryCreateFailed", err.Error()}
+		}
+		cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `mount --bind "$0" /etc/ssh && exec "$@"`, etc, cmd.Path}, words[1:]...)
+		cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS // each machine has its own
+	}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = wd, output, output
 	cmd.Env = append([]string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "AZ_BATCH_POOL_ID=" + s.Pool, "AZ_BATCH_JOB_ID=" + s.Job, "AZ_BATCH_TASK_ID=" + s.ID,
@@ -65,8 +74,7 @@ func (p *Processes) Run(ctx context.Context, s Start) (int, error) {
 	for _, e := range s.EnvironmentSettings {
 		cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := start(ctx, cmd); err != nil {
+	if err := cmd.Start(); err != nil {
 		return 0, &Failure{"CommandProgramNotFound", err.Error()}
 	}
 	p.note(s.ID, cmd.Process.Pid)
@@ -86,19 +94,15 @@ func (p *Processes) Run(ctx context.Context, s Start) (int, error) {
 	return 0, nil
 }
 
-// start starts a command. A process that is being started beside it may have the file of its program open for writing, for a moment.
-func start(ctx context.Context, cmd *exec.Cmd) error {
-	for {
-		err := cmd.Start()
-		if !errors.Is(err, syscall.ETXTBSY) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(10 * time.Millisecond):
-		}
+// Command implements Shell.
+func (p *Processes) Command(node, text string, admin bool) *exec.Cmd {
+	bin := filepath.Join(p.Dir, node, "bin")
+	cmd := exec.Command("/bin/sh", "-c", text)                                                                                  //nolint:gosec,noctx // that is what a shell is for, and it ends with its input
+	if err := errors.Join(os.MkdirAll(bin, 0o750), os.WriteFile(filepath.Join(bin, "sudo"), []byte(sudo), 0o700)); err != nil { //nolint:gosec // it is a program
+		cmd.Err = err
 	}
+	cmd.Env = shellEnv(bin, admin)
+	return cmd
 }
 
 func (p *Processes) kill(pid int, ended <-chan struct{}) {
@@ -151,7 +155,11 @@ func (p *Processes) place(f File, path string) error {
 	defer large.Unlock()
 	kept := filepath.Join(cmp.Or(p.Large, p.Dir), fmt.Sprintf("%p", &f.Data[0])) // blobs are never changed
 	if _, err := os.Stat(kept); err != nil {
-		if err := errors.Join(os.WriteFile(kept+".new", f.Data, mode), os.Chmod(kept+".new", mode), os.Rename(kept+".new", kept)); err != nil {
+		// A process that was begun meanwhile would have the file open for writing, and nothing could execute it.
+		syscall.ForkLock.RLock()
+		err := os.WriteFile(kept+".new", f.Data, mode)
+		syscall.ForkLock.RUnlock()
+		if err := errors.Join(err, os.Chmod(kept+".new", mode), os.Rename(kept+".new", kept)); err != nil {
 			return err
 		}
 	}

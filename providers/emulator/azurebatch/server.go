@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -62,6 +63,7 @@ var operations = map[string]string{
 	"POST jobs": "CreateJob", "GET jobs *": "GetJob", "DELETE jobs *": "DeleteJob",
 	"GET jobs * tasks": "ListTasks", "POST jobs * tasks": "CreateTask", "GET jobs * tasks *": "GetTask", "DELETE jobs * tasks *": "DeleteTask",
 	"POST jobs * tasks * terminate": "TerminateTask", "GET pools *": "GetPool", "GET nodecounts": "ListPoolNodeCounts", "GET pools * nodes *": "GetNode",
+	"POST pools * nodes * users": "CreateNodeUser", "PUT pools * nodes * users *": "ReplaceNodeUser", "GET pools * nodes * remoteloginsettings": "GetNodeRemoteLoginSettings",
 }
 
 // ServeHTTP implements http.Handler.
@@ -88,7 +90,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "ResourceNotFound", "The specified resource does not exist.")
 	case r.URL.Query().Get("api-version") != apiVersion:
 		refuse(w, http.StatusBadRequest, "UnsupportedRequestVersion", "The value of api-version is not supported.")
-	case r.Method == http.MethodPost && operation != "TerminateTask" && r.Header.Get("Content-Type") != "application/json; odata=minimalmetadata":
+	case (r.Method == http.MethodPost || r.Method == http.MethodPut) && operation != "TerminateTask" && r.Header.Get("Content-Type") != "application/json; odata=minimalmetadata":
 		refuse(w, http.StatusUnsupportedMediaType, "InvalidHeaderValue", "Content-Type: want application/json; odata=minimalmetadata")
 	default:
 		s.answer(w, r, operation, strings.Split(strings.Trim(r.URL.Path, "/"), "/"))
@@ -100,6 +102,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, operation string
 	defer s.mu.Unlock()
 	var j *job
 	var t *task
+	var n *node
 	if path[0] == "jobs" && len(path) > 1 {
 		if j = s.job(path[1]); j == nil {
 			refuse(w, http.StatusNotFound, "JobNotFound", "The specified job does not exist.")
@@ -115,6 +118,14 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, operation string
 	if path[0] == "pools" && path[1] != s.Pool.ID {
 		refuse(w, http.StatusNotFound, "PoolNotFound", "The specified pool does not exist.")
 		return
+	}
+	if path[0] == "pools" && len(path) > 3 {
+		i := slices.IndexFunc(s.nodes, func(n *node) bool { return n.id == path[3] })
+		if i < 0 {
+			refuse(w, http.StatusNotFound, "NodeNotFound", "The specified node does not exist.")
+			return
+		}
+		n = s.nodes[i]
 	}
 	switch operation {
 	case "CreateJob":
@@ -149,7 +160,13 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, operation string
 	case "ListPoolNodeCounts":
 		give(w, map[string]any{"value": []any{map[string]any{"poolId": s.Pool.ID, "dedicated": s.counts(), "lowPriority": map[string]int{"total": 0}}}})
 	case "GetNode":
-		s.getNode(w, path[3])
+		give(w, map[string]any{"id": n.id, "state": n.state})
+	case "CreateNodeUser":
+		s.changeUser(w, r, n, "")
+	case "ReplaceNodeUser":
+		s.changeUser(w, r, n, path[5])
+	case "GetNodeRemoteLoginSettings":
+		s.remoteLogin(w, n)
 	}
 }
 
@@ -317,6 +334,11 @@ func (s *Server) pool() map[string]any {
 	if !s.Pool.AutoScale {
 		out["targetDedicatedNodes"] = len(s.nodes)
 	}
+	if s.Pool.SSH {
+		out["networkConfiguration"] = map[string]any{"endpointConfiguration": map[string]any{"inboundNATPools": []any{map[string]any{
+			"name": "ssh", "protocol": "tcp", "backendPort": 22, "frontendPortRangeStart": 15000, "frontendPortRangeEnd": 15100,
+		}}}}
+	}
 	if s.Pool.Identity != "" {
 		out["identity"] = map[string]any{"type": "UserAssigned", "userAssignedIdentities": []any{map[string]any{"resourceId": s.Pool.Identity}}}
 	}
@@ -361,12 +383,48 @@ func Down(w http.ResponseWriter, _ *http.Request) {
 	refuse(w, http.StatusServiceUnavailable, "ServerBusy", "The server is currently unable to receive requests.")
 }
 
-func (s *Server) getNode(w http.ResponseWriter, id string) {
-	for _, n := range s.nodes {
-		if n.id == id {
-			give(w, map[string]any{"id": n.id, "state": n.state})
+// changeUser makes a user of a machine, or replaces its key. s.mu is held.
+func (s *Server) changeUser(w http.ResponseWriter, r *http.Request, n *node, name string) {
+	var asked struct {
+		Name, SSHPublicKey string
+		IsAdmin            bool
+	}
+	if name != "" {
+		u, is := n.users[name]
+		switch {
+		case !is:
+			refuse(w, http.StatusNotFound, "NodeUserNotFound", "The specified node user does not exist.")
+		case read(w, r, "UpdateNodeUserContent", &asked):
+			u.key = asked.SSHPublicKey
+			n.users[name] = u
+			w.WriteHeader(http.StatusOK)
+		}
+		return
+	}
+	switch {
+	case !read(w, r, "CreateNodeUserContent", &asked):
+	case n.state != "idle" && n.state != "running":
+		refuse(w, http.StatusConflict, "NodeNotReady", "The specified node is not in the idle or running state.")
+	case n.users[asked.Name] != (nodeUser{}):
+		refuse(w, http.StatusConflict, "NodeUserExists", "The specified node user already exists.")
+	default:
+		n.users[asked.Name] = nodeUser{asked.SSHPublicKey, asked.IsAdmin}
+		w.WriteHeader(http.StatusCreated)
+	}
+}
+
+// remoteLogin tells the address of the SSH server of a machine, which listens from now on. s.mu is held.
+func (s *Server) remoteLogin(w http.ResponseWriter, n *node) {
+	if !s.Pool.SSH {
+		refuse(w, http.StatusConflict, "OperationInvalidForCurrentState", "The pool has no inbound NAT pool for it.") // the code of Batch is not published
+		return
+	}
+	if n.listener == nil {
+		if err := s.serveSSH(n); err != nil {
+			refuse(w, http.StatusInternalServerError, "InternalError", err.Error())
 			return
 		}
 	}
-	refuse(w, http.StatusNotFound, "NodeNotFound", "The specified node does not exist.")
+	at, _ := n.listener.Addr().(*net.TCPAddr)
+	give(w, map[string]any{"remoteLoginIPAddress": at.IP.String(), "remoteLoginPort": at.Port})
 }

@@ -4,13 +4,17 @@ package azurebatch
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/entra"
 )
@@ -32,6 +36,8 @@ type Pool struct {
 	Containers bool
 	// Windows is that its machines have Windows.
 	Windows bool
+	// SSH is that it has an inbound NAT pool for the port 22 of its machines.
+	SSH bool
 	// Identity is the resource ID of its user-assigned identity.
 	Identity string
 	// AutoScale is that it scales by itself.
@@ -59,6 +65,7 @@ type Server struct {
 	denied map[string]bool // guarded by mu; operations that the identity may not do
 	jobs   []*job          // guarded by mu
 	nodes  []*node         // guarded by mu
+	logins int             // guarded by mu
 	wg     sync.WaitGroup
 }
 
@@ -100,6 +107,8 @@ type ResourceFile struct {
 // Start is a run of a task on a machine.
 type Start struct {
 	Pool, Job, Node string
+	// HostKey is the public key of the SSH server of the machine.
+	HostKey string
 	Created
 	Files []File
 }
@@ -145,7 +154,32 @@ type task struct {
 type node struct {
 	id, state string
 	free      int
+	key       ssh.Signer
+	users     map[string]nodeUser
+	listener  net.Listener // of its SSH server; nil: nobody has asked for its address
 }
+
+// nodeUser is a user of a machine.
+type nodeUser struct {
+	key   string // as in a file authorized_keys
+	admin bool
+}
+
+// newHostKey returns the key of the SSH server of a machine.
+func newHostKey() ssh.Signer {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		panic(err) // the machine has no random numbers
+	}
+	key, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		panic(err) // it is one
+	}
+	return key
+}
+
+// hostKey is the key of a machine, as in a file ssh_host_ed25519_key.pub.
+func (n *node) hostKey() string { return string(ssh.MarshalAuthorizedKey(n.key.PublicKey())) }
 
 // IDs of jobs and tasks are compared without case.
 func (s *Server) job(id string) *job {
@@ -263,7 +297,7 @@ func (s *Server) execute(ctx context.Context, t *task, run int) (int, error) {
 		s.mu.Unlock()
 		return 0, context.Canceled
 	}
-	start.Node = t.node.id
+	start.Node, start.HostKey = t.node.id, t.node.hostKey()
 	t.started = time.Now()
 	t.set(running)
 	s.mu.Unlock()
@@ -304,7 +338,7 @@ func (s *Server) end(t *task, why string) {
 func (s *Server) AddNode() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.nodes = append(s.nodes, &node{id: "tvmps_" + strings.ToLower(rand.Text()), state: "idle", free: s.Pool.Slots})
+	s.nodes = append(s.nodes, &node{id: "tvmps_" + strings.ToLower(rand.Text()), state: "idle", free: s.Pool.Slots, key: newHostKey(), users: map[string]nodeUser{}})
 	s.schedule()
 }
 
@@ -367,6 +401,16 @@ func (s *Server) find(id string) *task {
 		}
 	}
 	return nil
+}
+
+// Jobs are the IDs of all that there are.
+func (s *Server) Jobs() (all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range s.jobs {
+		all = append(all, j.id)
+	}
+	return all
 }
 
 // Tasks are all that there are.

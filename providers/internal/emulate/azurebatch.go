@@ -27,7 +27,7 @@ func azurebatchService(ctx context.Context, b behind) service {
 	const identity = "/subscriptions/s/resourceGroups/pods/providers/Microsoft.ManagedIdentity/userAssignedIdentities/pods"
 	who := entra.Principal{Tenant: "tenant-emulated", Client: "client-emulated", Secret: rand.Text()}
 	machines := &azurebatch.Processes{Dir: filepath.Join(b.dir, "machines"), Gentle: 2 * time.Second}
-	pool := azurebatch.Pool{ID: "pods", VMSize: "Standard_D4s_v5", Slots: 8, Identity: identity}
+	pool := azurebatch.Pool{ID: "pods", VMSize: "Standard_D4s_v5", Slots: 8, SSH: true, Identity: identity}
 	s := azurebatch.New(ctx, who, pool, 2, machines)
 	s.Lag = late
 	return service{
@@ -43,6 +43,7 @@ storage: {containerURL: "%[1]s%[2]s", identity: %[3]s}
 cloud: {authority: %[1]q, scope: %[4]q, caFile: %[5]q}
 credentials: {tenantID: %[6]s, clientID: %[7]s, clientSecret: %[8]s}
 containers: programs
+ssh: {enabled: true}
 `, url, azurebatch.ContainerPath, identity, azurebatch.Batch, caFile, who.Tenant, who.Client, who.Secret)
 		},
 		// No rates are published.

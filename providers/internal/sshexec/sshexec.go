@@ -113,7 +113,7 @@ func Run(ctx context.Context, client *ssh.Client, command []string, attach api.A
 	if err := connect(ctx, session, attach); err != nil {
 		return fmt.Errorf("prepare the session: %w", err)
 	}
-	err = session.Run(quote(command))
+	err = session.Run(Quote(command))
 	var exit *ssh.ExitError
 	if errors.As(err, &exit) {
 		return utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", exit.ExitStatus()), Code: exit.ExitStatus()}
@@ -182,9 +182,9 @@ func resize(ctx context.Context, session *ssh.Session, sizes <-chan api.TermSize
 	}
 }
 
-// quote makes one text of a command. Each word is quoted: a shell takes an unquoted first word such as A=b, if or %1 as its own syntax, and shells differ
+// Quote makes one text of a command, as the shell of a server takes it. Each word is quoted: a shell takes an unquoted first word such as A=b, if or %1 as its own syntax, and shells differ
 // in the other words that they change.
-func quote(command []string) string {
+func Quote(command []string) string {
 	words := make([]string, len(command))
 	for i, word := range command {
 		words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

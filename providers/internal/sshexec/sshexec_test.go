@@ -247,7 +247,7 @@ func TestShellsGetTheWordsAsTheyAre(t *testing.T) {
 				continue // an applet, which goes before PATH
 			}
 			words := []string{name, "", "A=~", "=ls", "~", "#x", "%1", "it's", "$HOME `x`", "a\nb", "{a,b}", "*", `\`, "-n", "C=d", "if"}
-			cmd := exec.CommandContext(t.Context(), path, append(slices.Clone(shell[1:]), "-c", quote(words))...)
+			cmd := exec.CommandContext(t.Context(), path, append(slices.Clone(shell[1:]), "-c", Quote(words))...)
 			cmd.Env = []string{"PATH=" + dir + ":/usr/bin:/bin", "HOME=/home"}
 			out, err := cmd.CombinedOutput()
 			if want := strings.Join(words, "|") + "|"; err != nil || string(out) != want {

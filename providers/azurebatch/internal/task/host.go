@@ -3,6 +3,7 @@
 package task
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -10,6 +11,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,7 +30,7 @@ var ErrClaimed = errors.New("an earlier run of this task runs the pod, or has ru
 type place struct {
 	Package
 	blobs *azblobs.Container
-	nonce string
+	claim Claim
 	logs  *uploader
 	own   bool // the claim succeeded; set before anything runs beside
 
@@ -41,18 +44,35 @@ type place struct {
 var _ podjob.Host = (*place)(nil)
 
 func newPlace(p Package, c *azblobs.Container, logDir string) *place {
-	return &place{Package: p, blobs: c, nonce: rand.Text(), bundle: p.Bundle, logs: newUploader(c, func(container string) string { return LogPrefix(p.Prefix, p.UID, container) }, logDir)}
+	return &place{Package: p, blobs: c, claim: newClaim(), bundle: p.Bundle, logs: newUploader(c, func(container string) string { return LogPrefix(p.Prefix, p.UID, container) }, logDir)}
+}
+
+// newClaim returns the claim of this run.
+func newClaim() Claim {
+	c := Claim{Nonce: rand.Text()}
+	c.Program, _ = filepath.Abs(ProgramFile) // without it the machine cannot be reached by SSH
+	for _, kind := range []string{"ed25519", "ecdsa", "rsa"} {
+		if key, err := os.ReadFile("/etc/ssh/ssh_host_" + kind + "_key.pub"); err == nil {
+			c.HostKey = strings.TrimSpace(string(key))
+			break
+		}
+	}
+	return c
 }
 
 // Claim implements podjob.Host: only one run of the task can make the blob. The answer to a try that succeeded may have been lost.
 func (p *place) Claim(ctx context.Context) error {
-	name := PodPrefix(p.Prefix, p.UID) + "claim"
-	err := p.blobs.Put(ctx, name, []byte(p.nonce), nil, true)
+	name := ClaimName(p.Prefix, p.UID)
+	data, err := json.Marshal(p.claim)
+	if err != nil {
+		return err
+	}
+	err = p.blobs.Put(ctx, name, data, nil, true)
 	for wait := time.Second; err != nil && !azblobs.Has(err, http.StatusConflict, http.StatusPreconditionFailed) && ctx.Err() == nil; wait *= 2 {
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
-			err = p.blobs.Put(ctx, name, []byte(p.nonce), nil, true)
+			err = p.blobs.Put(ctx, name, data, nil, true)
 		}
 	}
 	if !azblobs.Has(err, http.StatusConflict, http.StatusPreconditionFailed) {
@@ -63,7 +83,7 @@ func (p *place) Claim(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case string(has.Data) != p.nonce:
+	case !bytes.Equal(has.Data, data):
 		return ErrClaimed
 	}
 	p.own = true

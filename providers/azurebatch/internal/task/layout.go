@@ -49,6 +49,16 @@ func PodsPrefix(prefix string) string { return prefix + "/pods/" }
 // BundleName is the blob with the Package of a pod. Its metadata have the order to stop.
 func BundleName(prefix string, uid types.UID) string { return PodPrefix(prefix, uid) + PackageFile }
 
+// ClaimName is the blob with the Claim of the run of the task that has the pod.
+func ClaimName(prefix string, uid types.UID) string { return PodPrefix(prefix, uid) + "claim" }
+
+// Claim is how the run of a task that has the pod can be told from others, and how its machine is reached by SSH.
+type Claim struct {
+	Nonce   string
+	Program string // the path of this program
+	HostKey string // the public key of the SSH server; "" for a machine without one
+}
+
 // StatusPrefix begins the names of the blobs with statuses, which end with UIDs. They are apart, so that one list has all of them.
 func StatusPrefix(prefix string) string { return prefix + "/status/" }
 

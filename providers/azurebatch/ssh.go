@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azurebatch
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/batch/azbatch"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/azurebatch/internal/task"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sshexec"
+)
+
+const (
+	// keyBits is the size of the key of this process. The documentation of Batch has RSA keys alone.
+	keyBits = 3072
+	// loginTime is how long a user of a machine is used, which expires after a day.
+	loginTime = 12 * time.Hour
+	// loginTries is how often a new user tries to log in, later and later: when the user is on the machine is not published.
+	loginTries = 4
+)
+
+// newKey returns a key, which this process has in its memory alone.
+func newKey() (ssh.Signer, error) {
+	key, err := rsa.GenerateKey(rand.Reader, keyBits)
+	if err != nil {
+		return nil, err
+	}
+	return ssh.NewSignerFromKey(key)
+}
+
+// stream does what req says, by the program of the task of a pod, which is reached by SSH. The request goes through its input.
+func (d *driver) stream(ctx context.Context, i instance, req podjob.Request, e podjob.Ends) error {
+	switch {
+	case !d.config.SSH.Enabled:
+		return errdefs.InvalidInput("this node does not log in to the machines of the pool: set ssh.enabled in its configuration, or read the logs")
+	case i.said == nil || i.said.Ended:
+		return errdefs.InvalidInput("its task does not run")
+	}
+	blob, err := d.blobs.Get(ctx, task.ClaimName(d.job, i.pod.UID), "", 0)
+	if err != nil {
+		return err
+	}
+	var claim task.Claim
+	if json.Unmarshal(blob.Data, &claim) != nil || claim.HostKey == "" || claim.Program == "" {
+		return fmt.Errorf("its task has not written the key of the SSH server of machine %s: have an SSH server on the machines of the pool, and make the pod again", i.said.Host)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	client, err := d.dial(ctx, i.said.Host, claim.HostKey)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	defer context.AfterFunc(ctx, func() { client.Close() })()
+	session, err := client.NewSession()
+	if err != nil {
+		return fmt.Errorf("open a session on machine %s: %w", i.said.Host, err)
+	}
+	var complaint bytes.Buffer
+	session.Stderr = &complaint
+	in, err := session.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := session.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := session.Start(sshexec.Quote([]string{"sudo", "-n", claim.Program, enter.Marker, enter.ModeStream, i.said.Socket})); err != nil {
+		return fmt.Errorf("begin a session on machine %s: %w", i.said.Host, err)
+	}
+	err = podjob.Stream(ctx, in, out, req, e)
+	if errors.Is(err, podjob.ErrNoResult) && ctx.Err() == nil {
+		return fmt.Errorf("the session on machine %s ended early: %w: %.400s", i.said.Host, session.Wait(), bytes.TrimSpace(complaint.Bytes()))
+	}
+	return err
+}
+
+// dial logs in to a machine that has a host key. A user that the machine does not know any more is made anew.
+func (d *driver) dial(ctx context.Context, machine, hostKey string) (*ssh.Client, error) {
+	key, err := d.key()
+	if err != nil {
+		return nil, err
+	}
+	for try := 0; ; try++ {
+		l, err := d.login(ctx, machine, key, try == 1)
+		if err != nil {
+			return nil, err
+		}
+		client, err := sshexec.Server{Address: l.address, HostKey: hostKey}.Dial(ctx, d.job, ssh.PublicKeys(key))
+		if !errors.Is(err, sshexec.ErrRefused) || try == loginTries {
+			return client, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Duration(try) * time.Second):
+		}
+	}
+}
+
+// login returns the user of this process on a machine, which is made unless it is there and may stay.
+func (d *driver) login(ctx context.Context, machine string, key ssh.Signer, anew bool) (login, error) {
+	d.mu.Lock()
+	l := d.logins[machine]
+	d.mu.Unlock()
+	if !anew && time.Now().Before(l.until) {
+		return l, nil
+	}
+	public := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))
+	if err := d.client.addUser(ctx, d.config.Pool, machine, d.job, public); err != nil {
+		return l, err
+	}
+	address, err := d.client.remoteLogin(ctx, d.config.Pool, machine)
+	if err != nil {
+		return l, err
+	}
+	l = login{address, time.Now().Add(loginTime)}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for old, l := range d.logins {
+		if time.Now().After(l.until) { // the machine may be gone
+			delete(d.logins, old)
+		}
+	}
+	d.logins[machine] = l
+	return l, nil
+}
+
+// addUser makes a user of a machine who may do all, or gives one that is there the key.
+func (c *client) addUser(ctx context.Context, pool, machine, name, publicKey string) error {
+	what := "make user " + name + " of machine " + machine
+	_, err := c.CreateNodeUser(ctx, pool, machine, azbatch.CreateNodeUserContent{Name: &name, IsAdmin: new(true), SSHPublicKey: &publicKey}, nil)
+	if err = explain(what, err); codeOf(err) == "NodeUserExists" {
+		_, err = c.ReplaceNodeUser(ctx, pool, machine, name, azbatch.UpdateNodeUserContent{SSHPublicKey: &publicKey}, nil)
+		err = explain(what, err)
+	}
+	return err
+}
+
+// remoteLogin returns the address of the SSH server of a machine.
+func (c *client) remoteLogin(ctx context.Context, pool, machine string) (string, error) {
+	at, err := c.GetNodeRemoteLoginSettings(ctx, pool, machine, nil)
+	if err != nil {
+		return "", explain("find the SSH server of machine "+machine, err)
+	}
+	return net.JoinHostPort(value(at.RemoteLoginIPAddress), strconv.Itoa(int(value(at.RemoteLoginPort)))), nil
+}
