@@ -32,7 +32,7 @@ type prober[T any] struct {
 	wake    chan struct{} // holds a value when changed has a pod
 
 	mu      sync.Mutex
-	known   map[types.UID]map[string]*probed // guarded by mu, with all that is in them: the containers that are probed, by name
+	known   map[types.UID]map[string]*probed // guarded by mu, with all that is in them: by name, containers that are probed, and of a Restarter all that have run
 	byID    map[string]*probed               // guarded by mu
 	changed map[types.UID]bool               // guarded by mu; pods of which something else is known now
 	ended   map[types.UID]ending             // guarded by mu; why this process ends a pod
@@ -45,19 +45,28 @@ type ending struct {
 	accepted bool // the service has taken the request
 }
 
-// probed is a run of a container that is probed.
+// probed is the last run of a container that was seen.
 type probed struct {
 	uid       types.UID
 	container string
-	id        string
+	id        string // as probes know it
+	runID     string // as the status has it
 	started   time.Time
 	restarts  int32
+	over      bool // it does not run any more; it stays for what is known of it when the next run begins
 
 	said    string             // what the last probe that failed said
+	asked   time.Time          // when a restart was asked for that has not shown yet
 	acting  bool               // it is being ended or restarted
 	forget  context.CancelFunc // ends what is done about it; nil as long as nothing is
 	backoff backoff
 }
+
+// actsWithin is how long a service may take until a container is another run after a request that it has taken.
+const actsWithin = 2 * time.Minute
+
+// isRestarted reports whether a restart was asked for that may show yet. The mutex of the prober is held.
+func (c *probed) isRestarted() bool { return !c.asked.IsZero() && time.Since(c.asked) < actsWithin }
 
 // backoff is how long a container that fails again and again is left as it is.
 type backoff struct {
@@ -91,8 +100,8 @@ func sameStart(a, b time.Time) bool {
 	return a.IsZero() || b.IsZero() || a.Sub(b).Abs() < time.Second
 }
 
-// begin notes that a run of a container is probed, and lets the run before be forgotten.
-func (p *prober[T]) begin(uid types.UID, t probing.Target, restarts int32) {
+// begin notes that a container runs, and lets the run before be forgotten.
+func (p *prober[T]) begin(uid types.UID, id string, s *corev1.ContainerStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := p.known[uid]
@@ -100,9 +109,9 @@ func (p *prober[T]) begin(uid types.UID, t probing.Target, restarts int32) {
 		all = map[string]*probed{}
 		p.known[uid] = all
 	}
-	next := &probed{uid: uid, container: t.Container.Name, id: t.ID, started: t.StartedAt, restarts: restarts}
+	next := &probed{uid: uid, container: s.Name, id: id, runID: s.ContainerID, started: s.State.Running.StartedAt.Time, restarts: s.RestartCount}
 	if before := all[next.container]; before != nil {
-		if before.id == next.id && before.restarts == next.restarts && sameStart(before.started, next.started) {
+		if !before.over && before.id == next.id && before.restarts == next.restarts && sameStart(before.started, next.started) {
 			before.started = cmp.Or(before.started, next.started)
 			return
 		}
@@ -126,27 +135,30 @@ func (p *prober[T]) drop(c *probed) {
 	p.asks.Forget(c.id)
 }
 
-// forgetBut lets the containers of a pod not be probed any more, but those of these names.
-func (p *prober[T]) forgetBut(uid types.UID, names map[string]bool) {
+// endBut lets the containers of a pod not be probed any more, but those of these names.
+func (p *prober[T]) endBut(uid types.UID, names map[string]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for name, c := range p.known[uid] {
-		if !names[name] {
+		if !names[name] && !c.over {
 			p.drop(c)
-			delete(p.known[uid], name)
+			c.over = true
 		}
-	}
-	if len(p.known[uid]) == 0 {
-		delete(p.known, uid)
 	}
 }
 
-// forgetGone lets pods not be probed any more that are gone.
+// forgetGone forgets pods that are gone, and restarts that were asked for and do not show.
 func (p *prober[T]) forgetGone() {
 	p.mu.Lock()
 	var all []types.UID
-	for uid := range p.known {
+	late := map[types.UID]bool{}
+	for uid, containers := range p.known {
 		all = append(all, uid)
+		for _, c := range containers {
+			if !c.asked.IsZero() && !c.isRestarted() {
+				c.asked, late[uid] = time.Time{}, true
+			}
+		}
 	}
 	for uid := range p.ended {
 		all = append(all, uid)
@@ -154,10 +166,13 @@ func (p *prober[T]) forgetGone() {
 	p.mu.Unlock()
 	for _, uid := range all {
 		if _, _, there := p.cache.Get(uid); !there {
-			p.forgetBut(uid, nil)
+			p.endBut(uid, nil)
 			p.mu.Lock()
+			delete(p.known, uid)
 			delete(p.ended, uid)
 			p.mu.Unlock()
+		} else if late[uid] {
+			p.cache.Refresh(uid)
 		}
 	}
 }

@@ -126,7 +126,9 @@ type clinic struct {
 	lacking  Probes
 	exec     func(ctx context.Context, attach api.AttachIO) error
 
-	began    time.Time     // guarded by cloud.mu; of the run that is on
+	began    time.Time     // guarded by cloud.mu; of the run that is on, or is to come
+	between  string        // what is shown before it begins: waits or ends
+	earlier  time.Time     // guarded by cloud.mu; when the run before began
 	restarts int32         // guarded by cloud.mu
 	asked    []string      // guarded by cloud.mu; what was asked for, with the reason
 	fails    error         // guarded by cloud.mu
@@ -186,6 +188,13 @@ func (c *clinic) Status(pod *corev1.Pod, v vm) corev1.PodStatus {
 	for i := range s.ContainerStatuses {
 		k := &s.ContainerStatuses[i]
 		k.ContainerID, k.RestartCount = "cloud://"+v.id+"/"+k.Name, c.restarts
+		if before := time.Now().Before(c.began); before && c.between == "waits" {
+			k.State, s.Phase = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}, corev1.PodPending
+			continue
+		} else if before {
+			k.State, s.Phase = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(c.earlier), ExitCode: 143}}, corev1.PodSucceeded
+			continue
+		}
 		if v.over {
 			k.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(c.began)}}
 			continue
@@ -219,7 +228,10 @@ type restarting struct {
 
 func (r restarting) Restart(ctx context.Context, of Target[vm], reason string) error {
 	return r.ask(ctx, "restart "+of.Container+": "+reason, func() {
-		r.began = time.Now()
+		r.earlier, r.began = r.began, time.Now()
+		if r.between != "" {
+			r.began = r.began.Add(3 * time.Second)
+		}
 		if r.counts {
 			r.restarts++
 		}
@@ -388,76 +400,105 @@ func TestEndIsExplainedBeforeItsAnswer(t *testing.T) {
 	})
 }
 
-// TestFailedProbeRestartsByTheRestartPolicy counts the restart, whether or not the service does.
+// TestFailedProbeRestartsByTheRestartPolicy counts the restart, whether or not the service does, and whatever it shows in between: the pod goes on.
 func TestFailedProbeRestartsByTheRestartPolicy(t *testing.T) {
 	for policy, want := range map[corev1.RestartPolicy]string{
 		corev1.RestartPolicyAlways: "restart", corev1.RestartPolicyOnFailure: "restart", corev1.RestartPolicyNever: "end",
 	} {
 		for _, counts := range []bool{true, false} {
-			t.Run(fmt.Sprint(policy, counts), func(t *testing.T) {
-				bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
-					c := newClinic(h, Probes{Startup: byCommand(), Liveness: byCommand()})
-					p, _ := h.start(restarting{c, counts}, c.config)
-					pod := h.pod("a")
-					pod.Spec.RestartPolicy = policy
-					h.create(p, pod)
-					time.Sleep(time.Minute)
-					shown(t, p, pod)
-					c.asker.finds(t, probing.Result{Failed: probing.Startup})
-					if got := c.requests(); len(got) != 1 || !strings.HasPrefix(got[0], want+" main: Container main failed startup probe") {
-						t.Fatalf("asked for %q, want one %s", got, want)
-					}
-					if said := c.events(); strings.Contains(said[1], "will be restarted") != (want == "restart") {
-						t.Errorf("events %q", said)
-					}
-					if want == "end" {
-						return
-					}
-					time.Sleep(10 * time.Second)
-					for range 3 {
-						p.Cache().Refresh(pod.UID)
-					}
-					s := shown(t, p, pod).Status.ContainerStatuses[0]
-					if s.RestartCount != 1 || s.LastTerminationState.Terminated == nil || s.LastTerminationState.Terminated.ExitCode != 137 {
-						t.Errorf("the container is %+v, want it restarted once", s)
-					}
-					if r, _ := c.asker.Result(c.asker.target(t).ID); r.Failed != "" {
-						t.Error("the run that is on is said to have failed as the one before")
-					}
-					time.Sleep(10 * time.Minute)
-					if got := c.requests(); len(got) != 1 {
-						t.Errorf("asked for %q, want no more", got)
-					}
+			for between, code := range map[string]int32{"": 137, "waits": 137, "ends": 143} {
+				t.Run(fmt.Sprint(policy, counts, between), func(t *testing.T) {
+					bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+						c := newClinic(h, Probes{Startup: byCommand(), Liveness: byCommand()})
+						c.between = between
+						p, _ := h.start(restarting{c, counts}, c.config)
+						pod := h.pod("a")
+						pod.Spec.RestartPolicy = policy
+						h.create(p, pod)
+						time.Sleep(time.Minute)
+						shown(t, p, pod)
+						c.asker.finds(t, probing.Result{Failed: probing.Startup})
+						if got := c.requests(); len(got) != 1 || !strings.HasPrefix(got[0], want+" main: Container main failed startup probe") {
+							t.Fatalf("asked for %q, want one %s", got, want)
+						}
+						if said := c.events(); strings.Contains(said[1], "will be restarted") != (want == "restart") {
+							t.Errorf("events %q", said)
+						}
+						if want == "end" {
+							return
+						}
+						for range 10 {
+							time.Sleep(time.Second)
+							p.Cache().Refresh(pod.UID)
+							if got := shown(t, p, pod).Status; got.Phase != corev1.PodRunning {
+								t.Errorf("the pod is %s while it is restarted", got.Phase)
+							}
+						}
+						s := shown(t, p, pod).Status.ContainerStatuses[0]
+						if last := s.LastTerminationState.Terminated; s.RestartCount != 1 || last == nil || last.ExitCode != code {
+							t.Errorf("the container is %+v, want it restarted once", s)
+						}
+						if r, _ := c.asker.Result(c.asker.target(t).ID); r.Failed != "" {
+							t.Error("the run that is on is said to have failed as the one before")
+						}
+						time.Sleep(10 * time.Minute)
+						if got := c.requests(); len(got) != 1 {
+							t.Errorf("asked for %q, want no more", got)
+						}
+					})
 				})
-			})
+			}
 		}
 	}
 }
 
-// TestContainerThatFailsAgainIsRestartedLessOften as a kubelet does.
-func TestContainerThatFailsAgainIsRestartedLessOften(t *testing.T) {
+// TestRestartThatDoesNotComeIsTheEnd of a pod whose containers have ended, after the time that the service has for it.
+func TestRestartThatDoesNotComeIsTheEnd(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		c := newClinic(h, Probes{Liveness: byCommand()})
-		p, _ := h.start(restarting{c, true}, c.config)
-		h.create(p, h.pod("a"))
+		p, _ := h.start(restarting{c, false}, c.config)
+		pod := h.pod("a")
+		h.create(p, pod)
 		time.Sleep(time.Minute)
-		begin := time.Now()
-		var waits []time.Duration
-		for range 8 {
-			failed, n := time.Now(), len(c.requests())
-			c.asker.finds(t, probing.Result{Started: true, Failed: probing.Liveness})
-			for len(c.requests()) == n && time.Since(failed) < time.Hour {
-				time.Sleep(time.Second)
-				synctest.Wait()
+		shown(t, p, pod)
+		c.asker.finds(t, probing.Result{Started: true, Failed: probing.Liveness})
+		c.edit(func() { c.vms[0].over = true })
+		for _, want := range []corev1.PodPhase{corev1.PodRunning, corev1.PodSucceeded} {
+			time.Sleep(75 * time.Second)
+			if got := shown(t, p, pod).Status.Phase; got != want {
+				t.Errorf("the pod is %s, want %s", got, want)
 			}
-			waits = append(waits, time.Since(failed))
-			time.Sleep(5 * time.Second)
-			p.Cache().Refresh(p.Cache().All()[0].UID)
-		}
-		if total := time.Since(begin); waits[0] > time.Second || waits[7] < 4*time.Minute || total > 30*time.Minute {
-			t.Errorf("the restarts waited for %s", waits)
 		}
 	})
+}
+
+// TestContainerThatFailsAgainIsRestartedLessOften as a kubelet does.
+func TestContainerThatFailsAgainIsRestartedLessOften(t *testing.T) {
+	for _, between := range []string{"", "waits"} {
+		bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+			c := newClinic(h, Probes{Liveness: byCommand()})
+			c.between = between
+			p, _ := h.start(restarting{c, true}, c.config)
+			h.create(p, h.pod("a"))
+			time.Sleep(time.Minute)
+			begin := time.Now()
+			var waits []time.Duration
+			for range 8 {
+				failed, n := time.Now(), len(c.requests())
+				c.asker.finds(t, probing.Result{Started: true, Failed: probing.Liveness})
+				for len(c.requests()) == n && time.Since(failed) < time.Hour {
+					time.Sleep(time.Second)
+					synctest.Wait()
+				}
+				waits = append(waits, time.Since(failed))
+				time.Sleep(5 * time.Second)
+				p.Cache().Refresh(p.Cache().All()[0].UID)
+			}
+			if total := time.Since(begin); waits[0] > time.Second || waits[7] < 4*time.Minute || total > 30*time.Minute {
+				t.Errorf("the restarts waited for %s", waits)
+			}
+		})
+	}
 }
 
 // TestPodThatIsDeletedIsNotRestartedByItsProbes also if it is deleted while the restart waits, for its back-off or for the service.
@@ -628,6 +669,9 @@ func TestExecProbesAreAsSeldomAsTheConfigurationSays(t *testing.T) {
 		p, _ := h.start(c, c.config, func(config *Config) { config.ExecProbeEvery = 30 * time.Second })
 		h.create(p, h.pod("a"))
 		k := c.asker.target(t).Container
+		if first := k.StartupProbe.InitialDelaySeconds; first != 2 || k.LivenessProbe.InitialDelaySeconds != 0 {
+			t.Errorf("the first startup probe comes after %d s, want it as early as the pod says", first)
+		}
 		if k.StartupProbe.PeriodSeconds != 30 || k.LivenessProbe.PeriodSeconds != 60 || k.ReadinessProbe.PeriodSeconds != 2 || c.lacking.Startup.PeriodSeconds != 2 {
 			t.Errorf("periods %d, %d and %d, that of the pod %d", k.StartupProbe.PeriodSeconds, k.LivenessProbe.PeriodSeconds, k.ReadinessProbe.PeriodSeconds, c.lacking.Startup.PeriodSeconds)
 		}

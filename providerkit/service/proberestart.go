@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -29,8 +30,6 @@ const (
 	askTime = 15 * time.Second
 	// silentFor is how long a container is left alone after the service did not answer.
 	silentFor = 10 * time.Second
-	// actsWithin is how long a service may take until a container is another run after a request that it has taken.
-	actsWithin = 2 * time.Minute
 )
 
 // actOn ends or restarts the containers of a pod that have failed a probe. It does not block.
@@ -56,12 +55,12 @@ func (p *prober[T]) actOn(ctx context.Context, uid types.UID, beside *sync.WaitG
 // judgeAnew lets a container that goes on to run be probed as if it had not failed. A pod that is not forgotten has not been ended or restarted.
 func (p *prober[T]) judgeAnew(ctx context.Context, c *probed) {
 	p.mu.Lock()
-	again := ctx.Err() == nil && p.known[c.uid][c.container] == c
+	again := ctx.Err() == nil && p.known[c.uid][c.container] == c && !c.over
 	if again {
 		if e := p.ended[c.uid]; e.by == c && !e.accepted {
 			delete(p.ended, c.uid)
 		}
-		c.acting, c.forget = false, nil
+		c.acting, c.forget, c.asked = false, nil, time.Time{}
 		p.asks.Forget(c.id)
 	}
 	p.mu.Unlock()
@@ -104,6 +103,7 @@ func (p *prober[T]) act(ctx context.Context, c *probed, failed probing.Kind) {
 	}
 	p.record(of.Pod, c.container, corev1.EventTypeNormal, "Killing", message)
 	for {
+		p.expect(c, again)
 		err := p.ask(ctx, func(ctx context.Context) error {
 			if again {
 				return restarter.Restart(ctx, of, reason)
@@ -118,6 +118,7 @@ func (p *prober[T]) act(ctx context.Context, c *probed, failed probing.Kind) {
 			pause(ctx, actsWithin)
 			return
 		}
+		p.expect(c, false)
 		if ctx.Err() != nil {
 			return
 		}
@@ -228,23 +229,58 @@ func (p *prober[T]) explain(pod *corev1.Pod, status *corev1.PodStatus) {
 	}
 }
 
-// count makes up for what a service does not tell of the restart of a container: a run that began later than the one that was told is one more.
-func (*prober[T]) count(told, now *corev1.ContainerStatus) {
+// expect notes that a container is about to be restarted, or that it is not.
+func (p *prober[T]) expect(c *probed, restart bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.asked = time.Time{}
+	if restart {
+		c.asked = time.Now()
+	}
+}
+
+// goesOn lets a pod go on of which a container is being restarted. That programs ended well when they were told to does not end it, and it has begun before.
+func (p *prober[T]) goesOn(pod *corev1.Pod, status *corev1.PodStatus) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
+		return
+	}
+	for _, c := range p.known[pod.UID] {
+		if c.isRestarted() {
+			status.Phase, status.Reason, status.Message = corev1.PodRunning, "", ""
+		}
+	}
+}
+
+// count makes up for what a service does not tell of the restart of a container: a run that began later than the last one that was seen is one more. Between both
+// the container may wait.
+func (p *prober[T]) count(uid types.UID, told, now *corev1.ContainerStatus) {
 	if told == nil {
 		return
 	}
-	before, begin := startOf(told), startOf(now)
-	restarts := told.RestartCount
-	if another := now.State.Running != nil && !sameStart(before, begin) && begin.After(before); another {
-		restarts++
-	} else if sameStart(before, begin) && now.LastTerminationState.Terminated == nil {
-		now.LastTerminationState = told.LastTerminationState
+	last := probed{runID: told.ContainerID, started: startOf(told), restarts: told.RestartCount}
+	p.mu.Lock()
+	if c := p.known[uid][now.Name]; c != nil && sameStart(last.started, c.started) { // a service may count before the next run begins
+		last = *c
 	}
-	now.RestartCount = max(now.RestartCount, restarts)
-	if now.RestartCount > told.RestartCount && now.LastTerminationState.Terminated == nil && told.State.Running != nil && !before.IsZero() {
+	p.mu.Unlock()
+	begin := startOf(now)
+	another := now.State.Running != nil && !sameStart(last.started, begin) && begin.After(last.started)
+	now.RestartCount = max(now.RestartCount, told.RestartCount)
+	if another {
+		now.RestartCount = max(now.RestartCount, last.restarts+1)
+	}
+	switch {
+	case now.LastTerminationState.Terminated != nil:
+	case another && told.State.Terminated != nil:
+		now.LastTerminationState.Terminated = told.State.Terminated
+	case now.State.Running != nil && (another || now.RestartCount > told.RestartCount) && !last.started.IsZero():
 		now.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
-			ExitCode: killed, Reason: "Error", StartedAt: told.State.Running.StartedAt, FinishedAt: now.State.Running.StartedAt, ContainerID: told.ContainerID,
+			ExitCode: killed, Reason: "Error", StartedAt: metav1.NewTime(last.started), FinishedAt: now.State.Running.StartedAt, ContainerID: last.runID,
 		}
+	case !another:
+		now.LastTerminationState = told.LastTerminationState
 	}
 }
 

@@ -57,25 +57,30 @@ func (p *prober[T]) run(ctx context.Context) {
 func (p *prober[T]) status(pod *corev1.Pod, instance T) corev1.PodStatus {
 	status := p.base(pod, instance)
 	status.ContainerStatuses, status.InitContainerStatuses = slices.Clone(status.ContainerStatuses), slices.Clone(status.InitContainerStatuses)
-	probed := map[string]bool{}
+	_, restarts := p.driver.(Restarter[T])
+	running := map[string]bool{}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			c, s := &list[i], statusIn(&status, list[i].Name)
 			if s == nil {
 				continue
 			}
-			if _, ok := p.driver.(Restarter[T]); ok && p.counts {
-				p.count(StateOf(pod, c.Name), s)
+			if restarts && p.counts {
+				p.count(pod.UID, StateOf(pod, c.Name), s)
 			}
 			lacking := p.by.Lacking(pod, c)
-			if lacking == (Probes{}) || s.State.Running == nil {
+			if s.State.Running == nil || lacking == (Probes{}) && !restarts {
 				continue
 			}
-			probed[c.Name] = true
-			p.see(pod, &status, c, s, lacking)
+			running[c.Name] = true
+			p.begin(pod.UID, idOf(pod, s), s)
+			if lacking != (Probes{}) {
+				p.see(pod, &status, c, s, lacking)
+			}
 		}
 	}
-	p.forgetBut(pod.UID, probed)
+	p.endBut(pod.UID, running)
+	p.goesOn(pod, &status)
 	p.explain(pod, &status)
 	return status
 }
@@ -94,7 +99,6 @@ func (p *prober[T]) see(pod *corev1.Pod, status *corev1.PodStatus, c *corev1.Con
 	for _, ip := range status.PodIPs {
 		t.PodIPs = append(t.PodIPs, ip.IP)
 	}
-	p.begin(pod.UID, t, s.RestartCount)
 	if len(t.PodIPs) > 0 || !byNetwork(lacking) {
 		p.asks.Ensure(t)
 	}
@@ -107,16 +111,24 @@ func (p *prober[T]) see(pod *corev1.Pod, status *corev1.PodStatus, c *corev1.Con
 	s.Ready = s.Ready && result.Ready
 }
 
-// with returns a container that has these probes alone, those by command no more often than the configuration says.
+// with returns a container that has these probes alone, those by command no more often than the configuration says. The first startup probe comes as early as the
+// pod says: the container waits for it.
 func (p *prober[T]) with(c *corev1.Container, lacking Probes) *corev1.Container {
 	next := *c
 	least := int32((p.config.ExecProbeEvery + time.Second - 1) / time.Second)
 	seldom := func(of *corev1.Probe) *corev1.Probe {
-		if of == nil || of.Exec == nil || cmp.Or(max(0, of.PeriodSeconds), 10) >= least {
+		if of == nil {
+			return nil
+		}
+		period := cmp.Or(max(0, of.PeriodSeconds), 10)
+		if of.Exec == nil || period >= least {
 			return of
 		}
 		slow := *of
 		slow.PeriodSeconds = least
+		if of == lacking.Startup {
+			slow.InitialDelaySeconds = cmp.Or(of.InitialDelaySeconds, period)
+		}
 		return &slow
 	}
 	next.StartupProbe, next.LivenessProbe, next.ReadinessProbe = seldom(lacking.Startup), seldom(lacking.Liveness), seldom(lacking.Readiness)

@@ -46,6 +46,8 @@ type Fleet struct {
 	runner  nodeutil.Provider
 	objects *Objects
 	lag     time.Duration
+	// Linger is how long a group of which nothing runs is shown yet; 0 is the lag. It is constant once the fleet is asked.
+	Linger time.Duration
 
 	mu     sync.Mutex
 	groups map[string]*Seen // guarded by mu
@@ -159,7 +161,7 @@ func (f *Fleet) look(ctx context.Context, id string) (Seen, error) {
 		g.Status = *pod.Status.DeepCopy()
 	case !g.DeletedAt.IsZero() && !g.Gone:
 		g.Gone, g.DeletedAt = true, time.Now()
-	case g.Gone && time.Since(g.DeletedAt) >= f.lag:
+	case g.Gone && time.Since(g.DeletedAt) >= max(f.lag, f.Linger):
 		f.drop(id)
 		return Seen{}, errdefs.NotFoundf("there is no group %s", id)
 	}

@@ -110,14 +110,17 @@ func (d *driver) look(ctx context.Context, id string) (newest *instance, settled
 
 // List implements service.Driver: all workloads, with instances of which some are looked at anew.
 func (d *driver) List(ctx context.Context) (all []seen, err error) {
-	changes := map[string]bool{}
+	listed := map[string]lookups.Listed{}
 	err = list(ctx, d.client, d.workloads, func(w workload) {
 		if _, ours := d.owner.Owned(w.Metadata.Labels); ours {
-			all, changes[w.ID] = append(all, seen{workload: w}), w.Metadata.DeleteRequestedAt != ""
+			all = append(all, seen{workload: w})
+			if !(seen{w, d.instances.Last(w.ID)}).ended() { // else nothing of it changes any more
+				listed[w.ID] = lookups.Listed{Changes: w.Metadata.DeleteRequestedAt != ""}
+			}
 		}
 	})
 	if err == nil {
-		err = d.instances.Refresh(ctx, changes)
+		err = d.instances.Refresh(ctx, listed)
 	}
 	if err != nil {
 		return nil, err
@@ -133,6 +136,9 @@ func (d *driver) Identify(s seen) (poll.Identity, bool) {
 	pod, ours := d.owner.Owned(s.Metadata.Labels)
 	return poll.Identity{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ID: s.ID, CreatedAt: parseTime(s.Metadata.CreatedAt)}, ours
 }
+
+// Ended implements service.Ender: lists go on to have a workload whose containers have all ended after its deletion.
+func (d *driver) Ended(s seen) bool { return s.ended() }
 
 // Status implements service.Driver.
 func (d *driver) Status(pod *corev1.Pod, s seen) corev1.PodStatus {

@@ -51,6 +51,7 @@ func startRegion(ctx context.Context) (*emulated, error) {
 	e.Server = &stackpath.Server{
 		Stack: "stack-1", ClientID: "client-1", ClientSecret: clientSecret, Cities: []string{"ORD", "AMS"}, MostItems: 3, Fleet: emulator.NewFleet(runner, &emulator.Objects{}, lag),
 	}
+	e.Fleet.Linger = 5 * time.Second // how a container ended is seen on a machine that is slow, too
 	runner.NotifyPods(ctx, e.Report)
 	go func() { _ = runner.RunInBackground(ctx) }()
 	e.front = emulator.NewFront(stackpath.Operation, e.Server)

@@ -4,6 +4,7 @@ package stackpath
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -52,6 +53,12 @@ func (s seen) gone() bool {
 	return s.Status == "INACTIVE" && s.Metadata.DeleteRequestedAt != "" && s.instance == nil
 }
 
+// ended reports whether all containers of a workload that is deleted have ended.
+func (s seen) ended() bool {
+	return s.Metadata.DeleteRequestedAt != "" && s.instance != nil && len(s.instance.ContainerStatuses) > 0 &&
+		!slices.ContainsFunc(s.instance.ContainerStatuses, func(c containerStatus) bool { return c.Terminated == nil })
+}
+
 // settled reports whether all containers of an instance run and are ready, so that nothing is expected to change.
 func (i *instance) settled() bool {
 	if i == nil || i.Phase != "RUNNING" || len(i.ContainerStatuses) == 0 {
@@ -84,11 +91,10 @@ func observe(pod *corev1.Pod, s seen) podstatus.Pod {
 	if i.Phase != "RUNNING" && i.Phase != "STARTING" {
 		out.Reason, out.Message = cmp.Or(i.Reason, out.Reason, i.Phase), cmp.Or(i.Message, out.Message)
 	}
-	out.Ended = s.Metadata.DeleteRequestedAt != "" && len(i.ContainerStatuses) > 0 // no container is started again
+	out.Ended = s.ended() // no container is started again
 	for _, list := range [][]containerStatus{i.InitContainerStatuses, i.ContainerStatuses} {
 		for n := range list {
 			c := list[n].observe(i)
-			out.Ended = out.Ended && c.State == podstatus.Exited
 			c.Remember(service.StateOf(pod, c.Name))
 			out.Containers = append(out.Containers, c)
 		}

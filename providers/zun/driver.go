@@ -23,7 +23,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/lookups"
 )
+
+// lookTimeout bounds a request for one container beside a list.
+const lookTimeout = 15 * time.Second
 
 // driver is Zun as the kit asks it.
 type driver struct {
@@ -33,7 +37,7 @@ type driver struct {
 	owner      identity.Owner
 	kit        *service.Provider[instance]
 	dial       service.Dial // of port-forward; nil is the network of this process
-	budget     budget
+	lookups    *lookups.Lookups[instance]
 	shells     shells
 	registered registered
 
@@ -104,9 +108,38 @@ func (d *driver) List(ctx context.Context) (all []instance, err error) {
 	if err := d.count(ctx, all); err != nil {
 		return nil, err
 	}
-	all = d.budget.refresh(ctx, all, d.look)
+	if err := d.refresh(ctx, all, at); err != nil {
+		return nil, err
+	}
 	d.leaveStopped(all)
 	return all, nil
+}
+
+// refresh asks for some containers of a list one by one: the list tells neither how one has ended, nor, for up to a minute, that it has.
+func (d *driver) refresh(ctx context.Context, all []instance, at time.Time) error {
+	listed := map[string]lookups.Listed{}
+	for _, i := range all {
+		switch id, _ := d.Identify(i); {
+		case i.unread():
+			listed[i.UUID] = lookups.Listed{Changes: true}
+		case i.Status == stateRunning && i.TaskState == "" && !i.capsule:
+			is := lookups.Listed{Since: parseTime(i.CreatedAt)}
+			if pod := d.kit.InCluster(id); pod != nil {
+				is.Ends = pod.Spec.RestartPolicy != corev1.RestartPolicyAlways
+				if len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].State.Running != nil {
+					is.Since = pod.Status.ContainerStatuses[0].State.Running.StartedAt.Time // it may have been started again
+				}
+			}
+			listed[i.UUID] = is
+		}
+	}
+	err := d.lookups.Refresh(ctx, listed)
+	for n := range all {
+		if asked := d.lookups.Last(all[n].UUID); !asked.at.Before(at) {
+			all[n].container, all[n].at, all[n].live = asked.container, asked.at, true
+		}
+	}
+	return err
 }
 
 // owned returns a container as an instance of this node; false if it is none.
@@ -115,15 +148,15 @@ func (d *driver) owned(c container, capsule bool, at time.Time) (instance, bool)
 	return instance{container: c, pod: pod, capsule: capsule, at: at}, ours
 }
 
-// look asks Zun about one container, which lets Zun look at it. What fails leaves it as it is in the list.
-func (d *driver) look(ctx context.Context, i instance) instance {
-	now := time.Now()
-	c, err := d.client.get(ctx, i.UUID)
-	if err != nil {
-		return i
+// look asks Zun about one container, which lets Zun look at it. What fails leaves it as the list has it: Zun is slow about those on a host that is down.
+func (d *driver) look(ctx context.Context, uuid string) (i instance, settled bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	at := time.Now()
+	if c, err := d.client.get(ctx, uuid); err == nil {
+		i = instance{container: c, at: at}
 	}
-	i.container, i.at, i.live = c, now, true
-	return i
+	return i, true, nil
 }
 
 // Find implements service.Driver.

@@ -158,57 +158,77 @@ func TestListLag(t *testing.T) {
 		if err != nil || got.Status.Phase != corev1.PodFailed {
 			t.Errorf("after 26 s: %v, %v", err, brief(got.Status))
 		}
+		young := h.Pod("default", "young", stays()) // has its turn before those that have run for long
+		young.Spec.RestartPolicy = corev1.RestartPolicyNever
+		h.Create(p, young)
+		time.Sleep(20 * time.Second)
+		if _, run, err = h.cloud.container(young); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.cloud.cloud.Kill(types.UID(run), "main"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(6 * time.Second)
+		if got, err = p.GetPod(t.Context(), "default", "young"); err != nil || got.Status.Phase != corev1.PodFailed {
+			t.Errorf("one that ended after 20 s, 6 s later: %v, %v", err, brief(got.Status))
+		}
 	})
 }
 
 // TestKillBetweenCreateAndAnswer: a process that is killed then, a hundred times, makes no second container, and its next one finds the first.
 func TestKillBetweenCreateAndAnswer(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *home) {
-		h.config.earlierWithin = 0
-		for round := range 100 {
-			p, stop := h.start()
-			pod := h.Pod("default", fmt.Sprint("web-", round), stays())
-			if err := h.Pods.Add(pod); err != nil {
-				t.Fatal(err)
-			}
-			fault := emulator.Fault{Operations: []string{"CreateContainer"}, Times: 1}
-			switch round % 3 {
-			case 0:
-				fault.Lose = true
-			case 1: // it never comes
-				fault.Hang = true
-			default: // it comes when nobody waits for it any more
-				fault.Answer = func(_ http.ResponseWriter, r *http.Request) {
-					late := r.Clone(context.WithoutCancel(r.Context()))
-					time.AfterFunc(20*time.Second, func() { h.cloud.Server.ServeHTTP(httptest.NewRecorder(), late) })
-					<-r.Context().Done()
-				}
-			}
-			h.cloud.front.Break(fault)
-			ctx, kill := context.WithTimeout(t.Context(), time.Second)
-			_ = p.CreatePod(ctx, pod) // nobody hears what it says
-			kill()
-			stop()
-			p, stop = h.start()
-			for begun := time.Now(); ; {
-				err := p.CreatePod(t.Context(), pod)
-				if err == nil {
-					break
-				}
-				if time.Since(begun) > 5*time.Minute {
-					t.Fatal(err)
-				}
-				time.Sleep(time.Second)
-			}
-			for range 400 { // a second one would be removed after some seconds
-				time.Sleep(100 * time.Millisecond)
-				if ids, _ := h.cloud.Containers(identity.TagUID, string(pod.UID)); len(ids) != 1 {
-					t.Fatalf("round %d: the pod has the containers %v", round, ids)
-				}
-			}
-			stop()
+	t.Parallel()
+	for round := range 100 {
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t *testing.T, h *home) { killBetweenCreateAndAnswer(t, h, round) })
+		})
+	}
+}
+
+func killBetweenCreateAndAnswer(t *testing.T, h *home, round int) {
+	h.config.earlierWithin = 0
+	p, stop := h.start()
+	pod := h.Pod("default", "web", stays())
+	if err := h.Pods.Add(pod); err != nil {
+		t.Fatal(err)
+	}
+	fault := emulator.Fault{Operations: []string{"CreateContainer"}, Times: 1}
+	switch late := time.Duration(round) * time.Second; round % 3 {
+	case 0:
+		fault.Lose = true
+	case 1: // it never comes
+		fault.Hang = true
+	default: // it comes when nobody waits for it any more
+		fault.Answer = func(_ http.ResponseWriter, r *http.Request) {
+			again := r.Clone(context.WithoutCancel(r.Context()))
+			time.AfterFunc(late/2, func() { h.cloud.Server.ServeHTTP(httptest.NewRecorder(), again) })
+			<-r.Context().Done()
 		}
-	})
+	}
+	h.cloud.front.Break(fault)
+	ctx, kill := context.WithTimeout(t.Context(), time.Second)
+	_ = p.CreatePod(ctx, pod) // nobody hears what it says
+	kill()
+	stop()
+	p, stop = h.start()
+	defer stop()
+	for begun := time.Now(); ; {
+		err := p.CreatePod(t.Context(), pod)
+		if err == nil {
+			break
+		}
+		if time.Since(begun) > 5*time.Minute {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+	}
+	for range 400 { // a second one would be removed after some seconds
+		time.Sleep(100 * time.Millisecond)
+		if ids, _ := h.cloud.Containers(identity.TagUID, string(pod.UID)); len(ids) != 1 {
+			t.Fatalf("the pod has the containers %v", ids)
+		}
+	}
 }
 
 // TestCapsule runs two containers in one, on a cloud that can.

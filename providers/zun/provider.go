@@ -19,6 +19,7 @@ import (
 	kitconfig "github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/lookups"
 )
 
 //go:embed README.md
@@ -84,11 +85,12 @@ const (
 func newProvider(in cli.ProviderInput, config Config, next http.RoundTripper) (*service.Provider[instance], *driver) {
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}
 	d := &driver{
-		config: config, mapping: mapping{config: config, owner: owner}, owner: owner, budget: budget{perMinute: config.StatusRequests},
+		config: config, mapping: mapping{config: config, owner: owner}, owner: owner,
 		client: &client{config: config, http: http.Client{
 			Transport: next, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would take the token along
 		}},
 	}
+	d.lookups = lookups.New(config.StatusRequests, time.Nanosecond, d.look) // a list has asked for a pause
 	rest := cmp.Or(config.rest, restEvery)
 	if config.Capsules && config.rest == 0 {
 		rest *= 2

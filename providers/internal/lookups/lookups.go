@@ -3,8 +3,8 @@
 // Package lookups asks a service about instances one by one, for services whose lists do not tell what runs, and keeps the last answers.
 //
 // The guarantee: an instance that is not as it should be is asked about after a pause, and ever more rarely while that lasts, but each minute.
-// The others share a budget of requests, those first that wait longest. An instance of which nothing is known is asked about at once, so that no list
-// has one without an answer.
+// The others share a budget of requests, those first that wait longest for the time that they run: most of what ends by itself ends early. An instance of
+// which nothing is known is asked about at once, so that no list has one without an answer.
 //
 // What surprises: an error about one instance is one of the whole round, as a list that lacks what it should have is none.
 package lookups
@@ -29,7 +29,19 @@ const (
 	slowest, patience = time.Minute, 8
 	// haste is how long an instance that is about to change is asked about without a longer pause: how it ends may be told for a moment.
 	haste = 5 * time.Minute
+	// ripe is the age from which an instance is not asked about less often than a younger one, and sooner how much sooner one that is to end by itself is.
+	ripe, sooner = 10 * time.Minute, 8
 )
+
+// Listed is what a list tells of an instance.
+type Listed struct {
+	// Changes is that the instance is about to change.
+	Changes bool
+	// Ends is that the instance is to end by itself.
+	Ends bool
+	// Since is when the instance began to be as it should be. Zero: the list does not tell, so the instance is asked about.
+	Since time.Time
+}
 
 // Lookups has the last answers about instances, which are known by IDs. Its methods may be called from any goroutine.
 type Lookups[T any] struct {
@@ -41,11 +53,11 @@ type Lookups[T any] struct {
 	known map[string]known[T] // guarded by mu
 }
 
-// known is an answer. An instance is to change, or has not been settled, since a time; zero: neither.
+// known is an answer. An instance is to change, or has not been settled, since a time; zero: neither. settled is when it was seen to be settled first.
 type known[T any] struct {
-	answer    T
-	at, since time.Time
-	changes   bool
+	answer             T
+	at, since, settled time.Time
+	changes            bool
 }
 
 // New returns lookups without answers. ask asks about one instance, and reports whether nothing is expected to change about it soon; perMinute is the
@@ -63,8 +75,8 @@ func (l *Lookups[T]) Made(id string) {
 	l.known[id] = known[T]{at: now, since: now}
 }
 
-// Refresh asks about those instances whose turn it is, and forgets all that are not named a while after they were asked about. True is an instance that is about to change.
-func (l *Lookups[T]) Refresh(ctx context.Context, instances map[string]bool) error {
+// Refresh asks about those instances whose turn it is, and forgets all that are not named a while after they were asked about.
+func (l *Lookups[T]) Refresh(ctx context.Context, instances map[string]Listed) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(together)
 	for _, id := range l.due(instances, time.Now()) {
@@ -77,35 +89,44 @@ func (l *Lookups[T]) Refresh(ctx context.Context, instances map[string]bool) err
 }
 
 // due are the instances to ask about now.
-func (l *Lookups[T]) due(instances map[string]bool, now time.Time) (due []string) {
+func (l *Lookups[T]) due(instances map[string]Listed, now time.Time) (due []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var others []string
 	for id, k := range l.known {
 		if _, there := instances[id]; !there && now.Sub(k.at) >= slowest { // lists may not have it yet
 			delete(l.known, id)
 		}
 	}
-	for id, changes := range instances {
+	var others []string
+	turns := map[string]float64{} // of the others: the time since they were asked about, for each part of the time that they run
+	for id, is := range instances {
 		k, asked := l.known[id]
-		if k.changes = changes; changes && k.since.IsZero() {
+		if k.changes = is.Changes; is.Changes && k.since.IsZero() {
 			k.since = now
+		}
+		if !is.Changes && !is.Since.IsZero() {
+			k.since, k.settled = time.Time{}, is.Since
 		}
 		if asked {
 			l.known[id] = k
 		}
 		lasts := now.Sub(k.since)
-		if changes {
+		if is.Changes {
 			lasts -= haste
 		}
 		switch {
-		case asked && k.since.IsZero():
+		case k.since.IsZero() && !k.settled.IsZero():
 			others = append(others, id)
+			runs := max(now.Sub(k.settled), 1)
+			turns[id] = float64(min(now.Sub(k.at), runs, ripe)) / float64(min(runs, ripe))
+			if is.Ends {
+				turns[id] *= sooner
+			}
 		case !asked || now.Sub(k.at) >= min(max(lasts/patience, l.pause), slowest):
 			due = append(due, id)
 		}
 	}
-	slices.SortFunc(others, func(a, b string) int { return cmp.Or(l.known[a].at.Compare(l.known[b].at), cmp.Compare(a, b)) })
+	slices.SortFunc(others, func(a, b string) int { return cmp.Or(cmp.Compare(turns[b], turns[a]), cmp.Compare(a, b)) })
 	for _, id := range others {
 		if !l.budget.AllowN(now, 1) {
 			break
@@ -129,6 +150,12 @@ func (l *Lookups[T]) Ask(ctx context.Context, id string) (answer T, err error) {
 		return k.answer, nil
 	}
 	k.answer, k.at = answer, asked
+	switch {
+	case !settled:
+		k.settled = time.Time{}
+	case k.settled.IsZero():
+		k.settled = asked
+	}
 	switch {
 	case settled && !k.changes:
 		k.since = time.Time{}

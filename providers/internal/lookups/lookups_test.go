@@ -30,10 +30,10 @@ func (a *asked) ask(_ context.Context, id string) (int, bool, error) {
 	return a.times[id], a.settled[id], nil
 }
 
-func instances(n int) map[string]bool {
-	all := map[string]bool{}
+func instances(n int) map[string]Listed {
+	all := map[string]Listed{}
 	for i := range n {
-		all[fmt.Sprint("i", i)] = false
+		all[fmt.Sprint("i", i)] = Listed{}
 	}
 	return all
 }
@@ -68,10 +68,42 @@ func TestOthersShareTheBudget(t *testing.T) {
 		if sum < 590 || sum > 610 || least < 5 {
 			t.Errorf("%d requests in ten minutes with a budget of 60 for each, and %d about the one with the fewest", sum, least)
 		}
-		all["new"] = false
+		all["new"] = Listed{}
 		round()
 		if got := l.Last("new"); got != 1 {
 			t.Errorf("the new one was asked about %d times", got)
+		}
+	})
+}
+
+// TestWhatMayEndIsAskedAboutFirst: what began a while ago is asked about more often than what runs for long, what is to end by itself more often than what is
+// not, and what a list tells of is asked about within the budget alone.
+func TestWhatMayEndIsAskedAboutFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &asked{times: map[string]int{}, settled: map[string]bool{"young": true, "job": true}}
+		all := map[string]Listed{}
+		for i := range 100 {
+			id := fmt.Sprint("old-", i)
+			a.settled[id], all[id] = true, Listed{Since: time.Now().Add(-time.Duration(i+1) * time.Hour)}
+		}
+		l := New(60, time.Second, a.ask)
+		for round := range 36 { // three minutes
+			if round == 24 {
+				all["young"], all["job"] = Listed{Since: time.Now()}, Listed{Since: time.Now(), Ends: true}
+			}
+			time.Sleep(5 * time.Second)
+			if err := l.Refresh(t.Context(), all); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sum, most := 0, 0
+		for id, n := range a.times {
+			if sum += n; id != "young" && id != "job" {
+				most = max(most, n)
+			}
+		}
+		if sum > 185 || a.times["job"] != 12 || a.times["young"] < 5 || a.times["young"] > a.times["job"] || most > 2 {
+			t.Errorf("%d requests in three minutes; in the last one %d about the job and %d about what is young; up to %d about what is old", sum, a.times["job"], a.times["young"], most)
 		}
 	})
 }
@@ -82,11 +114,11 @@ func TestHasteWearsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{"stops": true}}
 		l := New(1, time.Second, a.ask)
-		all := map[string]bool{"waits": false, "stops": false}
+		all := map[string]Listed{"waits": {}, "stops": {}}
 		if err := l.Refresh(t.Context(), all); err != nil {
 			t.Fatal(err)
 		}
-		all["stops"] = true // it ran, and is about to go
+		all["stops"] = Listed{Changes: true} // it ran, and is about to go
 		after := func(d time.Duration) int {
 			before := a.times["waits"]
 			for range d / (2 * time.Second) {
@@ -117,7 +149,7 @@ func TestPauseAfterACreate(t *testing.T) {
 		l := New(60, 3*time.Second, a.ask)
 		l.Made("a")
 		for i, want := range []int{0, 0, 0, 1, 1, 1, 2} { // a round each second
-			if err := l.Refresh(t.Context(), map[string]bool{"a": false}); err != nil {
+			if err := l.Refresh(t.Context(), map[string]Listed{"a": {}}); err != nil {
 				t.Fatal(err)
 			}
 			if a.times["a"] != want {
@@ -134,9 +166,9 @@ func TestWhatIsNotNamedIsForgotten(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{"a": true}}
 		l := New(60, time.Second, a.ask)
 		for _, want := range []int{1, 1, 0} {
-			all := map[string]bool{}
+			all := map[string]Listed{}
 			if len(a.times) == 0 {
-				all["a"] = false
+				all["a"] = Listed{}
 			}
 			if err := l.Refresh(t.Context(), all); err != nil {
 				t.Fatal(err)
@@ -153,7 +185,7 @@ func TestWhatIsNotNamedIsForgotten(t *testing.T) {
 func TestErrorOfOneIsThatOfTheRound(t *testing.T) {
 	a := &asked{times: map[string]int{}, settled: map[string]bool{}}
 	l := New(60, 0, a.ask)
-	all := map[string]bool{"a": false, "b": false}
+	all := map[string]Listed{"a": {}, "b": {}}
 	if err := l.Refresh(t.Context(), all); err != nil {
 		t.Fatal(err)
 	}
