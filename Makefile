@@ -37,8 +37,18 @@ NO_RACE := $(if $(RACE),,echo "no C compiler found: the tests run without the ra
 ##@ Try it
 
 .PHONY: up
-up: build ## start a cluster and a virtual node, and run a first pod (PROVIDER=process, cri: containers)
-	@hack/up.sh
+# It builds what the node needs, and no other: the program with its provider alone, unless that with all of them is there or is released. Pods
+# that are not containers on this machine need none of gVisor.
+up: ## start a cluster and a virtual node, and run a first pod (PROVIDER=process, cri: containers)
+	@node=bin/virtual-kubelet; \
+	[[ "$${RELEASE:-}" = http*://* ]] || [ -e "$${RELEASE:-release}/SHA256SUMS" ] || [ -z "$(filter $(UP_PROVIDER),$(UP_ALONE))" ] || $(MAKE) -q $$node 2>/dev/null || node=$$node-with-$(UP_PROVIDER); \
+	hack/up.sh bin/devcluster $$node $(if $(filter $(UP_PROVIDER),$(WITHOUT_CONTAINERS)),,bin/virtual-kubelet-container bin/runsc)
+
+UP_PROVIDER := $(or $(PROVIDER),process)
+WITHOUT_CONTAINERS := mock cri slurm nomad interlink liqo huaweicci plugin
+# tensilekube and admiralty have a second cluster here, whose node is of provider process.
+UP_ALONE := $(filter-out tensilekube admiralty,$(BUILT_IN))
+BUILT_IN := $(patsubst cmd/virtual-kubelet/provider_%.go,%,$(wildcard cmd/virtual-kubelet/provider_*.go))
 
 .PHONY: down
 down: ## stop what `make up` started and throw its data away
@@ -58,16 +68,18 @@ bin/virtual-kubelet: $(GO_SOURCES)
 
 .PHONY: build-node build-container build-runsc
 build-node:
-	@echo "virtual-kubelet: building bin/virtual-kubelet (the first build takes a minute or two)"
-	@cd cmd/virtual-kubelet && go build -tags grpcnotrace -ldflags '$(LDFLAGS)' -o ../../bin/virtual-kubelet .
+	@cd cmd/virtual-kubelet && ../../hack/go-build.sh ../../bin/virtual-kubelet -tags grpcnotrace -ldflags '$(LDFLAGS)' .
 	@hack/check-size.sh bin/virtual-kubelet
+
+bin/virtual-kubelet-with-%: $(GO_SOURCES)
+	@cd cmd/virtual-kubelet && ../../hack/go-build.sh ../../$@ -tags 'grpcnotrace $(patsubst %,no_%,$(filter-out $*,$(BUILT_IN)))' -ldflags '$(LDFLAGS)' .
 
 # Provider process finds it beside the binary, and has it for each container.
 bin/virtual-kubelet-container: $(GO_SOURCES)
 	@hack/released.sh $@ $(MAKE) --no-print-directory build-container
 
 build-container:
-	@go build -C providers -ldflags '-s -w $(SHIM_VERSION)' -o ../bin/virtual-kubelet-container ./process/supervisor
+	@cd providers && ../hack/go-build.sh ../bin/virtual-kubelet-container -ldflags '-s -w $(SHIM_VERSION)' ./process/supervisor
 
 # gVisor is for Linux on amd64 and arm64; provider process finds it beside the binary.
 .PHONY: runsc
@@ -79,8 +91,7 @@ bin/runsc: providers/process/gvisor/go.mod $(wildcard providers/process/gvisor/r
 build-runsc:
 	@case $$(go env GOOS GOARCH | xargs) in \
 	"linux amd64"|"linux arm64") \
-	  echo "runsc: building bin/runsc, gVisor (the first build takes two to five minutes)"; \
-	  go build -C providers/process/gvisor -ldflags '-s -w' -o $(CURDIR)/bin/runsc ./runsc ;; \
+	  cd providers/process/gvisor && ../../../hack/go-build.sh $(CURDIR)/bin/runsc -ldflags '-s -w' ./runsc ;; \
 	*) echo "runsc: gVisor is for Linux on amd64 and arm64; provider process has isolation: none here" ;; \
 	esac
 

@@ -8,8 +8,13 @@
 package repo_test
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/mod/modfile"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/repocheck"
 )
@@ -181,6 +186,38 @@ func TestTestsDoNotSleep(t *testing.T) {
 
 func TestNestedModulesUseTheTree(t *testing.T) {
 	report(t, "the published module of this name is another implementation", load(t).Replaces())
+}
+
+// TestProgramsShareWhatIsCompiled: where one module below Kubernetes has another version, all of Kubernetes above it is compiled again for the next
+// program of `make up`, which takes minutes.
+func TestProgramsShareWhatIsCompiled(t *testing.T) {
+	versions := func(folder string) map[string]string {
+		text, err := os.ReadFile(filepath.Join(folder, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := modfile.Parse(folder, text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]string{}
+		for _, r := range file.Require {
+			for _, below := range []string{"golang.org/x/", "google.golang.org/", "go.yaml.in/", "k8s.io/", "sigs.k8s.io/"} {
+				if strings.HasPrefix(r.Mod.Path, below) {
+					all[r.Mod.Path] = r.Mod.Version
+				}
+			}
+		}
+		return all
+	}
+	first := versions("cmd/virtual-kubelet")
+	for _, folder := range []string{"devcluster", "test/conformance", "test/conformance/programs", "bench", "bench/kubelet"} {
+		for module, version := range versions(folder) {
+			if want, both := first[module]; both && version != want && version != "v0.0.0" { // that is replaced
+				t.Errorf("%s/go.mod has %s %s, and cmd/virtual-kubelet %s: run go get %s@%s and go mod tidy there", folder, module, version, want, module, want)
+			}
+		}
+	}
 }
 
 func TestDocumentedTargetsExist(t *testing.T) {

@@ -5,6 +5,10 @@ package examples
 import (
 	"crypto/sha256"
 	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +46,69 @@ func TestProgramsOfARelease(t *testing.T) {
 			}
 			cmd := exec.CommandContext(t.Context(), "../hack/released.sh", output, "sh", "-c", `mkdir -p "$(dirname "$0")" && echo built >"$0"`, output)
 			cmd.Env = append(os.Environ(), "RELEASE="+release)
+			said, err := cmd.CombinedOutput()
+			made, _ := os.ReadFile(output)
+			if (err == nil) != (tc.made != "") || string(made) != tc.made || !strings.Contains(string(said), tc.said) {
+				t.Errorf("got %v and the program %q, want %q; it says %q, want %q", err, made, tc.made, said, tc.said)
+			}
+		})
+	}
+}
+
+// TestProgramsOfAMirror: with the URL of a release make up takes programs from there, checked by a checksum that is known before, and builds without them.
+func TestProgramsOfAMirror(t *testing.T) {
+	platform := runtime.GOOS + "_" + runtime.GOARCH
+	const program = "#!/bin/sh\necho released\n"
+	sum := func(content string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(content))) }
+	sums := sum(program) + "  foo_v1.2.3_" + platform + "\n"
+	files := map[string]string{"/SHA256SUMS": sums, "/foo_v1.2.3_" + platform: program}
+	with := func(path, content string) map[string]string {
+		all := maps.Clone(files)
+		all[path] = content
+		return all
+	}
+	without := func(path string) map[string]string {
+		all := maps.Clone(files)
+		delete(all, path)
+		return all
+	}
+	for name, tc := range map[string]struct {
+		files      map[string]string
+		pin        string
+		made, said string
+	}{
+		"whole":                    {files, sum(sums), program, "foo_v1.2.3_" + platform + " of the release"},
+		"no release":               {nil, sum(sums), "built\n", "does not have the release: it is built"},
+		"no file":                  {without("/foo_v1.2.3_" + platform), sum(sums), "built\n", "it is built"},
+		"no checksum":              {files, "", "", "set RELEASE_SHA256"},
+		"checksums of another":     {with("/SHA256SUMS", sums+sums), sum(sums), "", "are not those of RELEASE_SHA256"},
+		"another file of the name": {with("/foo_v1.2.3_"+platform, "echo evil"), sum(sums), "", "is not what its SHA256SUMS says"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				content, there := tc.files[r.URL.Path]
+				if !there {
+					http.NotFound(w, r)
+					return
+				}
+				_, _ = io.WriteString(w, content) // a client that is gone sees no file
+			}))
+			defer mirror.Close()
+			// The script keeps what it fetched below its own folder.
+			root := t.TempDir()
+			script, err := os.ReadFile("../hack/released.sh")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(filepath.Join(root, "hack"), 0o750); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(root, "hack", "released.sh"), script, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			output := filepath.Join(root, "bin", "foo")
+			cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(root, "hack", "released.sh"), output, "sh", "-c", `mkdir -p "$(dirname "$0")" && echo built >"$0"`, output)
+			cmd.Env = append(os.Environ(), "RELEASE="+mirror.URL, "RELEASE_SHA256="+tc.pin)
 			said, err := cmd.CombinedOutput()
 			made, _ := os.ReadFile(output)
 			if (err == nil) != (tc.made != "") || string(made) != tc.made || !strings.Contains(string(said), tc.said) {

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Starts a cluster and a virtual node on this machine and runs a first pod. Run again, it starts what is missing.
+# Usage: hack/up.sh [PROGRAM...]     (files in bin/ that are made first, the program of the node among them)
 #
 #   CLUSTER=vk-demo    name of the cluster, see `bin/devcluster list`
 #   NODE=virtual-node  name of the node
@@ -23,6 +24,12 @@ ours=
 [ "$node" = virtual-node ] || ours+=" NODE=$node"
 
 say() { printf '✓ %s\n' "$*"; }
+begun=0
+steps=$(($# + 4))
+step() {
+  begun=$((begun + 1))
+  printf '[%d/%d] %s\n' "$begun" "$steps" "$*"
+}
 fail() { printf '✗ %s\n' "$*" >&2; exit 1; }
 
 # The provider cri needs a container runtime that listens, and may talk to it.
@@ -43,13 +50,21 @@ if [ "$provider" = cri ]; then
   [ -w "$socket" ] || fail "$(id -un) may not use the container runtime at $socket; run this as root"
 fi
 
+program=bin/virtual-kubelet
+for made in "$@"; do
+  step "make $made"
+  make --no-print-directory "$made"
+  case $made in bin/virtual-kubelet | bin/virtual-kubelet-with-*) program=$made ;; esac
+done
+
+step "start the cluster $cluster"
 lower=
 settings=VKUBELET_${provider^^}
 kubeconfig_setting=${settings}_KUBECONFIG
 case $provider in tensilekube | admiralty)
   if [ -z "${PROVIDER_CONFIG:-}${!kubeconfig_setting:-}" ]; then
     lower=$cluster-lower
-    CLUSTER=$lower NODE=worker PROVIDER=process FIRST_POD='' hack/up.sh | sed -u 's/^✓/✓ lower cluster:/'
+    CLUSTER=$lower NODE=worker PROVIDER=process FIRST_POD='' hack/up.sh | sed -un 's/^✓/✓ lower cluster:/p'
     export "$kubeconfig_setting=$("$root/bin/devcluster" kubeconfig --name "$lower")" "${settings}_CLUSTER_NAME=$cluster"
   fi
   ;;
@@ -84,7 +99,8 @@ if [ "$provider" = stackpath ]; then
   "${kubectl[@]}" patch serviceaccount default -p '{"automountServiceAccountToken": false}' >/dev/null
 fi
 
-# An image for the first pod, so that no registry is needed.
+step "make an image for the first pod"
+# It is made here, so that no registry is needed.
 options=()
 if [ "$provider" = process ] || [ -n "$emulated" ]; then
   mkdir -p "$state/images"
@@ -128,11 +144,12 @@ $(tail -n 3 "$emulator/log" | sed 's/^/    /')"
 fi
 [ -z "${PROVIDER_CONFIG:-}" ] || options=(--provider-config "$(realpath "$PROVIDER_CONFIG")")
 
+step "start the virtual node $node with provider $provider"
 if node_runs; then
   [ "$(cat "$state/provider" 2>/dev/null)" = "$provider" ] || fail "virtual node $node runs already, with another provider; first: make down$ours"
   say "virtual node $node runs already (pid $(cat "$state/pid"))"
 else
-  setsid "$root/bin/virtual-kubelet" \
+  setsid "$root/$program" \
     --kubeconfig "$credentials/kubeconfig" --nodename "$node" --provider "$provider" "${options[@]}" --disable-taint --drain-on-exit --drain-timeout 30s --drain-critical-timeout 5s \
     --node-ip 127.0.0.1 --listen-address 127.0.0.1 --port "$(free_port)" \
     --tls-cert-file "$credentials/kubelet.crt" --tls-private-key-file "$credentials/kubelet.key" \
@@ -179,6 +196,7 @@ esac
 ! grep -q "limits of memory and CPU are not kept" "$state/log" || say "limits of memory and CPU are not kept: this user may not make cgroups"
 
 [ -n "${FIRST_POD-yes}" ] || exit 0
+step "run a first pod"
 
 # The image that is made above is here, and in the other cluster if that is on this machine. Containers of Slurm, and of the emulator of Azure Batch, are
 # programs of their machines.
@@ -221,6 +239,7 @@ Go on:
   $shell
   $more
   kubectl get pods --watch
+  make bin/virtual-kubelet    # the program with every provider, to try its commands, such as check and doctor
 Log of the virtual node: $state/log
 Stop everything:
   make down$ours
