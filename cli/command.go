@@ -57,7 +57,7 @@ func (p Program) Command() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	p.completeValues(root)
 	root.AddCommand(p.providersCommand(), p.versionCommand(), o.configCommand(),
-		withSettings(p.doctorCommand(o)), withSettings(p.checkCommand(o)), withSettings(p.contractCommand(o)))
+		withSettings(p.doctorCommand(o)), withSettings(p.checkCommand(o)), withSettings(p.contractCommand(o)), withSettings(o.livezCommand()))
 	root.AddCommand(p.Commands...)
 	return root
 }

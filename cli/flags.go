@@ -73,6 +73,23 @@ func settings() []setting {
 			bind: text(func(o *options) *string { return &o.TaintValue }, "")},
 		{flag: "taint-effect", field: "taintEffect", env: []string{"VKUBELET_TAINT_EFFECT"}, group: groupNode, usage: "`effect` of the taint: NoSchedule, PreferNoSchedule or NoExecute",
 			bind: text(func(o *options) *string { return &o.TaintEffect }, "NoSchedule")},
+		{flag: "register-with-taints", field: "registerWithTaints", group: groupNode,
+			usage: "further `taints` of the node, as KEY=VALUE:EFFECT, that it has from its creation on; the identity of a node may not change them later",
+			bind: func(fs *pflag.FlagSet, o *options, name, usage string) {
+				fs.StringSliceVar(&o.RegisterWithTaints, name, nil, usage)
+			}},
+		{flag: "node-labels", field: "nodeLabels", group: groupNode,
+			usage: "labels of the node, as `key=value`, such as topology.kubernetes.io/zone=z1; the identity of a node may set those of kubernetes.io that a kubelet may",
+			bind: func(fs *pflag.FlagSet, o *options, name, usage string) {
+				fs.StringToStringVar(&o.NodeLabels, name, nil, usage)
+			}},
+		{flag: "node-annotations", field: "nodeAnnotations", group: groupNode, usage: "annotations of the node, as `key=value`; may be repeated",
+			bind: func(fs *pflag.FlagSet, o *options, name, usage string) {
+				fs.StringToStringVar(&o.NodeAnnotations, name, nil, usage)
+			}},
+		{flag: "provider-id", field: "providerID", group: groupNode,
+			usage: "`ID` by which a cloud knows the node, where the provider gives it none; it can be set once in the life of a Node object",
+			bind:  text(func(o *options) *string { return &o.ProviderID }, "")},
 		{flag: "disable-lease-guard", field: "disableLeaseGuard", group: groupNode,
 			usage: "act for the node even if another process holds its lease; by default one process acts, and others wait until it has ended",
 			bind:  boolean(func(o *options) *bool { return &o.NoLeaseGuard })},
@@ -161,7 +178,7 @@ func settings() []setting {
 		{flag: "log-format", field: "logFormat", group: groupLogs, usage: "`format` of the log, on standard error: text or json",
 			bind: text(func(o *options) *string { return &o.LogFormat }, "text")},
 		{flag: "metrics-addr", field: "metricsAddress", group: groupLogs,
-			usage: "loopback `address` and port to serve /metrics at without TLS and authentication; empty is none. The kubelet API has /metrics too",
+			usage: "loopback `address` and port to serve /metrics and /livez at without TLS and authentication; empty is none. The kubelet API has them too",
 			bind:  text(func(o *options) *string { return &o.MetricsAddr }, "")},
 
 		{flag: "trace-endpoint", field: "traceEndpoint", group: groupTraces,

@@ -6,12 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
 	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/restclient" // registers rest_client_*
 
@@ -19,7 +22,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-const metricsPath = "/metrics"
+const (
+	metricsPath = "/metrics"
+	livezPath   = "/livez"
+)
 
 // The node serves the metrics of the process and of its Kubernetes client from the registry of the client.
 func init() { metrics.Process = legacyregistry.DefaultGatherer }
@@ -36,7 +42,8 @@ func metricsHandler() http.Handler {
 	)
 }
 
-// serveMetrics serves /metrics at --metrics-addr until ctx ends.
+// serveMetrics serves /metrics and /livez at --metrics-addr until ctx ends. The process answers /livez for as long as it can do anything: when the
+// node ends, it does too.
 func (o *options) serveMetrics(ctx context.Context) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", o.MetricsAddr)
@@ -46,6 +53,7 @@ func (o *options) serveMetrics(ctx context.Context) error {
 	log.G(ctx).WithField("address", l.Addr().String()).Info("Serving metrics")
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metricsPath, metricsHandler())
+	mux.HandleFunc("GET "+livezPath, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }) // a client that is gone needs no answer
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 90 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
@@ -53,4 +61,41 @@ func (o *options) serveMetrics(ctx context.Context) error {
 		return fmt.Errorf("serve metrics: %w", err)
 	}
 	return nil
+}
+
+// livezCommand asks the program that runs with the same settings whether it answers, for the probe of a pod, whose container has no other program.
+func (o *options) livezCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "livez",
+		Short: "Ask the program that runs with the same settings at --metrics-addr whether it is alive",
+		Long:  "Ask the program that runs with the same settings at --metrics-addr whether it is alive. The exit code is 0 if it answers.",
+		Args:  noArguments(""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := o.resolve(cmd.Root().PersistentFlags(), os.Getenv)
+			if r == nil {
+				return err
+			}
+			if r.MetricsAddr == "" {
+				return errors.New("--metrics-addr is not set: the program answers /livez there")
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.MetricsAddr+livezPath, nil)
+			if err != nil {
+				return fmt.Errorf("ask at --metrics-addr %s: %w", r.MetricsAddr, err)
+			}
+			resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req) // no proxy is asked for a loopback address
+			if err != nil {
+				return fmt.Errorf("the program does not answer: %w", err)
+			}
+			_ = resp.Body.Close() // nothing was written
+			if resp.StatusCode != http.StatusOK {
+				return fmt.Errorf("the program at --metrics-addr %s answers %s", r.MetricsAddr, resp.Status)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Second, "how long the answer may take")
+	return cmd
 }

@@ -3,9 +3,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -22,7 +24,7 @@ func TestMetricsAddress(t *testing.T) {
 	if err := json.Unmarshal([]byte(log.waitFor(t, "Serving metrics", done)), &line); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]int{"/metrics": http.StatusOK, "/pods": http.StatusNotFound} {
+	for path, want := range map[string]int{"/metrics": http.StatusOK, "/livez": http.StatusOK, "/pods": http.StatusNotFound} {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+line.Address+path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -33,12 +35,36 @@ func TestMetricsAddress(t *testing.T) {
 		}
 		body, err := io.ReadAll(response.Body)
 		response.Body.Close()
-		if err != nil || response.StatusCode != want || want == http.StatusOK && !strings.Contains(string(body), "go_goroutines") {
+		if err != nil || response.StatusCode != want || path == "/metrics" && !strings.Contains(string(body), "go_goroutines") {
 			t.Errorf("GET %s: got %s, %v, want %d", path, response.Status, err, want)
 		}
+	}
+	var said bytes.Buffer
+	if code := testProgram.execute(ctx, []string{"livez", "--metrics-addr=" + line.Address}, &said, &said); code != 0 {
+		t.Errorf("livez: got %d, %s", code, &said)
 	}
 	cancel()
 	if code := <-done; code != 0 {
 		t.Errorf("got %d\n%s", code, log)
+	}
+	if code := testProgram.execute(t.Context(), []string{"livez", "--metrics-addr=" + line.Address}, &said, &said); code != 1 || !strings.Contains(said.String(), "the program does not answer") {
+		t.Errorf("livez after the end: got %d, %s", code, &said)
+	}
+}
+
+// TestLivezSeesAHang: the kernel accepts connections of a process that is stopped.
+func TestLivezSeesAHang(t *testing.T) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var said bytes.Buffer
+	if code := testProgram.execute(t.Context(), []string{"livez", "--timeout=100ms", "--metrics-addr=" + l.Addr().String()}, &said, &said); code != 1 || !strings.Contains(said.String(), "the program does not answer") {
+		t.Errorf("got %d, %s", code, &said)
+	}
+	if code := testProgram.execute(t.Context(), []string{"livez"}, &said, &said); code != 1 || !strings.Contains(said.String(), "--metrics-addr is not set") {
+		t.Errorf("without an address: got %d, %s", code, &said)
 	}
 }

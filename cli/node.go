@@ -5,6 +5,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"maps"
 	"strings"
 	"time"
 
@@ -75,7 +76,16 @@ func (o *options) address(n *corev1.Node) {
 
 // describe writes the settings into a Node object.
 func (o *options) describe(n *corev1.Node, provider, version string) {
+	maps.Copy(n.Labels, o.NodeLabels)
 	n.Labels[corev1.LabelOSStable] = o.OperatingSystem
+	if len(o.NodeAnnotations) > 0 {
+		n.Annotations = maps.Clone(n.Annotations)
+		if n.Annotations == nil {
+			n.Annotations = map[string]string{}
+		}
+		maps.Copy(n.Annotations, o.NodeAnnotations)
+	}
+	n.Spec.ProviderID = o.ProviderID
 	n.Status.NodeInfo.OperatingSystem = o.OperatingSystem
 	n.Status.NodeInfo.KubeletVersion = version
 	if !o.DisableTaint {
@@ -83,4 +93,5 @@ func (o *options) describe(n *corev1.Node, provider, version string) {
 		value := cmp.Or(o.TaintValue, o.Provider, provider)
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: o.TaintKey, Value: value, Effect: corev1.TaintEffect(o.TaintEffect)})
 	}
+	n.Spec.Taints = append(n.Spec.Taints, o.taints...)
 }

@@ -7,6 +7,8 @@ import (
 	"net"
 	"strconv"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // options are the effective settings. The table in flags.go says where
@@ -32,6 +34,11 @@ type options struct {
 	TaintKey        string
 	TaintValue      string
 	TaintEffect     string
+
+	RegisterWithTaints []string
+	NodeLabels         map[string]string
+	NodeAnnotations    map[string]string
+	ProviderID         string
 
 	Provider       string
 	ProviderConfig string
@@ -82,6 +89,8 @@ type options struct {
 	shown map[string]string
 	// nodeNames are what Nodes stand for; none for a single node. Set by validate.
 	nodeNames []string
+	// taints are what RegisterWithTaints stands for. Set by validate.
+	taints []corev1.Taint
 	// tlsMinVersion and tlsCipherSuites are what TLSMinVersion and TLSCipherSuites stand for. Set by validate.
 	tlsMinVersion   uint16
 	tlsCipherSuites []uint16

@@ -29,7 +29,7 @@ func (r *resolved) print() ([]byte, error) {
 	add("kind", &yaml.Node{Kind: yaml.ScalarNode, Value: configKind}, "")
 	for _, s := range settings() {
 		if s.field != "" {
-			add(s.field, yamlValue(r.flags.Lookup(s.flag), r.TraceTags), r.origins[s.flag])
+			add(s.field, yamlValue(r.flags, r.flags.Lookup(s.flag)), r.origins[s.flag])
 		}
 	}
 	var out bytes.Buffer
@@ -41,16 +41,17 @@ func (r *resolved) print() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// yamlValue is the value of f; tags is that of the only mapping.
-func yamlValue(f *pflag.Flag, tags map[string]string) *yaml.Node {
+// yamlValue is the value of f, a flag of fs.
+func yamlValue(fs *pflag.FlagSet, f *pflag.Flag) *yaml.Node {
 	switch f.Value.Type() {
 	case "stringToString":
+		pairs, _ := fs.GetStringToString(f.Name) // it is there and of this type
 		mapping := &yaml.Node{Kind: yaml.MappingNode}
-		if len(tags) == 0 {
+		if len(pairs) == 0 {
 			mapping.Style = yaml.FlowStyle
 		}
-		for _, key := range slices.Sorted(maps.Keys(tags)) {
-			mapping.Content = append(mapping.Content, yamlText(key), yamlText(tags[key]))
+		for _, key := range slices.Sorted(maps.Keys(pairs)) {
+			mapping.Content = append(mapping.Content, yamlText(key), yamlText(pairs[key]))
 		}
 		return mapping
 	case "stringSlice":

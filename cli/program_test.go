@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -124,7 +125,8 @@ func TestRunServesAndStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	log, done := start(ctx, "--provider=empty", "--kubeconfig="+kubeconfig, "--nodename=n1", "--node-ip=127.0.0.1", "--listen-address=127.0.0.1",
-		"--port=0", "--self-signed-serving-certificate", "--log-format=json", "--taint-value=v")
+		"--port=0", "--self-signed-serving-certificate", "--log-format=json", "--taint-value=v", "--register-with-taints=gpu=a:NoExecute,spot:PreferNoSchedule",
+		"--node-labels=topology.kubernetes.io/zone=z1,team=a", "--node-annotations=example.com/Cost=1", "--provider-id=cloud://n1")
 	log.waitFor(t, "Node is ready", done)
 
 	api.mu.Lock()
@@ -133,9 +135,13 @@ func TestRunServesAndStops(t *testing.T) {
 	if n.Name != "n1" || n.Labels["configured"] != "yes" || !strings.HasSuffix(n.Status.NodeInfo.KubeletVersion, "-vk-v9") {
 		t.Errorf("node: got name %q, labels %v, version %q", n.Name, n.Labels, n.Status.NodeInfo.KubeletVersion)
 	}
-	want := corev1.Taint{Key: "virtual-kubelet.io/provider", Value: "v", Effect: corev1.TaintEffectNoSchedule}
-	if len(n.Spec.Taints) != 1 || n.Spec.Taints[0] != want {
+	want := []corev1.Taint{{Key: "virtual-kubelet.io/provider", Value: "v", Effect: corev1.TaintEffectNoSchedule},
+		{Key: "gpu", Value: "a", Effect: corev1.TaintEffectNoExecute}, {Key: "spot", Effect: corev1.TaintEffectPreferNoSchedule}}
+	if !slices.Equal(n.Spec.Taints, want) {
 		t.Errorf("taints: got %v, want %v", n.Spec.Taints, want)
+	}
+	if n.Labels[corev1.LabelTopologyZone] != "z1" || n.Labels["team"] != "a" || n.Labels[corev1.LabelOSStable] != "linux" || n.Annotations["example.com/Cost"] != "1" || n.Spec.ProviderID != "cloud://n1" {
+		t.Errorf("got the labels %v, the annotations %v and the ID %q", n.Labels, n.Annotations, n.Spec.ProviderID)
 	}
 
 	url := fmt.Sprintf("https://127.0.0.1:%d", n.Status.DaemonEndpoints.KubeletEndpoint.Port)

@@ -23,6 +23,8 @@ import (
 // reservedTags are attributes that the program sets itself.
 var reservedTags = []string{"operatingSystem", "provider", "nodeName"}
 
+var taintEffects = []string{string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute)}
+
 // validate refuses what cannot work, all of it at once, and brings values
 // into the form that they are used in.
 func (o *options) validate() error {
@@ -56,13 +58,13 @@ func (o *options) validate() error {
 	if o.OperatingSystem != string(corev1.Linux) && o.OperatingSystem != string(corev1.Windows) {
 		refuse("--os %q: want linux or windows", o.OperatingSystem)
 	}
-	effects := []string{string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute)}
-	if !slices.Contains(effects, o.TaintEffect) {
-		refuse("--taint-effect %q: want one of %s", o.TaintEffect, strings.Join(effects, ", "))
+	if !slices.Contains(taintEffects, o.TaintEffect) {
+		refuse("--taint-effect %q: want one of %s", o.TaintEffect, strings.Join(taintEffects, ", "))
 	}
 	if problems := validation.IsQualifiedName(o.TaintKey); len(problems) > 0 && !o.DisableTaint {
 		refuse("--taint-key %q: %s", o.TaintKey, problems[0])
 	}
+	errs = append(errs, o.validateNode()...)
 	for flag, d := range map[string]time.Duration{"pod-visibility-timeout": o.PodVisibility, "missing-pods-quarantine": o.MissingPods} {
 		if d <= 0 {
 			refuse("--%s %v: want more than 0", flag, d)
@@ -91,6 +93,57 @@ func (o *options) validate() error {
 	}
 	errs = append(errs, o.validateServing(), o.validateTraces(), o.validateLogs())
 	return errors.Join(errs...)
+}
+
+// validateNode checks the labels, annotations and taints of the node and its ID.
+func (o *options) validateNode() (errs []error) {
+	for key, value := range o.NodeLabels {
+		if problems := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); len(problems) > 0 {
+			errs = append(errs, fmt.Errorf("--node-labels %s=%s: %s", key, value, problems[0]))
+		}
+		if key == corev1.LabelOSStable || key == corev1.LabelHostname {
+			errs = append(errs, fmt.Errorf("--node-labels %s=%s: the node sets this label itself, by --os and --nodename: remove it", key, value))
+		}
+	}
+	for key := range o.NodeAnnotations {
+		if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
+			errs = append(errs, fmt.Errorf("--node-annotations %s: %s", key, problems[0]))
+		}
+	}
+	seen := map[corev1.Taint]bool{}
+	if !o.DisableTaint {
+		seen[corev1.Taint{Key: o.TaintKey, Effect: corev1.TaintEffect(o.TaintEffect)}] = true
+	}
+	o.taints = nil
+	for _, text := range o.RegisterWithTaints {
+		t, err := parseTaint(text)
+		if same := (corev1.Taint{Key: t.Key, Effect: t.Effect}); err == nil && seen[same] {
+			err = errors.New("the node has a taint with this key and effect already, by --taint-key or by another one: remove one")
+		} else {
+			seen[same] = true
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--register-with-taints %q: %w", text, err))
+		}
+		o.taints = append(o.taints, t)
+	}
+	if o.ProviderID != "" && len(o.Nodes) > 0 {
+		errs = append(errs, fmt.Errorf("--provider-id %s: it is of one node, and --nodes are several", o.ProviderID))
+	}
+	return errs
+}
+
+// parseTaint reads KEY=VALUE:EFFECT, where =VALUE may be missing.
+func parseTaint(text string) (corev1.Taint, error) {
+	rest, effect, _ := strings.Cut(text, ":")
+	key, value, _ := strings.Cut(rest, "=")
+	if !slices.Contains(taintEffects, effect) {
+		return corev1.Taint{}, fmt.Errorf("want KEY=VALUE:EFFECT, with one of the effects %s", strings.Join(taintEffects, ", "))
+	}
+	if problems := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); len(problems) > 0 {
+		return corev1.Taint{}, errors.New(problems[0])
+	}
+	return corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}, nil
 }
 
 // validateServing makes sure that how the kubelet API is served was chosen, and
