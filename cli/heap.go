@@ -20,9 +20,9 @@ const (
 
 // tuneHeap lets the heap of the process grow by about the same room between two
 // collections: a small heap is collected seldom, and a large one is kept tighter than by default.
-// A user who sets GOGC or GOMEMLIMIT has decided otherwise.
+// A user who sets GOGC has decided otherwise; GOMEMLIMIT holds beside it.
 func tuneHeap() {
-	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+	if os.Getenv("GOGC") != "" {
 		return
 	}
 	set := growth(0)

@@ -174,6 +174,11 @@ func TestTheServiceAccountIsEnough(t *testing.T) {
 		}
 		return false, nil
 	})
+	// helm test asks while the node runs, from a pod of its own.
+	var report bytes.Buffer
+	if err := execute(t.Context(), &report, append([]string{"doctor", "--timeout=" + patience.String()}, args...)); err != nil {
+		t.Errorf("the doctor finds fault with a node that runs: %v\n%s", err, &report)
+	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

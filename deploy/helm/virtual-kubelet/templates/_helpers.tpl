@@ -1,15 +1,22 @@
 {{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
 
+{{- define "vk.chart" -}}
+{{- .Values.nameOverride | default .Chart.Name -}}
+{{- end -}}
+
 {{- define "vk.name" -}}
-{{- if contains .Chart.Name .Release.Name -}}
+{{- $chart := include "vk.chart" . -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains $chart .Release.Name -}}
 {{- .Release.Name | trunc 50 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $chart | trunc 50 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
 {{- define "vk.selector" -}}
-app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/name: {{ include "vk.chart" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
@@ -29,6 +36,24 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if or .Values.identity.bootstrapSecret (eq .Values.serving.mode "request") -}}yes{{- end -}}
 {{- end -}}
 
+{{- /* Not empty if several pods share nodes. Several pods of one node need nothing: those without its lease stand by. */ -}}
+{{- define "vk.shares" -}}
+{{- if and .Values.nodes (gt (int .Values.replicas) 1) -}}yes{{- end -}}
+{{- end -}}
+
+{{- /* Nine tenths of the limit of memory, in bytes: Go collects more often before the kernel ends the process. Empty for other than whole numbers. */ -}}
+{{- define "vk.memory" -}}
+{{- $limit := dig "limits" "memory" "" .Values.resources | toString -}}
+{{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{- if regexMatch "^[0-9]+(k|M|G|Ki|Mi|Gi|Ti)?$" $limit -}}
+{{- div (mul (regexFind "^[0-9]+" $limit | int64) (get $units (regexFind "[a-zA-Z]+$" $limit)) 9) 10 -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "vk.image" -}}
+{{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
+{{- end -}}
+
 {{- define "vk.securityContext" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -46,8 +71,11 @@ capabilities:
 {{- if hasKey .Values.podAnnotations "checksum/config" -}}
 {{- fail "podAnnotations: the chart sets checksum/config itself: remove it" -}}
 {{- end -}}
+{{- if and (gt (int .Values.replicas) 1) .Values.config.disableLeaseGuard -}}
+{{- fail "config.disableLeaseGuard: with several replicas each would act for the node: remove it, or set replicas to 1" -}}
+{{- end -}}
 {{- range .Values.extraEnv -}}
-{{- if has .name (list "VKUBELET_POD_IP" "DEFAULT_NODE_NAME" "VKUBELET_NODES" "VKUBELET_SHARE_NODES" "KUBECONFIG" "KUBELET_PORT" "APISERVER_CERT_LOCATION" "APISERVER_KEY_LOCATION" "APISERVER_CA_CERT_LOCATION") -}}
+{{- if has .name (list "GOMEMLIMIT" "VKUBELET_POD_IP" "DEFAULT_NODE_NAME" "VKUBELET_NODES" "VKUBELET_SHARE_NODES" "KUBECONFIG" "KUBELET_PORT" "APISERVER_CERT_LOCATION" "APISERVER_KEY_LOCATION" "APISERVER_CA_CERT_LOCATION") -}}
 {{- fail (printf "extraEnv: %s goes before a setting that the chart makes from other values: remove it, and set those" .name) -}}
 {{- end -}}
 {{- end -}}
@@ -73,7 +101,7 @@ capabilities:
 {{- else -}}
 {{- $_ := set $own "nodeName" .Values.nodeName -}}
 {{- end -}}
-{{- if gt (int .Values.replicas) 1 -}}
+{{- if include "vk.shares" . -}}
 {{- $_ := set $own "shareNodes" (include "vk.name" . | replace "." "-" | trunc 40 | trimSuffix "-") -}}
 {{- end -}}
 {{- if .Values.providerConfig -}}
@@ -104,5 +132,79 @@ capabilities:
 {{- $_ := set $own "selfSignedServingCertificate" true -}}
 {{- end -}}
 {{- end -}}
-{{- merge $own .Values.config | toYaml -}}
+{{- /* For the probe, and for whoever is in the pod. */ -}}
+{{- merge $own .Values.config (dict "metricsAddress" "127.0.0.1:10255") | toYaml -}}
+{{- end -}}
+
+{{- /* The files of the program, which the test of the release has too. */ -}}
+{{- define "vk.mounts" -}}
+- name: config
+  mountPath: /etc/virtual-kubelet/config
+  readOnly: true
+{{- if eq .Values.identity.mode "node" }}
+- name: identity
+  mountPath: /etc/virtual-kubelet/identity
+  readOnly: true
+{{- end }}
+{{- if include "vk.requests" . }}
+- name: certificates
+  mountPath: /var/lib/virtual-kubelet
+{{- end }}
+{{- if eq .Values.serving.mode "secret" }}
+- name: serving
+  mountPath: /etc/virtual-kubelet/serving
+  readOnly: true
+{{- end }}
+{{- if and (ne .Values.serving.mode "none") .Values.serving.clientCAConfigMap }}
+- name: client-ca
+  mountPath: /etc/virtual-kubelet/client-ca
+  readOnly: true
+{{- end }}
+{{- range $i, $name := .Values.providerSecrets }}
+- name: provider-secret-{{ $i }}
+  mountPath: /etc/virtual-kubelet/secrets/{{ $name }}
+  readOnly: true
+{{- end }}
+{{- end -}}
+
+{{- define "vk.volumes" -}}
+- name: config
+  projected:
+    defaultMode: 0440
+    sources:
+      - configMap:
+          name: {{ include "vk.name" . }}
+      {{- if .Values.providerConfig }}
+      - secret:
+          name: {{ include "vk.name" . }}-provider
+      {{- end }}
+{{- if eq .Values.identity.mode "node" }}
+- name: identity
+  secret:
+    secretName: {{ .Values.identity.bootstrapSecret | default .Values.identity.kubeconfigSecret }}
+    defaultMode: 0440
+{{- end }}
+{{- if include "vk.requests" . }}
+- name: certificates
+  emptyDir:
+    medium: Memory # keys are never on a disk
+    sizeLimit: 1Mi
+{{- end }}
+{{- if eq .Values.serving.mode "secret" }}
+- name: serving
+  secret:
+    secretName: {{ .Values.serving.secretName }}
+    defaultMode: 0440
+{{- end }}
+{{- if and (ne .Values.serving.mode "none") .Values.serving.clientCAConfigMap }}
+- name: client-ca
+  configMap:
+    name: {{ .Values.serving.clientCAConfigMap }}
+{{- end }}
+{{- range $i, $name := .Values.providerSecrets }}
+- name: provider-secret-{{ $i }}
+  secret:
+    secretName: {{ $name }}
+    defaultMode: 0440
+{{- end }}
 {{- end -}}
