@@ -103,10 +103,10 @@ func (s *podSync) countMissing(ctx context.Context) time.Duration {
 	return s.missing.hold(ctx, s.key, f.DoubtfulAbsence(), f.Now)
 }
 
-// countOrphan counts the backend's pod among those that the API server lacks, unless its deletion was seen, and returns for how long
-// nothing may be concluded from that. What has ended has nothing to lose, so it does not count among many.
+// countOrphan counts the backend's pod among those that the API server lacks, and returns for how long nothing may be concluded from that. It does not
+// count among many if its deletion was seen, if another pod has its name and runs, or if it has ended, so that it has nothing to lose.
 func (s *podSync) countOrphan(ctx context.Context, backend *corev1.Pod) time.Duration {
-	if s.facts.SeenDeleted(backend) || lifecycle.Terminal(&backend.Status) {
+	if s.facts.SeenDeleted(backend) || backend == s.facts.Beside || lifecycle.Terminal(&backend.Status) {
 		s.orphans.forget(s.key)
 		return 0
 	}

@@ -29,7 +29,7 @@ func (c *comparer) compare(ctx context.Context, backend []*corev1.Pod, asked tim
 	for i, pod := range backend {
 		keys[i] = keyOf(pod)
 	}
-	c.findDuplicates(ctx, backend, keys, asked)
+	further := c.findBeside(ctx, backend, keys, asked)
 	accepted, leftovers := c.states.accepted(), c.states.leftovers()
 	has := make(map[string]bool, len(backend))
 	alive := 0
@@ -55,7 +55,7 @@ func (c *comparer) compare(ctx context.Context, backend []*corev1.Pod, asked tim
 			c.syncLane.Add(key)
 		case st.isOver(api) && pod.Status.Phase == corev1.PodRunning:
 			c.suspect(key)
-		case st.sent.AcceptedAt.After(asked), st.duplicate != nil && !lifecycle.Differ(st.duplicate.Pod, pod):
+		case st.sent.AcceptedAt.After(asked), further[pod]:
 		case c.backend.notifies && (st.report.tells(api.UID) || st.beingAsked()):
 		case st.isNews(&pod.Status):
 			c.reports.listed(ctx, pod, c.backend.notifies) // of a provider that reports, what it told before the restart only

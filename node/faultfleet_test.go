@@ -77,9 +77,9 @@ func TestFault52RestoredAPIServerUnderManyNodes(t *testing.T) {
 	}
 }
 
-// TestDuplicatesCostOneListForAll: a backend that doubled every name is listed no more often than one that
-// doubled a single one.
-func TestDuplicatesCostOneListForAll(t *testing.T) {
+// TestOrphansBesideWantedPodsCostNoLists: a backend that has another pod under every name is listed no more often than one that
+// has one under a single name, and many at once are no doubt: the names are taken.
+func TestOrphansBesideWantedPodsCostNoLists(t *testing.T) {
 	lists := map[int]int{}
 	for _, doubled := range []int{1, 100} {
 		b := memory.New()
@@ -91,12 +91,12 @@ func TestDuplicatesCostOneListForAll(t *testing.T) {
 			for i := range doubled {
 				b.Extra(bound(fmt.Sprint("p", i), "another"))
 			}
-			w.until("the duplicates are gone", 30*time.Second, func() bool { return b.Len() == 100 })
+			w.until("the others are gone", 30*time.Second, func() bool { return b.Len() == 100 })
 			lists[doubled] = count()
 		}, onNode)
 	}
 	if lists[100] > lists[1]+2 {
-		t.Errorf("%d lists for 100 duplicates, %d for one", lists[100], lists[1])
+		t.Errorf("%d lists for 100 other pods, %d for one", lists[100], lists[1])
 	}
 }
 

@@ -56,7 +56,7 @@ func observeWork(step lifecycle.Step, begin time.Time) {
 		operation = "create"
 	case lifecycle.Update:
 		operation = "update"
-	case lifecycle.Stop, lifecycle.DeleteOrphan, lifecycle.DeleteDuplicate:
+	case lifecycle.Stop, lifecycle.DeleteOrphan:
 		operation = "terminating"
 	default:
 	}

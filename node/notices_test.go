@@ -186,7 +186,7 @@ func TestFailedRemovalOfASecondPodIsSaidSeldom(t *testing.T) {
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Second)
 		before := len(w.api.Writes("d/p"))
-		b.Extra(bound("p", "a"))
+		b.Extra(bound("p", "x"))
 		b.Inject(memory.Fault{Method: memory.Delete, Err: memory.ErrUnwell})
 		w.pass(time.Hour)
 		if told := len(log.of(eventDeleteFailed)); told == 0 || told > 3 {

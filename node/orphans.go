@@ -16,7 +16,7 @@ import (
 )
 
 // deleteOrphan asks the backend to stop a pod that nobody wants, and looks at
-// once whether it has. api is the pod that waits for the name, if there is one.
+// once whether it has. api is the pod that has the name or waits for it, if there is one.
 func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *corev1.Pod) error {
 	if err := w.fence.Allow(ctx); err != nil {
 		return err
@@ -26,7 +26,7 @@ func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *
 	remove := func(ctx context.Context) error { return w.backend.provider.DeletePod(ctx, pod) }
 	var err error
 	if api != nil {
-		err = w.call(ctx, key, api, "DeletePod", remove) // it waits for the name, and tells why
+		err = w.call(ctx, key, api, "DeletePod", remove) // it tells why it waits
 	} else {
 		err = w.backend.change(ctx, key, "DeletePod", remove)
 	}
@@ -39,8 +39,6 @@ func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *
 			s.keep(backend.UID) // some keep for ever what has ended
 		}
 	})
-	// By its name a second DeletePod could stop the wanted pod.
-	w.states.notDuplicate(key, func(d *lifecycle.Duplicate) bool { return !lifecycle.Differ(d.Pod, backend) })
 	w.orphans.forget(key)
 	w.syncLane.Add(key)
 	return nil
@@ -55,29 +53,4 @@ func unwanted(backend *corev1.Pod, now time.Time) *corev1.Pod {
 		pod.DeletionTimestamp = &metav1.Time{Time: now}
 	}
 	return pod
-}
-
-// deleteDuplicate asks the backend to stop a pod that runs beside the wanted one, and says so when it does for the first time.
-func (w *podWorker) deleteDuplicate(ctx context.Context, key string, api *corev1.Pod, d *lifecycle.Duplicate) error {
-	if err := w.fence.Allow(ctx); err != nil {
-		return err
-	}
-	pod := unwanted(d.Pod, time.Now())
-	err := w.call(ctx, key, api, "DeletePod", func(ctx context.Context) error { return w.backend.provider.DeletePod(ctx, pod) })
-	failed, first := err != nil && !errdefs.IsNotFound(err), false
-	w.states.sync(key, anyPod, func(st syncWriter) {
-		stops := st.duplicateStops.Of(d)
-		first = stops.Tries == 0 || stops.Failed
-		st.duplicateStops = lifecycle.DuplicateStops{At: time.Now(), Tries: stops.Tries + 1, Failed: failed}
-	})
-	if failed {
-		return newLaneError(api, eventDeleteFailed, fmt.Errorf("delete the duplicate of pod %s (UID %s) at the backend: %w", key, pod.UID, err))
-	}
-	message := fmt.Sprintf("the backend had a second pod of this name (UID %s); it was told to stop it", pod.UID)
-	log.G(ctx).WithField("pod", key).Warn(message)
-	if first {
-		w.recorder.Event(api, corev1.EventTypeWarning, eventSecondPod, message)
-	}
-	w.clearSyncError(key)
-	return nil
 }

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -274,26 +273,4 @@ func TestReportEndsAnAbsence(t *testing.T) {
 		wantCalls(t, b, "create d/p")
 		w.wantPhase("p", corev1.PodRunning)
 	}, onNode, func(cfg *PodControllerConfig) { cfg.PodVisibilityTimeout = time.Minute })
-}
-
-// TestDuplicateIsStoppedByAFreshList: the work on a pod was held up, and its duplicate has gone meanwhile.
-func TestDuplicateIsStoppedByAFreshList(t *testing.T) {
-	b := memory.New()
-	inWorld(t, b, func(w *world) {
-		w.start()
-		w.runWith("p", 1, corev1.RestartPolicyAlways)
-		older := bound("p0", "older")
-		older.Status.Phase = corev1.PodRunning
-		now := time.Now()
-		w.ctl.states.change("d/p0", anyPod, func(st *podState) {
-			st.duplicate = &lifecycle.Duplicate{Pod: older, Since: now.Add(-time.Minute), Seen: now.Add(-10 * time.Second)}
-			st.shared = true
-		})
-		w.ctl.syncLane.Add("d/p0")
-		w.pass(time.Minute)
-		wantCalls(t, b, "create d/p0")
-		if st := w.ctl.states.get("d/p0"); st.duplicate != nil {
-			t.Error("a duplicate that no list has any more is remembered")
-		}
-	}, onNode)
 }

@@ -3,11 +3,15 @@
 package node
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -131,4 +135,69 @@ func TestDeletedWhileTheBackendIsAsked(t *testing.T) {
 		w.pass(time.Minute)
 		wantCalls(t, b)
 	})
+}
+
+// TestAnotherPodOfTheNameIsAskedOnceToStop: it takes its time, and neither the lists that still have it nor a look by the name, which the backend
+// answers with the wrong one of the two, are reasons to ask again.
+func TestAnotherPodOfTheNameIsAskedOnceToStop(t *testing.T) {
+	b := memory.New()
+	b.StopTime = 20 * time.Second
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runWith("p", 1, corev1.RestartPolicyAlways)
+		older := bound("p0", "x")
+		older.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+		b.Extra(older)
+		w.pass(relistPeriod + time.Second) // a list has both
+		w.ctl.suspect("d/p0")
+		w.pass(2 * time.Minute)
+		wantCalls(t, b, "create d/p0", "delete d/p0")
+		w.wantPhase("p0", corev1.PodRunning)
+	}, onNode, func(c *PodControllerConfig) { c.Provider = namesOthers{c.Provider.(memory.Notifying)} })
+}
+
+// namesOthers answers with the pod that it lists last under the name.
+type namesOthers struct{ memory.Notifying }
+
+func (n namesOthers) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	pods, err := n.GetPods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, pod := range slices.Backward(pods) {
+		if pod.Namespace == namespace && pod.Name == name {
+			return pod, nil
+		}
+	}
+	return nil, errdefs.NotFound("no such pod")
+}
+
+// TestFurtherInstancesAreToldOnceAndStopWithThePod: the backend started a pod twice, and nobody can tell which instance is to stay.
+func TestFurtherInstancesAreToldOnceAndStopWithThePod(t *testing.T) {
+	for name, configs := range map[string][]func(*PodControllerConfig){"reported": {onNode}, "polled": {onNode, silent}} {
+		t.Run(name, func(t *testing.T) {
+			b, log := memory.New(), &eventLog{}
+			inWorld(t, b, func(w *world) {
+				w.but = []string{"S1"} // that is the fault
+				w.start()
+				w.api.Create(bound("p", "a"))
+				w.pass(time.Minute)
+				b.Extra(bound("p", "a"))
+				before := len(w.api.Writes("d/p"))
+				w.pass(time.Hour)
+				if told := log.of(eventSecondPod); len(told) != 1 {
+					w.Errorf("%d events in an hour, want 1: %v", len(told), told)
+				}
+				if n := len(w.api.Writes("d/p")) - before; n != 0 {
+					w.Errorf("%d patches of the pod in an hour, want none: only one instance tells its status", n)
+				}
+				wantCalls(t, b, "create d/p")
+				w.api.Delete("d", "p", 1)
+				w.pass(2 * time.Minute)
+				if w.api.Pod("d", "p") != nil || b.Len() != 0 {
+					w.Errorf("after its deletion, the pod is in the API server: %v, and %d instances are at the backend", w.api.Pod("d", "p") != nil, b.Len())
+				}
+			}, append(configs, log.use)...)
+		})
+	}
 }

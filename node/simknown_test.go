@@ -10,8 +10,8 @@ import (
 // TestKnownSchedules runs schedules that broke something once, shrunk, by what was wrong.
 func TestKnownSchedules(t *testing.T) {
 	for name, plan := range map[string]simSchedule{
-		// The list of before the orphan's stop had it as a duplicate.
-		"an orphan is stopped a second time, as a duplicate": {Lies: allLie, Steps: []simStep{
+		// The list of before the orphan's stop had it beside the wanted pod.
+		"an orphan is stopped a second time, as it is in an old list": {Lies: allLie, Steps: []simStep{
 			{"create", 1, 0, 0},
 			{"create", 2, 0, 300 * time.Millisecond},
 			{"stop", 0, 0, 0},
@@ -115,7 +115,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"create", 1, 0, 0},
 		}},
 		// The answer to its stop was lost, and no list told that it had gone.
-		"the second stop of a duplicate ends the wanted pod": {ShowsAfter: 5 * time.Second, Steps: []simStep{
+		"the second stop of an orphan ends the wanted pod": {ShowsAfter: 5 * time.Second, Steps: []simStep{
 			{"create", 2, 0, 300 * time.Millisecond},
 			{"recreate", 2, 0, 0},
 			{"provider's answers are lost", 0, 1, 45 * time.Second},

@@ -31,21 +31,20 @@ type podState struct {
 
 // syncMemory is what the sync lane remembers, which works on one key at a time.
 type syncMemory struct {
-	sent           lifecycle.Sent // Shown is written by the relist, too
-	created        time.Time      // of sent.UID, by the API server
-	previous       types.UID      // an older pod of this name that the backend may still have
-	failure        *lifecycle.PodFailure
-	deadline       deadline
-	admitted       bool   // there was room for it
-	sized          *sizes // what its containers were made with; nil: nobody knows, or the backend can change it
-	stopped        bool   // the backend confirmed the stop of sent.UID
-	over           bool   // the pod has ended in the API server, and the backend does not run it
-	orphan         lifecycle.Orphan
-	copied         string            // the version of the backend's copy when it was found; "": not found
-	echo           *corev1.PodStatus // what the backend was given as the status with the last update
-	askedAt        time.Time         // when the backend was last asked to have the pod, or for a stop that it was not asked for before
-	duplicateStops lifecycle.DuplicateStops
-	left           []types.UID // the pods that the backend keeps although they ended and DeletePod was acknowledged, the newest last; never written to
+	sent     lifecycle.Sent // Shown is written by the relist, too
+	created  time.Time      // of sent.UID, by the API server
+	previous types.UID      // an older pod of this name that the backend may still have
+	failure  *lifecycle.PodFailure
+	deadline deadline
+	admitted bool   // there was room for it
+	sized    *sizes // what its containers were made with; nil: nobody knows, or the backend can change it
+	stopped  bool   // the backend confirmed the stop of sent.UID
+	over     bool   // the pod has ended in the API server, and the backend does not run it
+	orphan   lifecycle.Orphan
+	copied   string            // the version of the backend's copy when it was found; "": not found
+	echo     *corev1.PodStatus // what the backend was given as the status with the last update
+	askedAt  time.Time         // when the backend was last asked to have the pod, or for a stop that it was not asked for before
+	left     []types.UID       // the pods that the backend keeps although they ended and DeletePod was acknowledged, the newest last; never written to
 }
 
 // errorMemory is what failed in the sync lane. Its calls write it, also while they hang.
@@ -58,12 +57,13 @@ type errorMemory struct {
 
 // evidence is what speaks for asking the backend. Events and the relist write it; the sync lane ends what it has dealt with.
 type evidence struct {
-	suspect   bool                 // it must be asked for by name, even if there seems to be nothing to do
-	witnessed types.UID            // the pod that a delete event was seen for
-	lackedAt  time.Time            // when the newest complete list without the pod was asked for, while it is missing
-	shownAt   time.Time            // when the newest list that had the pod was asked for, while it is missing
-	shared    bool                 // the backend has another pod under the name: what it says by name may be about that
-	duplicate *lifecycle.Duplicate // what the backend has beside the pod
+	suspect   bool        // it must be asked for by name, even if there seems to be nothing to do
+	witnessed types.UID   // the pod that a delete event was seen for
+	lackedAt  time.Time   // when the newest complete list without the pod was asked for, while it is missing
+	shownAt   time.Time   // when the newest list that had the pod was asked for, while it is missing
+	shared    bool        // the backend has another pod under the name: what it says by name may be about that
+	beside    *corev1.Pod // of another UID, which the newest list has under the name, and which has not ended
+	doubled   bool        // the newest list has two instances of the pod
 }
 
 // reported is what the provider has told. Reports write it.
@@ -225,7 +225,7 @@ func (st *podState) runs(uid types.UID) bool {
 func (st *podState) others() lifecycle.Others {
 	return lifecycle.Others{
 		Previous: st.previous, Left: st.left, Shared: st.shared, Witnessed: st.witnessed,
-		Orphan: st.orphan, Duplicate: st.duplicate, Stops: st.duplicateStops,
+		Orphan: st.orphan, Beside: st.beside,
 	}
 }
 

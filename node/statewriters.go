@@ -151,15 +151,6 @@ func (s *podStates) share(key string, uid types.UID) {
 	s.evidence(key, uid, func(e *evidence) { e.shared = true })
 }
 
-// notDuplicate forgets the duplicate, if it is the pod that was dealt with otherwise.
-func (s *podStates) notDuplicate(key string, dealt func(*lifecycle.Duplicate) bool) {
-	s.evidence(key, anyPod, func(e *evidence) {
-		if e.duplicate != nil && dealt(e.duplicate) {
-			e.duplicate = nil
-		}
-	})
-}
-
 // reports changes what the provider has told.
 func (s *podStates) reports(key string, uid types.UID, change func(reportWriter)) {
 	s.change(key, uid, func(st *podState) { change(st.byReport()) })

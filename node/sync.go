@@ -149,13 +149,8 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 		s.relistNow() // a list that has it speaks against the loss
 	case lifecycle.Relist:
 		s.relistNow()
-	case lifecycle.RelistAtRest:
-		s.relistNow()
-		s.rest()
 	case lifecycle.DeleteOrphan:
 		return s.deleteOrphan(ctx, key, api, d.Backend)
-	case lifecycle.DeleteDuplicate:
-		return s.deleteDuplicate(ctx, key, api, s.facts.Duplicate)
 	default:
 		s.rest()
 	}

@@ -103,7 +103,7 @@ func TestALookPrecedesAStopThatMayBeAnothers(t *testing.T) {
 		"an older pod of the name":        func(f *Facts) { f.Previous = "old" },
 		"another pod of the name":         func(f *Facts) { f.Shared = true },
 		"one that ended and is kept":      func(f *Facts) { f.Left = []types.UID{"x"} },
-		"a second one":                    func(f *Facts) { f.Duplicate = &Duplicate{} },
+		"another one in a list":           func(f *Facts) { f.Beside = pod("x") },
 		"one that only the backend has":   func(f *Facts) { f.Orphan.Present = true },
 		"no report that it runs":          func(f *Facts) { f.Runs = false },
 		"a pod that is not accepted":      func(f *Facts) { f.Sent.Accepted = false },

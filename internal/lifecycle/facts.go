@@ -141,12 +141,8 @@ const (
 	Missing
 	// Relist asks for a list of all pods soon, for all that need one.
 	Relist
-	// RelistAtRest does so for a pod that is where it should be.
-	RelistAtRest
 	// DeleteOrphan calls DeletePod with the backend's copy of a pod that nobody wants.
 	DeleteOrphan
-	// DeleteDuplicate does so with one beside the wanted pod.
-	DeleteDuplicate
 	// Release lets go of what the pod used. What is known of it stays for as long as the backend keeps it.
 	Release
 )

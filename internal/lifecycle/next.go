@@ -34,7 +34,7 @@ func next(f *Facts) Decision {
 	case f.API == nil && f.Stopped && f.Previous == "" && len(f.Left) == 0 && !f.Orphan.Present:
 		return Decision{Step: Forget}
 	case !f.Suspect && f.settled():
-		return nextDuplicate(f)
+		return nextBeside(f)
 	case f.stopsUnseen():
 		return Decision{Step: Stop}
 	default:
@@ -87,7 +87,7 @@ func nextSeen(f *Facts, backend *corev1.Pod) Decision {
 	case f.Silent:
 		d.Orphan = OrphanKept
 	case same:
-		d.Orphan, d.Shown = OrphanWanted, true
+		d.Orphan, d.Shown = f.settledOrphan(), true
 	}
 	return d
 }
@@ -155,7 +155,7 @@ func (f *Facts) stopsUnseen() bool {
 
 // alone reports whether the backend is not known to have another pod under the name.
 func (f *Facts) alone() bool {
-	return f.Previous == "" && !slices.ContainsFunc(f.Left, func(uid types.UID) bool { return uid != f.Sent.UID }) && !f.Shared && f.Duplicate == nil && !f.Orphan.Present
+	return f.Previous == "" && !slices.ContainsFunc(f.Left, func(uid types.UID) bool { return uid != f.Sent.UID }) && !f.Shared && f.Beside == nil && !f.Orphan.Present
 }
 
 // outdated reports whether the pod was changed since the backend accepted it, by others than

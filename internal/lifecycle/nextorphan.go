@@ -55,6 +55,29 @@ func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 	return Decision{Step: DeleteOrphan}
 }
 
+// nextBeside decides for a pod that is settled: another one that a list has under its name is an orphan, and nothing else is left to do.
+func nextBeside(f *Facts) Decision {
+	if f.Beside == nil {
+		return Decision{Orphan: f.settledOrphan()}
+	}
+	d := nextOrphan(f, f.Beside)
+	if d.Backend = f.Beside; d.Step == Wait {
+		d.Step = Rest // the wanted pod waits for nothing
+	}
+	return d
+}
+
+// settledOrphan is what the presence of the wanted pod says of an orphan: it was that pod, unless it is another one that is still there.
+func (f *Facts) settledOrphan() OrphanNews {
+	switch {
+	case f.Beside != nil && f.Orphan.UID == f.Beside.UID:
+		return OrphanKept
+	case f.Orphan.UID == "", f.Orphan.UID == f.API.UID:
+		return OrphanWanted
+	}
+	return OrphanGone
+}
+
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

@@ -3,6 +3,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -159,6 +160,103 @@ func TestHasLeft(t *testing.T) {
 	} {
 		if got := HasLeft(tt.pod, &tt.sent, tt.left, &tt.orphan); got != tt.want {
 			t.Errorf("%s: has left is %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestAnotherPodBesideASettledOneIsAnOrphan: the wanted pod is at rest meanwhile, as it waits for nothing.
+func TestAnotherPodBesideASettledOneIsAnOrphan(t *testing.T) {
+	running, other := pod("a", inPhase(corev1.PodRunning)), pod("b", inPhase(corev1.PodRunning))
+	older := pod("b", inPhase(corev1.PodRunning), func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour)) })
+	orphan := func(since, asked time.Duration) Orphan {
+		o := Orphan{UID: "b", Since: now.Add(-since), Present: true}
+		if asked > 0 {
+			o.Asked = now.Add(-asked)
+		}
+		return o
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*Facts)
+		want   Decision
+	}{
+		{"none", func(f *Facts) { f.Beside = nil }, Decision{Orphan: OrphanWanted}},
+		{"none any more", func(f *Facts) { f.Beside, f.Orphan = nil, orphan(time.Hour, time.Minute) }, Decision{Orphan: OrphanGone}},
+		{"the pod itself seemed to be one", func(f *Facts) { f.Beside, f.Orphan = nil, Orphan{UID: "a", Present: true} }, Decision{Orphan: OrphanWanted}},
+		{"seen for the first time", nil, Decision{Step: BeginOrphan, Backend: other}},
+		{"seen after another one", func(f *Facts) { f.Orphan = Orphan{UID: "c", Since: now.Add(-time.Hour), Present: true} }, Decision{Step: BeginOrphan, Backend: other}},
+		{"seen 4 s ago", func(f *Facts) { f.Orphan = orphan(4*time.Second, 0) }, Decision{Backend: other, Again: 6 * time.Second}},
+		{"seen 10 s ago", func(f *Facts) { f.Orphan, f.ReadLive = orphan(10*time.Second, 0), false }, Decision{Step: ReadLive, Backend: other}},
+		{"seen 10 s ago, and the API server has the wanted one", func(f *Facts) { f.Orphan = orphan(10*time.Second, 0) }, Decision{Step: DeleteOrphan, Backend: other}},
+		{"seen 10 s ago, and the API server has that one", func(f *Facts) { f.Orphan, f.Live = orphan(10*time.Second, 0), other }, Decision{Backend: other, Again: askAgain, Orphan: OrphanWanted}},
+		{"created before the wanted one", func(f *Facts) { f.Orphan, f.Beside = orphan(0, 0), older }, Decision{Step: DeleteOrphan, Backend: older}},
+		{"asked to stop", func(f *Facts) { f.Orphan = orphan(time.Hour, 15*time.Second) }, Decision{Backend: other, Again: 7500 * time.Millisecond}},
+		{"asked to stop long ago", func(f *Facts) { f.Orphan = orphan(time.Hour, time.Minute) }, Decision{Step: DeleteOrphan, Backend: other}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := given{API: running, Sent: accepted(running)}.facts()
+			f.API = pod("a", inPhase(corev1.PodRunning), func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute)) })
+			f.ByName, f.Beside, f.OrphanCounted, f.ReadLive, f.Live = false, other, true, true, f.API
+			if tt.change != nil {
+				tt.change(&f)
+			}
+			if got := Next(&f); got != tt.want {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestALookAtTheWantedPodKeepsTheStopOfAnother: else it would be asked to stop at once again.
+func TestALookAtTheWantedPodKeepsTheStopOfAnother(t *testing.T) {
+	running := pod("a", inPhase(corev1.PodRunning))
+	f := given{API: running, Sent: accepted(running), Backend: running}.facts()
+	f.Orphan = Orphan{UID: "b", Since: now.Add(-time.Minute), Asked: now, Present: true}
+	f.Beside = pod("b", inPhase(corev1.PodRunning))
+	if d := Next(&f); d.Step != Rest || d.Orphan != OrphanKept || !d.Shown {
+		t.Errorf("got %+v, want Rest and no news of the orphan", d)
+	}
+	f.Beside = nil
+	if d := Next(&f); d.Orphan != OrphanGone {
+		t.Errorf("got %+v after a list without it, want that it is gone", d)
+	}
+}
+
+// TestInstances: which of the pods of a name is the wanted one, and which run beside it.
+func TestInstances(t *testing.T) {
+	withIDs := func(ids ...string) podOpt {
+		return func(p *corev1.Pod) {
+			for _, id := range ids {
+				p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{ContainerID: id})
+			}
+		}
+	}
+	own, other, turned := pod("a", withIDs("1", "2")), pod("b", withIDs("9")), pod("a", withIDs("2", "1"))
+	second, third, ended := pod("a", withIDs("3")), pod("a", withIDs("4")), pod("a", withIDs("5"), inPhase(corev1.PodFailed))
+	for _, tt := range []struct {
+		name    string
+		known   *corev1.Pod
+		pods    []*corev1.Pod
+		own     *corev1.Pod
+		further []*corev1.Pod
+	}{
+		{"none", own, nil, nil, nil},
+		{"one", own, []*corev1.Pod{own}, own, nil},
+		{"one beside another UID", own, []*corev1.Pod{other, own}, own, nil},
+		{"another UID alone", own, []*corev1.Pod{other}, nil, nil},
+		{"one without a UID", own, []*corev1.Pod{own, pod("", withIDs("3"))}, own, nil},
+		{"a second instance", own, []*corev1.Pod{own, second}, own, []*corev1.Pod{second}},
+		{"a second instance, listed first", own, []*corev1.Pod{second, own}, own, []*corev1.Pod{second}},
+		{"a second instance that is known as the pod", second, []*corev1.Pod{own, second}, second, []*corev1.Pod{own}},
+		{"two more", own, []*corev1.Pod{own, second, third}, own, []*corev1.Pod{second, third}},
+		{"one that has ended", own, []*corev1.Pod{own, ended}, own, nil},
+		{"the same one, listed twice", own, []*corev1.Pod{own, turned}, own, nil},
+		{"a second one of which no containers are known", own, []*corev1.Pod{own, pod("a")}, own, nil},
+		{"a second one that tells of a container without an ID", own, []*corev1.Pod{own, pod("a", withIDs(""))}, own, nil},
+	} {
+		got, further := Instances("a", &tt.known.Status, tt.pods)
+		if got != tt.own || !slices.Equal(further, tt.further) {
+			t.Errorf("%s: got %v and %v, want %v and %v", tt.name, got, further, tt.own, tt.further)
 		}
 	}
 }

@@ -18,8 +18,8 @@ type Others struct {
 	Shared    bool        // the backend has another pod under the name: what it says by name may be about that
 	Witnessed types.UID   // whose deletion was seen in the API server
 	Orphan    Orphan
-	Duplicate *Duplicate
-	Stops     DuplicateStops
+	// Beside is a pod of another UID that the newest list has under the name, and that has not ended; nil: it has none.
+	Beside *corev1.Pod
 }
 
 // Orphan is the progress with a pod that only the backend has.
@@ -52,46 +52,27 @@ func NewOrphan(uid types.UID, sent *Sent, since time.Time) Orphan {
 	return o
 }
 
-// Duplicate is a pod that runs at the backend beside the wanted one, under the same name:
-// of another UID, or a second instance of the same. GetPod tells of one of them
-// only, so it takes a list to find it. One that has ended needs no stop, and a backend that deletes
-// by name would stop the wanted one.
-type Duplicate struct {
-	Pod   *corev1.Pod
-	Since time.Time // of the first list that had it
-	Seen  time.Time // of the newest
-}
-
-// DuplicateStops are the requests to stop a duplicate.
-type DuplicateStops struct {
-	At     time.Time // of the answer to the last DeletePod
-	Tries  int       // DeletePods
-	Failed bool      // the last was not acknowledged; it may have stopped the duplicate all the same
-}
-
-// Of returns the requests to stop the duplicate: none, if they were for an earlier one, or for the same before a list lacked it.
-func (s DuplicateStops) Of(d *Duplicate) DuplicateStops {
-	if s.At.Before(d.Since) {
-		return DuplicateStops{}
+// Instances returns the instance of the wanted pod, of the pods that a list has under its name, and its further ones, which run beside that; nil if
+// there is none. known is the newest status of the pod, which tells which is which.
+func Instances(wanted types.UID, known *corev1.PodStatus, pods []*corev1.Pod) (own *corev1.Pod, further []*corev1.Pod) {
+	for _, pod := range pods {
+		switch {
+		case pod.UID != wanted || own != nil && !differ(own, pod):
+		case own == nil:
+			own = pod
+		case slices.Equal(containerIDs(pod.Status.ContainerStatuses), containerIDs(known.ContainerStatuses)):
+			own, further = pod, append(further, own)
+		default:
+			further = append(further, pod)
+		}
 	}
-	return s
+	return own, slices.DeleteFunc(further, func(p *corev1.Pod) bool { return Terminal(&p.Status) })
 }
 
-// At returns what is known of the duplicate when a list has found, or nil.
-func (d *Duplicate) At(found *corev1.Pod, now time.Time) *Duplicate {
-	switch {
-	case found == nil:
-		return nil
-	case d == nil || Differ(d.Pod, found):
-		return &Duplicate{Pod: found, Since: now, Seen: now}
-	}
-	return &Duplicate{Pod: found, Since: d.Since, Seen: now}
-}
-
-// Differ reports whether two pods at the backend can be told apart.
-func Differ(a, b *corev1.Pod) bool {
+// differ reports whether two instances of a pod at the backend can be told apart.
+func differ(a, b *corev1.Pod) bool {
 	is, was := containerIDs(a.Status.ContainerStatuses), containerIDs(b.Status.ContainerStatuses)
-	return a.UID != b.UID || len(is) > 0 && len(was) > 0 && !slices.Equal(is, was)
+	return len(is) > 0 && len(was) > 0 && !slices.Equal(is, was)
 }
 
 func containerIDs(statuses []corev1.ContainerStatus) (ids []string) {

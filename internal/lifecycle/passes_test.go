@@ -113,8 +113,8 @@ func anyFacts(t *rapid.T) *Facts {
 	if yes("orphan") {
 		f.Orphan = Orphan{UID: uid("orphan"), Since: at("orphan since"), Asked: at("orphan asked"), Present: true}
 	}
-	if yes("duplicate") {
-		f.Duplicate = &Duplicate{Pod: pod("b"), Since: at("duplicate since"), Seen: at("duplicate seen")}
+	if yes("beside") {
+		f.Beside = pod("c")
 	}
 	return f
 }

@@ -40,7 +40,7 @@ var rows = []Row{
 	{34, "Pod lifecycle races", `Huge pods (≈1 MiB spec, 100 containers, 256 KiB annotations) ×500`, `CPU/event ≤ 1 ms; RSS bounded`},
 	{35, "Pod lifecycle races", `5,000 pods finish in 1 s`, `all visible ≤ 5,000/QPS + 5 s; lease gap ≤ 20 s`},
 	{36, "Provider", `GetPods error / empty / partial page / other nodes' pods`, `wrongful deletes 0; cleanup retried ≤ 2 min`},
-	{37, "Provider", `Duplicate instances for a UID; unknown foreign instances`, `extra instance removed ≤ 30 s, foreign 0 touched`},
+	{37, "Provider", `Duplicate instances for a UID; unknown foreign instances`, `extra pod removed, second instance of a UID told ≤ 30 s, foreign 0 touched`},
 	{38, "Provider", `Status out of order, duplicated, for unknown/dead UID`, `callback ≤ 1 ms always; regressions 0`},
 	{39, "Provider", `Status flapping 1,000/s on one pod`, `≤ 1 write/s/pod, newest wins`},
 	{40, "Provider", `Latency 30 s, 5 % errors, 429 + Retry-After`, `Retry-After honoured; breaker opens/closes visible`},
