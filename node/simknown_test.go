@@ -277,6 +277,14 @@ func TestKnownSchedules(t *testing.T) {
 			{"recreate", 1, 0, 0},
 			{"delete by default", 0, 0, 11 * time.Second},
 		}},
+		// It was asked to stop, and the list of all that was to tell whether it is alone under its name had nothing.
+		"a pod that has left is remembered for ever, as an empty list lacks it": {Lies: allLie, StopTime: time.Second, Steps: []simStep{
+			{"lists lie", 0, 0, 0},
+			{"create", 0, 0, 300 * time.Millisecond},
+			{"create", 2, 0, 0},
+			{"end", 2, 0, 0},
+			{"delete", 2, 0, 0},
+		}},
 		// DeletePod did not find it, and two lists in a row were of before it was lost.
 		"a pod that is gone is told to stop by each old list that has it": {Lies: listsLie, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},

@@ -170,14 +170,14 @@ func (s *podSync) stopped(backend *corev1.Pod) {
 	s.statusLane.Add(s.key)
 }
 
-// dropLeft forgets which pods have left that the backend does not keep any more.
+// dropLeft forgets which pods have left that the backend does not keep any more. A list that lacks what GetPod has is wrong about that.
 func (s *podSync) dropLeft() {
 	if !s.facts.All {
 		return
 	}
 	s.states.sync(s.key, anyPod, func(st syncWriter) {
 		st.left = slices.DeleteFunc(slices.Clone(st.left), func(uid types.UID) bool {
-			return !slices.ContainsFunc(s.facts.Pods, func(p *corev1.Pod) bool { return p.UID == uid })
+			return uid != s.facts.Backend.UID && !slices.ContainsFunc(s.facts.Pods, func(p *corev1.Pod) bool { return p.UID == uid })
 		})
 	})
 }
