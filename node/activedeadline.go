@@ -51,7 +51,10 @@ func (d *activeDeadlines) awaitDeadline(ctx context.Context, key string) {
 // untilDeadline returns how long a pod may still be active whose stop was not asked for, false if for ever.
 func (d *activeDeadlines) untilDeadline(ctx context.Context, key string) (time.Duration, bool) {
 	api, st := d.pod(ctx, key), d.states.get(key)
-	if api == nil || st.sent.UID != api.UID || !st.sent.Accepted || !st.sent.StopAskedAt.IsZero() && st.sent.StopAcked || st.finished(api.UID) || lifecycle.Terminal(&api.Status) {
+	switch {
+	case api == nil, st.sent.UID != api.UID, !st.sent.Accepted:
+		return 0, false
+	case st.sent.StopAcked, st.finished(api.UID), lifecycle.Terminal(&api.Status):
 		return 0, false
 	}
 	at := d.deadlineOf(key, api, &st)

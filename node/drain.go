@@ -77,7 +77,7 @@ func (c *PodController) Drain(ctx context.Context, groups ...DrainGroup) error {
 	if _, waits := c.fence.StandsBy(); waits {
 		return nil
 	}
-	d := &drain{podCore: c.podCore, ended: c.done, groups: slices.SortedFunc(slices.Values(groups), func(a, b DrainGroup) int { return cmp.Compare(a.Priority, b.Priority) })}
+	d := &drain{podCore: c.podCore, ended: c.run.done, groups: slices.SortedFunc(slices.Values(groups), func(a, b DrainGroup) int { return cmp.Compare(a.Priority, b.Priority) })}
 	c.worker.draining.Store(true)
 	for i, g := range d.groups {
 		err := d.await(ctx, g.Timeout, func(until time.Time) bool { return d.stop(ctx, i, until) })

@@ -32,11 +32,7 @@ type NodeController struct {
 	pingTimeout  time.Duration
 	healthyHooks []func()
 
-	done chan struct{}
-
-	mu      sync.Mutex
-	started bool  // guarded by mu
-	err     error // guarded by mu
+	run oneRun
 }
 
 // NodeControllerOpt changes how a node controller works. See the functions
@@ -52,7 +48,7 @@ func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface
 		nodeSettings: nodeSettings{
 			node: node, nodes: nodes, shutdown: newLatest[struct{}](), conditions: newOwnConditions(), ready: make(chan struct{}),
 		},
-		done: make(chan struct{}),
+		run: oneRun{done: make(chan struct{})},
 	}
 	switch {
 	case nilcheck.Is(p):
@@ -93,20 +89,10 @@ func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface
 // Nothing that Run started is alive when it returns, except a Ping that ignores
 // the end of its context for more than two seconds.
 func (n *NodeController) Run(ctx context.Context) (err error) {
-	n.mu.Lock()
-	if n.started {
-		n.mu.Unlock()
+	if !n.run.start() {
 		return fmt.Errorf("run node controller of %s: it was run before; make a new one", n.node.Name)
 	}
-	n.started = true
-	n.mu.Unlock()
-
-	defer func() {
-		n.mu.Lock()
-		n.err = err
-		n.mu.Unlock()
-		close(n.done)
-	}()
+	defer func() { n.run.end(err) }()
 
 	if n.node.Name == "" {
 		return errdefs.InvalidInput("run node controller: the node has no name")
@@ -180,14 +166,12 @@ func (n *NodeController) Ready() <-chan struct{} {
 
 // Done returns a channel that is closed when Run has ended.
 func (n *NodeController) Done() <-chan struct{} {
-	return n.done
+	return n.run.done
 }
 
 // Err returns what Run returned, and nil before.
 func (n *NodeController) Err() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.err
+	return n.run.ended()
 }
 
 // SetCondition shows c in the status of the node, in the place of what the provider reports of

@@ -24,27 +24,45 @@ const (
 // the node; everything else leaves a note in one of its mailboxes.
 type nodeReconciler struct {
 	nodeSettings
-
-	// Mailboxes, safe for concurrent use.
-	reports  *latest[*corev1.Node]
-	pings    *latest[pingResult]
-	observed *latest[observedNode]
-	owners   *latest[types.UID]
-	holds    *latest[bool] // whether the node is this process's to write
+	nodeMail
 
 	registered chan struct{} // closed when the node exists
 	isReady    metrics.Value // 1: the node is to be Ready
 
 	// Owned by run.
-	ours        bool // it is this process's to write
+	ours bool // it is this process's to write
+	nodeWanted
+	nodeSeen
+	nodeWrites
+}
+
+// nodeMail are the mailboxes of the node reconciler, safe for concurrent use.
+type nodeMail struct {
+	reports  *latest[*corev1.Node]
+	pings    *latest[pingResult]
+	observed *latest[observedNode]
+	owners   *latest[types.UID]
+	holds    *latest[bool] // whether the node is this process's to write
+}
+
+// nodeWanted is what the node is to be.
+type nodeWanted struct {
 	want        *corev1.Node
 	ping        pingResult
 	pingChanged time.Time
 	down        bool // the node shuts down
 	shown       []corev1.NodeCondition
-	server      *corev1.Node // nil when it is not there, or not known
-	seenBefore  bool         // the node was registered at least once
-	lost        bool         // its deletion was seen and not yet told
+}
+
+// nodeSeen is what is known of the node in the API server.
+type nodeSeen struct {
+	server     *corev1.Node // nil when it is not there, or not known
+	seenBefore bool         // the node was registered at least once
+	lost       bool         // its deletion was seen and not yet told
+}
+
+// nodeWrites is what was written of the node, and what is to be written when.
+type nodeWrites struct {
 	urgent      bool
 	gap         *string // what difference said, nil when something has changed since
 	mode        int     // of writing metadata, see nodeMetadataModes
@@ -61,15 +79,14 @@ type nodeReconciler struct {
 func newNodeReconciler(s nodeSettings, elected bool) *nodeReconciler {
 	return &nodeReconciler{
 		nodeSettings: s,
-		reports:      newLatest[*corev1.Node](),
-		pings:        newLatest[pingResult](),
-		observed:     newLatest[observedNode](),
-		owners:       newLatest[types.UID](),
-		holds:        newLatest[bool](),
-		ours:         !elected,
-		registered:   make(chan struct{}),
-		want:         s.node.DeepCopy(),
-		retry:        retryPause{first: reconcilerFirstRetry, max: reconcilerMaxRetry},
+		nodeMail: nodeMail{
+			reports: newLatest[*corev1.Node](), pings: newLatest[pingResult](), observed: newLatest[observedNode](),
+			owners: newLatest[types.UID](), holds: newLatest[bool](),
+		},
+		registered: make(chan struct{}),
+		ours:       !elected,
+		nodeWanted: nodeWanted{want: s.node.DeepCopy()},
+		nodeWrites: nodeWrites{retry: retryPause{first: reconcilerFirstRetry, max: reconcilerMaxRetry}},
 	}
 }
 

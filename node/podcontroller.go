@@ -47,10 +47,8 @@ type PodController struct {
 	terms    *leaseTerms
 	outage   *apiOutage
 
-	ready, done chan struct{}
-	mu          sync.Mutex
-	started     bool  // guarded by mu
-	err         error // guarded by mu
+	ready chan struct{}
+	run   oneRun
 }
 
 // NewPodController checks the configuration and returns a controller. It has no
@@ -108,7 +106,7 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		events:   podEvents{core},
 		outage:   &apiOutage{podCore: core, noted: make(chan struct{}, 1)},
 		ready:    make(chan struct{}),
-		done:     make(chan struct{}),
+		run:      oneRun{done: make(chan struct{})},
 	}
 	missing := newQuarantines(core, &cfg)
 	admission := newPodAdmission(core, &cfg)
@@ -154,15 +152,10 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	if podSyncWorkers < 1 {
 		return errdefs.InvalidInputf("pod sync workers: got %d, want at least 1", podSyncWorkers)
 	}
-	if !c.startOnce() {
+	if !c.run.start() {
 		return errors.New("run pod controller: it was run before; make a new one")
 	}
-	defer func() {
-		c.mu.Lock()
-		c.err = err
-		c.mu.Unlock()
-		close(c.done)
-	}()
+	defer func() { c.run.end(err) }()
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
 	var lanes []func() // wait for the end of the work in them
@@ -244,33 +237,17 @@ func whyEnded(ctx context.Context) error {
 	return nil
 }
 
-func (c *PodController) startOnce() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	first := !c.started
-	c.started = true
-	return first
-}
-
 // begun reports whether Run was called.
-func (c *PodController) begun() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.started
-}
+func (c *PodController) begun() bool { return c.run.begun() }
 
 // Ready is closed when the controller handles pods.
 func (c *PodController) Ready() <-chan struct{} { return c.ready }
 
 // Done is closed when Run has returned.
-func (c *PodController) Done() <-chan struct{} { return c.done }
+func (c *PodController) Done() <-chan struct{} { return c.run.done }
 
 // Err returns the error that Run returned, nil before that.
-func (c *PodController) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
-}
+func (c *PodController) Err() error { return c.run.ended() }
 
 // Kick lets all work that waits for a retry begin at once, for use when the
 // backend or the API server is known to be healthy again.

@@ -110,8 +110,6 @@ func TestALookPrecedesAStopThatMayBeAnothers(t *testing.T) {
 		"a pod that no list had":          func(f *Facts) { f.Sent.Shown = false },
 		"a pod that is missing":           func(f *Facts) { f.Sent.MissingSince = now },
 		"a pod that was asked for a stop": func(f *Facts) { f.Sent.StopAskedAt = now },
-		"a pod whose stop was confirmed":  func(f *Facts) { f.Sent.StopAcked = true },
-		"a pod that was not there":        func(f *Facts) { f.Sent.StopMissing = true },
 		"another pod":                     func(f *Facts) { f.Sent.UID = "b" },
 	} {
 		f := known()

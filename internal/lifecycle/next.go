@@ -130,7 +130,7 @@ func (f *Facts) hasStopped() bool {
 // IsOver reports whether nothing is left to do for a pod that has ended until it is deleted, or is seen to run. over says
 // that the backend did not run it when it was asked.
 func IsOver(api *corev1.Pod, sent *Sent, over bool) bool {
-	return over && api != nil && api.UID == sent.UID && api.DeletionTimestamp == nil && Terminal(&api.Status)
+	return over && api != nil && api.UID == sent.UID && hasEnded(api)
 }
 
 // removable reports whether nothing is left to do for a deleted pod but the removal of its object: the backend reported its
@@ -141,16 +141,28 @@ func (f *Facts) removable() bool {
 
 // quiet reports whether the backend has accepted the pod as it is. The relist notices when the backend loses it.
 func (f *Facts) quiet() bool {
-	return f.API != nil && f.API.DeletionTimestamp == nil && f.Failure == nil && f.Sent.MissingSince.IsZero() &&
-		f.Sent.UID == f.API.UID && f.Sent.Accepted && !outdated(f.API, &f.Sent, &f.Told) && !Terminal(&f.API.Status)
+	switch {
+	case !f.accepted(), f.mustStop(), Terminal(&f.API.Status), !f.Sent.MissingSince.IsZero():
+		return false
+	}
+	return !outdated(f.API, &f.Sent, &f.Told)
 }
 
 // stopsUnseen reports whether the first stop of the pod needs no look at the backend: a list had it, it is reported as running, and
 // nothing else is known under its name. One that no list had is looked for, as an answer without it would prove nothing afterwards.
 func (f *Facts) stopsUnseen() bool {
-	return f.API != nil && (f.API.DeletionTimestamp != nil || f.Failure != nil) && f.Sent.UID == f.API.UID && f.Sent.Accepted &&
-		f.Sent.StopAskedAt.IsZero() && !f.Sent.StopAcked && !f.Sent.StopMissing && f.Sent.MissingSince.IsZero() &&
-		f.alone() && f.Sent.Shown && f.Runs
+	if !f.accepted() || !f.mustStop() || f.Sent.stopAsked() || !f.Sent.MissingSince.IsZero() {
+		return false
+	}
+	return f.alone() && f.Sent.Shown && f.Runs
+}
+
+// accepted reports whether the backend has accepted the pod.
+func (f *Facts) accepted() bool { return f.API != nil && f.API.UID == f.Sent.UID && f.Sent.Accepted }
+
+// mustStop reports whether the pod must not run any longer: it is deleted, or has failed.
+func (f *Facts) mustStop() bool {
+	return f.API != nil && (f.API.DeletionTimestamp != nil || f.Failure != nil)
 }
 
 // alone reports whether the backend is not known to have another pod under the name.
@@ -225,7 +237,7 @@ func (f *Facts) omitted() bool {
 
 // waitsBehind reports whether the wanted pod must stop while the backend shows another one under its name.
 func (f *Facts) waitsBehind(backend *corev1.Pod) bool {
-	return f.API != nil && backend != nil && !SamePod(f.API, backend) && !f.Stopped && (f.API.DeletionTimestamp != nil || f.Failure != nil)
+	return f.mustStop() && !f.Stopped && backend != nil && !SamePod(f.API, backend)
 }
 
 // besideLeft returns a pod of the name that has not left, beside one that has, or nil.

@@ -35,7 +35,7 @@ func nextFailure(f *Facts) *PodFailure {
 
 // untilDeadline returns how long the pod may still be active, 0 if for ever or if it is to end anyway.
 func (f *Facts) untilDeadline() time.Duration {
-	if f.Deadline.IsZero() || f.API == nil || Terminal(&f.API.Status) || f.Finished || f.API.DeletionTimestamp != nil || f.Failure != nil {
+	if f.API == nil || f.mustStop() || f.Finished || Terminal(&f.API.Status) || f.Deadline.IsZero() {
 		return 0
 	}
 	return f.Deadline.Sub(f.Now)

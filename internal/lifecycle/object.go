@@ -5,6 +5,7 @@ package lifecycle
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // object is a JSON object that grows field by field, in the order in which they are set.
@@ -48,7 +49,7 @@ func (o *object) setOrDrop(name string, value any, drop bool) {
 // text sets a field to a string.
 func (o *object) text(name, value string) {
 	for i := range len(value) {
-		if c := value[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+		if c := value[i]; c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
 			o.set(name, value)
 			return
 		}

@@ -17,6 +17,9 @@ func Terminal(s *corev1.PodStatus) bool {
 	return s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed
 }
 
+// hasEnded reports whether the pod has Succeeded or Failed, and is not deleted.
+func hasEnded(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && Terminal(&pod.Status) }
+
 // Grace returns the grace period in seconds that a stop of the pod has: of its
 // deletion, else of its spec, else that which the API server sets.
 func Grace(pod *corev1.Pod) int64 {

@@ -34,7 +34,7 @@ func TestStopsUnseenMeansStop(t *testing.T) {
 	shown := accepted(pod("a"))
 	shown.Shown = true
 	stopped, missing, asked := shown, shown, shown
-	stopped.StopAcked, missing.MissingSince, asked.StopAskedAt = true, now, now
+	stopped.StopAcked, stopped.StopAskedAt, missing.MissingSince, asked.StopAskedAt = true, now, now, now
 	unseen := 0
 	for _, api := range []*corev1.Pod{nil, pod("a"), pod("a", deleting(1)), pod("a", deleting(1), inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed)), pod("b", deleting(1))} {
 		for _, sent := range []Sent{{}, shown, {UID: "a", Attempted: true}, stopped, missing, asked} {

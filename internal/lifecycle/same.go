@@ -14,27 +14,31 @@ import (
 // have and for the fields of an API that is newer than this code (newfields.go).
 
 func sameStatus(a, b *corev1.PodStatus) bool {
-	return a.ObservedGeneration == b.ObservedGeneration && a.Phase == b.Phase && a.Reason == b.Reason && a.Message == b.Message &&
-		a.NominatedNodeName == b.NominatedNodeName && a.QOSClass == b.QOSClass && a.Resize == b.Resize &&
-		a.HostIP == b.HostIP && slices.Equal(a.HostIPs, b.HostIPs) && a.PodIP == b.PodIP && slices.Equal(a.PodIPs, b.PodIPs) &&
-		a.StartTime.Equal(b.StartTime) &&
-		slices.EqualFunc(a.Conditions, b.Conditions, sameConditionValue) &&
-		sameContainers(a.InitContainerStatuses, b.InitContainerStatuses) &&
-		sameContainers(a.ContainerStatuses, b.ContainerStatuses) &&
-		sameContainers(a.EphemeralContainerStatuses, b.EphemeralContainerStatuses) &&
-		samePointer(a.Resources, b.Resources) && sameMap(a.AllocatedResources, b.AllocatedResources) &&
-		sameList(a.ResourceClaimStatuses, b.ResourceClaimStatuses) &&
-		samePointer(a.ExtendedResourceClaimStatus, b.ExtendedResourceClaimStatus) &&
-		newStatus.same(a, b)
+	return all(
+		a.ObservedGeneration == b.ObservedGeneration, a.Phase == b.Phase, a.Reason == b.Reason, a.Message == b.Message,
+		a.NominatedNodeName == b.NominatedNodeName, a.QOSClass == b.QOSClass, a.Resize == b.Resize,
+		a.HostIP == b.HostIP, slices.Equal(a.HostIPs, b.HostIPs), a.PodIP == b.PodIP, slices.Equal(a.PodIPs, b.PodIPs),
+		a.StartTime.Equal(b.StartTime),
+	) && slices.EqualFunc(a.Conditions, b.Conditions, sameConditionValue) && all(
+		sameContainers(a.InitContainerStatuses, b.InitContainerStatuses),
+		sameContainers(a.ContainerStatuses, b.ContainerStatuses),
+		sameContainers(a.EphemeralContainerStatuses, b.EphemeralContainerStatuses),
+		samePointer(a.Resources, b.Resources), sameMap(a.AllocatedResources, b.AllocatedResources),
+		sameList(a.ResourceClaimStatuses, b.ResourceClaimStatuses),
+		samePointer(a.ExtendedResourceClaimStatus, b.ExtendedResourceClaimStatus),
+		newStatus.same(a, b),
+	)
 }
 
 func sameConditionValue(a, b corev1.PodCondition) bool { return sameCondition(&a, &b) }
 
 func sameCondition(a, b *corev1.PodCondition) bool {
-	return a.Type == b.Type && a.ObservedGeneration == b.ObservedGeneration && a.Status == b.Status &&
-		a.Reason == b.Reason && a.Message == b.Message &&
-		a.LastProbeTime.Equal(&b.LastProbeTime) && a.LastTransitionTime.Equal(&b.LastTransitionTime) &&
-		newCondition.same(a, b)
+	return all(
+		a.Type == b.Type, a.ObservedGeneration == b.ObservedGeneration, a.Status == b.Status,
+		a.Reason == b.Reason, a.Message == b.Message,
+		a.LastProbeTime.Equal(&b.LastProbeTime), a.LastTransitionTime.Equal(&b.LastTransitionTime),
+		newCondition.same(a, b),
+	)
 }
 
 func sameContainers(a, b []corev1.ContainerStatus) bool {
@@ -50,13 +54,15 @@ func sameContainers(a, b []corev1.ContainerStatus) bool {
 }
 
 func sameContainer(a, b *corev1.ContainerStatus) bool {
-	return a.Name == b.Name && a.Ready == b.Ready && a.RestartCount == b.RestartCount &&
-		a.Image == b.Image && a.ImageID == b.ImageID && a.ContainerID == b.ContainerID &&
-		sameValue(a.Started, b.Started) && sameValue(a.StopSignal, b.StopSignal) &&
-		sameState(&a.State, &b.State) && sameState(&a.LastTerminationState, &b.LastTerminationState) &&
-		sameMap(a.AllocatedResources, b.AllocatedResources) && samePointer(a.Resources, b.Resources) &&
-		sameList(a.VolumeMounts, b.VolumeMounts) && samePointer(a.User, b.User) &&
-		sameList(a.AllocatedResourcesStatus, b.AllocatedResourcesStatus) && newContainer.same(a, b)
+	return all(
+		a.Name == b.Name, a.Ready == b.Ready, a.RestartCount == b.RestartCount,
+		a.Image == b.Image, a.ImageID == b.ImageID, a.ContainerID == b.ContainerID,
+		sameValue(a.Started, b.Started), sameValue(a.StopSignal, b.StopSignal),
+		sameState(&a.State, &b.State), sameState(&a.LastTerminationState, &b.LastTerminationState),
+		sameMap(a.AllocatedResources, b.AllocatedResources), samePointer(a.Resources, b.Resources),
+		sameList(a.VolumeMounts, b.VolumeMounts), samePointer(a.User, b.User),
+		sameList(a.AllocatedResourcesStatus, b.AllocatedResourcesStatus), newContainer.same(a, b),
+	)
 }
 
 func sameState(a, b *corev1.ContainerState) bool {
@@ -69,10 +75,17 @@ func sameRunning(a, b *corev1.ContainerStateRunning) bool {
 }
 
 func sameTerminated(a, b *corev1.ContainerStateTerminated) bool {
-	return a == b || a != nil && b != nil && a.ExitCode == b.ExitCode && a.Signal == b.Signal &&
-		a.Reason == b.Reason && a.Message == b.Message && a.ContainerID == b.ContainerID &&
-		a.StartedAt.Equal(&b.StartedAt) && a.FinishedAt.Equal(&b.FinishedAt) && newTerminated.same(a, b)
+	if a == nil || b == nil {
+		return a == b
+	}
+	return all(
+		a.ExitCode == b.ExitCode, a.Signal == b.Signal, a.Reason == b.Reason, a.Message == b.Message, a.ContainerID == b.ContainerID,
+		a.StartedAt.Equal(&b.StartedAt), a.FinishedAt.Equal(&b.FinishedAt), newTerminated.same(a, b),
+	)
 }
+
+// all reports whether each of the comparisons of a list holds.
+func all(same ...bool) bool { return !slices.Contains(same, false) }
 
 // sameValue is for pointers to what can be compared.
 func sameValue[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -51,9 +51,14 @@ func Started(pod *corev1.Pod, sent Sent) bool { return sent.Attempted || HasRun(
 // Expected reports whether the backend should have the pod: it has accepted it, since its start or before, and nobody
 // wants it to stop.
 func Expected(api *corev1.Pod, sent *Sent, failure *PodFailure) bool {
-	return api.DeletionTimestamp == nil && failure == nil && sent.StopAskedAt.IsZero() && !Terminal(&api.Status) &&
-		(sent.Accepted || !sent.Recreate && HasRun(api))
+	if api.DeletionTimestamp != nil || failure != nil || sent.stopAsked() || Terminal(&api.Status) {
+		return false
+	}
+	return sent.Accepted || !sent.Recreate && HasRun(api)
 }
+
+// stopAsked reports whether the backend was asked to stop the pod.
+func (s *Sent) stopAsked() bool { return !s.StopAskedAt.IsZero() }
 
 // Missed reports whether a pod that the backend does not have counts among the missing: it should have it, or does
 // not know it when it is to stop. One that is to stop since before a restart may have stopped in it.

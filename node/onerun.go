@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import "sync"
+
+// oneRun is the only run of a controller: a second one is refused, and its end and its error stay known.
+type oneRun struct {
+	done chan struct{} // closed when it has ended
+
+	mu      sync.Mutex
+	started bool  // guarded by mu
+	err     error // guarded by mu
+}
+
+// start begins the run, and reports false if it was begun before.
+func (o *oneRun) start() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	first := !o.started
+	o.started = true
+	return first
+}
+
+// end notes the error that the run returns.
+func (o *oneRun) end(err error) {
+	o.mu.Lock()
+	o.err = err
+	o.mu.Unlock()
+	close(o.done)
+}
+
+// begun reports whether there was a run.
+func (o *oneRun) begun() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.started
+}
+
+// ended returns the error that the run returned, nil before that.
+func (o *oneRun) ended() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
