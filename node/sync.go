@@ -74,7 +74,7 @@ func (s *podSync) gather() bool {
 	f.Reports, f.Retell = s.backend.notifies, s.backend.starts
 	f.OS, f.Draining, f.FailUnsupported = s.os, s.draining.Load(), s.failUnsupported
 	f.Turn, f.Deadline = st.turn, time.Time{}
-	f.Absence = lifecycle.Absence{LackedAt: st.lackedAt, Listed: st.reappeared()}
+	f.LackedAt, f.Listed = st.lackedAt, st.reappeared()
 	if s.api == nil {
 		return true
 	}

@@ -9,35 +9,59 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Facts are what Next decides on: all that is known of the pod of one namespace and name.
+// Facts are what Next decides on: all that is known of the pod of one namespace and name. What is asked for a decision is asked by a step of its own,
+// at most once, and completes them.
 type Facts struct {
-	Now      time.Time
-	API      *corev1.Pod // the pod in the API server; nil: gone, or not this node's
-	Sent     Sent        // about the UID of API, or about the last one if API is nil
-	Told     Told        // of the labels and annotations of API
-	Failure  *PodFailure // the node decided that the pod has failed: it must stop
-	Stopped  bool        // the backend has confirmed the stop of Sent.UID
-	Over     bool        // the pod has ended in the API server, and the backend did not run it when it was asked
-	Suspect  bool        // there is a reason to ask the backend, whatever is known
-	Finished bool        // the provider reported this UID as Succeeded or Failed
-	Relapsed bool        // after that, the provider reported it as running
-	Runs     bool        // the provider reported this UID last as not ended, of its own accord
+	Clock
+	Wanted
+	Done
+	Answers
 	Others
-
-	Reports         bool      // the provider reports how its pods are
-	Retell          bool      // the backend keeps no specs: it is told those from before a restart
-	OS              string    // of the node; "": unknown
-	Draining        bool      // the node shuts down
-	Turn            time.Time // until when the pod may take to stop, as the node shuts down; zero: it is not its turn
-	Deadline        time.Time // the end of the pod's active time; zero: it has none
-	FailUnsupported bool      // a pod that asks for what the backend does not have fails; else it waits
-
-	Asked
-	Absence
+	Doubt
 }
 
-// Asked is what was asked for this decision. Each of it is asked by a step of its own, at most once.
-type Asked struct {
+// Clock is the time, and when times end.
+type Clock struct {
+	Now      time.Time
+	Turn     time.Time // until when the pod may take to stop, as the node shuts down; zero: it is not its turn
+	Deadline time.Time // the end of the pod's active time; zero: it has none
+}
+
+// Wanted is what is to be: the pod in the API server, and what the node says of it.
+type Wanted struct {
+	API     *corev1.Pod // nil: gone, or not this node's
+	Failure *PodFailure // the node decided that the pod has failed: it must stop
+	OS      string      // of the node; "": unknown
+	// Draining says that the node shuts down.
+	Draining bool
+	// FailUnsupported says that a pod fails that asks for what the backend does not have; else it waits.
+	FailUnsupported bool
+
+	ReadLive bool        // the API server was asked past every cache
+	Live     *corev1.Pod // the pod that it has under the name; nil: none
+
+	Admitted    bool        // room was asked for
+	NoRoom      *PodFailure // why the node has none
+	Unsupported string      // what the pod asks for and the backend does not have
+}
+
+// Done is what the node has done.
+type Done struct {
+	Sent     Sent // about the UID of API, or about the last one if API is nil
+	Told     Told // of the labels and annotations of API
+	Stopped  bool // the backend has confirmed the stop of Sent.UID
+	Over     bool // the pod has ended in the API server, and the backend did not run it when it was asked
+	EndTaken bool // the report of the pod's end, as the backend shows it, was taken
+}
+
+// Answers are what the backend says: in reports, and when it is asked.
+type Answers struct {
+	Reports  bool // the provider reports how its pods are
+	Retell   bool // the backend keeps no specs: it is told those from before a restart
+	Finished bool // the provider reported this UID as Succeeded or Failed
+	Relapsed bool // after that, the provider reported it as running
+	Runs     bool // the provider reported this UID last as not ended, of its own accord
+
 	ByName bool // GetPod was called
 	// Backend is the pod that the backend has under the name; nil: none.
 	Backend *corev1.Pod
@@ -45,23 +69,20 @@ type Asked struct {
 	Silent bool
 	// ByList says that GetPod failed in a way that says nothing, and a list told, which may be old.
 	ByList bool
-	// Doubtful says that there was no clear answer, and so no pod.
-	Doubtful bool
-	// Complete says that the backend knew, before it was asked, that its answers are complete.
-	Complete bool
 
 	All  bool          // GetPods was called
 	Pods []*corev1.Pod // all that the backend has
+}
 
-	ReadLive bool        // the API server was asked past every cache
-	Live     *corev1.Pod // the pod that it has under the name; nil: none
-
-	EndTaken bool // the report of the pod's end, as the backend shows it, was taken
-
-	Admitted    bool        // room was asked for
-	NoRoom      *PodFailure // why the node has none
-	Unsupported string      // what the pod asks for and the backend does not have
-
+// Doubt is how sure it is what the backend has, and how sure what the API server has.
+type Doubt struct {
+	Suspect  bool // there is a reason to ask the backend, whatever is known
+	Doubtful bool // GetPod gave no clear answer, and so no pod
+	Complete bool // the backend knew, before it was asked, that its answers are complete
+	Unlisted bool // the backend has never listed its pods, so that no list can confirm what it says by name
+	Listed   bool // the backend has shown the missing pod nevertheless: its newest list has it, or it was reported
+	// LackedAt is when the newest complete list that confirms that the pod is missing was asked for; zero if none does.
+	LackedAt time.Time
 	// Counted says that the pod was counted among those that the backend lacks, and Held for how long nothing may be
 	// concluded from that, because it lacks many, for example. OrphanCounted and OrphanHeld are the same for the backend's pod
 	// and the API server.
@@ -69,16 +90,6 @@ type Asked struct {
 	Held          time.Duration
 	OrphanCounted bool
 	OrphanHeld    time.Duration
-	// Unlisted says that the backend has never listed its pods, so that no list can confirm what it says by name.
-	Unlisted bool
-}
-
-// Absence is what is known of a pod that the backend does not have.
-type Absence struct {
-	// LackedAt is when the newest complete list that confirms it was asked for; zero if none does.
-	LackedAt time.Time
-	// Listed says that the backend has shown the pod nevertheless: its newest list has it, or it was reported.
-	Listed bool
 	// Visible is how long after it was given a pod the backend may take to show it.
 	Visible time.Duration
 	// Earlier says that the pod is older than this process, which began to act then: another one may have created it before.

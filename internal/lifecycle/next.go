@@ -9,6 +9,29 @@
 //
 // What surprises: Next also decides what is to be asked, and what is only to be remembered. After such a step it is called again, with
 // the answer among the facts; the effects on the backend come last.
+//
+// # The states of a pod
+//
+// A pod, which is a UID, is in one of these states. The steps are what Next decides in it; Retry, when the backend does not answer, can come in each,
+// and so can Fail: a drain, the active deadline, another operating system, no room, a rejection.
+//
+//	state                                       steps                                    what ends it
+//	wanted, and not at the backend              AskByName, Admit, Create                 CreatePod accepts it; its deletion
+//	wanted, and nothing can run it              Unsupported                              a change of the pod; its deletion
+//	wanted, and its name is another pod's       those of the other one, Wait             the other one has gone
+//	at the backend, and unknown to this process AskByName, Adopt or Update               it is accepted
+//	accepted as it is                           Rest                                     a change; a list without it; its deletion
+//	accepted, and changed since                 AskByName, Update                        UpdatePod accepts it
+//	accepted, and the backend lacks it          CountMissing, Missing, Relist, ReadLive  it shows; after 10 s Recreate or Fail; a quarantine first
+//	                                                                                     where many are lacking
+//	must stop: deleted or failed                Stop                                     DeletePod answers
+//	asked to stop                               AskByName, TakeEnd, Gone, Relist, Stop   the backend shows its end or lacks it: Stopped
+//	stopped                                     Rest                                     the status lane removes the object, if it is deleted
+//	ended in the API server                     AskByName, TakeEnd, Rest                 its deletion; a report that it runs, and then Stop
+//	at the backend only (an orphan)             BeginOrphan, CountOrphan, ReadLive,      it has gone; the API server has it after all
+//	                                            DeleteOrphan, Wait
+//	ended, told to stop, kept by the backend    AskAll, KeepLeft, Release                a list without it
+//	on neither side                             Forget                                   that is the end
 package lifecycle
 
 import (

@@ -240,11 +240,13 @@ type given struct {
 
 func (k given) facts() Facts {
 	f := Facts{
-		Now: now, API: k.API, Sent: k.Sent, Told: k.Told, Failure: k.Failure, Finished: k.Finished, Relapsed: k.Relapsed,
-		Reports: k.Reports, Retell: k.Retell,
-		Asked: Asked{ByName: true, Backend: k.Backend, Doubtful: k.Doubtful, Complete: k.Complete, All: true, ReadLive: !k.Unread,
-			Live: k.API, EndTaken: true, Admitted: true, Counted: true, Held: k.Held, OrphanCounted: true, OrphanHeld: k.Held},
-		Absence: Absence{LackedAt: k.LackedAt, Listed: k.Listed, Visible: 30 * time.Second, Earlier: k.Earlier, Began: k.Began},
+		Clock:  Clock{Now: now},
+		Wanted: Wanted{API: k.API, Failure: k.Failure, ReadLive: !k.Unread, Live: k.API, Admitted: true},
+		Done:   Done{Sent: k.Sent, Told: k.Told, EndTaken: true},
+		Answers: Answers{Reports: k.Reports, Retell: k.Retell, Finished: k.Finished, Relapsed: k.Relapsed,
+			ByName: true, Backend: k.Backend, All: true},
+		Doubt: Doubt{Doubtful: k.Doubtful, Complete: k.Complete, Counted: true, Held: k.Held, OrphanCounted: true, OrphanHeld: k.Held,
+			LackedAt: k.LackedAt, Listed: k.Listed, Visible: 30 * time.Second, Earlier: k.Earlier, Began: k.Began},
 	}
 	if f.LackedAt.IsZero() {
 		f.LackedAt = now

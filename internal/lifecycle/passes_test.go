@@ -89,16 +89,18 @@ func anyFacts(t *rapid.T) *Facts {
 	}
 	uid := func(name string) types.UID { return rapid.SampledFrom([]types.UID{"", "a", "b"}).Draw(t, name) }
 	f := &Facts{
-		Now: now, API: anyPod(t, "api"), Stopped: yes("stopped"), Over: yes("over"), Suspect: yes("suspect"), Finished: yes("finished"),
-		Relapsed: yes("relapsed"), Runs: yes("runs"), Reports: yes("reports"), Retell: yes("retell"), Draining: yes("draining"),
-		Turn: at("turn"), Deadline: at("deadline"), FailUnsupported: yes("fails"), OS: rapid.SampledFrom([]string{"", "linux"}).Draw(t, "os"),
-		Sent: Sent{
+		Clock: Clock{Now: now, Turn: at("turn"), Deadline: at("deadline")},
+		Wanted: Wanted{API: anyPod(t, "api"), Draining: yes("draining"), FailUnsupported: yes("fails"),
+			OS: rapid.SampledFrom([]string{"", "linux"}).Draw(t, "os")},
+		Done: Done{Stopped: yes("stopped"), Over: yes("over"), Sent: Sent{
 			UID: uid("sent"), Attempted: yes("attempted"), AttemptedAt: at("attempted at"), Accepted: yes("accepted"), AcceptedAt: at("accepted at"),
 			Recreate: yes("recreate"), MissingSince: at("missing since"), Shown: yes("shown"), StopAskedAt: at("stop asked at"),
 			StopAcked: yes("acked"), StopMissing: yes("stop missing"), GoneSince: at("gone since"),
-		},
+		}},
+		Answers: Answers{Finished: yes("finished"), Relapsed: yes("relapsed"), Runs: yes("runs"), Reports: yes("reports"), Retell: yes("retell")},
 		Others:  Others{Previous: uid("previous"), Shared: yes("shared"), Witnessed: uid("witnessed")},
-		Absence: Absence{LackedAt: at("lacked at"), Listed: yes("listed"), Visible: 30 * time.Second, Earlier: yes("earlier"), Began: at("began")},
+		Doubt: Doubt{Suspect: yes("suspect"), LackedAt: at("lacked at"), Listed: yes("listed"), Visible: 30 * time.Second,
+			Earlier: yes("earlier"), Began: at("began")},
 	}
 	if f.API != nil { // as the sync lane tracks it
 		f.Sent.UID = f.API.UID

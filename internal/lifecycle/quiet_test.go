@@ -60,7 +60,8 @@ func TestStopsUnseenMeansStop(t *testing.T) {
 
 func BenchmarkQuiet(b *testing.B) {
 	p := pod("a", withLabel("k", "v"), inPhase(corev1.PodRunning))
-	f := Facts{API: p, Sent: accepted(p), Told: Told{Labels: p.Labels}, Now: now}
+	f := given{API: p, Sent: accepted(p), Told: Told{Labels: p.Labels}}.facts()
+	f.ByName = false
 	b.ReportAllocs()
 	for b.Loop() {
 		if d := Next(&f); d.Step != Rest {

@@ -220,7 +220,8 @@ func BenchmarkPublishAndPatch(b *testing.B) {
 func BenchmarkNextAtRest(b *testing.B) {
 	api := pod("a")
 	api.Generation = 1
-	f := Facts{API: api, Sent: Sent{UID: api.UID, Attempted: true, Accepted: true, Generation: 1, SpecVersion: SpecVersion(api)}, Now: now}
+	f := given{API: api, Sent: Sent{UID: api.UID, Attempted: true, Accepted: true, Generation: 1, SpecVersion: SpecVersion(api)}}.facts()
+	f.ByName = false
 	b.ReportAllocs()
 	for b.Loop() {
 		_ = Next(&f)
