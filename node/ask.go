@@ -106,7 +106,7 @@ func (s *podSync) countMissing(ctx context.Context) time.Duration {
 // countOrphan counts the backend's pod among those that the API server lacks, and returns for how long nothing may be concluded from that. It does not
 // count among many if its deletion was seen, if another pod has its name and runs, or if it has ended, so that it has nothing to lose.
 func (s *podSync) countOrphan(ctx context.Context, backend *corev1.Pod) time.Duration {
-	if s.facts.SeenDeleted(backend) || backend == s.facts.Beside || lifecycle.Terminal(&backend.Status) {
+	if s.facts.SeenDeleted(backend) || s.facts.IsBeside(backend) || lifecycle.Terminal(&backend.Status) {
 		s.orphans.forget(s.key)
 		return 0
 	}

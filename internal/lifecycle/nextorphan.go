@@ -34,7 +34,7 @@ func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 	if !f.OrphanCounted {
 		return Decision{Step: CountOrphan}
 	}
-	if !f.SeenDeleted(backend) {
+	if !f.SeenDeleted(backend) || f.IsBeside(backend) { // no pod waits for the one beside it
 		if left := o.Since.Add(f.orphanAge()).Sub(f.Now); left > 0 {
 			return Decision{Step: Wait, Again: left}
 		}
@@ -65,6 +65,11 @@ func nextBeside(f *Facts) Decision {
 		d.Step = Rest // the wanted pod waits for nothing
 	}
 	return d
+}
+
+// IsBeside reports whether the backend's pod is beside the wanted one, which the backend has accepted.
+func (f *Facts) IsBeside(backend *corev1.Pod) bool {
+	return f.Beside != nil && f.Beside.UID == backend.UID
 }
 
 // settledOrphan is what the presence of the wanted pod says of an orphan: it was that pod, unless it is another one that is still there.

@@ -189,7 +189,8 @@ func TestAnotherPodBesideASettledOneIsAnOrphan(t *testing.T) {
 		{"seen 10 s ago", func(f *Facts) { f.Orphan, f.ReadLive = orphan(10*time.Second, 0), false }, Decision{Step: ReadLive, Backend: other}},
 		{"seen 10 s ago, and the API server has the wanted one", func(f *Facts) { f.Orphan = orphan(10*time.Second, 0) }, Decision{Step: DeleteOrphan, Backend: other}},
 		{"seen 10 s ago, and the API server has that one", func(f *Facts) { f.Orphan, f.Live = orphan(10*time.Second, 0), other }, Decision{Backend: other, Again: askAgain, Orphan: OrphanWanted}},
-		{"created before the wanted one", func(f *Facts) { f.Orphan, f.Beside = orphan(0, 0), older }, Decision{Step: DeleteOrphan, Backend: older}},
+		{"created before the wanted one", func(f *Facts) { f.Orphan, f.Beside = orphan(4*time.Second, 0), older }, Decision{Backend: older, Again: 6 * time.Second}},
+		{"deleted before the wanted one came", func(f *Facts) { f.Orphan, f.Previous, f.ReadLive = orphan(2*time.Second, 0), "b", false }, Decision{Step: ReadLive, Backend: other}},
 		{"asked to stop", func(f *Facts) { f.Orphan = orphan(time.Hour, 15*time.Second) }, Decision{Backend: other, Again: 7500 * time.Millisecond}},
 		{"asked to stop long ago", func(f *Facts) { f.Orphan = orphan(time.Hour, time.Minute) }, Decision{Step: DeleteOrphan, Backend: other}},
 	} {
