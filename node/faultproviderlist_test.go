@@ -73,8 +73,9 @@ func TestFault36ListsThatLieDestroyNothing(t *testing.T) {
 		"%d wrongful calls in 14 scenarios; a pod that really was unwanted was gone at most %v after lists were right", wrong, slowest)
 }
 
-// TestFault37ExtraPodIsRemoved: whatever it is called, but for a second instance of a wanted pod, which is told, and what is not ours.
-func TestFault37ExtraPodIsRemoved(t *testing.T) {
+// TestFault37SecondInstanceIsRemoved: a second pod is, whatever it is called, but for a second start of a wanted pod, which is told, and what is
+// not ours.
+func TestFault37SecondInstanceIsRemoved(t *testing.T) {
 	slowest := time.Duration(0)
 	for name, extra := range map[string]*corev1.Pod{
 		"same name, same UID":     bound("p", "a"),

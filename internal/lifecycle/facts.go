@@ -217,3 +217,11 @@ func (f *Facts) own() *corev1.Pod {
 
 // ended reports whether the provider reported the end of the pod, and not since then that it runs.
 func (f *Facts) ended() bool { return f.Finished && !f.Relapsed }
+
+// accepted reports whether the backend has accepted the pod.
+func (f *Facts) accepted() bool { return f.API != nil && f.API.UID == f.Sent.UID && f.Sent.Accepted }
+
+// mustStop reports whether the pod must not run any longer: it is deleted, or has failed.
+func (f *Facts) mustStop() bool {
+	return f.API != nil && (f.API.DeletionTimestamp != nil || f.Failure != nil)
+}

@@ -180,14 +180,6 @@ func (f *Facts) stopsUnseen() bool {
 	return f.alone() && f.Sent.Shown && f.Runs
 }
 
-// accepted reports whether the backend has accepted the pod.
-func (f *Facts) accepted() bool { return f.API != nil && f.API.UID == f.Sent.UID && f.Sent.Accepted }
-
-// mustStop reports whether the pod must not run any longer: it is deleted, or has failed.
-func (f *Facts) mustStop() bool {
-	return f.API != nil && (f.API.DeletionTimestamp != nil || f.Failure != nil)
-}
-
 // alone reports whether the backend is not known to have another pod under the name.
 func (f *Facts) alone() bool {
 	return f.Previous == "" && !slices.ContainsFunc(f.Left, func(uid types.UID) bool { return uid != f.Sent.UID }) && !f.Shared && f.Beside == nil && !f.Orphan.Present
