@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/azurebatch/internal/task"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/joblog"
 )
 
 // Logs implements service.LogReader: it reads the blobs of a container, which are there whatever has become of its machine.
@@ -72,7 +72,7 @@ type logSource struct {
 	every  time.Duration
 	at     map[string]int64 // how much of each segment was read
 	part   []byte           // of a line that is not whole yet
-	lines  pack.LogLines
+	lines  joblog.Lines
 }
 
 // Next implements logs.Source.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pack
+package joblog
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 // TestLogWithoutNewlines: what has no newline is given in pieces as it comes, and the reader keeps little of it.
 func TestLogWithoutNewlines(t *testing.T) {
 	part := strings.Repeat("x", 16<<10)
-	var l LogLines
+	var l Lines
 	got := 0
 	for range 100 {
 		line, ok := l.Line(fmt.Appendf(nil, "2026-01-01T00:00:00Z stdout P %s\n", part))
@@ -26,7 +26,7 @@ func TestLogWithoutNewlines(t *testing.T) {
 	if kept := 100*len(part) - got; kept != len(l.text) || kept >= MaxText {
 		t.Errorf("%d bytes are given, %d are kept", got, len(l.text))
 	}
-	if line, ok := (&LogLines{text: []byte("a")}).Line([]byte("2026-01-01T12:00:00Z stdout F b\n")); !ok || string(line.Text) != "ab\n" {
+	if line, ok := (&Lines{text: []byte("a")}).Line([]byte("2026-01-01T12:00:00Z stdout F b\n")); !ok || string(line.Text) != "ab\n" {
 		t.Errorf("a line in two parts is %q", line.Text)
 	}
 }

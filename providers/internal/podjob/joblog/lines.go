@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pack
+package joblog
 
 import (
 	"bytes"
@@ -9,8 +9,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
 )
 
-// LogLines reads the lines of a log that package podjob has written. The zero value is ready.
-type LogLines struct {
+// Lines reads the lines of a log that package podjob has written. The zero value is ready.
+type Lines struct {
 	text []byte // of a line that came in parts
 }
 
@@ -18,7 +18,7 @@ type LogLines struct {
 const MaxText = 256 << 10
 
 // Line takes apart a line of the format of the CRI: time, stream, P for a part or F for the last one, text.
-func (l *LogLines) Line(data []byte) (logs.Line, bool) {
+func (l *Lines) Line(data []byte) (logs.Line, bool) {
 	f := bytes.SplitN(bytes.TrimSuffix(data, []byte("\n")), []byte(" "), 4)
 	if len(f) < 4 {
 		return logs.Line{}, false

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cell
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+)
+
+// runUntilStopped is a pod that runs until it is told to stop.
+func runUntilStopped(ctx context.Context, c podjob.Config) error {
+	if err := c.Host.Claim(ctx); err != nil {
+		return err
+	}
+	b, err := c.Host.Bundle(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.Host.WriteStatus(ctx, podjob.Status{Pod: corev1.PodStatus{Phase: corev1.PodRunning, Message: b.Pod.Name}}); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.Wake:
+		}
+		if stop, err := c.Host.StopOrder(ctx); err != nil || stop != nil {
+			return errors.Join(err, c.Host.WriteStatus(ctx, podjob.Status{Ended: true, Stopped: true, Pod: corev1.PodStatus{Phase: corev1.PodSucceeded}}))
+		}
+	}
+}
+
+func authority(t *testing.T) *Authority {
+	t.Helper()
+	a, err := NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func agent(t *testing.T, u UserData, dir string) *Agent {
+	t.Helper()
+	a, err := NewAgent(AgentConfig{UserData: u, Dir: dir, Version: "v1", Run: runUntilStopped, PowerOff: func(why string) { t.Errorf("powered off: %s", why) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// serve serves an agent until the test ends, or end is called, and returns its address.
+func serve(t *testing.T, a *Agent) (address string, end func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it has no name to look up
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.Serve(ctx, l) }()
+	ended := false
+	end = func() {
+		if cancel(); !ended {
+			ended = true
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(end)
+	return l.Addr().String(), end
+}
+
+func joined(t *testing.T, a *Authority, token, address string) *Client {
+	t.Helper()
+	c := a.Client(token, address)
+	t.Cleanup(c.Close)
+	if err := c.Join(t.Context(), "", func(context.Context, string) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func bundle(uid string) podjob.Bundle {
+	return podjob.Bundle{Node: &corev1.Node{}, Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p-" + uid, UID: types.UID(uid)}}}
+}
+
+// watched returns what Watch tells.
+func watched(t *testing.T, c *Client) <-chan State {
+	t.Helper()
+	states := make(chan State, 100)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Watch(ctx, func(s State) { states <- s }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return states
+}
+
+func await(t *testing.T, states <-chan State, want func(State) bool) State {
+	t.Helper()
+	for {
+		select {
+		case s := <-states:
+			if want(s) {
+				return s
+			}
+		case <-t.Context().Done():
+			t.Fatal("the machine did not get there")
+		}
+	}
+}
+
+func TestPodOfAMachineIsGivenWatchedAndStopped(t *testing.T) {
+	at := authority(t)
+	address, _ := serve(t, agent(t, at.UserData("m1", "", time.Hour, 0), t.TempDir()))
+	c := joined(t, at, "m1", address)
+	states := watched(t, c)
+	await(t, states, func(s State) bool { return s.Pod == "" && s.Version == "v1" })
+	if err := c.Stop(t.Context(), time.Second); !errors.Is(err, ErrNoPod) {
+		t.Errorf("stop of a machine without a pod: %v", err)
+	}
+	if err := c.Give(t.Context(), bundle("u1")); err != nil {
+		t.Fatal(err)
+	}
+	s := await(t, states, func(s State) bool { return s.Status != nil })
+	if s.Pod != "u1" || s.Status.Pod.Phase != corev1.PodRunning || s.Status.Pod.Message != "p-u1" {
+		t.Errorf("the state is %+v", s)
+	}
+	if err := c.Renew(t.Context(), bundle("u1")); err != nil {
+		t.Error(err)
+	}
+	if err := c.Stop(t.Context(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	await(t, states, func(s State) bool { return s.Status.Ended })
+}
+
+func TestFirstPodTakesTheMachine(t *testing.T) {
+	at := authority(t)
+	address, _ := serve(t, agent(t, at.UserData("m1", "", time.Hour, 0), t.TempDir()))
+	c := joined(t, at, "m1", address)
+	for i, want := range []error{nil, nil, ErrTaken} {
+		if err := c.Give(t.Context(), bundle([]string{"u1", "u1", "u2"}[i])); !errors.Is(err, want) {
+			t.Errorf("give %d: %v, want %v", i, err, want)
+		}
+	}
+	if err := c.Renew(t.Context(), bundle("u2")); !errors.Is(err, ErrTaken) {
+		t.Errorf("renew of another pod: %v", err)
+	}
+	forOne, _ := serve(t, agent(t, at.UserData("m2", "u9", time.Hour, 0), t.TempDir()))
+	if err := joined(t, at, "m2", forOne).Give(t.Context(), bundle("u1")); !errors.Is(err, ErrTaken) {
+		t.Errorf("another pod than the one it was started for: %v", err)
+	}
+}
+
+// TestMachineIsSignedOnce: who reads the user data later, as a pod may, cannot pose as the machine.
+func TestMachineIsSignedOnce(t *testing.T) {
+	at := authority(t)
+	u := at.UserData("m1", "", time.Hour, 0)
+	address, _ := serve(t, agent(t, u, t.TempDir()))
+	c := at.Client("m1", address)
+	defer c.Close()
+	if _, err := c.Stats(t.Context()); !errors.Is(err, ErrStranger) {
+		t.Errorf("a machine that has not joined answers: %v", err)
+	}
+	recorded := ""
+	for range 2 { // the second time there is nothing to do
+		if err := c.Join(t.Context(), recorded, func(_ context.Context, f string) error {
+			if recorded != "" {
+				t.Error("it is signed twice")
+			}
+			recorded = f
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, _ := serve(t, agent(t, u, t.TempDir()))
+	c2 := at.Client("m1", again)
+	defer c2.Close()
+	if err := c2.Join(t.Context(), recorded, func(context.Context, string) error { return nil }); !errors.Is(err, ErrStranger) {
+		t.Errorf("another key with the same secret: %v", err)
+	}
+	u.Secret = []byte("guessed")
+	guesses, _ := serve(t, agent(t, u, t.TempDir()))
+	c3 := at.Client("m1", guesses)
+	defer c3.Close()
+	if err := c3.Join(t.Context(), "", func(context.Context, string) error { return nil }); !errors.Is(err, ErrStranger) {
+		t.Errorf("another secret: %v", err)
+	}
+}
+
+// TestStrangerIsRefused: by the machine, and by the node, also one that has a certificate of the authority for another machine.
+func TestStrangerIsRefused(t *testing.T) {
+	at, other := authority(t), authority(t)
+	address, _ := serve(t, agent(t, at.UserData("m1", "", time.Hour, 0), t.TempDir()))
+	joined(t, at, "m1", address)
+	c := other.Client("m1", address)
+	defer c.Close()
+	if err := c.Join(t.Context(), "", func(context.Context, string) error { return nil }); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a stranger joins the machine: %v", err)
+	}
+	swapped := at.Client("m2", address)
+	defer swapped.Close()
+	if err := swapped.Give(t.Context(), bundle("u1")); !errors.Is(err, ErrStranger) {
+		t.Errorf("machine m1 at the address of m2: %v", err)
+	}
+	machine, err := at.sign(&at.key.PublicKey, machineName("m3"), x509.ExtKeyUsageServerAuth, machineLife)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.node.Certificate, at.node.PrivateKey, at.node.Leaf = [][]byte{machine.Raw}, at.key, machine
+	posing := at.Client("m1", address)
+	defer posing.Close()
+	if err := posing.Give(t.Context(), bundle("u1")); err == nil {
+		t.Error("a machine poses as the node")
+	}
+}
+
+// TestAgentThatStartsAgainKnowsItsPod: its key, that it has joined, and its pod, which is not begun again.
+func TestAgentThatStartsAgainKnowsItsPod(t *testing.T) {
+	at := authority(t)
+	u, dir := at.UserData("m1", "", time.Hour, 0), t.TempDir()
+	address, end := serve(t, agent(t, u, dir))
+	c := joined(t, at, "m1", address)
+	if err := c.Give(t.Context(), bundle("u1")); err != nil {
+		t.Fatal(err)
+	}
+	seen, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if err := c.Watch(seen, func(s State) {
+		if s.Status != nil {
+			cancel()
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	text, err := os.ReadFile(filepath.Join(dir, keptFile))
+	if err != nil || strings.Contains(string(text), `"secret"`) {
+		t.Errorf("the secret is kept after the machine has joined: %s, %v", text, err)
+	}
+	address, _ = serve(t, agent(t, u, dir))
+	again := at.Client("m1", address)
+	t.Cleanup(again.Close)
+	s := await(t, watched(t, again), func(s State) bool { return s.Status != nil && s.Status.Ended })
+	if s.Pod != "u1" || s.Status.Pod.Phase != corev1.PodFailed || !strings.Contains(s.Status.Pod.Message, "started again") {
+		t.Errorf("after a start of the agent the state is %+v", s)
+	}
+}
+
+func TestMachineEndsWithoutItsNode(t *testing.T) {
+	at := authority(t)
+	for name, tt := range map[string]struct {
+		pod, ended       bool
+		orphan, abandons time.Duration
+		want             time.Duration
+	}{
+		"no pod":              {orphan: time.Hour, want: time.Hour},
+		"ended":               {pod: true, ended: true, orphan: time.Hour, want: time.Hour},
+		"runs":                {pod: true, orphan: time.Hour},
+		"runs, and abandoned": {pod: true, orphan: time.Hour, abandons: 3 * time.Hour, want: 3 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				a := agent(t, at.UserData("m1", "", tt.orphan, tt.abandons), dir)
+				if tt.pod {
+					if err := a.take(bundle("u1")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if tt.ended {
+					if err := (host{a}).WriteStatus(t.Context(), podjob.Status{Ended: true}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				began := time.Now()
+				time.Sleep(time.Minute)
+				a.hear()
+				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+				defer cancel()
+				why := a.awaitOrphan(ctx)
+				if took := time.Since(began) - time.Minute; (why != "") != (tt.want > 0) || tt.want > 0 && took != tt.want {
+					t.Errorf("%q after %s, want it after %s", why, took, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestLogIsReadAfterThePodHasEnded(t *testing.T) {
+	at := authority(t)
+	dir := t.TempDir()
+	a := agent(t, at.UserData("m1", "", time.Hour, 0), dir)
+	address, _ := serve(t, a)
+	c := joined(t, at, "m1", address)
+	if _, err := c.Logs(t.Context(), "main", api.ContainerLogOpts{}); !errors.Is(err, ErrNoPod) {
+		t.Errorf("the log of no pod: %v", err)
+	}
+	if err := c.Give(t.Context(), bundle("u1")); err != nil {
+		t.Fatal(err)
+	}
+	of := filepath.Join(dir, logDir, "ns_p-u1_u1", "main")
+	if err := os.MkdirAll(of, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(of, "0.log"), []byte("2026-01-01T00:00:00Z stdout F one\n2026-01-01T00:00:01Z stdout F two\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (host{a}).WriteStatus(t.Context(), podjob.Status{Ended: true}); err != nil {
+		t.Fatal(err)
+	}
+	log, err := c.Logs(t.Context(), "main", api.ContainerLogOpts{Tail: 1, Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	var text strings.Builder
+	buffer := make([]byte, 100)
+	for err == nil {
+		var n int
+		n, err = log.Read(buffer)
+		text.Write(buffer[:n])
+	}
+	if text.String() != "two\n" {
+		t.Errorf("the log is %q, %v", &text, err)
+	}
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cell
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/joblog"
+)
+
+// maxBundle bounds what a node gives to a machine: a pod may mount some Secrets of 1 MiB each.
+const maxBundle = 64 << 20
+
+// handler answers the node. Who gets here has the certificate of a node.
+func (a *Agent) handler() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, do func(w http.ResponseWriter, r *http.Request) error) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			a.hear()
+			if err := do(w, r); err != nil {
+				refuse(w, err)
+			}
+		})
+	}
+	handle("POST "+pathJoin, func(w http.ResponseWriter, r *http.Request) error {
+		var req joinRequest
+		if err := take(r, &req); err != nil {
+			return err
+		}
+		if a.config.SetClock != nil && !req.Now.IsZero() {
+			a.config.SetClock(req.Now)
+		}
+		answer, err := a.join(req.Nonce)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(w).Encode(answer)
+	})
+	handle("POST "+pathSigned, func(_ http.ResponseWriter, r *http.Request) error {
+		var s signed
+		if err := take(r, &s); err != nil {
+			return err
+		}
+		return a.takeCertificate(s.Certificate)
+	})
+	for method, do := range map[string]func(podjob.Bundle) error{http.MethodPost: a.take, http.MethodPut: a.renew} {
+		handle(method+" "+pathPod, func(_ http.ResponseWriter, r *http.Request) error {
+			var b podjob.Bundle
+			if err := take(r, &b); err != nil {
+				return err
+			}
+			return do(b)
+		})
+	}
+	handle("POST "+pathStop, func(_ http.ResponseWriter, r *http.Request) error {
+		var o stopOrder
+		if err := take(r, &o); err != nil {
+			return err
+		}
+		return a.order(o.GraceSeconds)
+	})
+	handle("GET "+pathLogs, a.logs)
+	handle("GET "+pathStats, func(w http.ResponseWriter, _ *http.Request) error {
+		if a.config.Stats == nil {
+			return errdefs.NotFound("the machine measures nothing")
+		}
+		s, err := a.config.Stats()
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(w).Encode(s)
+	})
+	handle("POST "+pathStream, a.stream)
+	handle("POST "+pathWatch, a.watch)
+	return mux
+}
+
+func take(r *http.Request, v any) error {
+	if err := json.NewDecoder(io.LimitReader(r.Body, maxBundle)).Decode(v); err != nil {
+		return errdefs.AsInvalidInput(fmt.Errorf("read the request: %w", err))
+	}
+	return nil
+}
+
+// refuse says why a request was refused, as far as nothing was answered yet.
+func refuse(w http.ResponseWriter, err error) {
+	code := http.StatusInternalServerError
+	switch {
+	case errors.Is(err, ErrTaken):
+		code = http.StatusConflict
+	case errors.Is(err, ErrNoPod):
+		code = http.StatusPreconditionRequired
+	case errdefs.IsInvalidInput(err):
+		code = http.StatusBadRequest
+	case errdefs.IsNotFound(err):
+		code = http.StatusNotFound
+	}
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(refusal{err.Error()}) // who does not read it has gone
+}
+
+// podNow is the pod with its status as it was told last.
+func (a *Agent) podNow() (*corev1.Pod, corev1.PodStatus) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.state.Status == nil {
+		return a.bundle.Pod, corev1.PodStatus{}
+	}
+	return a.bundle.Pod, a.state.Status.Pod
+}
+
+// logs answers with the log of a container, also of a pod that has ended.
+func (a *Agent) logs(w http.ResponseWriter, r *http.Request) error {
+	var opts api.ContainerLogOpts
+	if err := json.Unmarshal([]byte(r.FormValue("options")), &opts); err != nil {
+		return errdefs.AsInvalidInput(fmt.Errorf("read the options: %w", err))
+	}
+	pod, _ := a.podNow()
+	if pod == nil {
+		return ErrNoPod
+	}
+	log, err := joblog.Open(r.Context(), filepath.Join(a.config.Dir, logDir), pod, r.FormValue("container"), opts, func() (corev1.PodStatus, bool) {
+		_, s := a.podNow()
+		return s, true
+	})
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	out := http.NewResponseController(w)
+	if err := out.Flush(); err != nil { // the log may be silent for long
+		return err
+	}
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := log.Read(buffer)
+		if n > 0 {
+			if _, err := w.Write(buffer[:n]); err != nil {
+				return nil //nolint:nilerr // the reader has gone
+			}
+			_ = out.Flush()
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler) // the reader must not take it for the end
+		}
+	}
+}
+
+// upgraded makes a stream of the connection of a request.
+func upgraded(w http.ResponseWriter) (net.Conn, *bufio.Reader, error) {
+	conn, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", upgradeTo); err != nil {
+		_ = conn.Close()
+		return nil, nil, err
+	}
+	return conn, rw.Reader, nil
+}
+
+// stream hands a connection to the process that runs the pod.
+func (a *Agent) stream(w http.ResponseWriter, r *http.Request) error {
+	a.mu.Lock()
+	runs := a.state.Status != nil && !a.state.Status.Ended
+	a.mu.Unlock()
+	if !runs {
+		return errdefs.InvalidInput("the pod does not run")
+	}
+	conn, read, err := upgraded(w)
+	if err != nil {
+		return nil //nolint:nilerr // the node has gone
+	}
+	select {
+	case a.conns <- &buffered{conn, read}:
+	case <-r.Context().Done():
+		_ = conn.Close()
+	case <-time.After(callTime): // the pod has ended meanwhile
+		_ = conn.Close()
+	}
+	return nil
+}
+
+// buffered is a connection some of which was read already.
+type buffered struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+// Read implements net.Conn.
+func (b *buffered) Read(p []byte) (int, error) { return b.r.Read(p) }
+
+// watch sends the state at each change until the connection ends. What the node sends is an order to live.
+func (a *Agent) watch(w http.ResponseWriter, r *http.Request) error {
+	conn, read, err := upgraded(w)
+	if err != nil {
+		return nil //nolint:nilerr // the node has gone
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	a.streams.Add(1)
+	defer a.streams.Done()
+	beats := make(chan struct{}, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer cancel()
+		for {
+			if _, err := read.ReadByte(); err != nil {
+				return
+			}
+			a.hear()
+			select {
+			case beats <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	defer func() {
+		_ = conn.Close()
+		<-ended
+	}()
+	var changed <-chan struct{}
+	for {
+		a.mu.Lock()
+		line, err := json.Marshal(a.state)
+		next := a.changed
+		a.mu.Unlock()
+		if err != nil {
+			return nil //nolint:nilerr // it is made of strings
+		}
+		if changed != next {
+			changed = next
+		} else {
+			line = nil
+		}
+		_ = conn.SetWriteDeadline(time.Now().Add(beatTime))
+		if _, err := conn.Write(append(line, '\n')); err != nil {
+			return nil //nolint:nilerr // the node has gone
+		}
+		select {
+		case <-changed:
+		case <-beats:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
