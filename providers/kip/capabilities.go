@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kip
+
+import (
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+)
+
+// Capabilities returns what pods get. It is the same for all configurations.
+func (Config) Capabilities() capability.Declaration {
+	lacks, notes := podjob.Lacks()
+	notes[capability.ContainerLimits] = "the machine keeps those of the pod as a whole; nothing keeps those of each container"
+	delete(notes, capability.RunAsUser)
+	return podruntime.Capabilities(podruntime.Config{Lacks: lacks, Notes: notes})
+}

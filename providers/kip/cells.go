@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
+)
+
+// pace is how fast a driver goes.
+type pace struct {
+	busy, rest    time.Duration // between lists
+	seen, earlier time.Duration // until lists show a machine of this process, and of an earlier one
+	look          time.Duration // between looks at what is due
+	again         time.Duration // until an agent that did not answer is asked again, at first; it doubles up to 5 s
+	end           time.Duration // how long a machine may take to end a pod after its grace period
+	stopAgain     time.Duration // after a stop that the cloud has not done
+	speak         time.Duration // how long the first list waits for agents
+}
+
+// usual is the pace of a cloud.
+var usual = pace{
+	busy: 2 * time.Second, rest: 5 * time.Second, seen: 2 * time.Minute, earlier: 2 * time.Minute, look: time.Second, again: 200 * time.Millisecond,
+	end: 20 * time.Second, stopAgain: time.Minute, speak: 3 * time.Second,
+}
+
+// Work implements service.Worker: it follows the agents of machines, stops machines whose time is over, and keeps those that wait.
+func (d *driver) Work(ctx context.Context) {
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { d.keepStandby(ctx) })
+	followed := map[string]context.CancelFunc{}
+	ticker := time.NewTicker(d.at.look)
+	defer ticker.Stop()
+	for {
+		fresh, untold := d.due(ctx, followed)
+		for _, c := range untold {
+			d.tell(ctx, c)
+		}
+		for _, c := range fresh {
+			following, cancel := context.WithCancel(ctx)
+			followed[c.ID] = cancel
+			beside.Go(func() { defer cancel(); d.follow(following, c) })
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.wake:
+		case <-ticker.C:
+		}
+	}
+}
+
+// due stops machines whose time is over and lets those go that are gone. It returns machines that nothing follows yet, and those whose pods have failed.
+func (d *driver) due(ctx context.Context, followed map[string]context.CancelFunc) (fresh, untold []*cellState) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id, cancel := range followed {
+		if c := d.cells[id]; c == nil || c.State == machine.Gone {
+			cancel()
+			delete(followed, id)
+		}
+	}
+	now := time.Now()
+	for id, c := range d.cells {
+		if c.State == machine.Gone {
+			continue
+		}
+		if c.over.IsZero() && c.pod.UID != "" && (c.hasEnded() || c.reason != "") {
+			c.over = now
+		}
+		if c.stopped.IsZero() {
+			switch {
+			case !c.stopBy.IsZero() && (c.hasEnded() || now.After(c.stopBy)):
+				d.leave(c)
+			case !c.over.IsZero() && now.Sub(c.over) >= d.config.KeepEnded.Duration:
+				d.leave(c)
+			case c.said == nil && !c.joined && now.Sub(c.begun()) > d.config.StartWithin.Duration && c.reason == "":
+				d.fail(ctx, c, reasonStart, fmt.Sprintf("the agent of machine %s has not answered within %s", id, d.config.StartWithin.Duration))
+				d.leave(c)
+			}
+		}
+		if _, is := followed[id]; !is && c.Address != "" && c.State != machine.Stopping {
+			fresh = append(fresh, c)
+		}
+	}
+	untold, d.untold = d.untold, nil
+	return fresh, untold
+}
+
+// begun is when a machine began, by the later of the clocks of the cloud and of this process, one of which may be wrong.
+func (c *cellState) begun() time.Time {
+	if c.Created.After(c.began) {
+		return c.Created
+	}
+	return c.began
+}
+
+// fail ends a pod that does not say how it ended itself. d.mu is held.
+func (d *driver) fail(ctx context.Context, c *cellState, reason, message string) {
+	c.reason, c.message, c.bundle = reason, message, nil
+	log.G(ctx).WithField("machine", c.ID).WithField("pod", c.pod.Namespace+"/"+c.pod.Name).Warn(message)
+	d.untold = append(d.untold, c)
+	d.nudge()
+}
+
+// follow keeps the connection with the agent of a machine, until ctx ends.
+func (d *driver) follow(ctx context.Context, c *cellState) {
+	d.mu.Lock()
+	address := c.Address
+	a := d.dial(c.Tags[tagToken], address)
+	c.agent = a
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		c.agent = nil
+		d.mu.Unlock()
+		a.Close()
+	}()
+	wait, complained := d.at.again, false
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := d.attend(ctx, c, a)
+		if time.Since(began) > time.Minute {
+			wait, complained = d.at.again, false
+		}
+		if err != nil && ctx.Err() == nil && !complained && time.Since(c.began) > 30*time.Second {
+			complained = true
+			log.G(ctx).WithError(err).WithField("machine", c.ID).Warn("The agent of a machine does not answer")
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, 5*time.Second)
+	}
+}
+
+// attend speaks with an agent until the connection ends.
+func (d *driver) attend(ctx context.Context, c *cellState, a agent) error {
+	d.mu.Lock()
+	joined, signed := c.joined, c.Tags[tagSigned]
+	d.mu.Unlock()
+	if !joined {
+		limited, cancel := context.WithTimeout(ctx, requestTime)
+		err := a.Join(limited, signed, func(ctx context.Context, key string) error {
+			if err := d.cloud.Tag(ctx, c.ID, map[string]string{tagSigned: key}); err != nil {
+				return err
+			}
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			c.setTags(map[string]string{tagSigned: key})
+			return nil
+		})
+		cancel()
+		if err != nil {
+			return fmt.Errorf("sign the certificate of the machine: %w", err)
+		}
+		d.mu.Lock()
+		c.joined = true
+		d.mu.Unlock()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	over := make(chan error, 1)
+	go func() { over <- a.Watch(ctx, func(s cell.State) { d.hear(ctx, c, s) }) }()
+	for {
+		select {
+		case err := <-over:
+			return err
+		case <-c.step:
+		}
+		if err := d.step(ctx, c, a); err != nil {
+			if ctx.Err() == nil {
+				log.G(ctx).WithError(err).WithField("machine", c.ID).Warn("The pod is not given to its machine yet")
+			}
+			cancel()
+			return errors.Join(err, <-over)
+		}
+	}
+}
+
+// hear takes down what an agent says.
+func (d *driver) hear(ctx context.Context, c *cellState, s cell.State) {
+	d.mu.Lock()
+	first := c.said == nil
+	c.said = &s
+	if s.Interrupted != "" && c.taken == "" && !c.hasEnded() {
+		c.taken = s.Interrupted
+	}
+	if s.Pod != "" && c.pod.UID != "" && s.Pod != c.pod.UID && c.reason == "" {
+		d.fail(ctx, c, reasonWrong, fmt.Sprintf("machine %s says that it runs another pod, %s: it is not believed any more", c.ID, s.Pod))
+		d.leave(c)
+	}
+	if s.Pod != "" && s.Pod == c.pod.UID {
+		c.giving, c.bundle = true, nil
+	}
+	ended := c.hasEnded()
+	d.mu.Unlock()
+	if first || ended {
+		d.nudge()
+	}
+	c.poke()
+	select {
+	case d.heard <- struct{}{}:
+	default:
+	}
+	d.tell(ctx, c)
+}
+
+// setTags adds tags. The map may have been handed out, so it is not changed.
+func (c *cellState) setTags(more map[string]string) {
+	tags := maps.Clone(c.Tags)
+	maps.Copy(tags, more)
+	c.Tags = tags
+}
+
+// poke lets what follows a machine look at it. It never waits.
+func (c *cellState) poke() {
+	select {
+	case c.step <- struct{}{}:
+	default:
+	}
+}
+
+// tell reports how the pod of a machine is.
+func (d *driver) tell(ctx context.Context, c *cellState) {
+	d.mu.Lock()
+	i := c.instance()
+	d.mu.Unlock()
+	if i.pod.UID != "" {
+		d.kit.Cache().Take(ctx, time.Now(), i)
+	}
+}
+
+// step does what is due with an agent that answers: it gives it its pod, or has the pod stopped.
+func (d *driver) step(ctx context.Context, c *cellState, a agent) error {
+	d.mu.Lock()
+	taken, stopBy := c.taken != "" && c.stopBy.IsZero(), c.stopBy
+	if taken && c.giving && !c.hasEnded() {
+		c.stopBy = time.Now().Add(d.noticeOf(c))
+		stopBy = c.stopBy
+	}
+	give := c.pod.UID != "" && c.said != nil && c.said.Pod == "" && !c.doomed && c.reason == "" && c.stopBy.IsZero() && c.taken == ""
+	stop := !c.stopBy.IsZero() && c.said != nil && c.said.Pod == c.pod.UID && c.pod.UID != "" && !c.hasEnded()
+	d.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	switch {
+	case give:
+		return d.give(ctx, c, a)
+	case stop:
+		return a.Stop(ctx, max(0, time.Until(stopBy)-d.at.end))
+	}
+	return nil
+}
+
+// notice is what is left of the two minutes that a cloud gives, when they are noticed within some seconds.
+const notice = 110 * time.Second
+
+// noticeOf is how long the pod of a machine that is taken away may take to end. d.mu is held.
+func (d *driver) noticeOf(c *cellState) time.Duration {
+	if pod, _, ok := d.kit.Cache().Get(c.pod.UID); ok {
+		return min(notice, podspec.Grace(pod)+d.at.end)
+	}
+	return notice
+}
+
+// give gives a machine its pod, as the cluster has it now unless Create has read that.
+func (d *driver) give(ctx context.Context, c *cellState, a agent) error {
+	d.mu.Lock()
+	bundle, uid := c.bundle, c.pod.UID
+	d.mu.Unlock()
+	if bundle == nil {
+		pod, _, ok := d.kit.Cache().Get(uid)
+		if !ok || len(pod.Spec.Containers) == 0 {
+			return nil // the cluster does not have it, and says so by a delete
+		}
+		in, err := d.kit.Inputs(ctx, pod)
+		if err != nil {
+			return err
+		}
+		b, err := pack.Bundle(ctx, in, d.in, d.config.runtime)
+		if err != nil {
+			return err
+		}
+		bundle = &b
+	}
+	d.mu.Lock()
+	if c.doomed || !c.stopBy.IsZero() {
+		d.mu.Unlock()
+		return nil
+	}
+	c.giving = true
+	d.mu.Unlock()
+	err := a.Give(ctx, *bundle)
+	if errors.Is(err, cell.ErrTaken) || errdefs.IsInvalidInput(err) {
+		d.mu.Lock()
+		d.fail(ctx, c, reasonWrong, fmt.Sprintf("machine %s does not take the pod: %s", c.ID, strings.TrimSpace(err.Error())))
+		d.leave(c)
+		d.mu.Unlock()
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
+)
+
+// agent is the agent of one machine.
+type agent interface {
+	// Join signs the certificate of the machine, once: before is the key that was signed for it, and record keeps a new one.
+	Join(ctx context.Context, before string, record func(ctx context.Context, key string) error) error
+	// Give gives the machine its pod. The same one again is no error, and another one is cell.ErrTaken.
+	Give(ctx context.Context, b podjob.Bundle) error
+	// Renew replaces objects, tokens and logins of the pod.
+	Renew(ctx context.Context, b podjob.Bundle) error
+	// Watch tells of the machine, first as it is and then at each change, until ctx ends or the connection does.
+	Watch(ctx context.Context, tell func(cell.State)) error
+	// Stop has the pod stopped. The machine goes on.
+	Stop(ctx context.Context, grace time.Duration) error
+	Logs(ctx context.Context, container string, opts api.ContainerLogOpts) (io.ReadCloser, error)
+	Stream(ctx context.Context, r podjob.Request, e podjob.Ends) error
+	Stats(ctx context.Context) (statsv1alpha1.PodStats, error)
+	Close()
+}
+
+// requestTime bounds a request of a machine or of the cloud.
+const requestTime = 30 * time.Second
+
+// openAuthority reads the authority of the node, and makes it if it is not there.
+func openAuthority(path string) (*cell.Authority, error) {
+	data, err := os.ReadFile(path)
+	if err == nil {
+		a, err := cell.ParseAuthority(data)
+		if err != nil {
+			return nil, fmt.Errorf("authorityFile %s: %w", path, err)
+		}
+		return a, nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("authorityFile: %w", err)
+	}
+	a, err := cell.NewAuthority()
+	if err != nil {
+		return nil, err
+	}
+	if data, err = a.PEM(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("authorityFile: %w", err)
+	}
+	// A link fails if another process was first, whose authority is then read.
+	whole, err := os.CreateTemp(filepath.Dir(path), ".authority-")
+	if err != nil {
+		return nil, fmt.Errorf("authorityFile: %w", err)
+	}
+	defer func() { _ = os.Remove(whole.Name()) }()
+	_, err = whole.Write(data)
+	if err = errors.Join(err, whole.Sync(), whole.Close()); err == nil {
+		err = os.Link(whole.Name(), path)
+	}
+	if errors.Is(err, os.ErrExist) {
+		return openAuthority(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("authorityFile: %w", err)
+	}
+	return a, nil
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package kip
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/podjobtest"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine/machinetest"
+)
+
+// hostName is how a process of a test knows that it is a machine: the agent and its pod run in it, as in a machine.
+const hostName = "kip-test"
+
+func init() {
+	podjob.Main(hostName, func(args []string) error {
+		data, err := os.ReadFile(filepath.Join(args[0], "user-data"))
+		if err != nil {
+			return err
+		}
+		told, err := cell.ParseUserData(data)
+		if err != nil {
+			return err
+		}
+		l, err := net.FileListener(os.NewFile(3, "listener"))
+		if err != nil {
+			return err
+		}
+		a, err := cell.NewAgent(cell.AgentConfig{
+			UserData: told, Dir: filepath.Join(args[0], "agent"), Version: "test", Run: podjob.Run, PowerOff: func(string) {}, Job: podjob.Config{LookEvery: time.Minute, Machine: "127.0.0.1"},
+		})
+		if err != nil {
+			return err
+		}
+		return a.Serve(context.Background(), l)
+	})
+}
+
+// processes are machines that are processes of this one.
+type processes struct {
+	dir   string
+	cloud *machinetest.Cloud
+
+	mu   sync.Mutex
+	pids map[string]int // guarded by mu; of machines by ID
+}
+
+// newProcesses returns a cloud whose machines are processes with files below a new directory.
+func newProcesses() (*processes, error) {
+	dir, err := os.MkdirTemp("", "kip-") // its sockets have short paths
+	if err != nil {
+		return nil, err
+	}
+	p := &processes{dir: dir, pids: map[string]int{}}
+	p.cloud = machinetest.New(p.boot)
+	return p, nil
+}
+
+func (p *processes) boot(id string, spec machine.Spec) (b machinetest.Booted, err error) {
+	dir := filepath.Join(p.dir, id)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return b, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "user-data"), spec.UserData, 0o600); err != nil {
+		return b, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is answered at once
+	if err != nil {
+		return b, err
+	}
+	defer l.Close()
+	file, err := l.(*net.TCPListener).File()
+	if err != nil {
+		return b, err
+	}
+	defer file.Close()
+	console, err := os.Create(filepath.Join(dir, "console"))
+	if err != nil {
+		return b, err
+	}
+	defer console.Close()
+	cmd := exec.Command("/proc/self/exe", enter.Marker, enter.ModeRun, hostName, dir) //nolint:noctx // End ends it
+	cmd.ExtraFiles, cmd.Stdout, cmd.Stderr, cmd.Dir = []*os.File{file}, console, console, dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return b, err
+	}
+	p.mu.Lock()
+	p.pids[id] = cmd.Process.Pid
+	p.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		p.mu.Lock()
+		delete(p.pids, id)
+		p.mu.Unlock()
+		close(ended)
+		p.cloud.Terminate(id, "PoweredOff")
+	}()
+	return machinetest.Booted{Address: l.Addr().String(), IP: "127.0.0.1", End: func() {
+		_ = cmd.Process.Kill()
+		<-ended
+		_ = os.RemoveAll(dir)
+	}}, nil
+}
+
+// pid is the process of a machine; 0: it does not run.
+func (p *processes) pid(id string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pids[id]
+}
+
+// status is what the pod of a machine said last.
+func (p *processes) status(id string) (s podjob.Status) {
+	data, err := os.ReadFile(filepath.Join(p.dir, id, "agent", "status.json"))
+	if err == nil {
+		_ = json.Unmarshal(data, &s)
+	}
+	return s
+}
+
+// close ends all machines.
+func (p *processes) close() {
+	p.cloud.Close()
+	_ = os.RemoveAll(p.dir)
+}
+
+// killContainer kills the only container of the pod of a machine.
+func (p *processes) killContainer(id string) error {
+	pid := p.pid(id)
+	if pid == 0 {
+		return errors.New("the machine does not run")
+	}
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, path := range lists {
+		data, _ := os.ReadFile(path)
+		for _, child := range strings.Fields(string(data)) {
+			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
+			program, _, _ := strings.Cut(string(line), "\x00")
+			if filepath.Base(program) != podjobtest.ProgramName {
+				continue
+			}
+			n, err := strconv.Atoi(child)
+			if err != nil {
+				return err
+			}
+			return syscall.Kill(n, syscall.SIGKILL)
+		}
+	}
+	return fmt.Errorf("no container of machine %s runs", id)
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kip
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
+)
+
+// APIVersion and Kind are what a configuration file of this provider says about itself.
+const (
+	APIVersion = "kip.virtual-kubelet.io/v1alpha1"
+	Kind       = "KipProviderConfiguration"
+)
+
+// Config is the configuration of the provider. A field that is one value can also be set by an environment variable, such as VKUBELET_KIP_CLUSTER_NAME.
+type Config struct {
+	// APIVersion must be the constant APIVersion in a file.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind must be the constant Kind in a file.
+	Kind string `json:"kind,omitempty"`
+	// ClusterName names this cluster in the tags of machines. No two clusters that use one account may have the same, and it must not change while there
+	// are pods. Required.
+	ClusterName string `json:"clusterName,omitempty"`
+	// Image is what machines boot, as the cloud names it.
+	Image string `json:"image,omitempty"`
+	// Types are the sizes of machines that pods may get. Default: a table of the cloud.
+	Types []Type `json:"types,omitempty"`
+	// DefaultType is the type of pods that ask for nothing. Default: the cheapest one.
+	DefaultType string `json:"defaultType,omitempty"`
+	// VolumeGiB is the size of the disk of a machine. Default: that of the image. A pod may ask for up to MaxVolumeGiB by an annotation; default: VolumeGiB.
+	VolumeGiB    int64 `json:"volumeGiB,omitempty"`
+	MaxVolumeGiB int64 `json:"maxVolumeGiB,omitempty"`
+	// PrivateIPOnly gives no machine a public address.
+	PrivateIPOnly bool `json:"privateIPOnly,omitempty"`
+	// SecurityGroups and InstanceProfiles are those that pods may take by annotations. Default: none.
+	SecurityGroups   []string `json:"securityGroups,omitempty"`
+	InstanceProfiles []string `json:"instanceProfiles,omitempty"`
+	// Tags are further tags of machines, for reports of costs.
+	Tags map[string]string `json:"tags,omitempty"`
+	// Standby are machines that wait for pods.
+	Standby []Standby `json:"standby,omitempty"`
+	// MaxMachines is how many machines there are at most, with those that wait. Default 20.
+	MaxMachines int64 `json:"maxMachines,omitempty"`
+	// MaxPricePerHour is what all machines together may cost in an hour, in the currency of the types. Default: no limit.
+	MaxPricePerHour *resource.Quantity `json:"maxPricePerHour,omitempty"`
+	// StartsPerMinute is how many machines are started in a minute at most. Default 60.
+	StartsPerMinute int64 `json:"startsPerMinute,omitempty"`
+	// Capacity is what the node offers. Default: MaxMachines times the largest of the types.
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	// AuthorityFile has the key of the authority by which the node and its machines know each other. It is made if it is not there. Default: authority.pem
+	// in Directory. Without it a node cannot speak with the machines that it has started.
+	AuthorityFile string `json:"authorityFile,omitempty"`
+	// Directory is where the provider keeps files. Default: /var/lib/virtual-kubelet/kip.
+	Directory string `json:"directory,omitempty"`
+	// StartWithin is how long a machine may take until its agent answers. Default 10m.
+	StartWithin metav1.Duration `json:"startWithin,omitzero"`
+	// KeepEnded is how long the machine of a pod that has ended is kept, for its logs. Default 1m.
+	KeepEnded *metav1.Duration `json:"keepEnded,omitempty"`
+	// OrphanAfter is how long a machine without a running pod waits for a node until it ends. Default 30m.
+	OrphanAfter metav1.Duration `json:"orphanAfter,omitzero"`
+	// AbandonedAfter is the same for a machine whose pod runs. Default: it runs on.
+	AbandonedAfter metav1.Duration `json:"abandonedAfter,omitzero"`
+
+	runtime string // of containers; that of tests is another one
+}
+
+// Type is a size of machines.
+type Type struct {
+	Name   string            `json:"name"`
+	CPU    resource.Quantity `json:"cpu"`
+	Memory resource.Quantity `json:"memory"`
+	// GPUs is how many GPUs it has, and GPUResource the name by which pods ask for them. Default: nvidia.com/gpu.
+	GPUs        int64  `json:"gpus,omitempty"`
+	GPUResource string `json:"gpuResource,omitempty"`
+	// Price and SpotPrice are what it costs in an hour. A type without a price is taken last.
+	Price     *resource.Quantity `json:"price,omitempty"`
+	SpotPrice *resource.Quantity `json:"spotPrice,omitempty"`
+}
+
+// Standby is a number of machines that wait for pods.
+type Standby struct {
+	Type  string `json:"type"`
+	Count int64  `json:"count"`
+	Spot  bool   `json:"spot,omitempty"`
+}
+
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_KIP"}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+func LoadConfig(path string) (Config, error) { return format.Load(path) }
+
+// complete fills the defaults of c and refuses what cannot be, with every reason.
+func (c Config) complete() (Config, error) {
+	problems := config.Problems{Provider: "kip"}
+	problem := problems.Add
+	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
+		problem("clusterName: %q: want a name for this cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_KIP_CLUSTER_NAME", c.ClusterName)
+	}
+	c.Directory = cmp.Or(c.Directory, "/var/lib/virtual-kubelet/kip")
+	c.AuthorityFile = cmp.Or(c.AuthorityFile, filepath.Join(c.Directory, "authority.pem"))
+	c.MaxMachines, c.StartsPerMinute = cmp.Or(c.MaxMachines, 20), cmp.Or(c.StartsPerMinute, 60)
+	c.MaxVolumeGiB = max(c.MaxVolumeGiB, c.VolumeGiB)
+	c.StartWithin.Duration = cmp.Or(c.StartWithin.Duration, 10*time.Minute)
+	c.OrphanAfter.Duration = cmp.Or(c.OrphanAfter.Duration, cell.DefaultOrphanAfter)
+	if c.KeepEnded == nil {
+		c.KeepEnded = &metav1.Duration{Duration: time.Minute}
+	}
+	if c.MaxMachines < 0 || c.StartsPerMinute < 0 || c.VolumeGiB < 0 {
+		problem("maxMachines, startsPerMinute and volumeGiB: want no number below 0")
+	}
+	for name, d := range map[string]time.Duration{
+		"startWithin": c.StartWithin.Duration, "orphanAfter": c.OrphanAfter.Duration, "abandonedAfter": c.AbandonedAfter.Duration, "keepEnded": c.KeepEnded.Duration,
+	} {
+		if d < 0 || d > 0 && d < time.Second && name != "keepEnded" {
+			problem("%s: %s: want a time of at least one second", name, d)
+		}
+	}
+	c.checkTypes(problem)
+	if len(c.Capacity) == 0 {
+		c.Capacity = c.offers()
+	}
+	return c, problems.Err()
+}
+
+func (c Config) checkTypes(problem func(string, ...any)) {
+	if len(c.Types) == 0 {
+		problem("types: want the sizes of machines that pods may get")
+	}
+	seen := map[string]bool{}
+	for i, t := range c.Types {
+		if t.Name == "" || seen[t.Name] || t.CPU.Sign() <= 0 || t.Memory.Sign() <= 0 || t.GPUs < 0 {
+			problem("types[%d]: %q: want a name that no other type has, and cpu and memory above 0", i, t.Name)
+		}
+		seen[t.Name] = true
+	}
+	if c.DefaultType != "" && !seen[c.DefaultType] {
+		problem("defaultType: %q: is not one of types", c.DefaultType)
+	}
+	waiting := int64(0)
+	for i, s := range c.Standby {
+		if !seen[s.Type] || s.Count < 1 {
+			problem("standby[%d]: want one of types, and a count above 0", i)
+		}
+		waiting += s.Count
+	}
+	if waiting > c.MaxMachines {
+		problem("standby: %d machines would wait, and maxMachines is %d", waiting, c.MaxMachines)
+	}
+}
+
+// offers is what the node offers by default.
+func (c Config) offers() corev1.ResourceList {
+	most := corev1.ResourceList{}
+	for _, t := range c.Types {
+		r := corev1.ResourceList{corev1.ResourceCPU: t.CPU, corev1.ResourceMemory: t.Memory}
+		if t.GPUs > 0 {
+			r[corev1.ResourceName(cmp.Or(t.GPUResource, defaultGPU))] = *resource.NewQuantity(t.GPUs, resource.DecimalSI)
+		}
+		for name, q := range r {
+			if have := most[name]; q.Cmp(have) > 0 {
+				most[name] = q
+			}
+		}
+	}
+	most[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(cmp.Or(c.VolumeGiB, 8)<<30, resource.BinarySI)
+	for name, q := range most {
+		q = q.DeepCopy()
+		q.Mul(c.MaxMachines)
+		most[name] = q
+	}
+	most[corev1.ResourcePods] = *resource.NewQuantity(c.MaxMachines, resource.DecimalSI)
+	return most
+}
+
+const defaultGPU = "nvidia.com/gpu"
+
+// typeNamed returns a type by its name.
+func (c Config) typeNamed(name string) (Type, error) {
+	if i := slices.IndexFunc(c.Types, func(t Type) bool { return t.Name == name }); i >= 0 {
+		return c.Types[i], nil
+	}
+	return Type{}, fmt.Errorf("%q is not one of types in the provider's configuration", name)
+}
+
+// open opens the cloud of the configuration.
+func (c Config) open(context.Context) (machine.Driver, pace, error) {
+	return nil, usual, nil
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
+)
+
+// driver is the service driver of machines.
+type driver struct {
+	config    Config
+	in        cli.ProviderInput
+	owner     identity.Owner
+	cloud     machine.Driver
+	authority *cell.Authority
+	dial      func(token, address string) agent
+	kit       *service.Provider[instance]
+	at        pace
+	wake      chan struct{} // holds a value when there is something for Work
+
+	heard chan struct{} // holds a value when an agent has spoken
+
+	mu     sync.Mutex
+	listed bool                   // guarded by mu; there was a list
+	cells  map[string]*cellState  // guarded by mu; the machines of the node by ID
+	over   map[types.UID]instance // guarded by mu; pods that have ended, and may have no machine any more
+	starts limiter                // guarded by mu
+	asking map[string]asking      // guarded by mu; starts that are under way, or had no answer, by token
+	scarce map[scarcity]time.Time // guarded by mu; until when a type without capacity is left alone
+	untold []*cellState           // guarded by mu; machines whose pods have failed
+}
+
+// cellState is what is known of one machine. Its fields are guarded by the mu of the driver.
+type cellState struct {
+	machine.Machine
+	pod     identity.Pod // zero: it waits for one
+	agent   agent        // nil while nothing follows it
+	joined  bool
+	said    *cell.State    // nil: it has said nothing
+	bundle  *podjob.Bundle // that the pod gets; nil once it has it
+	giving  bool           // the pod is being given, or may have been
+	doomed  bool           // nothing is to be given to it
+	reason  string         // why the pod is over that did not say so; "" if it is not
+	message string
+	began   time.Time     // when this process knew it first
+	seen    bool          // a list had it
+	taken   string        // why the cloud takes it away, while its pod may still run; "" if it does not
+	deleted bool          // its pod is to be deleted, and nobody asks for it afterwards
+	over    time.Time     // when the pod was first seen to have ended
+	stopBy  time.Time     // when it is stopped whatever its pod does; zero: it is not
+	stopped time.Time     // when its stop was asked for
+	step    chan struct{} // holds a value when there is something to do with the agent
+}
+
+// instance is what is known of a pod and its machine at one time.
+type instance struct {
+	machine.Machine
+	pod             identity.Pod
+	said            *podjob.Status // nil: the agent has said nothing about the pod
+	unused          bool           // the pod was not given to it, and never will be
+	taken           string         // why the cloud takes the machine away; "" if it does not
+	reason, message string
+}
+
+func (c *cellState) instance() instance {
+	i := instance{Machine: c.Machine, pod: c.pod, reason: c.reason, message: c.message, unused: c.doomed, taken: c.taken}
+	if c.said != nil && c.said.Pod == c.pod.UID {
+		i.said = c.said.Status
+	}
+	return i
+}
+
+// take takes down a machine as the cloud tells of it. d.mu is held.
+func (d *driver) take(m machine.Machine) *cellState {
+	c := d.cells[m.ID]
+	if c == nil {
+		c = &cellState{began: time.Now(), step: make(chan struct{}, 1)}
+		d.cells[m.ID] = c
+	}
+	if m.Address == "" {
+		m.Address = c.Address
+	}
+	if m.IP == "" {
+		m.IP = c.IP
+	}
+	if m.State == machine.Unknown {
+		m.State = c.State
+	}
+	c.Machine = m
+	if of, ok := d.owner.Owned(m.Tags); ok {
+		c.pod = of
+	}
+	if (m.State == machine.Gone || m.State == machine.Stopping && m.Reason == machine.ReasonPreempted) && !c.hasEnded() && c.reason == "" && !c.doomed {
+		c.reason, c.message = reasonNodeLost, "its machine has ended"
+		if m.Reason == machine.ReasonPreempted || c.taken != "" {
+			c.reason, c.message = machine.ReasonPreempted, "the cloud has taken its machine away"
+		}
+		if m.Message != "" {
+			c.message += ": " + m.Message
+		}
+	}
+	return c
+}
+
+func (c *cellState) hasEnded() bool {
+	return c.said != nil && c.said.Pod == c.pod.UID && c.said.Status != nil && c.said.Status.Ended
+}
+
+// List implements service.Driver. The first list waits for the agents of an earlier process's machines, so that no pod seems to have begun anew.
+func (d *driver) List(ctx context.Context) ([]instance, error) {
+	asked := time.Now()
+	all, err := d.cloud.List(ctx, d.ownerTags())
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	there := map[string]bool{}
+	for _, m := range all {
+		there[m.ID] = true
+		c := d.take(m)
+		c.seen = true
+		if (m.State == machine.Starting || m.State == machine.Running) && !c.stopped.IsZero() && asked.Sub(c.stopped) > d.at.stopAgain {
+			d.leave(c) // the cloud has not done it
+		}
+	}
+	for id, c := range d.cells {
+		if !there[id] && (c.seen || asked.Sub(c.began) > d.at.seen) && c.began.Before(asked) {
+			if i := c.instance(); c.pod.UID != "" && !c.deleted && ended(i) && d.over[c.pod.UID].ID == "" {
+				d.over[c.pod.UID] = i
+			}
+			delete(d.cells, id)
+		}
+	}
+	d.nudge()
+	if !d.listed {
+		d.listed = true
+		d.awaitAgents(ctx)
+	}
+	var instances []instance
+	has := map[types.UID]bool{}
+	for id := range there {
+		if c := d.cells[id]; c != nil && c.pod.UID != "" {
+			instances = append(instances, c.instance())
+			has[c.pod.UID] = true
+		}
+	}
+	for uid, i := range d.over {
+		if !has[uid] {
+			i.State = machine.Gone
+			instances = append(instances, i)
+		}
+	}
+	return instances, nil
+}
+
+// awaitAgents waits until the agents of all pods have spoken, for a short time. d.mu is held, but not while it waits.
+func (d *driver) awaitAgents(ctx context.Context) {
+	timer := time.NewTimer(d.at.speak)
+	defer timer.Stop()
+	for {
+		silent := false
+		for _, c := range d.cells {
+			silent = silent || c.State == machine.Running && c.pod.UID != "" && c.said == nil
+		}
+		if !silent {
+			return
+		}
+		d.mu.Unlock()
+		over := false
+		select {
+		case <-ctx.Done():
+			over = true
+		case <-timer.C:
+			over = true
+		case <-d.heard:
+		}
+		d.mu.Lock()
+		if over {
+			return
+		}
+	}
+}
+
+// nudge lets Work look at the machines. It never waits.
+func (d *driver) nudge() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Find implements service.Driver.
+func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, error) {
+	all, err := d.cloud.List(ctx, d.owner.Tags(identity.Of(pod)))
+	if err != nil {
+		return instance{}, false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var found *cellState
+	for _, m := range all {
+		if c := d.take(m); m.State != machine.Gone && (found == nil || m.Created.Before(found.Created)) {
+			found = c
+		}
+	}
+	if found == nil {
+		for _, c := range d.cells { // one whose list is late
+			if c.pod.UID == pod.UID && c.State != machine.Gone && !c.doomed {
+				found = c
+			}
+		}
+	}
+	d.nudge()
+	if found == nil {
+		return instance{}, false, nil
+	}
+	return found.instance(), true, nil
+}
+
+// Refuse implements service.Refuser.
+func (d *driver) Refuse(pod *corev1.Pod) error { return d.config.check(pod) }
+
+// Create implements service.Driver: a machine that waits becomes the pod's, or a new one is started.
+func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {
+	w, err := d.config.wishOf(in.Pod)
+	if err != nil {
+		return instance{}, err
+	}
+	bundle, err := pack.Bundle(ctx, in, d.in, d.config.runtime)
+	if err != nil {
+		return instance{}, service.NotMade(err)
+	}
+	if i, taken, err := d.takeStandby(ctx, in.Pod, w, bundle); taken || err != nil {
+		return i, err
+	}
+	var refusals []error
+	var after time.Duration
+	for _, t := range d.order(in.Pod, w) {
+		token := tokenOf(d.owner, string(in.Pod.UID), t.Name, fmt.Sprint(w.spec.Spot))
+		m, err := d.start(ctx, d.specOf(w.spec, t, token, in.Pod))
+		if err == nil {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			c := d.take(m)
+			c.pod, c.bundle = identity.Of(in.Pod), &bundle
+			d.nudge()
+			return c.instance(), nil
+		}
+		wait, refused := waitOf(err)
+		if !refused {
+			return instance{}, err
+		}
+		refusals = append(refusals, err)
+		if after == 0 || wait < after {
+			after = wait
+		}
+		if machine.RefusalOf(err) != machine.NoCapacity {
+			break
+		}
+	}
+	return instance{}, service.NotMade(errdefs.RetryAfter(errors.Join(refusals...), after))
+}
+
+// order is the order in which types are tried: one of a start without an answer first, which may have made a machine.
+func (d *driver) order(pod *corev1.Pod, w wish) []machine.Type {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, t := range w.types {
+		if _, asked := d.asking[tokenOf(d.owner, string(pod.UID), t.Name, fmt.Sprint(w.spec.Spot))]; asked {
+			return append([]machine.Type{t}, append(append([]machine.Type{}, w.types[:i]...), w.types[i+1:]...)...)
+		}
+	}
+	return w.types
+}
+
+// Stop implements service.Driver. A pod that runs is told to stop within its grace period, and its machine is stopped when it has ended, or has had its
+// time. A machine whose pod was not given to it is stopped at once.
+func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
+	d.mu.Lock()
+	c := d.cells[i.ID]
+	if c == nil || c.State == machine.Gone {
+		delete(d.over, i.pod.UID)
+		d.mu.Unlock()
+		return nil
+	}
+	c.deleted = true
+	switch {
+	case c.hasEnded() || c.reason != "":
+		d.leave(c)
+		d.mu.Unlock()
+		return nil
+	case !c.giving && (c.bundle != nil || c.said != nil && c.said.Pod == ""):
+		c.doomed, c.bundle = true, nil
+		d.leave(c)
+		d.mu.Unlock()
+		return nil
+	}
+	by := time.Now().Add(podspec.Grace(pod) + d.at.end)
+	if c.stopBy.IsZero() || by.Before(c.stopBy) {
+		c.stopBy = by
+	}
+	grace := max(0, time.Until(c.stopBy)-d.at.end)
+	a := c.agent
+	d.nudge()
+	d.mu.Unlock()
+	if a == nil {
+		return nil // Work stops the machine when the time is over
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	if err := a.Stop(ctx, grace); err != nil { // it is asked again when it answers, and the machine is stopped when the time is over
+		log.G(ctx).WithError(err).WithField("machine", i.ID).Info("The agent of a machine has not taken the order to stop its pod")
+	}
+	return nil
+}
+
+// leave lets a machine be stopped. d.mu is held.
+func (d *driver) leave(c *cellState) {
+	c.stopped = time.Now()
+	d.kit.Leave(c.ID)
+}
+
+// Remove implements service.Remover: it stops a machine.
+func (d *driver) Remove(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	return d.cloud.Stop(ctx, id)
+}
+
+// Identify implements service.Driver.
+func (d *driver) Identify(i instance) (poll.Identity, bool) {
+	return poll.Identity{Namespace: i.pod.Namespace, Name: i.pod.Name, UID: i.pod.UID, ID: i.ID, CreatedAt: i.Created}, i.pod.UID != ""
+}
+
+// Ended implements service.Ender.
+func (d *driver) Ended(i instance) bool { return ended(i) }
+
+// Status implements service.Driver.
+func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return pod.Status // it is final
+	}
+	s := statusOf(pod, i)
+	s.QOSClass = pod.Status.QOSClass
+	return s
+}
+
+// Renew implements service.Renewer: it gives the agent what the pod mounts, as it is now.
+func (d *driver) Renew(ctx context.Context, in *service.Inputs, i instance) error {
+	if ended(i) {
+		return nil
+	}
+	now, err := d.kit.Inputs(ctx, in.Pod)
+	if err != nil {
+		return err
+	}
+	bundle, err := pack.Bundle(ctx, now, d.in, d.config.runtime)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	c := d.cells[i.ID]
+	var a agent
+	if c != nil {
+		a = c.agent
+		if !c.giving && c.bundle != nil {
+			c.bundle, a = &bundle, nil
+		}
+	}
+	d.mu.Unlock()
+	in.RenewAt = now.RenewAt
+	if a == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	return a.Renew(ctx, bundle)
+}
+
+// Update implements service.Updater: it takes over what is new of what a pod mounts.
+func (d *driver) Update(ctx context.Context, pod *corev1.Pod, i instance) error {
+	return d.Renew(ctx, &service.Inputs{Pod: pod}, i)
+}
+
+// agentOf returns the agent of a machine that runs a pod.
+func (d *driver) agentOf(i instance) (agent, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.cells[i.ID]
+	switch {
+	case c == nil || c.State == machine.Gone || c.State == machine.Stopping:
+		return nil, errdefs.InvalidInputf("machine %s has ended, and what was in it with it: keepEnded of the provider's configuration is how long it is kept", i.ID)
+	case c.agent == nil || !c.joined:
+		return nil, fmt.Errorf("the agent of machine %s does not answer yet", i.ID)
+	}
+	return c.agent, nil
+}

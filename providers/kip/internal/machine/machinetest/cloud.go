@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package machinetest has a simulated cloud for tests of the provider: it is as late, as scarce and as silent as a test wants it.
+//
+// The guarantee: it keeps the rules that package machine asks of drivers, whatever fault is on: a token makes one machine, and a machine has its tags
+// from the beginning.
+//
+// What surprises: what runs in a machine is up to the test.
+package machinetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
+)
+
+// Cloud is a simulated cloud.
+type Cloud struct {
+	boot func(id string, spec machine.Spec) (Booted, error)
+
+	mu       sync.Mutex
+	all      map[string]*simulated // guarded by mu
+	made     int                   // guarded by mu; machines in all
+	faults   Faults                // guarded by mu
+	requests map[string]int        // guarded by mu
+}
+
+// Booted is what runs in a machine.
+type Booted struct {
+	Address, IP string
+	// End ends it, and returns when it has ended.
+	End func()
+}
+
+// Faults are what goes wrong. The zero value is a cloud that is well.
+type Faults struct {
+	// Lag is how long lists lack a new machine.
+	Lag time.Duration
+	// Dark lets every request fail, after what it asks for was done if Lost.
+	Dark, Lost bool
+	// LoseStarts is how many answers to starts are lost.
+	LoseStarts int
+	// Throttled refuses every request.
+	Throttled bool
+	// Scarce are types without capacity, and Quota is how many machines there may be; 0 is no limit.
+	Scarce []string
+	Quota  int
+	// Before is called before a request does anything, without a lock.
+	Before func(operation string)
+	// After is called when a request has done what it does, without a lock. An error is its answer.
+	After func(operation string) error
+}
+
+type simulated struct {
+	machine.Machine
+	token  string
+	booted Booted
+	ended  time.Time
+}
+
+// goneFor is how long lists have machines that are gone.
+const goneFor = 2 * time.Second
+
+// New returns a cloud whose machines run what boot starts. It is called without a lock.
+func New(boot func(id string, spec machine.Spec) (Booted, error)) *Cloud {
+	return &Cloud{boot: boot, all: map[string]*simulated{}, requests: map[string]int{}}
+}
+
+// Set changes what goes wrong.
+func (c *Cloud) Set(change func(*Faults)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(&c.faults)
+}
+
+// begin is the beginning of a request.
+func (c *Cloud) begin(operation string) (Faults, error) {
+	c.mu.Lock()
+	f := c.faults
+	c.requests[operation]++
+	c.mu.Unlock()
+	if f.Before != nil {
+		f.Before(operation)
+	}
+	switch {
+	case f.Dark && !f.Lost:
+		return f, errors.New("the cloud does not answer")
+	case f.Throttled:
+		return f, machine.Refuse(machine.Throttled, errdefs.RetryAfter(errors.New("too many requests"), time.Second))
+	}
+	return f, nil
+}
+
+// end is the end of a request that has done what it does.
+func (f Faults) end(operation string) error {
+	if f.After != nil {
+		if err := f.After(operation); err != nil {
+			return err
+		}
+	}
+	if f.Dark {
+		return errors.New("the cloud does not answer")
+	}
+	return nil
+}
+
+// Start implements machine.Driver.
+func (c *Cloud) Start(_ context.Context, spec machine.Spec) (machine.Machine, error) {
+	f, err := c.begin("Start")
+	if err != nil {
+		return machine.Machine{}, err
+	}
+	if len(spec.UserData) > 16<<10 || len(spec.Token) > 64 {
+		return machine.Machine{}, errdefs.InvalidInput("the user data or the token is too long")
+	}
+	c.mu.Lock()
+	s, err := c.add(spec, f)
+	first := err == nil && s.booted.End == nil
+	if first {
+		s.booted.End = func() {}
+	}
+	c.mu.Unlock()
+	if err != nil {
+		return machine.Machine{}, err
+	}
+	if first {
+		b, err := c.boot(s.ID, spec)
+		c.mu.Lock()
+		s.Address, s.IP = b.Address, b.IP
+		if b.End != nil {
+			s.booted = b
+		}
+		s.State = machine.Running
+		c.mu.Unlock()
+		if err != nil {
+			c.gone(s.ID, "BootFailed", err.Error())
+		}
+	}
+	if err := f.end("Start"); err != nil {
+		return machine.Machine{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.faults.LoseStarts > 0 {
+		c.faults.LoseStarts--
+		return machine.Machine{}, errors.New("the answer was lost")
+	}
+	return s.copy(), nil
+}
+
+// add adds a machine, or returns the one that the token has made. c.mu is held.
+func (c *Cloud) add(spec machine.Spec, f Faults) (*simulated, error) {
+	running := 0
+	for _, s := range c.all {
+		if s.token == spec.Token {
+			return s, nil
+		}
+		if s.State != machine.Gone {
+			running++
+		}
+	}
+	if slices.Contains(f.Scarce, spec.Type.Name) {
+		return nil, machine.Refuse(machine.NoCapacity, fmt.Errorf("there is no capacity for %s", spec.Type.Name))
+	}
+	if f.Quota > 0 && running >= f.Quota {
+		return nil, machine.Refuse(machine.Quota, errors.New("the quota is used up"))
+	}
+	c.made++
+	s := &simulated{token: spec.Token, Machine: machine.Machine{
+		ID: fmt.Sprintf("m-%04d", c.made), Type: spec.Type.Name, Tags: maps.Clone(spec.Tags), State: machine.Starting, Spot: spec.Spot, Created: time.Now(),
+	}}
+	c.all[s.ID] = s
+	return s, nil
+}
+
+func (s *simulated) copy() machine.Machine {
+	m := s.Machine
+	m.Tags = maps.Clone(m.Tags)
+	return m
+}
+
+// Stop implements machine.Driver.
+func (c *Cloud) Stop(_ context.Context, id string) error {
+	f, err := c.begin("Stop")
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	s := c.all[id]
+	c.mu.Unlock()
+	if s == nil {
+		return errdefs.NotFoundf("there is no machine %s", id)
+	}
+	c.gone(id, "Stopped", "")
+	return f.end("Stop")
+}
+
+// gone ends a machine.
+func (c *Cloud) gone(id, reason, message string) {
+	c.mu.Lock()
+	s := c.all[id]
+	if s == nil || s.State == machine.Gone {
+		c.mu.Unlock()
+		return
+	}
+	s.State, s.Reason, s.Message, s.ended = machine.Gone, reason, message, time.Now()
+	end := s.booted.End
+	c.mu.Unlock()
+	if end != nil {
+		end()
+	}
+}
+
+// List implements machine.Driver.
+func (c *Cloud) List(_ context.Context, tags map[string]string) ([]machine.Machine, error) {
+	f, err := c.begin("List")
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	var all []machine.Machine
+	for id, s := range c.all {
+		if s.State == machine.Gone && time.Since(s.ended) > goneFor {
+			delete(c.all, id)
+			continue
+		}
+		if time.Since(s.Created) < f.Lag || !has(s.Tags, tags) {
+			continue
+		}
+		all = append(all, s.copy())
+	}
+	c.mu.Unlock()
+	slices.SortFunc(all, func(a, b machine.Machine) int { return strings.Compare(a.ID, b.ID) })
+	return all, f.end("List")
+}
+
+func has(tags, want map[string]string) bool {
+	for k, v := range want {
+		if have, is := tags[k]; !is || have != v {
+			return false
+		}
+	}
+	return true
+}
+
+// Describe implements machine.Driver.
+func (c *Cloud) Describe(_ context.Context, id string) (machine.Machine, bool, error) {
+	f, err := c.begin("Describe")
+	if err != nil {
+		return machine.Machine{}, false, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.all[id]
+	if s == nil || time.Since(s.Created) < f.Lag {
+		return machine.Machine{}, false, f.end("Describe")
+	}
+	return s.copy(), true, f.end("Describe")
+}
+
+// Tag implements machine.Driver.
+func (c *Cloud) Tag(_ context.Context, id string, tags map[string]string) error {
+	f, err := c.begin("Tag")
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	s := c.all[id]
+	if s != nil {
+		maps.Copy(s.Tags, tags)
+	}
+	c.mu.Unlock()
+	if s == nil {
+		return errdefs.NotFoundf("there is no machine %s", id)
+	}
+	return f.end("Tag")
+}
+
+// Console implements machine.Driver.
+func (c *Cloud) Console(context.Context, string) (string, error) { return "simulated: no console", nil }
+
+// Running returns the machines that cost money.
+func (c *Cloud) Running() (all []machine.Machine) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.all {
+		if s.State != machine.Gone {
+			all = append(all, s.copy())
+		}
+	}
+	slices.SortFunc(all, func(a, b machine.Machine) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
+
+// Requests returns how many requests of an operation there were.
+func (c *Cloud) Requests(operation string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.requests[operation]
+}
+
+// Terminate ends a machine behind the back of its node.
+func (c *Cloud) Terminate(id, reason string) { c.gone(id, reason, "") }
+
+// Close ends all machines.
+func (c *Cloud) Close() {
+	for _, m := range c.Running() {
+		c.gone(m.ID, "Closed", "")
+	}
+}
+
+var _ machine.Driver = (*Cloud)(nil)

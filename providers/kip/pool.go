@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kip
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
+)
+
+const (
+	// scarceFor is how long a type without capacity is left alone.
+	scarceFor = 3 * time.Minute
+	// quotaFor is how long a start waits for which a quota or the budget has no room.
+	quotaFor = 30 * time.Second
+	// throttledFor is how long a start waits that the cloud had no time for and did not say more.
+	throttledFor = 5 * time.Second
+	// startTries is how often a start without an answer may be asked for again in one call.
+	startTries = 3
+)
+
+// scarcity is what a cloud may have none of.
+type scarcity struct {
+	name string
+	spot bool
+}
+
+// asking is a start that is under way, or had no answer.
+type asking struct {
+	kind  machine.Type
+	price int64
+	at    time.Time
+}
+
+// limiter lets so many starts begin in a minute, and some of them at once.
+type limiter struct {
+	have float64
+	last time.Time
+}
+
+// take takes one start. Else it is how long until there is one.
+func (l *limiter) take(now time.Time, perMinute int64) (wait time.Duration) {
+	most := max(1, float64(perMinute)/6) // of ten seconds
+	if l.last.IsZero() {
+		l.have = most
+	} else {
+		l.have = min(most, l.have+now.Sub(l.last).Minutes()*float64(perMinute))
+	}
+	l.last = now
+	if l.have < 1 {
+		return time.Duration((1 - l.have) / float64(perMinute) * float64(time.Minute))
+	}
+	l.have--
+	return 0
+}
+
+// waitOf is how long a refused start waits. False is a start that may have made a machine, or that is refused for ever.
+func waitOf(err error) (time.Duration, bool) {
+	why := machine.RefusalOf(err)
+	if why == 0 {
+		return 0, false
+	}
+	if after, says := errdefs.RetryAfterOf(err); says {
+		return after, true
+	}
+	switch why {
+	case machine.NoCapacity:
+		return scarceFor, true
+	case machine.Throttled:
+		return throttledFor, true
+	}
+	return quotaFor, true
+}
+
+// start starts a machine, unless its type is left alone, or a limit or the budget is in its way. One without an answer is asked again by its token.
+func (d *driver) start(ctx context.Context, spec machine.Spec) (machine.Machine, error) {
+	if err := d.admit(spec); err != nil {
+		return machine.Machine{}, err
+	}
+	var m machine.Machine
+	var err error
+	for range startTries {
+		limited, cancel := context.WithTimeout(ctx, requestTime)
+		m, err = d.cloud.Start(limited, spec)
+		cancel()
+		if err == nil || machine.RefusalOf(err) != 0 || errdefs.IsInvalidInput(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	why := machine.RefusalOf(err)
+	if err == nil || why != 0 || errdefs.IsInvalidInput(err) {
+		delete(d.asking, spec.Token)
+	}
+	if why == machine.NoCapacity {
+		d.scarce[scarcity{spec.Type.Name, spec.Spot}] = time.Now().Add(scarceFor)
+	}
+	if err != nil {
+		return m, fmt.Errorf("start a machine of type %s: %w", spec.Type.Name, err)
+	}
+	return m, nil
+}
+
+// admit takes down that a machine is about to be started, or says why it is not.
+func (d *driver) admit(spec machine.Spec) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	kind := scarcity{spec.Type.Name, spec.Spot}
+	if until, is := d.scarce[kind]; is {
+		if left := until.Sub(now); left > 0 {
+			return machine.Refuse(machine.NoCapacity, errdefs.RetryAfter(fmt.Errorf("the cloud had no machine of type %s: it is left alone for %s", kind.name, left.Round(time.Second)), left))
+		}
+		delete(d.scarce, kind)
+	}
+	for token, a := range d.asking {
+		if now.Sub(a.at) > 2*d.at.seen { // lists have it by now, if it was made
+			delete(d.asking, token)
+		}
+	}
+	price := priceOf(spec.Type, spec.Spot)
+	if _, again := d.asking[spec.Token]; !again {
+		count, cost := int64(len(d.asking)), int64(0)
+		for _, a := range d.asking {
+			cost += a.price
+		}
+		for _, c := range d.cells {
+			if c.State != machine.Gone {
+				count++
+				cost += d.priceOf(c)
+			}
+		}
+		if count >= d.config.MaxMachines {
+			return machine.Refuse(machine.Quota, fmt.Errorf("there are %d machines, and maxMachines of the provider's configuration allows no more", count))
+		}
+		if most := millionths(d.config.MaxPricePerHour); most > 0 && cost+price > most {
+			return machine.Refuse(machine.Quota, fmt.Errorf("all machines would cost %s in an hour, and maxPricePerHour of the provider's configuration is %s", money(cost+price), d.config.MaxPricePerHour))
+		}
+	}
+	if wait := d.starts.take(now, d.config.StartsPerMinute); wait > 0 {
+		return machine.Refuse(machine.Throttled, errdefs.RetryAfter(errors.New("startsPerMinute of the provider's configuration lets no machine start now"), wait))
+	}
+	d.asking[spec.Token] = asking{spec.Type, price, now}
+	return nil
+}
+
+func money(millionths int64) string {
+	return fmt.Sprintf("%.4f", float64(millionths)/1e6)
+}
+
+// priceOf is what a machine costs in an hour. d.mu is held.
+func (d *driver) priceOf(c *cellState) int64 {
+	t, err := d.config.typeNamed(c.Type)
+	if err != nil {
+		return 0 // of a type that the configuration does not have any more
+	}
+	return priceOf(t.machineType(), c.Spot)
+}
+
+// takeStandby makes a machine that waits the pod's. False: none is like the pod wants it.
+func (d *driver) takeStandby(ctx context.Context, pod *corev1.Pod, w wish, bundle podjob.Bundle) (i instance, taken bool, err error) {
+	for {
+		d.mu.Lock()
+		c := d.waiting(pod, w)
+		if c == nil {
+			d.mu.Unlock()
+			return instance{}, false, nil
+		}
+		c.pod, c.bundle = identity.Of(pod), &bundle // nobody else takes it from now on
+		id := c.ID
+		d.mu.Unlock()
+		tags := d.owner.Tags(identity.Of(pod))
+		tags["Name"], tags[tagStandby] = pod.Namespace+"/"+pod.Name, "false"
+		limited, cancel := context.WithTimeout(ctx, requestTime)
+		err := d.cloud.Tag(limited, id, tags)
+		cancel()
+		d.mu.Lock()
+		if errdefs.IsNotFound(err) { // it has ended
+			c.doomed, c.bundle = true, nil
+			d.mu.Unlock()
+			continue
+		}
+		if err == nil {
+			c.setTags(tags)
+			i = c.instance()
+		}
+		d.mu.Unlock()
+		if err != nil {
+			return instance{}, false, fmt.Errorf("tag machine %s as the pod's: %w", id, err)
+		}
+		c.poke()
+		d.nudge()
+		return i, true, nil
+	}
+}
+
+// waiting returns a machine that waits and is as a pod wants it, or nil: one that was tagged for this pod already, or the cheapest whose agent answers. d.mu is
+// held.
+func (d *driver) waiting(pod *corev1.Pod, w wish) *cellState {
+	for _, c := range d.cells {
+		if c.pod.UID == pod.UID && c.bundle != nil && c.Tags[tagStandby] != "" && c.State != machine.Gone && !c.doomed {
+			return c
+		}
+	}
+	if w.special {
+		return nil
+	}
+	for _, t := range w.types {
+		for _, c := range d.cells {
+			if c.Type == t.Name && c.Spot == w.spec.Spot && c.isWaiting() && c.said != nil && c.said.Pod == "" && c.agent != nil {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// isWaiting reports whether a machine waits for a pod.
+func (c *cellState) isWaiting() bool {
+	return c.pod.UID == "" && c.Tags[tagStandby] == "true" && !c.doomed && c.stopped.IsZero() && c.reason == "" && c.taken == "" &&
+		(c.State == machine.Starting || c.State == machine.Running)
+}
+
+// keepStandby keeps as many machines waiting as the configuration says, until ctx ends.
+func (d *driver) keepStandby(ctx context.Context) {
+	ticker := time.NewTicker(d.at.look)
+	defer ticker.Stop()
+	var wait time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if !d.kit.Cache().Complete() || time.Now().Before(wait) {
+			continue // lists may not have those of an earlier process
+		}
+		if after, err := d.fill(ctx); err != nil && ctx.Err() == nil {
+			wait = time.Now().Add(max(after, time.Second))
+			log.G(ctx).WithError(err).Info("No further machine waits for pods yet")
+		}
+	}
+}
+
+// fill starts what is missing, and stops what is too many.
+func (d *driver) fill(ctx context.Context) (after time.Duration, err error) {
+	have := map[scarcity][]*cellState{}
+	d.mu.Lock()
+	for _, c := range d.cells {
+		if c.isWaiting() {
+			kind := scarcity{c.Type, c.Spot}
+			have[kind] = append(have[kind], c)
+		}
+	}
+	want := map[scarcity]int64{}
+	for _, s := range d.config.Standby {
+		want[scarcity{s.Type, s.Spot}] += s.Count
+	}
+	for kind, some := range have {
+		for n, c := range some {
+			if int64(n) >= want[kind] {
+				c.doomed = true
+				d.leave(c)
+			}
+		}
+	}
+	d.mu.Unlock()
+	for kind, n := range want {
+		for range n - int64(len(have[kind])) {
+			t, err := d.config.typeNamed(kind.name)
+			if err != nil {
+				return time.Hour, err
+			}
+			spec := machine.Spec{Image: d.config.Image, VolumeGiB: d.config.VolumeGiB, PrivateOnly: d.config.PrivateIPOnly, Spot: kind.spot}
+			m, err := d.start(ctx, d.specOf(spec, t.machineType(), tokenOf(d.owner, "standby", rand.Text()), &corev1.Pod{}))
+			if err != nil {
+				after, refused := waitOf(err)
+				if !refused { // one may have been made, and lists tell
+					after = d.at.seen
+				}
+				return after, err
+			}
+			d.mu.Lock()
+			d.take(m)
+			d.nudge()
+			d.mu.Unlock()
+		}
+	}
+	return 0, nil
+}

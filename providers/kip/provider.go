@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kip
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
+)
+
+//go:embed README.md
+var readme string
+
+// Provider returns the provider kip.
+func Provider() cli.Provider {
+	return cli.Provider{
+		Name: "kip", Readme: readme,
+		New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+			config, err := LoadConfig(in.ConfigPath)
+			if err == nil {
+				config, err = config.complete()
+			}
+			if err != nil {
+				return nil, err
+			}
+			cloud, at, err := config.open(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("kip provider: %w", err)
+			}
+			authority, err := openAuthority(config.AuthorityFile)
+			if err != nil {
+				return nil, fmt.Errorf("kip provider: %w", err)
+			}
+			return newDriver(in, config, cloud, authority, at).kit, nil
+		},
+		Capabilities: func(path string) (capability.Declaration, error) {
+			config, err := LoadConfig(path)
+			return config.Capabilities(), err
+		},
+		Check: func(path string) (func(*corev1.Pod) error, error) {
+			config, err := LoadConfig(path)
+			config, _ = config.complete() // what is missing there is for the node to say
+			return config.check, err
+		},
+	}
+}
+
+// newDriver returns the driver of a configuration that is complete, with its provider.
+func newDriver(in cli.ProviderInput, config Config, cloud machine.Driver, authority *cell.Authority, at pace) *driver {
+	owner := identity.Owner{Cluster: config.ClusterName, Node: in.Node.Name}
+	if config.runtime == "" {
+		config.runtime = podjob.RuntimeUnpack
+	}
+	d := &driver{
+		config: config, in: in, owner: owner, cloud: cloud, authority: authority, at: at, wake: make(chan struct{}, 1), heard: make(chan struct{}, 1),
+		dial:  func(token, address string) agent { return authority.Client(token, address) },
+		cells: map[string]*cellState{}, over: map[types.UID]instance{}, asking: map[string]asking{}, scarce: map[scarcity]time.Time{},
+	}
+	if config.runtime == programs {
+		d.config.runtime = ""
+	}
+	d.kit = service.New(service.Config{
+		Service: "the cloud", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
+		Again: service.AgainMakesAnother, SeenWithin: at.seen, EarlierWithin: at.earlier, Busy: at.busy, Rest: at.rest, LogsUnseen: true,
+		Skips: func(*corev1.Volume) bool { return true }, // the agent writes them, from the objects
+	}, d)
+	return d
+}
+
+// programs is the runtime of containers that are programs of the machine, for tests.
+const programs = "programs"
+
+var (
+	_ service.Driver[instance]    = (*driver)(nil)
+	_ service.Ender[instance]     = (*driver)(nil)
+	_ service.Refuser             = (*driver)(nil)
+	_ service.LogReader[instance] = (*driver)(nil)
+	_ service.Executor[instance]  = (*driver)(nil)
+	_ service.Attacher[instance]  = (*driver)(nil)
+	_ service.Forwarder[instance] = (*driver)(nil)
+	_ service.Measurer[instance]  = (*driver)(nil)
+	_ service.Renewer[instance]   = (*driver)(nil)
+	_ service.Updater[instance]   = (*driver)(nil)
+	_ service.Remover             = (*driver)(nil)
+	_ service.Worker              = (*driver)(nil)
+	_ service.NodeConfigurer      = (*driver)(nil)
+)

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kip
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
+)
+
+// machineType is the type as drivers have it.
+func (t Type) machineType() machine.Type {
+	return machine.Type{
+		Name: t.Name, MilliCPU: t.CPU.MilliValue(), Memory: t.Memory.Value(), GPUs: t.GPUs, GPUResource: t.gpu(),
+		Price: millionths(t.Price), SpotPrice: millionths(t.SpotPrice),
+	}
+}
+
+func (t Type) gpu() string {
+	if t.GPUs == 0 {
+		return ""
+	}
+	return cmp.Or(t.GPUResource, defaultGPU)
+}
+
+// millionths is a price in millionths; 0 is not known.
+func millionths(q *resource.Quantity) int64 {
+	if q == nil {
+		return 0
+	}
+	return q.ScaledValue(resource.Micro)
+}
+
+// priceOf is what a machine costs in an hour. A spot machine without a price of its own costs no more than another one.
+func priceOf(t machine.Type, spot bool) int64 {
+	if spot && t.SpotPrice > 0 {
+		return t.SpotPrice
+	}
+	return t.Price
+}
+
+// asked is what a pod asks for.
+type asked struct {
+	size sizing.Size
+	gpus map[string]int64
+	none bool // nothing is asked for
+}
+
+// askedBy returns what the containers of a pod ask for: limits go before requests, as the machine is the limit of the pod.
+func askedBy(pod *corev1.Pod) asked {
+	options := resourcehelper.PodResourcesOptions{}
+	requests, limits := resourcehelper.PodRequests(pod, options), resourcehelper.PodLimits(pod, options)
+	a := asked{size: sizing.Of(requests).Most(sizing.Of(limits)), gpus: map[string]int64{}}
+	for _, list := range []corev1.ResourceList{requests, limits} {
+		for name, q := range list {
+			if strings.Contains(string(name), "/") && q.Value() > 0 {
+				a.gpus[string(name)] = max(a.gpus[string(name)], q.Value())
+			}
+		}
+	}
+	a.none = a.size == sizing.Size{} && len(a.gpus) == 0
+	return a
+}
+
+// room reports whether a type has room for what is asked.
+func (a asked) room(t machine.Type) bool {
+	for name, n := range a.gpus {
+		if name != t.GPUResource || n > t.GPUs {
+			return false
+		}
+	}
+	return t.MilliCPU >= a.size.MilliCPU && t.Memory >= a.size.Memory
+}
+
+// choose returns the types that a pod may get, the best first: those without GPUs before those with some, if the pod asks for none, then by price,
+// those without a price last, then by size. The pattern is of the annotation: the name of a type, or one with *.
+func (c Config) choose(pod *corev1.Pod, pattern string, spot bool) ([]machine.Type, error) {
+	a := askedBy(pod)
+	if pattern == "" && a.none {
+		pattern = c.DefaultType
+	}
+	var some []machine.Type
+	known := false
+	for _, t := range c.Types {
+		if matched, err := path.Match(cmp.Or(pattern, "*"), t.Name); err != nil || !matched {
+			continue
+		}
+		known = true
+		if m := t.machineType(); a.room(m) {
+			some = append(some, m)
+		}
+	}
+	switch {
+	case !known:
+		return nil, errdefs.InvalidInputf("metadata.annotations[%s]: %q: no type of the provider's configuration is called so", annotationType, pattern)
+	case len(some) == 0 && pattern != "":
+		return nil, errdefs.InvalidInputf("spec.containers: no type %s has room for %s%s", pattern, a.size, devices(a.gpus))
+	case len(some) == 0:
+		return nil, errdefs.InvalidInputf("spec.containers: no type of the provider's configuration has room for %s%s", a.size, devices(a.gpus))
+	}
+	dear := func(t machine.Type) int64 { return cmp.Or(priceOf(t, spot), math.MaxInt64) }
+	slices.SortStableFunc(some, func(x, y machine.Type) int {
+		return cmp.Or(cmp.Compare(x.GPUs, y.GPUs), cmp.Compare(dear(x), dear(y)), cmp.Compare(x.MilliCPU, y.MilliCPU), cmp.Compare(x.Memory, y.Memory))
+	})
+	return some, nil
+}
+
+// devices writes what is asked for besides CPU and memory.
+func devices(gpus map[string]int64) (all string) {
+	for _, name := range slices.Sorted(maps.Keys(gpus)) {
+		all += " and " + name
+	}
+	return all
+}

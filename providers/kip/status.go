@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kip
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
+)
+
+// Reasons of pods that did not end by themselves.
+const (
+	reasonNodeLost = "NodeLost"
+	reasonStart    = "StartTimeout"
+	reasonWrong    = "WrongPod"
+)
+
+// ended reports whether nothing of a pod runs any more, as far as is known.
+func ended(i instance) bool {
+	return i.said != nil && i.said.Ended || i.State == machine.Gone || i.unused || i.reason != ""
+}
+
+// statusOf is how a pod is, by its machine and what the agent says.
+func statusOf(pod *corev1.Pod, i instance) corev1.PodStatus {
+	switch {
+	case i.said != nil && i.said.Ended:
+		s := believed(pod, i)
+		switch {
+		case i.taken != "":
+			s.Phase, s.Reason, s.Message = corev1.PodFailed, machine.ReasonPreempted, "the cloud takes its machine away: "+i.taken
+		case i.said.Cause != "" && !i.said.Stopped:
+			s.Phase, s.Reason, s.Message = corev1.PodFailed, reasonNodeLost, "its machine was told to end by "+i.said.Cause
+		}
+		return s
+	case i.reason != "" || i.State == machine.Gone:
+		reason, message := i.reason, i.message
+		if reason == "" {
+			reason, message = reasonNodeLost, "its machine has ended"
+		}
+		return podstatus.Status(pod, podstatus.Pod{
+			StartedAt: i.Created, Ended: true, Failed: true, Reason: reason, Message: message, IPs: i.ips(), Containers: cut(pod, i.said, message),
+		})
+	case i.said != nil:
+		return believed(pod, i)
+	case pod.Status.Phase == corev1.PodRunning:
+		return pod.Status // of before a restart of this process: the agent has not spoken yet
+	}
+	s := podstatus.Status(pod, podstatus.Pod{StartedAt: i.Created, IPs: i.ips()})
+	switch i.State {
+	case machine.Starting:
+		s.Message = fmt.Sprintf("machine %s of type %s starts", i.ID, i.Type)
+	case machine.Running:
+		s.Message = fmt.Sprintf("machine %s of type %s runs, and its agent has not begun the pod yet", i.ID, i.Type)
+	default:
+		s.Message = fmt.Sprintf("machine %s of type %s stops", i.ID, i.Type)
+	}
+	return s
+}
+
+// ips are the addresses of a pod, as far as they are known.
+func (i instance) ips() []string {
+	if i.IP == "" {
+		return nil
+	}
+	return []string{i.IP}
+}
+
+// believed is what the agent says of the pod. Its address is that of the machine as the cloud has it, and it has no containers that the pod does not have.
+func believed(pod *corev1.Pod, i instance) corev1.PodStatus {
+	s := *i.said.Pod.DeepCopy()
+	if i.IP != "" {
+		s.PodIP, s.PodIPs = i.IP, []corev1.PodIP{{IP: i.IP}}
+	}
+	s.HostIP, s.HostIPs = pod.Status.HostIP, pod.Status.HostIPs
+	if len(pod.Spec.Containers) == 0 {
+		return s // a pod that the cluster does not have, as far as is known
+	}
+	s.InitContainerStatuses = ofContainers(s.InitContainerStatuses, pod.Spec.InitContainers)
+	s.ContainerStatuses = ofContainers(s.ContainerStatuses, pod.Spec.Containers)
+	return s
+}
+
+func ofContainers(all []corev1.ContainerStatus, of []corev1.Container) []corev1.ContainerStatus {
+	return slices.DeleteFunc(all, func(s corev1.ContainerStatus) bool {
+		return !slices.ContainsFunc(of, func(c corev1.Container) bool { return c.Name == s.Name })
+	})
+}
+
+// cut are the containers of a pod that is over without its last status.
+func cut(pod *corev1.Pod, said *podjob.Status, message string) (all []podstatus.Container) {
+	last := pod.Status
+	if said != nil {
+		last = said.Pod
+	}
+	for _, s := range slices.Concat(last.InitContainerStatuses, last.ContainerStatuses) {
+		c := podstatus.Container{Name: s.Name, Restarts: s.RestartCount, Image: s.Image, ImageID: s.ImageID, Last: runOf(s.LastTerminationState.Terminated)}
+		switch {
+		case s.State.Terminated != nil:
+			c.State, c.Run = podstatus.Exited, *runOf(s.State.Terminated)
+		case s.State.Running != nil:
+			c.State, c.Run = podstatus.Exited, podstatus.Run{ID: s.ContainerID, StartedAt: s.State.Running.StartedAt.Time, Message: message}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func runOf(t *corev1.ContainerStateTerminated) *podstatus.Run {
+	if t == nil {
+		return nil
+	}
+	return &podstatus.Run{
+		ID: t.ContainerID, StartedAt: t.StartedAt.Time, FinishedAt: t.FinishedAt.Time, ExitCode: new(t.ExitCode), Reason: t.Reason, Message: t.Message,
+	}
+}
