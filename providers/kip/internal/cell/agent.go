@@ -14,13 +14,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -190,81 +188,6 @@ func (a *Agent) useKey() error {
 	}
 	a.cert = &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private, Leaf: leaf}
 	return nil
-}
-
-// Serve answers the node at l, runs the pod, and ends the machine when nobody wants it any more. It returns when ctx ends, or after PowerOff.
-func (a *Agent) Serve(ctx context.Context, l net.Listener) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	server := &http.Server{
-		Handler: a.handler(), ReadHeaderTimeout: callTime, BaseContext: func(net.Listener) context.Context { return ctx },
-		TLSConfig: &tls.Config{
-			MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.roots, NextProtos: []string{"http/1.1"},
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-				a.mu.Lock()
-				defer a.mu.Unlock()
-				return a.cert, nil
-			},
-		},
-	}
-	var running sync.WaitGroup
-	running.Go(func() { a.runPod(ctx) })
-	running.Go(func() {
-		if why := a.awaitOrphan(ctx); why != "" {
-			a.config.PowerOff(why)
-		}
-		cancel()
-	})
-	running.Go(func() {
-		<-ctx.Done() // which ends all that is answered
-		last, cancel := context.WithTimeout(context.Background(), closeTime)
-		defer cancel()
-		if server.Shutdown(last) != nil {
-			_ = server.Close()
-		}
-	})
-	err := server.ServeTLS(l, "", "")
-	cancel()
-	running.Wait()
-	a.streams.Wait()
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
-}
-
-// closeTime is how long requests may take to end.
-const closeTime = 2 * time.Second
-
-// runPod runs the pod that the machine is given, and tells how it ended where podjob could not.
-func (a *Agent) runPod(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-a.given:
-	}
-	a.mu.Lock()
-	over := a.state.Status != nil && a.state.Status.Ended
-	a.mu.Unlock()
-	if over {
-		return
-	}
-	c := a.config.Job
-	c.Host, c.LogDir, c.Wake, c.Listener = host{a}, filepath.Join(a.config.Dir, logDir), a.wake, &listener{conns: a.conns, closed: make(chan struct{})}
-	err := a.config.Run(ctx, c)
-	a.mu.Lock()
-	ended := a.state.Status != nil && a.state.Status.Ended
-	a.mu.Unlock()
-	if ended || ctx.Err() != nil {
-		return
-	}
-	if err == nil {
-		err = errors.New("it ended without a word")
-	}
-	s := podjob.Status{Ended: true, Pod: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "AgentFailed", Message: "the agent of the machine: " + err.Error()}}
-	if err := (host{a}).WriteStatus(ctx, s); err != nil {
-		fmt.Fprintf(os.Stderr, "write the end of the pod: %v\n", err)
-	}
 }
 
 // awaitOrphan waits until no node has spoken to the machine for too long, and says so; "" if ctx ends before.
