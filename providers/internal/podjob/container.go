@@ -70,6 +70,7 @@ func (r *runtime) entry(ctx context.Context, id string, config *runtimeapi.Conta
 	e := enter.Entry{
 		Argv: append(slices.Clone(config.GetCommand()), config.GetArgs()...), Dir: cmp.Or(config.GetWorkingDir(), "/"),
 		Root: filepath.Join(r.dir, "roots", id), Hide: r.hidden, NoNewPrivs: config.GetLinux().GetSecurityContext().GetNoNewPrivs(),
+		Confined: r.confine,
 	}
 	of, err := r.image(ctx, &e, id, config)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,5 +66,34 @@ func TestFilesOfOthersAreHidden(t *testing.T) {
 	_, _ = p.process.Wait()
 	if err != nil || string(out) != "v v/own\n" {
 		t.Errorf("the container sees %q, %v", out, err)
+	}
+}
+
+// TestConfinedContainerIsNotRootOfItsMachine: root in it can mount nothing, make no device, and see no memory of the machine; it has its own files.
+func TestConfinedContainerIsNotRootOfItsMachine(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("containers have namespaces of their own: run it as root")
+	}
+	script := "mount -t tmpfs x /tmp 2>/dev/null && echo mounts; mknod /tmp/d c 1 1 2>/dev/null && echo makes devices; " +
+		"dd if=/dev/mem of=/dev/null bs=1 count=1 2>/dev/null && echo reads memory; chown 1 /tmp/f && echo owns"
+	for confined, want := range map[bool]string{true: "owns\n", false: "mounts\nmakes devices\n"} {
+		tmp := t.TempDir()
+		if err := os.WriteFile(filepath.Join(tmp, "f"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		e := enter.Entry{
+			Argv: []string{"/bin/sh", "-c", script}, Dir: "/", Root: t.TempDir(), Env: []string{"PATH=/bin:/usr/bin"}, Confined: confined,
+			Mounts: []enter.Mount{{Source: tmp, Target: "/tmp"}},
+		}
+		p, err := launch(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := io.ReadAll(p.stdout)
+		_, _ = p.process.Wait()
+		p.close()
+		if err != nil || !strings.HasPrefix(string(out), want) {
+			t.Errorf("confined %t: the container can do %q, %v, want %q", confined, out, err, want)
+		}
 	}
 }

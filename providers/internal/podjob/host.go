@@ -37,6 +37,9 @@ type Config struct {
 	LogDir string
 	// Hide is a directory of the machine that containers do not see. Default: none.
 	Hide string
+	// Confine takes from containers each capability that they lack in a usual runtime. Without it root in a container is root of the machine, as where the
+	// machine is another system's, which bounds the process itself.
+	Confine bool
 	// KeepVariable tells whether containers have a variable of this process, besides those that name GPUs and the user. Default: none.
 	KeepVariable func(name string) bool
 	// KillGrace is how long the machine leaves to the pod after SIGTERM. Default 25s.

@@ -33,6 +33,7 @@ type runtime struct {
 	store   imageStore // nil: containers are programs of the machine
 
 	keepVariable func(name string) bool // see Config
+	confine      bool                   // see Config
 
 	mu         sync.Mutex
 	sandboxes  map[string]*sandbox   // guarded by mu

@@ -31,6 +31,8 @@ type Entry struct {
 	UID, GID   int
 	Groups     []int
 	NoNewPrivs bool
+	// Confined takes from it every capability that containers usually lack, and the making of devices.
+	Confined bool
 	// Inside says that the process is in the namespaces of the container already.
 	Inside bool
 }

@@ -108,6 +108,11 @@ func join(parts ...string) string {
 
 // become takes the user of the container, and gives up what setting up needed.
 func become(e Entry) error {
+	if e.Confined {
+		if err := confine(); err != nil {
+			return fmt.Errorf("give up capabilities: %w", err)
+		}
+	}
 	if os.Getuid() == 0 {
 		if err := unix.Setgroups(e.Groups); err != nil {
 			return fmt.Errorf("groups %v: %w", e.Groups, err)
@@ -123,6 +128,23 @@ func become(e Entry) error {
 	}
 	if e.NoNewPrivs {
 		return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	}
+	return nil
+}
+
+// usual are the capabilities of containers, but for that of making devices: those of the machine are in no list that bounds them.
+const usual = 1<<unix.CAP_AUDIT_WRITE | 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_KILL |
+	1<<unix.CAP_NET_BIND_SERVICE | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_SETFCAP | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETPCAP | 1<<unix.CAP_SETUID | 1<<unix.CAP_SYS_CHROOT
+
+// confine bounds what the program, and all that it starts, can get.
+func confine() error {
+	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
+		if usual&(uint64(1)<<c) != 0 {
+			continue
+		}
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && err != unix.EINVAL { // which an older kernel says of what it does not know
+			return err
+		}
 	}
 	return nil
 }
