@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Command vk-cell is the agent in a machine that a node has started for a pod.
+//
+// As the first process of a machine it makes the machine ready: kernel modules, file systems, the network, and the user data that the node has left
+// for it. Then, or where another system has done all that, it is the agent: see package cell.
+//
+//	vk-cell agent --user-data FILE [--dir DIR] [--listen ADDRESS]
+//
+// It ends its machine when no node wants that any more.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
+)
+
+// Set by the linker: -X main.buildVersion=….
+var buildVersion = "development"
+
+func main() {
+	var err error
+	switch {
+	case os.Getpid() == 1:
+		err = boot()
+	case filepath.Base(os.Args[0]) == leaseProgram:
+		err = takeLease()
+	case len(os.Args) > 1 && os.Args[1] == "agent":
+		err = agent(os.Args[2:])
+	case len(os.Args) > 1 && os.Args[1] == "version":
+		fmt.Println(buildVersion)
+	default:
+		err = fmt.Errorf("usage: %s agent --user-data FILE [--dir DIR] [--listen ADDRESS]", os.Args[0])
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "vk-cell: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// agent runs the agent until the machine is to end, or a signal comes.
+func agent(args []string) error {
+	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
+	dir := flags.String("dir", "/var/lib/vk-cell", "where the agent keeps its files")
+	from := flags.String("user-data", "", "the file with the user data that the node gave to the machine")
+	listen := flags.String("listen", fmt.Sprintf(":%d", cell.Port), "the address where the node connects")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(*from)
+	if err != nil {
+		return fmt.Errorf("read the user data: %w", err)
+	}
+	user, err := cell.ParseUserData(data)
+	if err != nil {
+		return err
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	off := make(chan string, 1)
+	a, err := cell.NewAgent(cell.AgentConfig{
+		UserData: user, Dir: *dir, Version: buildVersion, Run: podjob.Run, SetClock: setClock, Stats: newMeter().stats,
+		PowerOff: func(why string) { off <- why },
+		Job:      podjob.Config{Job: user.Token, Machine: name, Hide: *dir, Confine: true},
+	})
+	if err != nil {
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", *listen)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	fmt.Fprintf(os.Stderr, "vk-cell %s: the machine is ready for its node at %s\n", buildVersion, l.Addr())
+	if err := a.Serve(ctx, l); err != nil {
+		return err
+	}
+	select {
+	case why := <-off:
+		fmt.Fprintf(os.Stderr, "vk-cell: %s: the machine ends\n", why)
+		return powerOff()
+	default:
+		return nil
+	}
+}
+
+// powerOff ends the machine. What is on its disks may be written before.
+func powerOff() error {
+	unix.Sync()
+	if err := unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF); err != nil {
+		return fmt.Errorf("end the machine: %w", err)
+	}
+	return nil
+}
+
+// setClock sets the clock if it is wrong by more than a connection may take.
+func setClock(now time.Time) {
+	if off := time.Until(now); off.Abs() < 2*time.Second {
+		return
+	}
+	t := unix.NsecToTimeval(now.UnixNano())
+	if err := unix.Settimeofday(&t); err != nil {
+		fmt.Fprintf(os.Stderr, "vk-cell: set the clock: %v\n", err)
+	}
+}
