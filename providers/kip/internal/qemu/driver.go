@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package qemu
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
+)
+
+// Config is how machines are started.
+type Config struct {
+	// Dir has a directory for each machine. Required.
+	Dir string
+	// Image is the directory with the kernel and the archive of machines whose Spec names none: see the command cell-image.
+	Image string
+	// Program is QEMU. Default: qemu-system-x86_64.
+	Program string
+	// Accel is kvm or tcg. Default: kvm where the kernel of the image boots with it, else tcg.
+	Accel string
+	// Egress gives guests a way to the network of the host, with the host's own loopback.
+	Egress bool
+}
+
+// Driver starts machines with QEMU.
+type Driver struct {
+	config Config
+
+	mu    sync.Mutex // of what the files of machines say
+	accel string     // guarded by mu; "": not known yet
+}
+
+var _ machine.Driver = (*Driver)(nil)
+
+// New makes a driver. Machines of a driver with the same directory are its own.
+func New(c Config) (*Driver, error) {
+	c.Program = cmp.Or(c.Program, "qemu-system-x86_64")
+	if c.Dir == "" {
+		return nil, errdefs.InvalidInput("qemu: the directory of machines is required")
+	}
+	switch c.Accel {
+	case "", "kvm", "tcg":
+	default:
+		return nil, errdefs.InvalidInputf("qemu: accel %q: want kvm, tcg, or nothing for the best that works", c.Accel)
+	}
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	c.Dir = dir
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("qemu: make the directory of machines: %w", err)
+	}
+	return &Driver{config: c, accel: c.Accel}, nil
+}
+
+// Files of a machine.
+const (
+	recordFile   = "machine.json"
+	lockFile     = "lock"
+	pidFile      = "pid"
+	userDataFile = "user-data"
+	consoleFile  = "console.log"
+)
+
+// record is what is kept of a machine.
+type record struct {
+	Machine machine.Machine
+	Begun   bool // QEMU ran; if it does not now, the machine is gone
+}
+
+// idOf is the name of the machine of a token.
+func idOf(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return "vk-" + hex.EncodeToString(sum[:8])
+}
+
+// guestIP is the address that QEMU gives to a guest.
+const guestIP = "10.0.2.15"
+
+// Start implements machine.Driver.
+func (d *Driver) Start(ctx context.Context, spec machine.Spec) (machine.Machine, error) {
+	image := cmp.Or(spec.Image, d.config.Image)
+	for _, name := range []string{"vmlinuz", "initrd"} {
+		if _, err := os.Stat(filepath.Join(image, name)); err != nil {
+			return machine.Machine{}, errdefs.AsInvalidInput(fmt.Errorf("the image of machines: %w: make it with `make cell-image`", err))
+		}
+	}
+	if spec.Token == "" {
+		return machine.Machine{}, errdefs.InvalidInput("start a machine: it has no token")
+	}
+	accel, err := d.acceleration(ctx, filepath.Join(image, "vmlinuz"))
+	if err != nil {
+		return machine.Machine{}, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	id := idOf(spec.Token)
+	dir := filepath.Join(d.config.Dir, id)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return machine.Machine{}, fmt.Errorf("start machine %s: %w", id, err)
+	}
+	lock, err := lockOf(dir, unix.LOCK_EX)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return d.read(id) // it runs
+	}
+	if err != nil {
+		return machine.Machine{}, fmt.Errorf("start machine %s: %w", id, err)
+	}
+	defer lock.Close() // QEMU has it then
+	if old, err := d.read(id); err == nil && old.State == machine.Gone {
+		return old, nil // the token has had its machine
+	}
+	m := machine.Machine{ID: id, Type: spec.Type.Name, Tags: maps.Clone(spec.Tags), IP: guestIP, State: machine.Running, Spot: spec.Spot, Created: time.Now()}
+	if err := os.WriteFile(filepath.Join(dir, userDataFile), spec.UserData, 0o600); err != nil {
+		return machine.Machine{}, err
+	}
+	for range 3 { // another program may take the port first
+		var port int
+		if port, err = freePort(); err != nil {
+			break
+		}
+		m.Address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		if err = d.write(id, record{Machine: m}); err != nil {
+			break
+		}
+		if err = d.launch(ctx, dir, image, accel, spec, port, lock); err == nil {
+			return m, d.write(id, record{Machine: m, Begun: true})
+		}
+	}
+	return machine.Machine{}, errors.Join(fmt.Errorf("start machine %s: %w", id, err), os.RemoveAll(dir))
+}
+
+// freePort returns a port of the loopback that nobody listens on.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it has no name to look up
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// lockOf takes the lock of a machine, or says unix.EWOULDBLOCK if QEMU has it.
+func lockOf(dir string, how int) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// launch starts QEMU, which goes on by itself, with the lock.
+func (d *Driver) launch(ctx context.Context, dir, image, accel string, spec machine.Spec, port int, lock *os.File) error {
+	restrict := "on"
+	if d.config.Egress {
+		restrict = "off"
+	}
+	megabytes := max(spec.Type.Memory>>20, 256)
+	cmd := exec.CommandContext(ctx, d.config.Program, append(base(accel, filepath.Join(image, "vmlinuz"), "rdinit=/init"), //nolint:gosec // the configuration names it
+		"-name", filepath.Base(dir), "-m", strconv.FormatInt(megabytes, 10), "-smp", strconv.FormatInt(max(1, (spec.Type.MilliCPU+999)/1000), 10),
+		"-initrd", filepath.Join(image, "initrd"), "-serial", "file:"+filepath.Join(dir, consoleFile),
+		"-netdev", fmt.Sprintf("user,id=n,restrict=%s,hostfwd=tcp:127.0.0.1:%d-%s:%d", restrict, port, guestIP, cell.Port), "-device", "virtio-net-pci,netdev=n,romfile=",
+		"-fw_cfg", "name=opt/vk/user-data,file="+filepath.Join(dir, userDataFile),
+		"-daemonize", "-pidfile", filepath.Join(dir, pidFile))...)
+	cmd.ExtraFiles = []*os.File{lock}
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("run %s: %w: %.500s", d.config.Program, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// base is what every machine is started with. The kernel ends the machine when it can go no further.
+func base(accel, kernel, more string) []string {
+	return []string{
+		"-M", "q35", "-accel", accel, "-cpu", "max", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-kernel", kernel, "-append", "console=ttyS0 quiet panic=-1 " + more,
+	}
+}
+
+// kvmTime is how long a kernel may take with KVM until it finds that it has no root, which is less than a second.
+const kvmTime = 8 * time.Second
+
+// acceleration returns what machines are run by. A device that is there need not run a kernel, so one is tried.
+func (d *Driver) acceleration(ctx context.Context, kernel string) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.accel != "" {
+		return d.accel, nil
+	}
+	d.accel = "tcg"
+	if f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0); err == nil {
+		_ = f.Close()
+		try, cancel := context.WithTimeout(ctx, kvmTime)
+		defer cancel()
+		if exec.CommandContext(try, d.config.Program, append(base("kvm", kernel, ""), "-m", "128", "-serial", "null")...).Run() == nil { //nolint:gosec // as above
+			d.accel = "kvm"
+		} else if ctx.Err() != nil {
+			d.accel = ""
+			return "", ctx.Err()
+		}
+	}
+	return d.accel, nil
+}
+
+func (d *Driver) write(id string, r record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(d.config.Dir, id, recordFile)
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		return fmt.Errorf("keep machine %s: %w", id, err)
+	}
+	return os.Rename(path+".new", path)
+}
+
+func (d *Driver) record(id string) (r record, err error) {
+	data, err := os.ReadFile(filepath.Join(d.config.Dir, id, recordFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, errdefs.NotFoundf("machine %s: there is none", id)
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("read machine %s: %w", id, err)
+	}
+	return r, nil
+}
+
+// read returns a machine as it is now.
+func (d *Driver) read(id string) (machine.Machine, error) {
+	r, err := d.record(id)
+	if err != nil {
+		return machine.Machine{}, err
+	}
+	lock, err := lockOf(filepath.Join(d.config.Dir, id), unix.LOCK_SH)
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK):
+	case err != nil:
+		return machine.Machine{}, fmt.Errorf("read machine %s: %w", id, err)
+	default:
+		_ = lock.Close()
+		if r.Machine.State = machine.Starting; r.Begun { // else its start has not come so far, and is tried again
+			r.Machine.State, r.Machine.Address = machine.Gone, ""
+		}
+	}
+	return r.Machine, nil
+}
+
+// keepGone is how long a machine is shown after it has ended by itself.
+const keepGone = 10 * time.Minute
+
+// List implements machine.Driver.
+func (d *Driver) List(_ context.Context, tags map[string]string) (all []machine.Machine, _ error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	entries, err := os.ReadDir(d.config.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("list machines: %w", err)
+	}
+	for _, e := range entries {
+		m, err := d.read(e.Name())
+		switch {
+		case errdefs.IsNotFound(err):
+			continue
+		case err != nil:
+			return nil, err
+		case !hasAll(m.Tags, tags):
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(d.config.Dir, m.ID, consoleFile)); m.State == machine.Gone && err == nil && time.Since(info.ModTime()) > keepGone {
+			if err := os.RemoveAll(filepath.Join(d.config.Dir, m.ID)); err != nil {
+				return nil, fmt.Errorf("remove machine %s, which has ended: %w", m.ID, err)
+			}
+			continue
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+func hasAll(has, want map[string]string) bool {
+	for k, v := range want {
+		if got, ok := has[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// Describe implements machine.Driver.
+func (d *Driver) Describe(_ context.Context, id string) (machine.Machine, bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m, err := d.read(id)
+	if errdefs.IsNotFound(err) {
+		return m, false, nil
+	}
+	return m, err == nil, err
+}
+
+// Tag implements machine.Driver.
+func (d *Driver) Tag(_ context.Context, id string, tags map[string]string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, err := d.record(id)
+	if err != nil {
+		return err
+	}
+	if r.Machine.Tags == nil {
+		r.Machine.Tags = map[string]string{}
+	}
+	maps.Copy(r.Machine.Tags, tags)
+	return d.write(id, r)
+}
+
+// stopTime is how long QEMU may take to end before it is killed.
+const stopTime = 5 * time.Second
+
+// Stop implements machine.Driver: it ends QEMU, and removes the files of the machine.
+func (d *Driver) Stop(ctx context.Context, id string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	dir := filepath.Join(d.config.Dir, id)
+	if _, err := d.record(id); err != nil {
+		return err
+	}
+	for began, killed := time.Now(), false; ; {
+		lock, err := lockOf(dir, unix.LOCK_EX)
+		if err == nil {
+			defer lock.Close()
+			break
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return fmt.Errorf("stop machine %s: %w", id, err)
+		}
+		signal := syscall.SIGTERM
+		if time.Since(began) > stopTime {
+			signal = syscall.SIGKILL
+		}
+		if !killed || signal == syscall.SIGKILL {
+			if err := d.signal(id, signal); err != nil {
+				return fmt.Errorf("stop machine %s: %w", id, err)
+			}
+			killed = true
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("stop machine %s: %w", id, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove machine %s: %w", id, err)
+	}
+	return nil
+}
+
+// signal signals the process that has the lock of a machine. Its number may be another process's by now, unless that has the machine in its arguments.
+func (d *Driver) signal(id string, s syscall.Signal) error {
+	text, err := os.ReadFile(filepath.Join(d.config.Dir, id, pidFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it has just ended, or is about to begin
+	}
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return fmt.Errorf("read its process: %w", err)
+	}
+	args, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if err != nil || !bytes.Contains(args, []byte("\x00"+id+"\x00")) {
+		return nil //nolint:nilerr // it has ended
+	}
+	if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	return nil
+}
+
+// maxConsole is how much of a console is given: the end of it.
+const maxConsole = 64 << 10
+
+// Console implements machine.Driver.
+func (d *Driver) Console(_ context.Context, id string) (string, error) {
+	f, err := os.Open(filepath.Join(d.config.Dir, id, consoleFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", errdefs.NotFoundf("machine %s: it has no console", id)
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-maxConsole), maxConsole))
+	return string(text), err
+}
