@@ -17,6 +17,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/ec2"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
@@ -35,6 +36,8 @@ type Config struct {
 	// ClusterName names this cluster in the tags of machines. No two clusters that use one account may have the same, and it must not change while there
 	// are pods. Required.
 	ClusterName string `json:"clusterName,omitempty"`
+	// EC2 says where machines are started at Amazon EC2. Required.
+	EC2 *ec2.Config `json:"ec2,omitempty"`
 	// Image is what machines boot, as the cloud names it.
 	Image string `json:"image,omitempty"`
 	// Types are the sizes of machines that pods may get. Default: a table of the cloud.
@@ -197,6 +200,7 @@ func (c Config) typeNamed(name string) (Type, error) {
 }
 
 // open opens the cloud of the configuration.
-func (c Config) open(context.Context) (machine.Driver, pace, error) {
-	return nil, usual, nil
+func (c Config) open(ctx context.Context) (machine.Driver, pace, error) {
+	d, err := ec2.New(ctx, *c.EC2, cell.Port)
+	return d, usual, err
 }

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kip
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine/machinetest"
+)
+
+// rounds is how often a node is killed.
+const rounds = 100
+
+// TestNoOrphans: a node is killed at a step of its work, another one starts, and lists miss new machines for a minute. Five minutes later each pod has one
+// machine, it was given to no other one, and nothing else runs.
+func TestNoOrphans(t *testing.T) {
+	authority := newAuthority(t)
+	killed := 0
+	for round := range rounds {
+		random := rand.New(rand.NewPCG(1, uint64(round))) //nolint:gosec // it is to be the same each time
+		at, after := 1+random.Int32N(14), random.IntN(2) == 0
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, func(c *Config) { c.Standby = []Standby{{Type: "small", Count: 1}} })
+			w.cloud.Set(func(f *machinetest.Faults) { f.Lag = time.Minute })
+			first := w.start(authority, at, after)
+			one, two, three := w.pod("one", nil), w.pod("two", nil), w.pod("three", nil)
+			first.keep(20 * time.Second)
+			_ = w.indexer.Delete(two)
+			first.keep(20 * time.Second)
+			if first.dead.Load() {
+				killed++
+			}
+			first.stop()
+			second := w.start(authority, 0, false)
+			second.keep(5 * time.Minute)
+			w.wants("killed at step "+string('a'+at-1), 1, one, three)
+			w.finish(second)
+		})
+		if t.Failed() {
+			t.Fatalf("round %d: killed at step %d, after its effect: %t", round, at, after)
+		}
+	}
+	t.Logf("%d rounds, killed in %d of them", rounds, killed)
+	if killed < rounds*9/10 {
+		t.Errorf("the node was killed in %d of %d rounds: there are not that many steps", killed, rounds)
+	}
+}
+
+// TestMachinesEndWithoutANode: a node that does not come back costs nothing, but for pods that run.
+func TestMachinesEndWithoutANode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *Config) { c.Standby = []Standby{{Type: "large", Count: 2}} })
+		p := w.start(newAuthority(t), 0, false)
+		one, two := w.pod("one", nil), w.pod("two", nil)
+		p.keep(4 * time.Minute)
+		w.wants("before", 2, one, two)
+		w.do(two.UID, func(s *simulated) { s.end(corev1.PodSucceeded) })
+		p.stop()
+		time.Sleep(40 * time.Minute)
+		w.wants("40 minutes later", 0, one)
+		w.finish()
+	})
+}
+
+// TestStandbyGoesToOnePod: of two pods that want the only machine that waits one gets it, at once, and the other one gets a new one.
+func TestStandbyGoesToOnePod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *Config) { c.Standby = []Standby{{Type: "small", Count: 1}} })
+		p := w.start(newAuthority(t), 0, false)
+		p.keep(4 * time.Minute)
+		w.wants("before", 1)
+		w.mu.Lock()
+		w.boots = 30 * time.Second
+		w.mu.Unlock()
+		one, two := w.pod("one", nil), w.pod("two", nil)
+		done := make(chan error, 2)
+		for _, pod := range []*corev1.Pod{one, two} {
+			go func() { done <- p.driver.kit.CreatePod(t.Context(), pod.DeepCopy()) }()
+		}
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Errorf("CreatePod: %v", err)
+			}
+		}
+		time.Sleep(1500 * time.Millisecond)
+		if a, b := w.status(one).Phase == corev1.PodRunning, w.status(two).Phase == corev1.PodRunning; a == b {
+			t.Errorf("1.5 s later pod one runs: %t, pod two runs: %t, want one of them", a, b)
+		}
+		p.keep(time.Minute)
+		w.wants("a minute later", 1, one, two)
+		w.finish(p)
+	})
+}
+
+// TestScarceTypeIsLeftAlone: the next type is tried at once, and the scarce one after three minutes.
+func TestScarceTypeIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.cloud.Set(func(f *machinetest.Faults) { f.Scarce = []string{"small"} })
+		p := w.start(newAuthority(t), 0, false)
+		type of struct{ one, two, three string }
+		var got of
+		create := func(name string) string {
+			pod := w.pod(name, nil)
+			p.keep(20 * time.Second)
+			for _, m := range w.cloud.Running() {
+				if m.ID == w.machinesOf()[pod.UID][0] {
+					return m.Type
+				}
+			}
+			return ""
+		}
+		got.one = create("one")
+		w.cloud.Set(func(f *machinetest.Faults) { f.Scarce = nil })
+		asked := w.cloud.Requests("Start")
+		got.two = create("two")
+		if n := w.cloud.Requests("Start") - asked; n != 1 {
+			t.Errorf("%d starts for the second pod, want one", n)
+		}
+		p.keep(3 * time.Minute)
+		got.three = create("three")
+		if want := (of{"large", "large", "small"}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		w.finish(p)
+	})
+}
+
+// TestBudget: machines and money are not spent beyond the configuration, and a pod says so and gets its machine when there is room.
+func TestBudget(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"maxMachines":     func(c *Config) { c.MaxMachines = 1 },
+		"maxPricePerHour": func(c *Config) { c.MaxPricePerHour = new(resource.MustParse("0.15")) },
+		"the quota":       func(*Config) {},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, change)
+			if name == "the quota" {
+				w.cloud.Set(func(f *machinetest.Faults) { f.Quota = 1 })
+			}
+			p := w.start(newAuthority(t), 0, false)
+			one := w.pod("one", nil)
+			p.keep(20 * time.Second)
+			two := w.pod("two", nil)
+			errs := p.keep(20 * time.Second)
+			if len(errs) != 1 || !strings.Contains(errs[0].Error(), name) {
+				t.Errorf("%s: errors %v, want one that says so", name, errs)
+			}
+			w.wants(name, 0, one)
+			_ = w.indexer.Delete(one)
+			p.keep(2 * time.Minute)
+			w.wants(name+", with room", 0, two)
+			w.finish(p)
+		})
+	}
+}
+
+// TestStartsAreLimited: in a minute no more machines start than the configuration says.
+func TestStartsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *Config) { c.StartsPerMinute = 6 })
+		p := w.start(newAuthority(t), 0, false)
+		for i := range 30 {
+			w.pod(string(rune('a'+i)), nil)
+		}
+		p.keep(time.Minute)
+		if n := len(w.cloud.Running()); n < 6 || n > 8 {
+			t.Errorf("%d machines after a minute, want 6 to 8", n)
+		}
+		w.finish(p)
+	})
+}
+
+// TestSpotMachineIsTakenAway: the notice is a graceful stop, and the pod has failed as Preempted, also when it ended well by then.
+func TestSpotMachineIsTakenAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		p := w.start(newAuthority(t), 0, false)
+		pod := w.pod("one", func(pod *corev1.Pod) { pod.Annotations = map[string]string{annotationLaunch: "spot"} })
+		p.keep(20 * time.Second)
+		if m := w.cloud.Running(); len(m) != 1 || !m[0].Spot {
+			t.Fatalf("machines: %+v, want one of spot", m)
+		}
+		var cell *simulated
+		w.do(pod.UID, func(s *simulated) { cell, s.state.Interrupted = s, "spot: terminate at 12:00" })
+		p.keep(20 * time.Second)
+		w.mu.Lock()
+		if len(cell.stops) == 0 || cell.stops[0] < 9*time.Second || cell.stops[0] > 10*time.Second {
+			t.Errorf("stops with a grace of %v, want the pod's 10 s", cell.stops)
+		}
+		w.mu.Unlock()
+		if s := w.status(pod); s.Phase != corev1.PodFailed || s.Reason != machine.ReasonPreempted {
+			t.Errorf("the pod is %s %s", s.Phase, s.Reason)
+		}
+		w.finish(p)
+	})
+}
+
+// TestMachineTerminatedBehindItsNode: the pod has failed, once, with the reason.
+func TestMachineTerminatedBehindItsNode(t *testing.T) {
+	for reason, want := range map[string]string{"Client.UserInitiatedShutdown": reasonNodeLost, machine.ReasonPreempted: machine.ReasonPreempted} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil)
+			p := w.start(newAuthority(t), 0, false)
+			pod := w.pod("one", nil)
+			p.keep(20 * time.Second)
+			w.cloud.Terminate(w.machinesOf()[pod.UID][0], reason)
+			p.keep(time.Minute)
+			if s := w.status(pod); s.Phase != corev1.PodFailed || s.Reason != want {
+				t.Errorf("%s: the pod is %s %s, want Failed %s", reason, s.Phase, s.Reason, want)
+			}
+			failed := 0
+			p.mu.Lock()
+			for _, s := range p.told {
+				if s.Phase == corev1.PodFailed {
+					failed++
+				}
+			}
+			p.mu.Unlock()
+			if failed != 1 {
+				t.Errorf("%s: told %d times, want once", reason, failed)
+			}
+			w.finish(p)
+		})
+	}
+}
+
+// TestBootThatHangs: the machine is stopped, and its pod has failed with the reason.
+func TestBootThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.boots = time.Hour
+		p := w.start(newAuthority(t), 0, false)
+		pod := w.pod("one", nil)
+		p.keep(9 * time.Minute)
+		if s := w.status(pod); s.Phase != corev1.PodPending {
+			t.Errorf("after 9 minutes the pod is %s", s.Phase)
+		}
+		p.keep(2 * time.Minute)
+		if s := w.status(pod); s.Phase != corev1.PodFailed || s.Reason != reasonStart {
+			t.Errorf("after 11 minutes the pod is %s %s", s.Phase, s.Reason)
+		}
+		if n := len(w.cloud.Running()); n != 0 {
+			t.Errorf("%d machines run", n)
+		}
+		w.finish(p)
+	})
+}
+
+// TestMachineThatLies: one that says to run another pod is not believed, and is stopped.
+func TestMachineThatLies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		p := w.start(newAuthority(t), 0, false)
+		pod := w.pod("one", nil)
+		p.keep(20 * time.Second)
+		if s := w.status(pod); s.PodIP != "10.0.0.1" {
+			t.Errorf("the address of the pod is %q, want the cloud's", s.PodIP)
+		}
+		w.do(pod.UID, func(s *simulated) { s.lies = "another" })
+		p.keep(20 * time.Second)
+		if s := w.status(pod); s.Phase != corev1.PodFailed || s.Reason != reasonWrong {
+			t.Errorf("the pod is %s %s", s.Phase, s.Reason)
+		}
+		if n := len(w.cloud.Running()); n != 0 {
+			t.Errorf("%d machines run", n)
+		}
+		w.finish(p)
+	})
+}
+
+// TestCloudIsDark: for ten minutes the API does not answer. Pods stay as they are, what agents say counts, and what was asked for is done afterwards.
+func TestCloudIsDark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		p := w.start(newAuthority(t), 0, false)
+		one, two := w.pod("one", nil), w.pod("two", nil)
+		p.keep(20 * time.Second)
+		w.cloud.Set(func(f *machinetest.Faults) { f.Dark = true })
+		three := w.pod("three", nil)
+		p.keep(5 * time.Minute)
+		w.do(two.UID, func(s *simulated) { s.end(corev1.PodSucceeded) })
+		p.keep(5 * time.Minute)
+		if a, b := w.status(one).Phase, w.status(two).Phase; a != corev1.PodRunning || b != corev1.PodSucceeded {
+			t.Errorf("while it is dark pod one is %s and pod two is %s", a, b)
+		}
+		w.cloud.Set(func(f *machinetest.Faults) { f.Dark = false })
+		p.keep(4 * time.Minute)
+		_ = w.indexer.Delete(two)
+		p.keep(2 * time.Minute)
+		w.wants("afterwards", 0, one, three)
+		w.finish(p)
+	})
+}
+
+// TestTwoNodesWithOneName: both create a pod, which gets one machine and runs in it once.
+func TestTwoNodesWithOneName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		authority := newAuthority(t)
+		a, b := w.start(authority, 0, false), w.start(authority, 0, false)
+		pod := w.pod("one", nil)
+		for range 60 {
+			_ = a.reconcile(t.Context())
+			_ = b.reconcile(t.Context())
+			time.Sleep(time.Second)
+		}
+		w.wants("a minute later", 0, pod)
+		w.finish(a, b)
+	})
+}
