@@ -78,6 +78,9 @@ var checkRows = map[string]checked{
 		config: "{apiVersion: cri.virtual-kubelet.io/v1alpha1, kind: CRIProviderConfiguration, hostPaths: [/srv]}",
 		mapped: pod(`{containers: [{name: a, image: i, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, hostPath: {path: /etc}}]}`), words: "spec.volumes[0].hostPath.path: ",
 	},
+	"kip": {
+		mapped: "{apiVersion: v1, kind: Pod, metadata: {name: x, annotations: {pod.elotl.co/cloud-route: 10.0.0.0/8}}, spec: {containers: [{name: a, image: i}]}}", words: "changes no routes",
+	},
 	"zun": {
 		refuses: []string{"twojobs"},
 		mapped:  pod(`{containers: [{name: a, image: "i@sha256:0000000000000000000000000000000000000000000000000000000000000000"}]}`), words: "containers[0].image: Zun drops the digest",

@@ -19,6 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/eci"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/fargate"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/huaweicci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/liqo"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/nomad"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm"
@@ -53,6 +54,7 @@ func TestClusterHasOneNameInAllProviders(t *testing.T) {
 		"eci":         {eci.APIVersion, eci.Kind, "", loads(eci.LoadConfig)},
 		"fargate":     {fargate.APIVersion, fargate.Kind, "clusterID", loads(fargate.LoadConfig)},
 		"huaweicci":   {huaweicci.APIVersion, huaweicci.Kind, "clusterID", loads(huaweicci.LoadConfig)},
+		"kip":         {kip.APIVersion, kip.Kind, "", loads(kip.LoadConfig)},
 		"liqo":        {liqo.APIVersion, liqo.Kind, "homeClusterID", loads(liqo.LoadConfig)},
 		"nomad":       {nomad.APIVersion, nomad.Kind, "clusterID", loads(nomad.LoadConfig)},
 		"slurm":       {slurm.APIVersion, slurm.Kind, "clusterID", loads(slurm.LoadConfig)},

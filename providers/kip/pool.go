@@ -58,7 +58,7 @@ func (l *limiter) take(now time.Time, perMinute int64) (wait time.Duration) {
 	}
 	l.last = now
 	if l.have < 1 {
-		return time.Duration((1 - l.have) / float64(perMinute) * float64(time.Minute))
+		return max(time.Millisecond, time.Duration((1-l.have)/float64(perMinute)*float64(time.Minute))) // 0 would be a start
 	}
 	l.have--
 	return 0

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -198,6 +199,7 @@ func (w *world) start(authority *cell.Authority, dieAt int32, after bool) *proce
 		defer close(p.ended)
 		_ = p.driver.kit.RunInBackground(ctx)
 	}()
+	synctest.Wait() // pods that are made from now on are none of an earlier process
 	return p
 }
 
