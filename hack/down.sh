@@ -55,6 +55,14 @@ for left in "$state/process" "$state/emulator/process"; do
 done
 [ ${#memory[@]} -eq 0 ] || rm -rf "${memory[@]}"
 
+# Machines that a process which was killed could not end.
+for file in "$state"/kip/machines/*/pid; do
+  pid=$(cat "$file" 2>/dev/null || true)
+  [ -n "$pid" ] && tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -q -- "-pidfile $file " || continue
+  kill -9 "$pid" 2>/dev/null || true
+  timeout 10 tail --pid="$pid" -f /dev/null || true
+done
+
 chmod -R u+w "$state" 2>/dev/null || true # images may have directories without that right
 rm -rf "$state"
 rmdir "$(dirname "$state")" "$(dirname "$(dirname "$state")")" 2>/dev/null || true

@@ -111,6 +111,22 @@ if [ "$provider" = process ] || [ -n "$emulated" ]; then
     go run ./process/demo/pack -name demo -sh "$state/sh" -o "$state/images/demo.tar" "$state/demo" base64 cat env exit hostname id ls sleep tar
   )
 fi
+if [ "$provider" = kip ] && [ -z "${PROVIDER_CONFIG:-}" ]; then
+  command -v qemu-system-x86_64 >/dev/null || fail "machines are run by QEMU, which is not installed; on Debian
+  apt-get install qemu-system-x86"
+  [ -s "$root/bin/cell/initrd" ] || make -s cell-image
+  cat >"$state/kip.yaml" <<YAML
+apiVersion: kip.virtual-kubelet.io/v1alpha1
+kind: KipProviderConfiguration
+clusterName: $cluster
+directory: $state/kip
+image: $root/bin/cell
+containers: programs
+qemu: {}
+types: [{name: small, cpu: 1, memory: 512Mi}]
+YAML
+  options=(--provider-config "$state/kip.yaml")
+fi
 if [ "$provider" = process ]; then
   cat >"$state/process.yaml" <<YAML
 apiVersion: process.virtual-kubelet.io/v1alpha1
@@ -198,16 +214,18 @@ esac
 [ -n "${FIRST_POD-yes}" ] || exit 0
 step "run a first pod"
 
-# The image that is made above is here, and in the other cluster if that is on this machine. Containers of Slurm, and of the emulator of Azure Batch, are
-# programs of their machines.
+# The image that is made above is here, and in the other cluster if that is on this machine. Containers of Slurm, of Kip's
+# machines here, and of the emulator of Azure Batch are programs of their machines.
 pod=examples/first-pod.yaml more="kubectl apply -f $root/examples/workloads/deployment.yaml" shell="kubectl exec -it first -- sh"
-if [ "$provider" = slurm ] || [ "$emulated" = azurebatch ]; then
+patience=60s
+[ "$provider" != kip ] || patience=300s # a machine boots, perhaps without KVM
+if [ "$provider" = slurm ] || [ "$provider" = kip ] || [ "$emulated" = azurebatch ]; then
   more="kubectl create deployment web --image=none --replicas=3 -- sleep 1000" shell="kubectl exec first -- hostname"
 elif [ "$provider" = process ] || [ -n "$lower$emulated" ] || [[ ${PROVIDER_CONFIG:-} = *-demo.yaml ]]; then
   pod=examples/first-process.yaml more="kubectl create deployment web --image=demo --replicas=3"
 fi
 "${kubectl[@]}" apply -f "$pod" >/dev/null
-"${kubectl[@]}" wait --for=condition=Ready --timeout=60s pod/first >/dev/null 2>&1 || fail "pod first does not become ready: $("${kubectl[@]}" get pod first \
+"${kubectl[@]}" wait --for=condition=Ready --timeout="$patience" pod/first >/dev/null 2>&1 || fail "pod first does not become ready: $("${kubectl[@]}" get pod first \
   -o 'jsonpath={.status.message}{range .status.containerStatuses[*]}{.state.waiting.reason} {.state.waiting.message}{end}')
   Its events: ${kubectl[*]} describe pod first
   Log of the virtual node: $state/log"

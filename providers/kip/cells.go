@@ -292,7 +292,7 @@ func (d *driver) give(ctx context.Context, c *cellState, a agent) error {
 		if err != nil {
 			return err
 		}
-		b, err := pack.Bundle(ctx, in, d.in, d.config.runtime)
+		b, err := pack.Bundle(ctx, in, d.in, d.config.runtime())
 		if err != nil {
 			return err
 		}

@@ -16,9 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/ec2"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/qemu"
 )
 
 // APIVersion and Kind are what a configuration file of this provider says about itself.
@@ -36,11 +38,14 @@ type Config struct {
 	// ClusterName names this cluster in the tags of machines. No two clusters that use one account may have the same, and it must not change while there
 	// are pods. Required.
 	ClusterName string `json:"clusterName,omitempty"`
-	// EC2 says where machines are started at Amazon EC2. Required.
-	EC2 *ec2.Config `json:"ec2,omitempty"`
-	// Image is what machines boot, as the cloud names it.
+	// QEMU has machines started on this host, or EC2 at Amazon EC2. One of them is required.
+	QEMU *QEMU       `json:"qemu,omitempty"`
+	EC2  *ec2.Config `json:"ec2,omitempty"`
+	// Image is what machines boot: a directory that the command cell-image has written, or an AMI. Required.
 	Image string `json:"image,omitempty"`
-	// Types are the sizes of machines that pods may get. Default: a table of the cloud.
+	// Containers is unpack for images that the agents pull, or programs for programs of the machines, without images. Default: unpack.
+	Containers string `json:"containers,omitempty"`
+	// Types are the sizes of machines that pods may get. Required.
 	Types []Type `json:"types,omitempty"`
 	// DefaultType is the type of pods that ask for nothing. Default: the cheapest one.
 	DefaultType string `json:"defaultType,omitempty"`
@@ -56,7 +61,7 @@ type Config struct {
 	Tags map[string]string `json:"tags,omitempty"`
 	// Standby are machines that wait for pods.
 	Standby []Standby `json:"standby,omitempty"`
-	// MaxMachines is how many machines there are at most, with those that wait. Default 20.
+	// MaxMachines is how many machines there are at most, with those that wait. Default 20; 4 with QEMU.
 	MaxMachines int64 `json:"maxMachines,omitempty"`
 	// MaxPricePerHour is what all machines together may cost in an hour, in the currency of the types. Default: no limit.
 	MaxPricePerHour *resource.Quantity `json:"maxPricePerHour,omitempty"`
@@ -77,8 +82,16 @@ type Config struct {
 	OrphanAfter metav1.Duration `json:"orphanAfter,omitzero"`
 	// AbandonedAfter is the same for a machine whose pod runs. Default: it runs on.
 	AbandonedAfter metav1.Duration `json:"abandonedAfter,omitzero"`
+}
 
-	runtime string // of containers; that of tests is another one
+// QEMU says how machines are started on this host.
+type QEMU struct {
+	// Program is QEMU. Default: qemu-system-x86_64.
+	Program string `json:"program,omitempty"`
+	// Accel is kvm or tcg. Default: kvm where it works.
+	Accel string `json:"accel,omitempty"`
+	// Egress gives machines a way to the network of this host, with what listens on its loopback. Default: they have none.
+	Egress bool `json:"egress,omitempty"`
 }
 
 // Type is a size of machines.
@@ -115,7 +128,22 @@ func (c Config) complete() (Config, error) {
 	}
 	c.Directory = cmp.Or(c.Directory, "/var/lib/virtual-kubelet/kip")
 	c.AuthorityFile = cmp.Or(c.AuthorityFile, filepath.Join(c.Directory, "authority.pem"))
-	c.MaxMachines, c.StartsPerMinute = cmp.Or(c.MaxMachines, 20), cmp.Or(c.StartsPerMinute, 60)
+	most := int64(20)
+	switch {
+	case (c.QEMU == nil) == (c.EC2 == nil):
+		problem("qemu, ec2: want one of them: qemu: {} has machines started on this host")
+	case c.QEMU != nil:
+		most = 4
+	case c.EC2.SubnetID == "":
+		problem("ec2.subnetID: want the subnet of machines")
+	}
+	if c.Image == "" {
+		problem("image: want what machines boot")
+	}
+	if c.Containers = cmp.Or(c.Containers, podjob.RuntimeUnpack); c.Containers != podjob.RuntimeUnpack && c.Containers != programs {
+		problem("containers: %q: want unpack or programs", c.Containers)
+	}
+	c.MaxMachines, c.StartsPerMinute = cmp.Or(c.MaxMachines, most), cmp.Or(c.StartsPerMinute, 60)
 	c.MaxVolumeGiB = max(c.MaxVolumeGiB, c.VolumeGiB)
 	c.StartWithin.Duration = cmp.Or(c.StartWithin.Duration, 10*time.Minute)
 	c.OrphanAfter.Duration = cmp.Or(c.OrphanAfter.Duration, cell.DefaultOrphanAfter)
@@ -201,6 +229,24 @@ func (c Config) typeNamed(name string) (Type, error) {
 
 // open opens the cloud of the configuration.
 func (c Config) open(ctx context.Context) (machine.Driver, pace, error) {
+	if c.QEMU != nil {
+		d, err := qemu.New(qemu.Config{
+			Dir: filepath.Join(c.Directory, "machines"), Image: c.Image, Program: c.QEMU.Program, Accel: c.QEMU.Accel, Egress: c.QEMU.Egress,
+		})
+		at := usual
+		at.seen, at.earlier = 10*time.Second, -1 // a list has what a start has made
+		return d, at, err
+	}
 	d, err := ec2.New(ctx, *c.EC2, cell.Port)
 	return d, usual, err
+}
+
+const programs = "programs"
+
+// runtime is the one of package podjob.
+func (c Config) runtime() string {
+	if c.Containers == programs {
+		return ""
+	}
+	return c.Containers
 }

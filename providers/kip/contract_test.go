@@ -57,7 +57,7 @@ func TestContract(t *testing.T) {
 // testConfig is a configuration with two sizes.
 func testConfig(cluster string) Config {
 	return Config{
-		ClusterName: cluster, Image: "image-1", AuthorityFile: "unused", runtime: programs, StartsPerMinute: 6000, MaxMachines: 100,
+		ClusterName: cluster, Image: "image-1", AuthorityFile: "unused", Containers: programs, QEMU: &QEMU{}, StartsPerMinute: 6000, MaxMachines: 100,
 		KeepEnded: &metav1.Duration{Duration: time.Hour},
 		Types: []Type{
 			{Name: "large", CPU: resource.MustParse("4"), Memory: resource.MustParse("8Gi"), Price: new(resource.MustParse("0.4"))},

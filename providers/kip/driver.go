@@ -139,6 +139,9 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 		there[m.ID] = true
 		c := d.take(m)
 		c.seen = true
+		if m.State == machine.Gone && c.stopped.IsZero() {
+			d.leave(c) // what is left of it goes, too
+		}
 		if (m.State == machine.Starting || m.State == machine.Running) && !c.stopped.IsZero() && asked.Sub(c.stopped) > d.at.stopAgain {
 			d.leave(c) // the cloud has not done it
 		}
@@ -246,7 +249,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 	if err != nil {
 		return instance{}, err
 	}
-	bundle, err := pack.Bundle(ctx, in, d.in, d.config.runtime)
+	bundle, err := pack.Bundle(ctx, in, d.in, d.config.runtime())
 	if err != nil {
 		return instance{}, service.NotMade(err)
 	}
@@ -374,7 +377,7 @@ func (d *driver) Renew(ctx context.Context, in *service.Inputs, i instance) erro
 	if err != nil {
 		return err
 	}
-	bundle, err := pack.Bundle(ctx, now, d.in, d.config.runtime)
+	bundle, err := pack.Bundle(ctx, now, d.in, d.config.runtime())
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,7 +15,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
@@ -61,16 +59,10 @@ func Provider() cli.Provider {
 // newDriver returns the driver of a configuration that is complete, with its provider.
 func newDriver(in cli.ProviderInput, config Config, cloud machine.Driver, authority *cell.Authority, at pace) *driver {
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.Node.Name}
-	if config.runtime == "" {
-		config.runtime = podjob.RuntimeUnpack
-	}
 	d := &driver{
 		config: config, in: in, owner: owner, cloud: cloud, authority: authority, at: at, wake: make(chan struct{}, 1), heard: make(chan struct{}, 1),
 		dial:  func(token, address string) agent { return authority.Client(token, address) },
 		cells: map[string]*cellState{}, over: map[types.UID]instance{}, asking: map[string]asking{}, scarce: map[scarcity]time.Time{},
-	}
-	if config.runtime == programs {
-		d.config.runtime = ""
 	}
 	d.kit = service.New(service.Config{
 		Service: "the cloud", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
@@ -79,9 +71,6 @@ func newDriver(in cli.ProviderInput, config Config, cloud machine.Driver, author
 	}, d)
 	return d
 }
-
-// programs is the runtime of containers that are programs of the machine, for tests.
-const programs = "programs"
 
 var (
 	_ service.Driver[instance]    = (*driver)(nil)
