@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -18,23 +17,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
-
-// pace is how fast a driver goes.
-type pace struct {
-	busy, rest    time.Duration // between lists
-	seen, earlier time.Duration // until lists show a machine of this process, and of an earlier one
-	look          time.Duration // between looks at what is due
-	again         time.Duration // until an agent that did not answer is asked again, at first; it doubles up to 5 s
-	end           time.Duration // how long a machine may take to end a pod after its grace period
-	stopAgain     time.Duration // after a stop that the cloud has not done
-	speak         time.Duration // how long the first list waits for agents
-}
-
-// usual is the pace of a cloud.
-var usual = pace{
-	busy: 2 * time.Second, rest: 5 * time.Second, seen: 2 * time.Minute, earlier: 2 * time.Minute, look: time.Second, again: 200 * time.Millisecond,
-	end: 20 * time.Second, stopAgain: time.Minute, speak: 3 * time.Second,
-}
 
 // Work implements service.Worker: it follows the agents of machines, stops machines whose time is over, and keeps those that wait.
 func (d *driver) Work(ctx context.Context) {
@@ -218,21 +200,6 @@ func (d *driver) hear(ctx context.Context, c *cellState, s cell.State) {
 	default:
 	}
 	d.tell(ctx, c)
-}
-
-// setTags adds tags. The map may have been handed out, so it is not changed.
-func (c *cellState) setTags(more map[string]string) {
-	tags := maps.Clone(c.Tags)
-	maps.Copy(tags, more)
-	c.Tags = tags
-}
-
-// poke lets what follows a machine look at it. It never waits.
-func (c *cellState) poke() {
-	select {
-	case c.step <- struct{}{}:
-	default:
-	}
 }
 
 // tell reports how the pod of a machine is.

@@ -250,3 +250,20 @@ func (c Config) runtime() string {
 	}
 	return c.Containers
 }
+
+// pace is how fast a driver goes.
+type pace struct {
+	busy, rest    time.Duration // between lists
+	seen, earlier time.Duration // until lists show a machine of this process, and of an earlier one
+	look          time.Duration // between looks at what is due
+	again         time.Duration // until an agent that did not answer is asked again, at first; it doubles up to 5 s
+	end           time.Duration // how long a machine may take to end a pod after its grace period
+	stopAgain     time.Duration // after a stop that the cloud has not done
+	speak         time.Duration // how long the first list waits for agents
+}
+
+// usual is the pace of a cloud.
+var usual = pace{
+	busy: 2 * time.Second, rest: 5 * time.Second, seen: 2 * time.Minute, earlier: 2 * time.Minute, look: time.Second, again: 200 * time.Millisecond,
+	end: 20 * time.Second, stopAgain: time.Minute, speak: 3 * time.Second,
+}

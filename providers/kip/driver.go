@@ -4,8 +4,8 @@ package kip
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -69,16 +69,6 @@ type cellState struct {
 	stopBy  time.Time     // when it is stopped whatever its pod does; zero: it is not
 	stopped time.Time     // when its stop was asked for
 	step    chan struct{} // holds a value when there is something to do with the agent
-}
-
-// instance is what is known of a pod and its machine at one time.
-type instance struct {
-	machine.Machine
-	pod             identity.Pod
-	said            *podjob.Status // nil: the agent has said nothing about the pod
-	unused          bool           // the pod was not given to it, and never will be
-	taken           string         // why the cloud takes the machine away; "" if it does not
-	reason, message string
 }
 
 func (c *cellState) instance() instance {
@@ -243,59 +233,6 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, err
 // Refuse implements service.Refuser.
 func (d *driver) Refuse(pod *corev1.Pod) error { return d.config.check(pod) }
 
-// Create implements service.Driver: a machine that waits becomes the pod's, or a new one is started.
-func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {
-	w, err := d.config.wishOf(in.Pod)
-	if err != nil {
-		return instance{}, err
-	}
-	bundle, err := pack.Bundle(ctx, in, d.in, d.config.runtime())
-	if err != nil {
-		return instance{}, service.NotMade(err)
-	}
-	if i, taken, err := d.takeStandby(ctx, in.Pod, w, bundle); taken || err != nil {
-		return i, err
-	}
-	var refusals []error
-	var after time.Duration
-	for _, t := range d.order(in.Pod, w) {
-		token := tokenOf(d.owner, string(in.Pod.UID), t.Name, fmt.Sprint(w.spec.Spot))
-		m, err := d.start(ctx, d.specOf(w.spec, t, token, in.Pod))
-		if err == nil {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			c := d.take(m)
-			c.pod, c.bundle = identity.Of(in.Pod), &bundle
-			d.nudge()
-			return c.instance(), nil
-		}
-		wait, refused := waitOf(err)
-		if !refused {
-			return instance{}, err
-		}
-		refusals = append(refusals, err)
-		if after == 0 || wait < after {
-			after = wait
-		}
-		if machine.RefusalOf(err) != machine.NoCapacity {
-			break
-		}
-	}
-	return instance{}, service.NotMade(errdefs.RetryAfter(errors.Join(refusals...), after))
-}
-
-// order is the order in which types are tried: one of a start without an answer first, which may have made a machine.
-func (d *driver) order(pod *corev1.Pod, w wish) []machine.Type {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i, t := range w.types {
-		if _, asked := d.asking[tokenOf(d.owner, string(pod.UID), t.Name, fmt.Sprint(w.spec.Spot))]; asked {
-			return append([]machine.Type{t}, append(append([]machine.Type{}, w.types[:i]...), w.types[i+1:]...)...)
-		}
-	}
-	return w.types
-}
-
 // Stop implements service.Driver. A pod that runs is told to stop within its grace period, and its machine is stopped when it has ended, or has had its
 // time. A machine whose pod was not given to it is stopped at once.
 func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
@@ -417,4 +354,79 @@ func (d *driver) agentOf(i instance) (agent, error) {
 		return nil, fmt.Errorf("the agent of machine %s does not answer yet", i.ID)
 	}
 	return c.agent, nil
+}
+
+// specOf is what a machine is made from.
+func (d *driver) specOf(spec machine.Spec, t machine.Type, token string, pod *corev1.Pod) machine.Spec {
+	spec.Type, spec.Token = t, token
+	spec.Tags = maps.Clone(d.config.Tags)
+	if spec.Tags == nil {
+		spec.Tags = map[string]string{}
+	}
+	name, uid := "virtual-kubelet standby", pod.GetUID()
+	if uid != "" {
+		name = pod.Namespace + "/" + pod.Name
+		maps.Copy(spec.Tags, d.owner.Tags(identity.Of(pod)))
+	} else {
+		maps.Copy(spec.Tags, d.ownerTags())
+		spec.Tags[tagStandby] = "true"
+	}
+	spec.Tags["Name"], spec.Tags[tagToken] = name, token
+	spec.UserData = d.authority.UserData(token, uid, d.config.OrphanAfter.Duration, d.config.AbandonedAfter.Duration).Marshal()
+	return spec
+}
+
+// ownerTags are those that all machines of the node have.
+func (d *driver) ownerTags() map[string]string {
+	return map[string]string{identity.TagCluster: d.owner.Cluster, identity.TagNode: d.owner.Node}
+}
+
+// setTags adds tags. The map may have been handed out, so it is not changed.
+func (c *cellState) setTags(more map[string]string) {
+	tags := maps.Clone(c.Tags)
+	maps.Copy(tags, more)
+	c.Tags = tags
+}
+
+// poke lets what follows a machine look at it. It never waits.
+func (c *cellState) poke() {
+	select {
+	case c.step <- struct{}{}:
+	default:
+	}
+}
+
+// scarcity is what a cloud may have none of.
+type scarcity struct {
+	name string
+	spot bool
+}
+
+// asking is a start that is under way, or had no answer.
+type asking struct {
+	kind  machine.Type
+	price int64
+	at    time.Time
+}
+
+// limiter lets so many starts begin in a minute, and some of them at once.
+type limiter struct {
+	have float64
+	last time.Time
+}
+
+// take takes one start. Else it is how long until there is one.
+func (l *limiter) take(now time.Time, perMinute int64) (wait time.Duration) {
+	most := max(1, float64(perMinute)/6) // of ten seconds
+	if l.last.IsZero() {
+		l.have = most
+	} else {
+		l.have = min(most, l.have+now.Sub(l.last).Minutes()*float64(perMinute))
+	}
+	l.last = now
+	if l.have < 1 {
+		return max(time.Millisecond, time.Duration((1-l.have)/float64(perMinute)*float64(time.Minute))) // 0 would be a start
+	}
+	l.have--
+	return 0
 }

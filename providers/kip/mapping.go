@@ -3,7 +3,10 @@
 package kip
 
 import (
+	"cmp"
 	"maps"
+	"math"
+	"path"
 	"slices"
 	"strings"
 
@@ -110,27 +113,43 @@ func tokenOf(o identity.Owner, parts ...string) string {
 	return "vk-" + identity.Hash(append([]string{o.Cluster, o.Node}, parts...)...)
 }
 
-// specOf is what a machine is made from.
-func (d *driver) specOf(spec machine.Spec, t machine.Type, token string, pod *corev1.Pod) machine.Spec {
-	spec.Type, spec.Token = t, token
-	spec.Tags = maps.Clone(d.config.Tags)
-	if spec.Tags == nil {
-		spec.Tags = map[string]string{}
+// choose returns the types that a pod may get, the best first: those without GPUs before those with some, if the pod asks for none, then by price,
+// those without a price last, then by size. The pattern is of the annotation: the name of a type, or one with *.
+func (c Config) choose(pod *corev1.Pod, pattern string, spot bool) ([]machine.Type, error) {
+	a := askedBy(pod)
+	if pattern == "" && a.none {
+		pattern = c.DefaultType
 	}
-	name, uid := "virtual-kubelet standby", pod.GetUID()
-	if uid != "" {
-		name = pod.Namespace + "/" + pod.Name
-		maps.Copy(spec.Tags, d.owner.Tags(identity.Of(pod)))
-	} else {
-		maps.Copy(spec.Tags, d.ownerTags())
-		spec.Tags[tagStandby] = "true"
+	var some []machine.Type
+	known := false
+	for _, t := range c.Types {
+		if matched, err := path.Match(cmp.Or(pattern, "*"), t.Name); err != nil || !matched {
+			continue
+		}
+		known = true
+		if m := t.machineType(); a.room(m) {
+			some = append(some, m)
+		}
 	}
-	spec.Tags["Name"], spec.Tags[tagToken] = name, token
-	spec.UserData = d.authority.UserData(token, uid, d.config.OrphanAfter.Duration, d.config.AbandonedAfter.Duration).Marshal()
-	return spec
+	switch {
+	case !known:
+		return nil, errdefs.InvalidInputf("metadata.annotations[%s]: %q: no type of the provider's configuration is called so", annotationType, pattern)
+	case len(some) == 0 && pattern != "":
+		return nil, errdefs.InvalidInputf("spec.containers: no type %s has room for %s%s", pattern, a.size, devices(a.gpus))
+	case len(some) == 0:
+		return nil, errdefs.InvalidInputf("spec.containers: no type of the provider's configuration has room for %s%s", a.size, devices(a.gpus))
+	}
+	dear := func(t machine.Type) int64 { return cmp.Or(priceOf(t, spot), math.MaxInt64) }
+	slices.SortStableFunc(some, func(x, y machine.Type) int {
+		return cmp.Or(cmp.Compare(x.GPUs, y.GPUs), cmp.Compare(dear(x), dear(y)), cmp.Compare(x.MilliCPU, y.MilliCPU), cmp.Compare(x.Memory, y.Memory))
+	})
+	return some, nil
 }
 
-// ownerTags are those that all machines of the node have.
-func (d *driver) ownerTags() map[string]string {
-	return map[string]string{identity.TagCluster: d.owner.Cluster, identity.TagNode: d.owner.Node}
+// devices writes what is asked for besides CPU and memory.
+func devices(gpus map[string]int64) (all string) {
+	for _, name := range slices.Sorted(maps.Keys(gpus)) {
+		all += " and " + name
+	}
+	return all
 }

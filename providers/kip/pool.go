@@ -14,7 +14,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
@@ -28,41 +30,6 @@ const (
 	// startTries is how often a start without an answer may be asked for again in one call.
 	startTries = 3
 )
-
-// scarcity is what a cloud may have none of.
-type scarcity struct {
-	name string
-	spot bool
-}
-
-// asking is a start that is under way, or had no answer.
-type asking struct {
-	kind  machine.Type
-	price int64
-	at    time.Time
-}
-
-// limiter lets so many starts begin in a minute, and some of them at once.
-type limiter struct {
-	have float64
-	last time.Time
-}
-
-// take takes one start. Else it is how long until there is one.
-func (l *limiter) take(now time.Time, perMinute int64) (wait time.Duration) {
-	most := max(1, float64(perMinute)/6) // of ten seconds
-	if l.last.IsZero() {
-		l.have = most
-	} else {
-		l.have = min(most, l.have+now.Sub(l.last).Minutes()*float64(perMinute))
-	}
-	l.last = now
-	if l.have < 1 {
-		return max(time.Millisecond, time.Duration((1-l.have)/float64(perMinute)*float64(time.Minute))) // 0 would be a start
-	}
-	l.have--
-	return 0
-}
 
 // waitOf is how long a refused start waits. False is a start that may have made a machine, or that is refused for ever.
 func waitOf(err error) (time.Duration, bool) {
@@ -298,4 +265,57 @@ func (d *driver) fill(ctx context.Context) (after time.Duration, err error) {
 		}
 	}
 	return 0, nil
+}
+
+// Create implements service.Driver: a machine that waits becomes the pod's, or a new one is started.
+func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {
+	w, err := d.config.wishOf(in.Pod)
+	if err != nil {
+		return instance{}, err
+	}
+	bundle, err := pack.Bundle(ctx, in, d.in, d.config.runtime())
+	if err != nil {
+		return instance{}, service.NotMade(err)
+	}
+	if i, taken, err := d.takeStandby(ctx, in.Pod, w, bundle); taken || err != nil {
+		return i, err
+	}
+	var refusals []error
+	var after time.Duration
+	for _, t := range d.order(in.Pod, w) {
+		token := tokenOf(d.owner, string(in.Pod.UID), t.Name, fmt.Sprint(w.spec.Spot))
+		m, err := d.start(ctx, d.specOf(w.spec, t, token, in.Pod))
+		if err == nil {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			c := d.take(m)
+			c.pod, c.bundle = identity.Of(in.Pod), &bundle
+			d.nudge()
+			return c.instance(), nil
+		}
+		wait, refused := waitOf(err)
+		if !refused {
+			return instance{}, err
+		}
+		refusals = append(refusals, err)
+		if after == 0 || wait < after {
+			after = wait
+		}
+		if machine.RefusalOf(err) != machine.NoCapacity {
+			break
+		}
+	}
+	return instance{}, service.NotMade(errdefs.RetryAfter(errors.Join(refusals...), after))
+}
+
+// order is the order in which types are tried: one of a start without an answer first, which may have made a machine.
+func (d *driver) order(pod *corev1.Pod, w wish) []machine.Type {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, t := range w.types {
+		if _, asked := d.asking[tokenOf(d.owner, string(pod.UID), t.Name, fmt.Sprint(w.spec.Spot))]; asked {
+			return append([]machine.Type{t}, append(append([]machine.Type{}, w.types[:i]...), w.types[i+1:]...)...)
+		}
+	}
+	return w.types
 }

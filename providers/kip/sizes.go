@@ -4,17 +4,12 @@ package kip
 
 import (
 	"cmp"
-	"maps"
-	"math"
-	"path"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
@@ -81,45 +76,4 @@ func (a asked) room(t machine.Type) bool {
 		}
 	}
 	return t.MilliCPU >= a.size.MilliCPU && t.Memory >= a.size.Memory
-}
-
-// choose returns the types that a pod may get, the best first: those without GPUs before those with some, if the pod asks for none, then by price,
-// those without a price last, then by size. The pattern is of the annotation: the name of a type, or one with *.
-func (c Config) choose(pod *corev1.Pod, pattern string, spot bool) ([]machine.Type, error) {
-	a := askedBy(pod)
-	if pattern == "" && a.none {
-		pattern = c.DefaultType
-	}
-	var some []machine.Type
-	known := false
-	for _, t := range c.Types {
-		if matched, err := path.Match(cmp.Or(pattern, "*"), t.Name); err != nil || !matched {
-			continue
-		}
-		known = true
-		if m := t.machineType(); a.room(m) {
-			some = append(some, m)
-		}
-	}
-	switch {
-	case !known:
-		return nil, errdefs.InvalidInputf("metadata.annotations[%s]: %q: no type of the provider's configuration is called so", annotationType, pattern)
-	case len(some) == 0 && pattern != "":
-		return nil, errdefs.InvalidInputf("spec.containers: no type %s has room for %s%s", pattern, a.size, devices(a.gpus))
-	case len(some) == 0:
-		return nil, errdefs.InvalidInputf("spec.containers: no type of the provider's configuration has room for %s%s", a.size, devices(a.gpus))
-	}
-	dear := func(t machine.Type) int64 { return cmp.Or(priceOf(t, spot), math.MaxInt64) }
-	slices.SortStableFunc(some, func(x, y machine.Type) int {
-		return cmp.Or(cmp.Compare(x.GPUs, y.GPUs), cmp.Compare(dear(x), dear(y)), cmp.Compare(x.MilliCPU, y.MilliCPU), cmp.Compare(x.Memory, y.Memory))
-	})
-	return some, nil
-}
-
-// devices writes what is asked for besides CPU and memory.
-func devices(gpus map[string]int64) (all string) {
-	for _, name := range slices.Sorted(maps.Keys(gpus)) {
-		all += " and " + name
-	}
-	return all
 }

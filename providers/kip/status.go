@@ -8,10 +8,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
+
+// instance is what is known of a pod and its machine at one time.
+type instance struct {
+	machine.Machine
+	pod             identity.Pod
+	said            *podjob.Status // nil: the agent has said nothing about the pod
+	unused          bool           // the pod was not given to it, and never will be
+	taken           string         // why the cloud takes the machine away; "" if it does not
+	reason, message string
+}
 
 // Reasons of pods that did not end by themselves.
 const (
