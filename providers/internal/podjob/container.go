@@ -112,7 +112,7 @@ var ofDevices = []string{"CUDA_", "GPU_", "ROCR_", "HIP_", "ZE_"}
 var ofUser = []string{"TMPDIR", "USER", "LOGNAME", "HOME", "SHELL"}
 
 // kept tells whether containers have a variable of this process.
-func (r *runtime) kept(name string, of *image) bool {
+func (r *runtime) kept(name string, of *Image) bool {
 	switch {
 	case slices.ContainsFunc(ofDevices, func(head string) bool { return strings.HasPrefix(name, head) }):
 		return true
@@ -123,7 +123,7 @@ func (r *runtime) kept(name string, of *image) bool {
 }
 
 // image has e begin in the image of the container; nil where containers are programs of the machine.
-func (r *runtime) image(ctx context.Context, e *enter.Entry, id string, config *runtimeapi.ContainerConfig) (*image, error) {
+func (r *runtime) image(ctx context.Context, e *enter.Entry, id string, config *runtimeapi.ContainerConfig) (*Image, error) {
 	if r.store == nil {
 		return nil, nil
 	}
@@ -159,7 +159,7 @@ func withDefault(env []string, name, value string) []string {
 }
 
 // environment is that of this process as far as it is kept, that of the image and that of the configuration.
-func (r *runtime) environment(config *runtimeapi.ContainerConfig, of *image) []string {
+func (r *runtime) environment(config *runtimeapi.ContainerConfig, of *Image) []string {
 	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); r.kept(name, of) {

@@ -25,7 +25,7 @@ import (
 func signalNumber(name string) syscall.Signal { return unix.SignalNum(name) }
 
 // setUser sets whom the container runs as: another user than that of the job only if that is root.
-func setUser(e *enter.Entry, s *runtimeapi.LinuxContainerSecurityContext, of *image) error {
+func setUser(e *enter.Entry, s *runtimeapi.LinuxContainerSecurityContext, of *Image) error {
 	e.UID, e.GID = os.Getuid(), os.Getgid()
 	switch {
 	case of != nil && os.Getuid() == 0:

@@ -40,6 +40,8 @@ type Config struct {
 	// Confine takes from containers each capability that they lack in a usual runtime. Without it root in a container is root of the machine, as where the
 	// machine is another system's, which bounds the process itself.
 	Confine bool
+	// Pull pulls images for RuntimeUnpack. Default: PullImage.
+	Pull PullFunc
 	// KeepVariable tells whether containers have a variable of this process, besides those that name GPUs and the user. Default: none.
 	KeepVariable func(name string) bool
 	// KillGrace is how long the machine leaves to the pod after SIGTERM. Default 25s.

@@ -208,7 +208,7 @@ func TestEnvironmentHasOneOfEach(t *testing.T) {
 	}
 	r := &runtime{keepVariable: func(name string) bool { return strings.HasPrefix(name, "BATCH_") }}
 	config := &runtimeapi.ContainerConfig{Envs: []*runtimeapi.KeyValue{{Key: "BATCH_ID", Value: []byte("mine")}, {Key: "A", Value: []byte("1")}, {Key: "A", Value: []byte("2")}}}
-	for of, tmpdir := range map[*image]bool{nil: true, {}: false} {
+	for of, tmpdir := range map[*Image]bool{nil: true, {}: false} {
 		env := r.environment(config, of)
 		text := strings.Join(env, "\n")
 		if strings.Contains(text, "AWS_SECRET") || strings.Contains(text, "HOMEBREW") || strings.Count(text, "BATCH_ID=mine") != 1 || strings.Contains(text, "=7") || !strings.HasSuffix(text, "A=2") {

@@ -14,19 +14,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/imageref"
 )
 
 // podman has the images of a job: the program podman of its node pulls them into its own storage, which jobs of the user share. A root
@@ -39,21 +35,6 @@ type podman struct {
 
 func newPodman(dir string) *podman {
 	return &podman{images: images{dir}, unpacked: map[string]string{}}
-}
-
-// image is what podman knows of one.
-type image struct {
-	ID          string   `json:"Id"`
-	RepoTags    []string `json:"RepoTags"`
-	RepoDigests []string `json:"RepoDigests"`
-	Size        int64    `json:"Size"`
-	Config      struct {
-		User       string   `json:"User"`
-		Env        []string `json:"Env"`
-		Entrypoint []string `json:"Entrypoint"`
-		Cmd        []string `json:"Cmd"`
-		WorkingDir string   `json:"WorkingDir"`
-	} `json:"Config"`
 }
 
 // refusedByPodman is what podman said.
@@ -87,25 +68,8 @@ func (*podman) run(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-var imageID = regexp.MustCompile(`^(sha256:)?[0-9a-f]{64}$`)
-
-// reference is the whole name of an image, by the rules of Kubernetes: podman would look for a short one elsewhere.
-func reference(text string) (string, error) {
-	if imageID.MatchString(text) {
-		return strings.TrimPrefix(text, "sha256:"), nil
-	}
-	ref, err := imageref.Parse(text)
-	if err != nil {
-		return "", status.Errorf(codes.InvalidArgument, "image %q: %v", text, err)
-	}
-	if rest, ok := strings.CutPrefix(ref.Name(), name.DefaultRegistry); ok {
-		return "docker.io" + rest, nil
-	}
-	return ref.Name(), nil
-}
-
 // find returns an image that the node has; nil if it has none of that name.
-func (p *podman) find(ctx context.Context, text string) (*image, error) {
+func (p *podman) find(ctx context.Context, text string) (*Image, error) {
 	ref, err := reference(text)
 	if err != nil {
 		return nil, err
@@ -120,7 +84,7 @@ func (p *podman) find(ctx context.Context, text string) (*image, error) {
 	if err != nil {
 		return nil, status.Error(codes.Unknown, err.Error())
 	}
-	var found []image
+	var found []Image
 	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) != 1 {
 		return nil, status.Errorf(codes.Unknown, "podman: image %s: %d answers, %v", ref, len(found), err)
 	}
@@ -137,7 +101,7 @@ func (p *podman) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ 
 }
 
 // cri is an image as a kubelet looks at it.
-func (i *image) cri() *runtimeapi.Image {
+func (i *Image) cri() *runtimeapi.Image {
 	is := &runtimeapi.Image{
 		Id: "sha256:" + i.ID, RepoTags: i.RepoTags, RepoDigests: i.RepoDigests, Size: uint64(max(0, i.Size)), Spec: &runtimeapi.ImageSpec{Image: "sha256:" + i.ID}, //nolint:gosec // it is not negative
 	}
@@ -246,4 +210,9 @@ func removable(dir string) {
 		}
 		return nil
 	})
+}
+
+// tarFlags unpack an image. The devices are those of the machine.
+func tarFlags(dir string) []string {
+	return []string{"-x", "--numeric-owner", "--exclude=dev/*", "-C", dir}
 }

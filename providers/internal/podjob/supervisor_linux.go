@@ -143,7 +143,7 @@ func (s *supervisor) start(ctx context.Context) error {
 	case RuntimePodman:
 		r.store = newPodman(s.local)
 	case RuntimeUnpack:
-		r.store = newUnpacker(s.local)
+		r.store = newUnpacker(s.local, s.config.Pull)
 	}
 	if r.store != nil {
 		store, s.clean = r.store, r.store.clean

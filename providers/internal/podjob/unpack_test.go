@@ -56,7 +56,7 @@ func TestPrivateRegistryNeedsHTTPS(t *testing.T) {
 	defer proxy.Close()
 	t.Setenv("HTTP_PROXY", proxy.URL) // what goes by http to another machine comes here
 	t.Setenv("HTTPS_PROXY", proxy.URL)
-	_, err := newUnpacker(t.TempDir()).PullImage(t.Context(), &runtimeapi.ImageSpec{Image: "registry.local/app:1"}, &runtimeapi.AuthConfig{Username: "u", Password: "p"}, nil)
+	_, err := newUnpacker(t.TempDir(), nil).PullImage(t.Context(), &runtimeapi.ImageSpec{Image: "registry.local/app:1"}, &runtimeapi.AuthConfig{Username: "u", Password: "p"}, nil)
 	if err == nil || !strings.Contains(err.Error(), "want https") {
 		t.Errorf("got %v, want that it asks for https", err)
 	}
@@ -72,7 +72,7 @@ func TestPullHasTheUsualHeap(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	if _, err := newUnpacker(t.TempDir()).PullImage(t.Context(), &runtimeapi.ImageSpec{Image: strings.TrimPrefix(server.URL, "http://") + "/app:1"}, nil, nil); err == nil {
+	if _, err := newUnpacker(t.TempDir(), nil).PullImage(t.Context(), &runtimeapi.ImageSpec{Image: strings.TrimPrefix(server.URL, "http://") + "/app:1"}, nil, nil); err == nil {
 		t.Fatal("there is an image")
 	}
 	if got := debug.SetGCPercent(100); got != 100 {
@@ -91,7 +91,7 @@ func TestPullThatWaitsEnds(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	u, image := newUnpacker(t.TempDir()), &runtimeapi.ImageSpec{Image: strings.TrimPrefix(server.URL, "http://") + "/app:1"}
+	u, image := newUnpacker(t.TempDir(), nil), &runtimeapi.ImageSpec{Image: strings.TrimPrefix(server.URL, "http://") + "/app:1"}
 	first := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { defer close(first); _, _ = u.PullImage(ctx, image, nil, nil) }()

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -24,6 +25,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
+
+// arrival is an image that the node sends.
+type arrival struct {
+	head  imageHead
+	files io.Reader
+	taken chan struct{} // closed when no more of the files is read
+}
 
 // AgentConfig is how a machine runs its agent.
 type AgentConfig struct {
@@ -61,8 +69,9 @@ type Agent struct {
 	bundle  podjob.Bundle
 	stop    *podjob.Stop
 	state   State
-	changed chan struct{} // closed at the next change
-	heard   time.Time     // when a node spoke last
+	wanted  map[string]chan *arrival // by the ID of the Want
+	changed chan struct{}            // closed at the next change
+	heard   time.Time                // when a node spoke last
 }
 
 // kept is what the agent keeps on its disk.
@@ -85,7 +94,7 @@ const (
 func NewAgent(c AgentConfig) (*Agent, error) {
 	a := &Agent{
 		config: c, given: make(chan struct{}), wake: make(chan struct{}, 1), conns: make(chan net.Conn),
-		changed: make(chan struct{}), heard: time.Now(), state: State{Version: c.Version}, roots: x509.NewCertPool(),
+		changed: make(chan struct{}), heard: time.Now(), wanted: map[string]chan *arrival{}, state: State{Version: c.Version}, roots: x509.NewCertPool(),
 	}
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, err

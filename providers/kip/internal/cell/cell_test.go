@@ -6,6 +6,8 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -346,5 +350,44 @@ func TestLogIsReadAfterThePodHasEnded(t *testing.T) {
 	}
 	if text.String() != "two\n" {
 		t.Errorf("the log is %q, %v", &text, err)
+	}
+}
+
+// TestMachineGetsTheImagesOfItsPod: from the node, with the words of the registry when there is none, and no other one.
+func TestMachineGetsTheImagesOfItsPod(t *testing.T) {
+	at := authority(t)
+	said := make(chan string, 3)
+	a, err := NewAgent(AgentConfig{UserData: at.UserData("m1", "", time.Hour, 0), Dir: t.TempDir(), PowerOff: func(string) {}, Run: func(ctx context.Context, c podjob.Config) error {
+		for _, name := range []string{"mine", "missing", "others"} {
+			of, files, err := c.Pull(ctx, name, podjob.Login{Username: "u"})
+			if err != nil {
+				said <- status.Code(err).String() + " " + err.Error()
+				continue
+			}
+			text, err := io.ReadAll(files)
+			said <- fmt.Sprint(of.ID, string(text), err, files.Close())
+		}
+		<-ctx.Done()
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, _ := serve(t, a)
+	c := joined(t, at, "m1", address)
+	c.ServeImages(func(_ context.Context, image string, l podjob.Login) (podjob.Image, io.ReadCloser, error) {
+		if image == "missing" {
+			return podjob.Image{}, nil, status.Error(codes.NotFound, "no such image, "+l.Username)
+		}
+		return podjob.Image{ID: "1"}, io.NopCloser(strings.NewReader("files")), nil
+	}, func(image string) bool { return image != "others" })
+	if err := c.Give(t.Context(), bundle("u1")); err != nil {
+		t.Fatal(err)
+	}
+	watched(t, c)
+	for _, want := range []string{"1files<nil> <nil>", "NotFound rpc error: code = NotFound desc = no such image, u", "PermissionDenied rpc error: code = PermissionDenied desc = image others is not one of the pod"} {
+		if got := <-said; got != want {
+			t.Errorf("the machine gets %q, want %q", got, want)
+		}
 	}
 }

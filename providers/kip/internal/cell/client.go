@@ -17,8 +17,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -32,6 +35,9 @@ type Client struct {
 	token     string
 	address   string
 	known     *http.Client // connections with the machine that has its certificate
+
+	images  podjob.PullFunc
+	allowed func(image string) bool
 }
 
 // Times of a client.
@@ -186,17 +192,15 @@ func (c *Client) Watch(ctx context.Context, changed func(State)) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	silent := time.AfterFunc(beatEvery+beatTime, func() { _ = conn.Close() })
 	defer silent.Stop()
-	done := make(chan struct{})
-	beating := make(chan struct{})
-	go func() {
-		defer close(beating)
-		beat(conn, done)
-	}()
+	ctx, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { beat(ctx, conn) })
 	defer func() {
-		close(done)
+		cancel()
 		_ = conn.Close()
-		<-beating
+		beside.Wait()
 	}()
+	asked := map[string]bool{} // for images
 	lines := bufio.NewReader(conn)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -216,17 +220,23 @@ func (c *Client) Watch(ctx context.Context, changed func(State)) error {
 		if err := json.Unmarshal(line, &s); err != nil {
 			return fmt.Errorf("read the state of the machine: %w", err)
 		}
+		for _, w := range s.Wants {
+			if !asked[w.ID] {
+				asked[w.ID] = true
+				beside.Go(func() { c.sendImage(ctx, w) })
+			}
+		}
 		changed(s)
 	}
 }
 
 // beat tells the machine at times that it is wanted.
-func beat(conn io.Writer, done <-chan struct{}) {
+func beat(ctx context.Context, conn io.Writer) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-done:
+		case <-ctx.Done():
 			return
 		case <-ticker.C:
 			if _, err := conn.Write([]byte{'\n'}); err != nil {
@@ -276,8 +286,8 @@ const maxAnswer = 4 << 20
 
 // send sends a request. An answer that refuses it is an error of its kind.
 func (c *Client) send(ctx context.Context, over *http.Client, method, path string, in any, upgrade bool) (*http.Response, error) {
-	var body io.Reader
-	if in != nil {
+	body, ok := in.(io.Reader)
+	if in != nil && !ok {
 		text, err := json.Marshal(in)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
@@ -315,4 +325,48 @@ func (c *Client) send(ctx context.Context, over *http.Client, method, path strin
 		return nil, errdefs.NotFound(said.Message)
 	}
 	return nil, errors.New(said.Message)
+}
+
+// ServeImages has Watch send the images that the machine wants and that are allowed, which pull gets. Without it a machine gets none. A machine may
+// be in the hands of its pod: allow the images of its pod alone.
+func (c *Client) ServeImages(pull podjob.PullFunc, allowed func(image string) bool) {
+	c.images, c.allowed = pull, allowed
+}
+
+// sendImage sends an image that the machine wants, or why it gets none.
+func (c *Client) sendImage(ctx context.Context, w Want) {
+	var head imageHead
+	var files io.ReadCloser
+	err := status.Errorf(codes.PermissionDenied, "image %s is not one of the pod", w.Image)
+	if c.images != nil && c.allowed(w.Image) {
+		head.Image, files, err = c.images(ctx, w.Image, w.Login)
+	}
+	if err != nil {
+		head.Code, head.Error = status.Code(err), status.Convert(err).Message()
+	}
+	line, err := json.Marshal(head)
+	if err != nil {
+		return // it is made of strings
+	}
+	out, in := io.Pipe()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		_, err := in.Write(append(line, '\n'))
+		if err == nil && files != nil {
+			_, err = io.Copy(in, files)
+		}
+		_ = in.CloseWithError(err)
+	}()
+	defer func() {
+		_ = out.CloseWithError(errors.New("the machine reads no more"))
+		<-sent
+		if files != nil {
+			_ = files.Close()
+		}
+	}()
+	answer, err := c.send(ctx, c.known, http.MethodPost, pathImage+w.ID, out, false)
+	if err == nil { // else the machine has given up waiting, or the watch ends, too
+		_ = answer.Body.Close()
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
@@ -22,6 +23,8 @@ type State struct {
 	Pod types.UID `json:"pod,omitempty"`
 	// Status is how the pod is; nil before its first status.
 	Status *podjob.Status `json:"status,omitempty"`
+	// Wants are the images that the machine waits for.
+	Wants []Want `json:"wants,omitempty"`
 	// Interrupted says why the cloud takes the machine away soon; "" if it does not.
 	Interrupted string `json:"interrupted,omitempty"`
 }
@@ -76,4 +79,21 @@ type stopOrder struct {
 // refusal is why a request was refused.
 type refusal struct {
 	Message string `json:"message"`
+}
+
+// pathImage is where the node sends an image that the machine wants: a line of JSON, and then the files as an archive of tar.
+const pathImage = "/v1/images/"
+
+// Want is an image that the machine wants from the node, as it reaches no registry itself.
+type Want struct {
+	ID    string       `json:"id"`
+	Image string       `json:"image"`
+	Login podjob.Login `json:"login,omitzero"`
+}
+
+// imageHead is the first line of an image.
+type imageHead struct {
+	Image podjob.Image `json:"image,omitzero"`
+	Code  codes.Code   `json:"code,omitempty"` // why there is none
+	Error string       `json:"error,omitempty"`
 }

@@ -86,7 +86,7 @@ func (a *Agent) runPod(ctx context.Context) {
 		return
 	}
 	c := a.config.Job
-	c.Host, c.LogDir, c.Wake, c.Listener = host{a}, filepath.Join(a.config.Dir, logDir), a.wake, &listener{conns: a.conns, closed: make(chan struct{})}
+	c.Host, c.LogDir, c.Wake, c.Pull, c.Listener = host{a}, filepath.Join(a.config.Dir, logDir), a.wake, a.pull, &listener{conns: a.conns, closed: make(chan struct{})}
 	err := a.config.Run(ctx, c)
 	a.mu.Lock()
 	ended := a.state.Status != nil && a.state.Status.Ended
@@ -162,6 +162,7 @@ func (a *Agent) handler() http.Handler {
 		}
 		return json.NewEncoder(w).Encode(s)
 	})
+	handle("POST "+pathImage+"{id}", a.image)
 	handle("POST "+pathStream, a.stream)
 	handle("POST "+pathWatch, a.watch)
 	return mux

@@ -216,4 +216,3 @@ func TestPodRunsInAMachine(t *testing.T) {
 		t.Errorf("the end of the log is %q", got)
 	}
 }
-

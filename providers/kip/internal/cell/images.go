@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cell
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+)
+
+// pull implements podjob.PullFunc: it asks the node.
+func (a *Agent) pull(ctx context.Context, image string, login podjob.Login) (of podjob.Image, files io.ReadCloser, err error) {
+	w := Want{ID: rand.Text(), Image: image, Login: login}
+	arrives := make(chan *arrival)
+	a.mu.Lock()
+	a.wanted[w.ID] = arrives
+	a.state.Wants = append(a.state.Wants[:len(a.state.Wants):len(a.state.Wants)], w)
+	a.publish()
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.wanted, w.ID)
+		var left []Want
+		for _, other := range a.state.Wants {
+			if other.ID != w.ID {
+				left = append(left, other)
+			}
+		}
+		a.state.Wants = left
+		a.publish()
+	}()
+	select {
+	case <-ctx.Done():
+		return of, nil, status.FromContextError(fmt.Errorf("pull image %s: the node does not send it: %w", image, ctx.Err())).Err()
+	case got := <-arrives:
+		if got.head.Error != "" {
+			close(got.taken)
+			return of, nil, status.Error(got.head.Code, got.head.Error)
+		}
+		return got.head.Image, &arriving{got.files, got.taken}, nil
+	}
+}
+
+// arriving are the files of an image.
+type arriving struct {
+	io.Reader
+	taken chan struct{}
+}
+
+// Close implements io.Closer.
+func (a *arriving) Close() error {
+	close(a.taken)
+	return nil
+}
+
+// image takes an image from the node.
+func (a *Agent) image(_ http.ResponseWriter, r *http.Request) error {
+	a.mu.Lock()
+	arrives := a.wanted[r.PathValue("id")]
+	a.mu.Unlock()
+	if arrives == nil {
+		return errdefs.NotFound("nobody waits for this image any more")
+	}
+	body := bufio.NewReader(r.Body)
+	line, err := body.ReadBytes('\n')
+	if err != nil {
+		return errdefs.AsInvalidInput(fmt.Errorf("read the image: %w", err))
+	}
+	got := &arrival{files: body, taken: make(chan struct{})}
+	if err := json.Unmarshal(line, &got.head); err != nil {
+		return errdefs.AsInvalidInput(fmt.Errorf("read the image: %w", err))
+	}
+	select {
+	case arrives <- got:
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
+	select {
+	case <-got.taken:
+	case <-r.Context().Done():
+	}
+	return nil
+}
