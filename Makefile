@@ -95,6 +95,10 @@ build-runsc:
 	*) echo "runsc: gVisor is for Linux on amd64 and arm64; provider process has isolation: none here" ;; \
 	esac
 
+.PHONY: cell-image
+cell-image: ## make the image that machines of provider kip boot, from packages of Debian, into bin/cell
+	@hack/cell-image.sh
+
 .PHONY: release
 release: ## write binaries of every platform, image, SBOMs and checksums into dist/ (VERSION=v1.2.3)
 	@cd deploy && go run ./release -version='$(VERSION)' -commit='$(COMMIT)' -date='$(BUILT)' -o ../dist

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -33,7 +34,8 @@ func (a *Agent) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	server := &http.Server{
-		Handler: a.handler(), ReadHeaderTimeout: callTime, BaseContext: func(net.Listener) context.Context { return ctx },
+		Handler: a.handler(), ReadHeaderTimeout: callTime, ErrorLog: log.New(io.Discard, "", 0), // strangers could fill the console
+		BaseContext: func(net.Listener) context.Context { return ctx },
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.roots, NextProtos: []string{"http/1.1"},
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -212,21 +214,21 @@ func (a *Agent) logs(w http.ResponseWriter, r *http.Request) error {
 	if pod == nil {
 		return ErrNoPod
 	}
-	log, err := joblog.Open(r.Context(), filepath.Join(a.config.Dir, logDir), pod, r.FormValue("container"), opts, func() (corev1.PodStatus, bool) {
+	text, err := joblog.Open(r.Context(), filepath.Join(a.config.Dir, logDir), pod, r.FormValue("container"), opts, func() (corev1.PodStatus, bool) {
 		_, s := a.podNow()
 		return s, true
 	})
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer text.Close()
 	out := http.NewResponseController(w)
 	if err := out.Flush(); err != nil { // the log may be silent for long
 		return err
 	}
 	buffer := make([]byte, 32<<10)
 	for {
-		n, err := log.Read(buffer)
+		n, err := text.Read(buffer)
 		if n > 0 {
 			if _, err := w.Write(buffer[:n]); err != nil {
 				return nil //nolint:nilerr // the reader has gone

@@ -130,9 +130,10 @@ func (d *Driver) Start(ctx context.Context, spec machine.Spec) (machine.Machine,
 	if err != nil {
 		return machine.Machine{}, fmt.Errorf("start machine %s: %w", id, err)
 	}
-	defer lock.Close() // QEMU has it then
-	if old, err := d.read(id); err == nil && old.State == machine.Gone {
-		return old, nil // the token has had its machine
+	defer lock.Close()                                     // QEMU has it then
+	if old, err := d.record(id); err == nil && old.Begun { // the token has had its machine
+		old.Machine.State, old.Machine.Address = machine.Gone, ""
+		return old.Machine, nil
 	}
 	m := machine.Machine{ID: id, Type: spec.Type.Name, Tags: maps.Clone(spec.Tags), IP: guestIP, State: machine.Running, Spot: spec.Spot, Created: time.Now()}
 	if err := os.WriteFile(filepath.Join(dir, userDataFile), spec.UserData, 0o600); err != nil {
@@ -208,7 +209,7 @@ func base(accel, kernel, more string) []string {
 }
 
 // kvmTime is how long a kernel may take with KVM until it finds that it has no root, which is less than a second.
-const kvmTime = 8 * time.Second
+const kvmTime = 5 * time.Second
 
 // acceleration returns what machines are run by. A device that is there need not run a kernel, so one is tried.
 func (d *Driver) acceleration(ctx context.Context, kernel string) (string, error) {

@@ -3,20 +3,32 @@
 package qemu
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
+	"net"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
@@ -30,189 +42,397 @@ const bootTime = 120 * time.Second
 // imageDir is where `make cell-image` leaves the image.
 const imageDir = "../../../../bin/cell"
 
-// lab is a driver with an authority.
+// lab is what the tests share: a driver, an authority, and a machine whose pod runs.
 type lab struct {
-	*testing.T
 	driver    *Driver
 	authority *cell.Authority
+	machine   machine.Machine
+	orphan    machine.Machine // nobody speaks to it
+	client    *cell.Client
+	states    chan cell.State
+	end       func()
 }
 
-func newLab(t *testing.T) *lab {
+var shared = sync.OnceValues(newLab)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if l, err := shared(); err == nil {
+		l.end()
+	}
+	os.Exit(code)
+}
+
+// missing is why there are no machines here.
+type missing string
+
+func (m missing) Error() string { return string(m) }
+
+func open(t *testing.T) *lab {
 	t.Helper()
-	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
-		t.Skip("no qemu-system-x86_64: install Debian's package qemu-system-x86")
-	}
-	image, err := filepath.Abs(imageDir)
-	if err != nil {
+	l, err := shared()
+	var none missing
+	switch {
+	case errors.As(err, &none) && os.Getenv("VK_REQUIRE_QEMU") == "":
+		t.Skip(err)
+	case err != nil:
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(image, "initrd")); err != nil {
-		t.Skip("no image of a cell: make it with `make cell-image`")
-	}
-	d, err := New(Config{Dir: t.TempDir(), Image: image})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := cell.NewAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &lab{t, d, a}
 	t.Cleanup(func() {
-		all, err := d.List(context.Background(), nil)
-		for _, m := range all {
-			if t.Failed() {
-				console, _ := d.Console(context.Background(), m.ID)
-				t.Logf("the console of %s: %s", m.ID, console)
-			}
-			err = errors.Join(err, d.Stop(context.Background(), m.ID))
-		}
-		if err != nil {
-			t.Error(err)
+		if t.Failed() {
+			console, err := l.driver.Console(context.Background(), l.machine.ID)
+			t.Logf("the console of the machine: %s, %v", console, err)
 		}
 	})
 	return l
 }
 
+// newLab starts a machine, and gives it a pod of an image of its node.
+func newLab() (_ *lab, err error) {
+	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
+		return nil, missing("no qemu-system-x86_64: install Debian's package qemu-system-x86")
+	}
+	image, err := filepath.Abs(imageDir)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(image, "initrd")); err != nil {
+		return nil, missing("no image of a cell: make it with `make cell-image`")
+	}
+	dir, err := os.MkdirTemp("", "cells-")
+	if err != nil {
+		return nil, err
+	}
+	var ends []func()
+	l := &lab{states: make(chan cell.State, 1000), end: func() {
+		for i := range ends {
+			ends[len(ends)-1-i]()
+		}
+	}}
+	ends = append(ends, func() { _ = os.RemoveAll(dir) })
+	defer func() {
+		if err != nil {
+			l.end()
+		}
+	}()
+	if l.driver, err = New(Config{Dir: dir, Image: image}); err != nil {
+		return nil, err
+	}
+	ends = append(ends, func() {
+		all, _ := l.driver.List(context.Background(), nil)
+		for _, m := range all {
+			_ = l.driver.Stop(context.Background(), m.ID)
+		}
+	})
+	if l.authority, err = cell.NewAuthority(); err != nil {
+		return nil, err
+	}
+	server := httptest.NewServer(registry.New())
+	ends = append(ends, server.Close)
+	ref := strings.TrimPrefix(server.URL, "http://") + "/team/shell:1"
+	if err := push(ref); err != nil {
+		return nil, err
+	}
+	if l.orphan, err = l.driver.Start(context.Background(), l.spec("orphan", 2*time.Second)); err != nil { // it boots beside the other one
+		return nil, err
+	}
+	if l.machine, err = l.driver.Start(context.Background(), l.spec("shared", time.Hour)); err != nil {
+		return nil, err
+	}
+	l.client = l.authority.Client("shared", l.machine.Address)
+	ends = append(ends, l.client.Close)
+	l.client.ServeImages(podjob.PullImage, func(image string) bool { return image == ref })
+	ctx, cancel := context.WithTimeout(context.Background(), bootTime)
+	defer cancel()
+	for l.client.Join(ctx, "", func(context.Context, string) error { return nil }) != nil {
+		select {
+		case <-ctx.Done():
+			console, _ := l.driver.Console(context.Background(), l.machine.ID)
+			return nil, fmt.Errorf("the machine does not answer: %s", console)
+		case <-time.After(500 * time.Millisecond): // another one than that its agent answers tells nobody
+		}
+	}
+	main := corev1.Container{Name: "main", Image: ref, Command: []string{"sh", "-c", script}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u-1"}, Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{main},
+	}}
+	if err := l.client.Give(ctx, podjob.Bundle{Pod: pod, Node: &corev1.Node{}, Runtime: podjob.RuntimeUnpack, Containers: map[string]*corev1.Container{"main": &main}}); err != nil {
+		return nil, err
+	}
+	watching, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = l.client.Watch(watching, func(s cell.State) { l.states <- s }) // the machine may end first
+	}()
+	ends = append(ends, func() {
+		stop()
+		<-done
+	})
+	_, err = l.await(func(s podjob.Status) bool { return s.Pod.Phase == corev1.PodRunning })
+	return l, err
+}
+
+// script is what the pod of the tests runs.
+const script = "echo hello; mkdir /tmp/w; echo page > /tmp/w/page; httpd -p 8080 -h /tmp/w; trap 'echo stopped; exit 3' TERM; while true; do sleep 1; done"
+
+// push makes an image of busybox, with a name longer than the header of an archive has room for.
+func push(to string) error {
+	busybox, err := os.ReadFile("/bin/busybox")
+	if err != nil {
+		return missing("no /bin/busybox: install Debian's package busybox-static")
+	}
+	var layer bytes.Buffer
+	w := tar.NewWriter(&layer)
+	add := func(h tar.Header, data []byte) {
+		h.Size = int64(len(data))
+		err = errors.Join(err, w.WriteHeader(&h))
+		_, writeErr := w.Write(data)
+		err = errors.Join(err, writeErr)
+	}
+	for _, dir := range []string{"bin", "tmp", "dev", "proc", "sys", "etc"} {
+		add(tar.Header{Typeflag: tar.TypeDir, Name: dir, Mode: 0o1777}, nil)
+	}
+	add(tar.Header{Name: "bin/busybox", Mode: 0o755}, busybox)
+	for _, applet := range strings.Fields("sh echo mkdir httpd sleep uname cat ls mount mknod dd wget head find insmod id") {
+		add(tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Linkname: "busybox"}, nil)
+	}
+	add(tar.Header{Name: "etc/" + strings.Repeat("long-", 40) + "é", Mode: 0o600, ModTime: time.Unix(1, 5)}, []byte("long"))
+	if err := errors.Join(err, w.Close()); err != nil {
+		return err
+	}
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer.Bytes())), nil })
+	if err != nil {
+		return err
+	}
+	image, err := mutate.AppendLayers(empty.Image, l)
+	if err != nil {
+		return err
+	}
+	if image, err = mutate.Config(image, v1.Config{Env: []string{"PATH=/bin", "OF=image"}, WorkingDir: "/tmp"}); err != nil {
+		return err
+	}
+	ref, err := name.ParseReference(to)
+	if err != nil {
+		return err
+	}
+	return remote.Write(ref, image)
+}
+
 // spec is a machine of 384 MiB.
 func (l *lab) spec(token string, orphanAfter time.Duration) machine.Spec {
 	return machine.Spec{
-		Token: token, Type: machine.Type{Name: "small", MilliCPU: 1000, Memory: 384 << 20}, Tags: map[string]string{"cluster": l.Name()},
+		Token: token, Type: machine.Type{Name: "small", MilliCPU: 1000, Memory: 384 << 20}, Tags: map[string]string{"of": token},
 		UserData: l.authority.UserData(token, "", orphanAfter, 0).Marshal(),
 	}
 }
 
-// joined starts a machine and joins it. Its agent is asked again until it answers.
-func (l *lab) joined(token string) (machine.Machine, *cell.Client) {
-	l.Helper()
-	m, err := l.driver.Start(l.Context(), l.spec(token, time.Hour))
-	if err != nil {
-		l.Fatal(err)
-	}
-	c := l.authority.Client(token, m.Address)
-	l.Cleanup(c.Close)
-	l.join(c)
-	return m, c
-}
-
-func (l *lab) join(c *cell.Client) {
-	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), bootTime)
-	defer cancel()
-	for {
-		err := c.Join(ctx, "", func(context.Context, string) error { return nil })
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			l.Fatalf("the machine does not answer: %v", err)
-		case <-time.After(500 * time.Millisecond):
-		}
-	}
-}
-
-// run gives a machine a pod whose container runs a shell, and returns the pod's states.
-func (l *lab) run(c *cell.Client, script string) <-chan cell.State {
-	l.Helper()
-	main := corev1.Container{Name: "main", Image: "machine", Command: []string{"/bin/sh", "-c", script}}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: types.UID("u-" + l.Name())}, Spec: corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{main},
-	}}
-	if err := c.Give(l.Context(), podjob.Bundle{Pod: pod, Node: &corev1.Node{}, Containers: map[string]*corev1.Container{"main": &main}}); err != nil {
-		l.Fatal(err)
-	}
-	states := make(chan cell.State, 100)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- c.Watch(ctx, func(s cell.State) { states <- s }) }()
-	l.Cleanup(func() {
-		cancel()
-		<-done // the machine may have ended first
-	})
-	return states
-}
-
-func (l *lab) await(states <-chan cell.State, want func(podjob.Status) bool) podjob.Status {
-	l.Helper()
-	var last cell.State
+func (l *lab) await(want func(podjob.Status) bool) (s podjob.Status, err error) {
 	late := time.After(bootTime)
 	for {
 		select {
-		case last = <-states:
-			if last.Status != nil && want(*last.Status) {
-				return *last.Status
+		case now := <-l.states:
+			if now.Status == nil {
+				continue
+			}
+			if s = *now.Status; want(s) {
+				return s, nil
 			}
 		case <-late:
-			l.Fatalf("the pod does not get there: %+v", last.Status)
+			return s, fmt.Errorf("the pod does not get there: %+v", s.Pod)
 		}
 	}
 }
 
-func running(s podjob.Status) bool { return s.Pod.Phase == corev1.PodRunning }
-
-func ended(s podjob.Status) bool { return s.Ended }
-
-func (l *lab) log(c *cell.Client, opts api.ContainerLogOpts) string {
-	l.Helper()
-	r, err := c.Logs(l.Context(), "main", opts)
+// exec runs a shell in the pod, and returns all that it writes.
+func (l *lab) exec(t *testing.T, script string) string {
+	t.Helper()
+	var out bytes.Buffer
+	err := l.client.Stream(t.Context(), podjob.Request{Op: podjob.OpExec, Container: "main", Command: []string{"sh", "-c", script + "; true"}, Stdout: true, Stderr: true}, podjob.Ends{Out: &out, Err: &out})
 	if err != nil {
-		l.Fatal(err)
-	}
-	defer r.Close()
-	text, err := io.ReadAll(r)
-	if err != nil {
-		l.Error(err)
-	}
-	return string(text)
-}
-
-func (l *lab) exec(c *cell.Client, command ...string) string {
-	l.Helper()
-	var out, errs bytes.Buffer
-	if err := c.Stream(l.Context(), podjob.Request{Op: podjob.OpExec, Container: "main", Command: command, Stdout: true, Stderr: true}, podjob.Ends{Out: &out, Err: &errs}); err != nil {
-		l.Errorf("%q: %v: %s", command, err, &errs)
+		t.Errorf("%s: %v: %s", script, err, &out)
 	}
 	return out.String()
 }
 
-// TestPodRunsInAMachine: its log, commands in it, a port of it, what it uses, and its end; and a node that has started anew finds the machine.
-func TestPodRunsInAMachine(t *testing.T) {
-	l := newLab(t)
-	m, c := l.joined("t1")
-	states := l.run(c, "echo hello; mkdir /tmp/w; echo page > /tmp/w/page; httpd -p 8080 -h /tmp/w; trap 'echo stopped; exit 3' TERM; while true; do sleep 1; done")
-	l.await(states, running)
-	if got := l.exec(c, "uname", "-r"); !strings.Contains(got, "cloud") {
-		t.Errorf("the kernel is %q", got)
+func (l *lab) log(t *testing.T, opts api.ContainerLogOpts) string {
+	t.Helper()
+	r, err := l.client.Logs(t.Context(), "main", opts)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := l.log(c, api.ContainerLogOpts{}); got != "hello\n" {
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(text)
+}
+
+// TestDeadManSwitch: a machine that no node speaks to ends by itself, and leaves no process.
+func TestDeadManSwitch(t *testing.T) {
+	l := open(t)
+	m := l.orphan
+	ctx, cancel := context.WithTimeout(t.Context(), bootTime)
+	defer cancel()
+	for {
+		now, there, err := l.driver.Describe(ctx, m.ID)
+		if err != nil || !there {
+			t.Fatalf("%t, %v", there, err)
+		}
+		if now.State == machine.Gone {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the machine is %+v", now)
+		case <-time.After(200 * time.Millisecond): // nobody is told of the end of a process that is none of ours
+		}
+	}
+	console, err := l.driver.Console(t.Context(), m.ID)
+	if err != nil || !strings.Contains(console, "no node has spoken to this machine for 2s, and it runs no pod") {
+		t.Errorf("the console says %q, %v", console, err)
+	}
+	if again, err := l.driver.Start(t.Context(), l.spec("orphan", time.Hour)); err != nil || again.State != machine.Gone {
+		t.Errorf("a token whose machine is gone makes %+v, %v", again, err)
+	}
+	if err := l.driver.Stop(t.Context(), m.ID); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(l.driver.config.Dir, m.ID)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("files are left: %v", err)
+	}
+}
+
+// TestGuestCannotReachHostLoopback: not by the address that QEMU gives to the host, nor by any other; and there is no way out.
+func TestGuestCannotReachHostLoopback(t *testing.T) {
+	l := open(t)
+	server, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it has no name to look up
+	if err != nil {
+		t.Fatal(err)
+	}
+	reached := make(chan string, 10)
+	go func() {
+		for {
+			c, err := server.Accept()
+			if err != nil {
+				return
+			}
+			reached <- c.LocalAddr().String()
+			_ = c.Close()
+		}
+	}()
+	defer server.Close()
+	port := server.Addr().(*net.TCPAddr).Port
+	for _, host := range []string{"10.0.2.2", "10.0.2.3", "127.0.0.1"} {
+		if said := l.exec(t, fmt.Sprintf("wget -T 3 -O - http://%s:%d/ && echo got", host, port)); strings.Contains(said, "got") {
+			t.Errorf("%s: %s", host, said)
+		}
+	}
+	select {
+	case at := <-reached:
+		t.Errorf("the guest reaches %s of the host", at)
+	default:
+	}
+}
+
+// TestStrangerCertificate: the agent answers nobody but its node.
+func TestStrangerCertificate(t *testing.T) {
+	l := open(t)
+	other, err := cell.NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := other.Client("shared", l.machine.Address)
+	defer c.Close()
+	if err := c.Join(t.Context(), "", func(context.Context, string) error { return nil }); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a stranger joins: %v", err)
+	}
+	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", l.machine.Address) //nolint:gosec // it is to fail
+	if err == nil {
+		_, err = conn.Read(make([]byte, 1)) // the machine refuses when it has seen that there is no certificate
+		_ = conn.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "certificate required") {
+		t.Errorf("without a certificate: %v", err)
+	}
+	if _, err := l.client.Stats(t.Context()); err != nil {
+		t.Errorf("its node: %v", err)
+	}
+}
+
+// TestPodCannotReadUserData: not from the firmware, the files of the agent, the memory or the services of the machine. Root in the pod is not root of it.
+func TestPodCannotReadUserData(t *testing.T) {
+	l := open(t)
+	said := l.exec(t, `id -u
+cat /sys/firmware/qemu_fw_cfg/by_name/opt/vk/user-data/raw && echo reads the firmware
+mount -t sysfs s /tmp && echo mounts
+mknod /tmp/mem c 1 1 && echo makes devices
+dd if=/dev/mem bs=1 count=1 of=/tmp/first && echo reads memory
+find / -name 'qemu_fw_cfg*' -o -name agent.json -o -name user-data
+cat /proc/1/root/var/lib/vk-cell/agent.json && echo reads the agent
+wget -T 2 -O - http://169.254.169.254/latest/user-data && echo reads metadata`)
+	if !strings.HasPrefix(said, "0\n") {
+		t.Fatalf("it does not run as root: %s", said)
+	}
+	for _, word := range []string{"reads", "mounts", "makes", "authority", "\n/"} {
+		if strings.Contains(said, word) {
+			t.Errorf("%q is in %s", word, said)
+		}
+	}
+}
+
+// TestPodRunsInAMachine: its image, its log, commands in it, a port of it, what it uses, and its end; and a node that starts anew finds the machine.
+// It is the last, as it ends the pod.
+func TestPodRunsInAMachine(t *testing.T) {
+	l := open(t)
+	if got := l.exec(t, "uname -r; echo $OF; cat /etc/long*; ls /var/lib/vk-cell"); !strings.Contains(got, "-cloud-") || !strings.Contains(got, "\nimage\nlong") || !strings.Contains(got, "No such file") {
+		t.Errorf("in the pod: %s", got)
+	}
+	if got := l.log(t, api.ContainerLogOpts{}); got != "hello\n" {
 		t.Errorf("the log is %q", got)
 	}
 	var page bytes.Buffer
-	if err := c.Stream(t.Context(), podjob.Request{Op: podjob.OpPort, Port: 8080}, podjob.Ends{In: strings.NewReader("GET /page HTTP/1.0\r\n\r\n"), Out: &page}); err != nil || !strings.HasSuffix(page.String(), "page\n") {
+	if err := l.client.Stream(t.Context(), podjob.Request{Op: podjob.OpPort, Port: 8080}, podjob.Ends{In: strings.NewReader("GET /page HTTP/1.0\r\n\r\n"), Out: &page}); err != nil || !strings.HasSuffix(page.String(), "page\n") {
 		t.Errorf("the port answers %q, %v", &page, err)
 	}
-	if s, err := c.Stats(t.Context()); err != nil || s.CPU == nil || *s.CPU.UsageCoreNanoSeconds == 0 || *s.Memory.WorkingSetBytes == 0 {
+	if s, err := l.client.Stats(t.Context()); err != nil || s.CPU == nil || *s.CPU.UsageCoreNanoSeconds == 0 || *s.Memory.WorkingSetBytes == 0 {
 		t.Errorf("it uses %+v, %v", s, err)
 	}
 	again, err := New(l.driver.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all, err := again.List(t.Context(), map[string]string{"cluster": t.Name()}); err != nil || len(all) != 1 || all[0].ID != m.ID || all[0].State != machine.Running {
+	again.accel = l.driver.accel // it is looked for once
+	if all, err := again.List(t.Context(), map[string]string{"of": "shared"}); err != nil || len(all) != 1 || all[0].ID != l.machine.ID || all[0].State != machine.Running {
 		t.Errorf("a driver that starts anew sees %+v, %v", all, err)
 	}
-	if same, err := again.Start(t.Context(), l.spec("t1", time.Hour)); err != nil || same.ID != m.ID || same.Address != m.Address {
+	if same, err := again.Start(t.Context(), l.spec("shared", time.Hour)); err != nil || same.ID != l.machine.ID || same.Address != l.machine.Address {
 		t.Errorf("the second start with the token is %+v, %v", same, err)
 	}
-	if err := c.Stop(t.Context(), 20*time.Second); err != nil {
+	if err := again.Tag(t.Context(), l.machine.ID, map[string]string{"more": "1"}); err != nil {
+		t.Error(err)
+	}
+	if m, there, err := l.driver.Describe(t.Context(), l.machine.ID); err != nil || !there || m.Tags["more"] != "1" || m.Tags["of"] != "shared" {
+		t.Errorf("with a tag it is %+v, %v", m, err)
+	}
+	if err := l.client.Stop(t.Context(), 20*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	s := l.await(states, ended)
+	s, err := l.await(func(s podjob.Status) bool { return s.Ended })
+	if err != nil {
+		t.Fatal(err)
+	}
 	if code := s.Pod.ContainerStatuses; len(code) != 1 || code[0].State.Terminated == nil || code[0].State.Terminated.ExitCode != 3 {
 		t.Errorf("the pod has ended with %+v", s.Pod)
 	}
-	if got := l.log(c, api.ContainerLogOpts{Tail: 1}); got != "stopped\n" {
+	if got := l.log(t, api.ContainerLogOpts{Tail: 1}); got != "stopped\n" {
 		t.Errorf("the end of the log is %q", got)
+	}
+	if err := again.Stop(t.Context(), l.machine.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, there, err := l.driver.Describe(t.Context(), l.machine.ID); there || err != nil {
+		t.Errorf("after its end there is the machine: %t, %v", there, err)
 	}
 }

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Makes what a machine of provider kip boots: a kernel, and an archive with the agent, busybox and modules. The kernel and busybox are packages of
+# Debian, unpacked into a folder and not installed; it needs apt-get, dpkg-deb, and the lists of `apt-get update`.
+#
+#   CELL_PACKAGES=   folder with the packages that is kept; default: one that is removed
+#
+# Usage: hack/cell-image.sh [OUTPUT]     (default: bin/cell)
+#
+# One version of the packages and of this tree gives one image, bit by bit.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+output=$(realpath -m "${1:-$root/bin/cell}")
+. "$root/hack/goenv.sh"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+packages=${CELL_PACKAGES:-$work/packages}
+mkdir -p "$packages" "$work/root" "$output"
+
+if ! ls "$packages"/linux-image-*.deb "$packages"/busybox-static*.deb >/dev/null 2>&1; then
+  kernel=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p')
+  if [ -z "$kernel" ]; then
+    echo "cell-image: apt knows no linux-image-cloud-amd64: run apt-get update on Debian" >&2
+    exit 1
+  fi
+  (cd "$packages" && apt-get -q -o APT::Sandbox::User=root download "$kernel" busybox-static)
+fi
+for deb in "$packages"/*.deb; do dpkg-deb -x "$deb" "$work/root"; done
+cd "$root/providers"
+# The tag leaves out what only a debug page of gRPC needs: the agent is to be small.
+GOOS=linux GOARCH=amd64 go build -tags grpcnotrace -buildvcs=false -ldflags "-s -w -buildid= -X main.buildVersion=${VERSION:-development}" -o "$work/vk-cell" ./kip/cmd/vk-cell
+limit=$((20 * 1000 * 1000))
+size=$(stat -c %s "$work/vk-cell")
+if [ "$size" -gt "$limit" ]; then
+  echo "cell-image: vk-cell has $size bytes, more than the $limit that an agent may have" >&2
+  exit 1
+fi
+go run ./kip/cmd/cell-image -kernel "$work/root" -busybox "$work/root/bin/busybox" -agent "$work/vk-cell" -out "$output"
+cp "$work/vk-cell" "$output/vk-cell"
+ls "$packages" >"$output/packages"
+echo "cell-image: $output has vmlinuz, initrd ($(du -m "$output/initrd" | cut -f1) MB) and vk-cell ($((size / 1000000)) MB)"
