@@ -33,7 +33,7 @@ func (d *driver) Work(ctx context.Context) {
 		}
 		for _, c := range fresh {
 			following, cancel := context.WithCancel(ctx)
-			followed[c.ID] = cancel
+			followed[c.id] = cancel
 			beside.Go(func() { defer cancel(); d.follow(following, c) })
 		}
 		select {
@@ -93,7 +93,7 @@ func (c *cellState) begun() time.Time {
 // fail ends a pod that does not say how it ended itself. d.mu is held.
 func (d *driver) fail(ctx context.Context, c *cellState, reason, message string) {
 	c.reason, c.message, c.bundle = reason, message, nil
-	log.G(ctx).WithField("machine", c.ID).WithField("pod", c.pod.Namespace+"/"+c.pod.Name).Warn(message)
+	log.G(ctx).WithField("machine", c.id).WithField("pod", c.pod.Namespace+"/"+c.pod.Name).Warn(message)
 	d.untold = append(d.untold, c)
 	d.nudge()
 }
@@ -120,7 +120,7 @@ func (d *driver) follow(ctx context.Context, c *cellState) {
 		}
 		if err != nil && ctx.Err() == nil && !complained && time.Since(c.began) > 30*time.Second {
 			complained = true
-			log.G(ctx).WithError(err).WithField("machine", c.ID).Warn("The agent of a machine does not answer")
+			log.G(ctx).WithError(err).WithField("machine", c.id).Warn("The agent of a machine does not answer")
 		}
 		select {
 		case <-ctx.Done():
@@ -138,7 +138,7 @@ func (d *driver) attend(ctx context.Context, c *cellState, a agent) error {
 	if !joined {
 		limited, cancel := context.WithTimeout(ctx, requestTime)
 		err := a.Join(limited, signed, func(ctx context.Context, key string) error {
-			if err := d.cloud.Tag(ctx, c.ID, map[string]string{tagSigned: key}); err != nil {
+			if err := d.cloud.Tag(ctx, c.id, map[string]string{tagSigned: key}); err != nil {
 				return err
 			}
 			d.mu.Lock()
@@ -166,7 +166,7 @@ func (d *driver) attend(ctx context.Context, c *cellState, a agent) error {
 		}
 		if err := d.step(ctx, c, a); err != nil {
 			if ctx.Err() == nil {
-				log.G(ctx).WithError(err).WithField("machine", c.ID).Warn("The pod is not given to its machine yet")
+				log.G(ctx).WithError(err).WithField("machine", c.id).Warn("The pod is not given to its machine yet")
 			}
 			cancel()
 			return errors.Join(err, <-over)
@@ -183,7 +183,7 @@ func (d *driver) hear(ctx context.Context, c *cellState, s cell.State) {
 		c.taken = s.Interrupted
 	}
 	if s.Pod != "" && c.pod.UID != "" && s.Pod != c.pod.UID && c.reason == "" {
-		d.fail(ctx, c, reasonWrong, fmt.Sprintf("machine %s says that it runs another pod, %s: it is not believed any more", c.ID, s.Pod))
+		d.fail(ctx, c, reasonWrong, fmt.Sprintf("machine %s says that it runs another pod, %s: it is not believed any more", c.id, s.Pod))
 		d.leave(c)
 	}
 	if s.Pod != "" && s.Pod == c.pod.UID {
@@ -275,7 +275,7 @@ func (d *driver) give(ctx context.Context, c *cellState, a agent) error {
 	err := a.Give(ctx, *bundle)
 	if errors.Is(err, cell.ErrTaken) || errdefs.IsInvalidInput(err) {
 		d.mu.Lock()
-		d.fail(ctx, c, reasonWrong, fmt.Sprintf("machine %s does not take the pod: %s", c.ID, strings.TrimSpace(err.Error())))
+		d.fail(ctx, c, reasonWrong, fmt.Sprintf("machine %s does not take the pod: %s", c.id, strings.TrimSpace(err.Error())))
 		d.leave(c)
 		d.mu.Unlock()
 		return nil

@@ -51,6 +51,7 @@ type driver struct {
 
 // cellState is what is known of one machine. Its fields are guarded by the mu of the driver.
 type cellState struct {
+	id string // that of the machine, which never changes
 	machine.Machine
 	pod     identity.Pod // zero: it waits for one
 	agent   agent        // nil while nothing follows it
@@ -83,7 +84,7 @@ func (c *cellState) instance() instance {
 func (d *driver) take(m machine.Machine) *cellState {
 	c := d.cells[m.ID]
 	if c == nil {
-		c = &cellState{began: time.Now(), step: make(chan struct{}, 1)}
+		c = &cellState{id: m.ID, began: time.Now(), step: make(chan struct{}, 1)}
 		d.cells[m.ID] = c
 	}
 	if m.Address == "" {
@@ -277,7 +278,7 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 // leave lets a machine be stopped. d.mu is held.
 func (d *driver) leave(c *cellState) {
 	c.stopped = time.Now()
-	d.kit.Leave(c.ID)
+	d.kit.Leave(c.id)
 }
 
 // Remove implements service.Remover: it stops a machine.

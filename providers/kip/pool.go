@@ -145,7 +145,7 @@ func (d *driver) takeStandby(ctx context.Context, pod *corev1.Pod, w wish, bundl
 			return instance{}, false, nil
 		}
 		c.pod, c.bundle = identity.Of(pod), &bundle // nobody else takes it from now on
-		id := c.ID
+		id := c.id
 		d.mu.Unlock()
 		tags := d.owner.Tags(identity.Of(pod))
 		tags["Name"], tags[tagStandby] = pod.Namespace+"/"+pod.Name, "false"
