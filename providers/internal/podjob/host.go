@@ -4,6 +4,7 @@ package podjob
 
 import (
 	"context"
+	"io"
 	"net"
 	"time"
 
@@ -106,3 +107,21 @@ type Stop struct {
 	// Until is when the node ends the job itself, by the clock of the node.
 	Until time.Time
 }
+
+// Image is what is known of an image.
+type Image struct {
+	ID          string   `json:"Id"`
+	RepoTags    []string `json:"RepoTags"`
+	RepoDigests []string `json:"RepoDigests"`
+	Size        int64    `json:"Size"`
+	Config      struct {
+		User       string   `json:"User"`
+		Env        []string `json:"Env"`
+		Entrypoint []string `json:"Entrypoint"`
+		Cmd        []string `json:"Cmd"`
+		WorkingDir string   `json:"WorkingDir"`
+	} `json:"Config"`
+}
+
+// PullFunc pulls an image, whose files come as an archive of tar. An error has a code of gRPC. Nothing is read of files that are closed at once.
+type PullFunc func(ctx context.Context, image string, login Login) (of Image, files io.ReadCloser, err error)

@@ -27,24 +27,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/imageref"
 )
 
-// Image is what is known of an image.
-type Image struct {
-	ID          string   `json:"Id"`
-	RepoTags    []string `json:"RepoTags"`
-	RepoDigests []string `json:"RepoDigests"`
-	Size        int64    `json:"Size"`
-	Config      struct {
-		User       string   `json:"User"`
-		Env        []string `json:"Env"`
-		Entrypoint []string `json:"Entrypoint"`
-		Cmd        []string `json:"Cmd"`
-		WorkingDir string   `json:"WorkingDir"`
-	} `json:"Config"`
-}
-
-// PullFunc pulls an image, whose files come as an archive of tar. An error has a code of gRPC. Nothing is read of files that are closed at once.
-type PullFunc func(ctx context.Context, image string, login Login) (of Image, files io.ReadCloser, err error)
-
 var imageID = regexp.MustCompile(`^(sha256:)?[0-9a-f]{64}$`)
 
 // reference is the whole name of an image, by the rules of Kubernetes: podman would look for a short one elsewhere.

@@ -223,3 +223,12 @@ func keepAgent() error {
 	}
 	return fmt.Errorf("the agent has ended %d times", maxStarts)
 }
+
+// powerOff ends the machine. What is on its disks may be written before.
+func powerOff() error {
+	unix.Sync()
+	if err := unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF); err != nil {
+		return fmt.Errorf("end the machine: %w", err)
+	}
+	return nil
+}

@@ -101,15 +101,6 @@ func agent(args []string) error {
 	}
 }
 
-// powerOff ends the machine. What is on its disks may be written before.
-func powerOff() error {
-	unix.Sync()
-	if err := unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF); err != nil {
-		return fmt.Errorf("end the machine: %w", err)
-	}
-	return nil
-}
-
 // setClock sets the clock if it is wrong by more than a connection may take.
 func setClock(now time.Time) {
 	if off := time.Until(now); off.Abs() < 2*time.Second {

@@ -71,7 +71,7 @@ func agent(t *testing.T, u UserData, dir string) *Agent {
 // serve serves an agent until the test ends, or end is called, and returns its address.
 func serve(t *testing.T, a *Agent) (address string, end func()) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it has no name to look up
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

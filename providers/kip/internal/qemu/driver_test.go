@@ -307,7 +307,7 @@ func TestDeadManSwitch(t *testing.T) {
 // TestGuestCannotReachHostLoopback: not by the address that QEMU gives to the host, nor by any other; and there is no way out.
 func TestGuestCannotReachHostLoopback(t *testing.T) {
 	l := open(t)
-	server, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it has no name to look up
+	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
