@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -45,7 +46,7 @@ type Config struct {
 	Image string `json:"image,omitempty"`
 	// Containers is unpack for images that the agents pull, or programs for programs of the machines, without images. Default: unpack.
 	Containers string `json:"containers,omitempty"`
-	// Types are the sizes of machines that pods may get. Required.
+	// Types are the sizes of machines that pods may get. Default: a table of EC2. Required with QEMU.
 	Types []Type `json:"types,omitempty"`
 	// DefaultType is the type of pods that ask for nothing. Default: the cheapest one.
 	DefaultType string `json:"defaultType,omitempty"`
@@ -117,7 +118,20 @@ type Standby struct {
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_KIP"}
 
 // LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
-func LoadConfig(path string) (Config, error) { return format.Load(path) }
+// The provider.yaml of Elotl Kip is read, too.
+func LoadConfig(path string) (Config, error) {
+	data, err := os.ReadFile(path)
+	if path == "" || err != nil || !isKipFile(data) {
+		return format.Load(path)
+	}
+	c, err := fromKip(path, data)
+	if err != nil {
+		return Config{}, err
+	}
+	above := format
+	above.Default = func() Config { return c }
+	return above.Load("")
+}
 
 // complete fills the defaults of c and refuses what cannot be, with every reason.
 func (c Config) complete() (Config, error) {
@@ -136,6 +150,9 @@ func (c Config) complete() (Config, error) {
 		most = 4
 	case c.EC2.SubnetID == "":
 		problem("ec2.subnetID: want the subnet of machines")
+	}
+	if len(c.Types) == 0 && c.EC2 != nil {
+		c.Types = ec2Types()
 	}
 	if c.Image == "" {
 		problem("image: want what machines boot")

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kip
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+func load(t *testing.T, text string) (Config, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "provider.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return LoadConfig(path)
+}
+
+// TestKipProviderYAML: the file of Kip is read, with what the environment adds to it, and what cannot be had is refused by its name.
+func TestKipProviderYAML(t *testing.T) {
+	t.Setenv("VKUBELET_KIP_CLUSTER_NAME", "home")
+	const file = `
+apiVersion: v1
+cloud: {aws: {region: us-east-1, vpcID: vpc-1, subnetID: subnet-1, endpointURL: "https://ec2.example.com"}}
+etcd: {internal: {dataDir: /opt/kip/data}}
+kubelet: {cpu: "64", memory: 512Gi, pods: "40", capacity: {nvidia.com/gpu: "2"}}
+cells:
+  nametag: kip
+  defaultInstanceType: t3.nano
+  defaultVolumeSize: 5Gi
+  bootImageSpec: {imageIDs: ami-1 ami-2}
+  standbyCells: [{instanceType: t3.nano, count: 2, spot: true}]
+  extraSecurityGroups: [sg-246810]
+  privateIPOnly: true
+  defaultIAMPermissions: cell
+  statusInterval: 5
+  healthcheck: {status: {healthyTimeout: 90}}
+`
+	c, err := load(t, file)
+	if err == nil {
+		c, err = c.complete()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.EC2.SubnetID != "subnet-1" || c.EC2.Endpoint != "https://ec2.example.com" || c.EC2.SecurityGroups[0] != "sg-246810" || c.EC2.InstanceProfile != "cell" {
+		t.Errorf("ec2: %+v", c.EC2)
+	}
+	if c.ClusterName != "home" || c.Image != "ami-1" || c.DefaultType != "t3.nano" || c.VolumeGiB != 5 || !c.PrivateIPOnly || c.Tags["KipNametag"] != "kip" || c.MaxMachines != 42 {
+		t.Errorf("got %+v", c)
+	}
+	if len(c.Standby) != 1 || c.Standby[0] != (Standby{"t3.nano", 2, true}) {
+		t.Errorf("standby: %+v", c.Standby)
+	}
+	if memory, gpus := c.Capacity[corev1.ResourceMemory], c.Capacity["nvidia.com/gpu"]; memory.String() != "512Gi" || gpus.Value() != 2 {
+		t.Errorf("capacity: %v", c.Capacity)
+	}
+	for field, change := range map[string][2]string{
+		"etcd.client":                     {"etcd: {", "etcd: {client: {endpoints: [a]}, "},
+		"cloud.aws.accessKeyID":           {"vpcID: vpc-1", "accessKeyID: AK"},
+		"cloud.aws.ecsClusterName":        {"vpcID: vpc-1", "ecsClusterName: c"},
+		"cloud.aws.insecureTLSSkipVerify": {"vpcID: vpc-1", "insecureTLSSkipVerify: true"},
+		"cloud.aws":                       {"cloud: {aws:", "cloud: {gce:"},
+		"cells.itzo":                      {"  nametag: kip", "  itzo: {version: \"532\"}"},
+		"cells.cellConfig":                {"  nametag: kip", "  cellConfig: {a: b}"},
+		"cells.useCloudParameterStore":    {"  nametag: kip", "  useCloudParameterStore: true"},
+		"cells.cloudInitFile":             {"  nametag: kip", "  cloudInitFile: /etc/kip/cloudinit.yml"},
+		"cells.extraCIDRs":                {"  nametag: kip", "  extraCIDRs: [10.0.0.0/8]"},
+		"cells.bootImageSpec.imageIDs":    {"imageIDs: ami-1 ami-2", `owners: "689494258501"`},
+		"unknown field":                   {"  nametag: kip", "  nametags: kip"},
+	} {
+		if _, err := load(t, strings.Replace(file, change[0], change[1], 1)); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: got %v, want an error that names it", field, err)
+		}
+	}
+}
+
+// TestTableOfEC2: prices are those of the source, and the cheapest type with room is taken.
+func TestTableOfEC2(t *testing.T) {
+	prices := map[string]string{}
+	for _, typ := range ec2Types() {
+		prices[typ.Name] = typ.Price.String()
+	}
+	for name, want := range map[string]string{"c5.4xlarge": "0.68", "m5.2xlarge": "0.384", "r5.xlarge": "0.252", "t3.xlarge": "0.1664"} {
+		if w := resource.MustParse(want); prices[name] != w.String() {
+			t.Errorf("%s costs %s, want %s", name, prices[name], w.String())
+		}
+	}
+	w, err := Config{Types: ec2Types()}.wishOf(aPod(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3"), corev1.ResourceMemory: resource.MustParse("6Gi")}, nil))
+	if err != nil || w.types[0].Name != "t3.xlarge" {
+		t.Errorf("got %v, %v", w.types, err)
+	}
+}
+
+// TestConfigurationsThatAreRefused: every reason is told.
+func TestConfigurationsThatAreRefused(t *testing.T) {
+	_, err := Config{Types: []Type{{Name: "a"}}, Standby: []Standby{{Type: "b", Count: 1}}, DefaultType: "c"}.complete()
+	if err == nil {
+		t.Fatal("it is taken")
+	}
+	for _, want := range []string{"clusterName: ", "qemu, ec2: want one of them", "image: ", "types[0]: ", "defaultType: ", "standby[0]: "} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: does not say %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kip
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/ec2"
+)
+
+// kipFile is the provider.yaml of Elotl Kip. Source: pkg/server/config.go of elotl/kip at 739ad20 (2021-09-09).
+type kipFile struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Cloud      struct {
+		AWS *struct {
+			Region, VPCID, SubnetID, EndpointURL         string
+			AccessKeyID, SecretAccessKey, ECSClusterName string
+			InsecureTLSSkipVerify                        bool
+		} `json:"aws"`
+		GCE, Azure map[string]any
+	} `json:"cloud"`
+	Etcd    map[string]any `json:"etcd"`
+	Kubelet struct {
+		CPU, Memory, Pods string
+		Capacity          map[corev1.ResourceName]resource.Quantity
+		Labels            map[string]string
+	} `json:"kubelet"`
+	Cells struct {
+		BootImageSpec                          map[string]string
+		DefaultInstanceType, DefaultVolumeSize string
+		StandbyCells                           []struct {
+			InstanceType string
+			Count        int64
+			Spot         bool
+		}
+		CloudInitFile                   string
+		Itzo, CellConfig, HealthCheck   map[string]any
+		ExtraCIDRs, ExtraSecurityGroups []string
+		Nametag                         string
+		StatusInterval                  int64
+		PrivateIPOnly                   bool
+		DefaultIAMPermissions           string
+		UseCloudParameterStore          bool
+	} `json:"cells"`
+}
+
+// isKipFile reports whether a file is a provider.yaml of Kip: it has other fields at its top.
+func isKipFile(data []byte) bool {
+	var top struct {
+		Kind         string `json:"kind"`
+		Cloud, Cells any
+	}
+	return yaml.Unmarshal(data, &top) == nil && top.Kind != Kind && (top.Cloud != nil || top.Cells != nil)
+}
+
+// fromKip reads the provider.yaml of Kip. What cannot be had is refused by its name, with the reason.
+func fromKip(name string, data []byte) (c Config, err error) {
+	var f kipFile
+	if err := yaml.UnmarshalStrict(data, &f); err != nil {
+		return c, fmt.Errorf("%s: read it as a provider.yaml of Kip: %w", name, err)
+	}
+	problems := config.Problems{Provider: "kip"}
+	refuse := func(is bool, field, why string) {
+		if is {
+			problems.Add("%s: %s: %s", name, field, why)
+		}
+	}
+	quantity := func(field, text string) resource.Quantity {
+		q, err := resource.ParseQuantity(text)
+		refuse(err != nil, field, fmt.Sprintf("%q is no quantity", text))
+		return q
+	}
+	refuse(f.Cloud.AWS == nil, "cloud.aws", "is missing: of the clouds of Kip this provider has EC2")
+	refuse(f.Cloud.GCE != nil, "cloud.gce", "this provider has no Google Compute Engine")
+	refuse(f.Cloud.Azure != nil, "cloud.azure", "this provider has no Azure: the provider aci has")
+	refuse(f.Etcd["client"] != nil, "etcd.client", "state is the tags of machines: remove it")
+	cells := f.Cells
+	refuse(cells.Itzo != nil, "cells.itzo", "the agent is in the image: remove it")
+	refuse(cells.CellConfig != nil, "cells.cellConfig", "the agent has no such settings: remove it")
+	refuse(cells.UseCloudParameterStore, "cells.useCloudParameterStore", "user data have nothing secret for long: remove it")
+	refuse(cells.CloudInitFile != "", "cells.cloudInitFile", "the agent reads the user data itself: put what is needed into the image")
+	refuse(len(cells.ExtraCIDRs) > 0, "cells.extraCIDRs", "this provider makes no security groups: name one that lets the node reach port 6421")
+	refuse(len(f.Kubelet.Labels) > 0, "kubelet.labels", "set --node-labels or the labels of the node")
+	refuse(cells.BootImageSpec["imageIDs"] == "", "cells.bootImageSpec.imageIDs", "name an image with the agent: those of Elotl are gone, and images are not looked for")
+	if aws := f.Cloud.AWS; aws != nil {
+		refuse(aws.AccessKeyID != "" || aws.SecretAccessKey != "", "cloud.aws.accessKeyID", "keys are found as the tools of AWS find them, as in AWS_ACCESS_KEY_ID: remove it")
+		refuse(aws.ECSClusterName != "", "cloud.aws.ecsClusterName", "the provider fargate has ECS")
+		refuse(aws.InsecureTLSSkipVerify, "cloud.aws.insecureTLSSkipVerify", "name the authority in AWS_CA_BUNDLE")
+		c.EC2 = &ec2.Config{
+			Region: aws.Region, Endpoint: aws.EndpointURL, SubnetID: aws.SubnetID, SecurityGroups: cells.ExtraSecurityGroups,
+			InstanceProfile: cells.DefaultIAMPermissions,
+		}
+	}
+	if err := problems.Err(); err != nil {
+		return Config{}, err
+	}
+	c.Image = strings.Fields(cells.BootImageSpec["imageIDs"])[0]
+	c.DefaultType, c.PrivateIPOnly = cells.DefaultInstanceType, cells.PrivateIPOnly
+	if cells.DefaultVolumeSize != "" {
+		q := quantity("cells.defaultVolumeSize", cells.DefaultVolumeSize)
+		c.VolumeGiB = (q.Value() + 1<<30 - 1) >> 30
+	}
+	for _, s := range cells.StandbyCells {
+		c.Standby = append(c.Standby, Standby{Type: s.InstanceType, Count: s.Count, Spot: s.Spot})
+	}
+	if cells.Nametag != "" {
+		c.Tags = map[string]string{"KipNametag": cells.Nametag}
+	}
+	for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: f.Kubelet.CPU, corev1.ResourceMemory: f.Kubelet.Memory, corev1.ResourcePods: f.Kubelet.Pods} {
+		if text != "" {
+			c.offer(name, quantity("kubelet."+string(name), text))
+		}
+	}
+	for name, q := range f.Kubelet.Capacity {
+		c.offer(name, q)
+	}
+	if pods, is := c.Capacity[corev1.ResourcePods]; is {
+		c.MaxMachines = pods.Value()
+		for _, s := range c.Standby {
+			c.MaxMachines += s.Count
+		}
+	}
+	return c, problems.Err()
+}
+
+// offer adds to the capacity.
+func (c *Config) offer(name corev1.ResourceName, q resource.Quantity) {
+	if c.Capacity == nil {
+		c.Capacity = corev1.ResourceList{}
+	}
+	c.Capacity[name] = q
+}
+
+// ec2Types are sizes of EC2 with the prices of an hour in us-east-1, in US dollars, of general use. Sources: CPUs, memory and prices as in the data of
+// elotl/kip (pkg/util/instanceselector/aws_instance_data.go, 2021), in which the sizes of a family cost the same for each CPU; read 2026-11-28.
+func ec2Types() []Type {
+	var all []Type
+	for _, f := range []struct {
+		family string
+		gib    int64 // for each CPU
+		price  int64 // the same, in millionths
+	}{{"c5", 2, 42500}, {"m5", 4, 48000}, {"r5", 8, 63000}} {
+		for _, s := range []struct {
+			name string
+			cpus int64
+		}{{"large", 2}, {"xlarge", 4}, {"2xlarge", 8}, {"4xlarge", 16}} {
+			all = append(all, Type{
+				Name: f.family + "." + s.name, CPU: *resource.NewQuantity(s.cpus, resource.DecimalSI), Memory: *resource.NewQuantity(s.cpus*f.gib<<30, resource.BinarySI),
+				Price: resource.NewScaledQuantity(f.price*s.cpus, resource.Micro),
+			})
+		}
+	}
+	for _, s := range []struct {
+		name             string
+		cpus, mib, price int64 // price in millionths
+		gpus             int64
+	}{
+		{"t3.nano", 2, 512, 5200, 0}, {"t3.micro", 2, 1 << 10, 10400, 0}, {"t3.small", 2, 2 << 10, 20800, 0}, {"t3.medium", 2, 4 << 10, 41600, 0},
+		{"t3.large", 2, 8 << 10, 83200, 0}, {"t3.xlarge", 4, 16 << 10, 166400, 0}, {"t3.2xlarge", 8, 32 << 10, 332800, 0},
+		{"g4dn.2xlarge", 8, 32 << 10, 752000, 1}, {"g4dn.12xlarge", 48, 192 << 10, 3912000, 4}, {"p3.8xlarge", 32, 244 << 10, 12240000, 4},
+	} {
+		all = append(all, Type{
+			Name: s.name, CPU: *resource.NewQuantity(s.cpus, resource.DecimalSI), Memory: *resource.NewQuantity(s.mib<<20, resource.BinarySI),
+			Price: resource.NewScaledQuantity(s.price, resource.Micro), GPUs: s.gpus,
+		})
+	}
+	slices.SortFunc(all, func(a, b Type) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
