@@ -4,7 +4,7 @@ package kip
 
 import (
 	"fmt"
-	"slices"
+	"os"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +50,22 @@ type kipFile struct {
 		DefaultIAMPermissions           string
 		UseCloudParameterStore          bool
 	} `json:"cells"`
+}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// The provider.yaml of Elotl Kip is read, too.
+func LoadConfig(path string) (Config, error) {
+	data, err := os.ReadFile(path)
+	if path == "" || err != nil || !isKipFile(data) {
+		return format.Load(path)
+	}
+	c, err := fromKip(path, data)
+	if err != nil {
+		return Config{}, err
+	}
+	above := format
+	above.Default = func() Config { return c }
+	return above.Load("")
 }
 
 // isKipFile reports whether a file is a provider.yaml of Kip: it has other fields at its top.
@@ -137,41 +153,4 @@ func (c *Config) offer(name corev1.ResourceName, q resource.Quantity) {
 		c.Capacity = corev1.ResourceList{}
 	}
 	c.Capacity[name] = q
-}
-
-// ec2Types are sizes of EC2 with the prices of an hour in us-east-1, in US dollars, of general use. Sources: CPUs, memory and prices as in the data of
-// elotl/kip (pkg/util/instanceselector/aws_instance_data.go, 2021), in which the sizes of a family cost the same for each CPU; read 2026-11-28.
-func ec2Types() []Type {
-	var all []Type
-	for _, f := range []struct {
-		family string
-		gib    int64 // for each CPU
-		price  int64 // the same, in millionths
-	}{{"c5", 2, 42500}, {"m5", 4, 48000}, {"r5", 8, 63000}} {
-		for _, s := range []struct {
-			name string
-			cpus int64
-		}{{"large", 2}, {"xlarge", 4}, {"2xlarge", 8}, {"4xlarge", 16}} {
-			all = append(all, Type{
-				Name: f.family + "." + s.name, CPU: *resource.NewQuantity(s.cpus, resource.DecimalSI), Memory: *resource.NewQuantity(s.cpus*f.gib<<30, resource.BinarySI),
-				Price: resource.NewScaledQuantity(f.price*s.cpus, resource.Micro),
-			})
-		}
-	}
-	for _, s := range []struct {
-		name             string
-		cpus, mib, price int64 // price in millionths
-		gpus             int64
-	}{
-		{"t3.nano", 2, 512, 5200, 0}, {"t3.micro", 2, 1 << 10, 10400, 0}, {"t3.small", 2, 2 << 10, 20800, 0}, {"t3.medium", 2, 4 << 10, 41600, 0},
-		{"t3.large", 2, 8 << 10, 83200, 0}, {"t3.xlarge", 4, 16 << 10, 166400, 0}, {"t3.2xlarge", 8, 32 << 10, 332800, 0},
-		{"g4dn.2xlarge", 8, 32 << 10, 752000, 1}, {"g4dn.12xlarge", 48, 192 << 10, 3912000, 4}, {"p3.8xlarge", 32, 244 << 10, 12240000, 4},
-	} {
-		all = append(all, Type{
-			Name: s.name, CPU: *resource.NewQuantity(s.cpus, resource.DecimalSI), Memory: *resource.NewQuantity(s.mib<<20, resource.BinarySI),
-			Price: resource.NewScaledQuantity(s.price, resource.Micro), GPUs: s.gpus,
-		})
-	}
-	slices.SortFunc(all, func(a, b Type) int { return strings.Compare(a.Name, b.Name) })
-	return all
 }
