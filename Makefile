@@ -41,7 +41,7 @@ NO_RACE := $(if $(RACE),,echo "no C compiler found: the tests run without the ra
 # that are not containers on this machine need none of gVisor.
 up: ## start a cluster and a virtual node, and run a first pod (PROVIDER=process, cri: containers)
 	@node=bin/virtual-kubelet; \
-	[[ "$${RELEASE:-}" = http*://* ]] || [ -e "$${RELEASE:-release}/SHA256SUMS" ] || [ -z "$(filter $(UP_PROVIDER),$(UP_ALONE))" ] || $(MAKE) -q $$node 2>/dev/null || node=$$node-with-$(UP_PROVIDER); \
+	[[ "$${RELEASE:-}" = http*://* ]] || [ -e "$${RELEASE:-release}/SHA256SUMS" ] || [ -z "$(filter $(UP_PROVIDER),$(UP_ALONE))" ] || $(MAKE) --no-print-directory -q $$node >/dev/null 2>&1 || node=$$node-with-$(UP_PROVIDER); \
 	hack/up.sh bin/devcluster $$node $(if $(filter $(UP_PROVIDER),$(WITHOUT_CONTAINERS)),,bin/virtual-kubelet-container bin/runsc)
 
 UP_PROVIDER := $(or $(PROVIDER),process)
@@ -102,6 +102,10 @@ cell-image: ## make the image that machines of provider kip boot, from packages 
 .PHONY: release
 release: ## write binaries of every platform, image, SBOMs and checksums into dist/ (VERSION=v1.2.3)
 	@cd deploy && go run ./release -version='$(VERSION)' -commit='$(COMMIT)' -date='$(BUILT)' -o ../dist
+
+.PHONY: manual
+manual: ## write man pages and Markdown of every command into dist/manual/
+	@cd cmd/virtual-kubelet && go test -count=1 -run '^TestManualHasEveryCommand$$' . -manual='$(CURDIR)/dist/manual' >/dev/null
 
 ##@ Test
 
