@@ -25,6 +25,17 @@ type source struct {
 	tags         string
 	// variables are those that are set.
 	variables string
+	// flags are more of go build.
+	flags []string
+}
+
+// quickKubernetes are flags of hack/goenv.sh for the control plane: with them it is compiled in a third less time, and what was compiled for make up and
+// for the tests is found in the cache.
+func quickKubernetes() (flags []string) {
+	for _, module := range []string{"k8s.io/kubernetes", "k8s.io/kubectl", "k8s.io/kube-aggregator", "k8s.io/apiextensions-apiserver", "k8s.io/kube-scheduler", "sigs.k8s.io/kustomize", "go.etcd.io/etcd"} {
+		flags = append(flags, "-gcflags="+module+"/...=-l")
+	}
+	return flags
 }
 
 // sources are the binaries of a platform: gVisor, which provider process makes containers with, what it has for each of them, and the control
@@ -46,7 +57,7 @@ func (r *release) sources(ctx context.Context, p platform) ([]source, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, source{name: "devcluster", folder: "devcluster", what: ".", variables: variables})
+		all = append(all, source{name: "devcluster", folder: "devcluster", what: ".", variables: variables, flags: quickKubernetes()})
 	}
 	return all, nil
 }
@@ -101,7 +112,8 @@ func (r *release) build(ctx context.Context, s source, p platform) (built, error
 	if err != nil {
 		return built{}, err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-tags="+s.tags, "-ldflags=-s -w -buildid="+s.variables, "-o", path, s.what)
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-tags=" + s.tags, "-ldflags=-s -w -buildid=" + s.variables, "-o", path}, s.flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, s.what)...)
 	cmd.Dir = filepath.Join(r.root, s.folder)
 	cmd.Env = append(environment(os.Environ()), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off")
 	var said bytes.Buffer

@@ -280,6 +280,17 @@ func TestBinarySaysWhatItIsMadeOf(t *testing.T) {
 	}
 }
 
+// TestControlPlaneIsBuiltAsByTheScript: with other flags all of Kubernetes would be compiled again.
+func TestControlPlaneIsBuiltAsByTheScript(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "bash", "-c", `. ../../hack/goenv.sh; printf '%s\n' "${quick_kubernetes[@]}"`).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(quickKubernetes(), "\n")+"\n", string(out); got != want {
+		t.Errorf("got\n%s\nwant that of hack/goenv.sh:\n%s", got, want)
+	}
+}
+
 func TestWrongArguments(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-date":           {"-version=v1", "-commit=unknown"},
