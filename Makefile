@@ -46,9 +46,9 @@ up: ## start a cluster and a virtual node, and run a first pod (PROVIDER=process
 
 UP_PROVIDER := $(or $(PROVIDER),process)
 WITHOUT_CONTAINERS := mock cri slurm nomad interlink liqo huaweicci plugin
+BUILT_IN := $(patsubst cmd/virtual-kubelet/provider_%.go,%,$(wildcard cmd/virtual-kubelet/provider_*.go))
 # tensilekube and admiralty have a second cluster here, whose node is of provider process.
 UP_ALONE := $(filter-out tensilekube admiralty,$(BUILT_IN))
-BUILT_IN := $(patsubst cmd/virtual-kubelet/provider_%.go,%,$(wildcard cmd/virtual-kubelet/provider_*.go))
 
 .PHONY: down
 down: ## stop what `make up` started and throw its data away
