@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Makes what a machine of provider kip boots: a kernel, and an archive with the agent, busybox and modules. The kernel and busybox are packages of
-# Debian, unpacked into a folder and not installed; it needs apt-get, dpkg-deb, and the lists of `apt-get update`.
+# Debian, unpacked into a folder and not installed; it needs apt-get and dpkg-deb.
 #
 #   CELL_PACKAGES=   folder with the packages that is kept; default: one that is removed
 #
@@ -19,13 +19,20 @@ trap 'rm -rf "$work"' EXIT
 packages=${CELL_PACKAGES:-$work/packages}
 mkdir -p "$packages" "$work/root" "$output"
 
+download() {
+  local kernel
+  kernel=$(apt-cache depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p')
+  [ -n "$kernel" ] && (cd "$packages" && apt-get -q -o APT::Sandbox::User=root download "$kernel" busybox-static)
+}
+
 if ! ls "$packages"/linux-image-*.deb "$packages"/busybox-static*.deb >/dev/null 2>&1; then
-  kernel=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p')
-  if [ -z "$kernel" ]; then
-    echo "cell-image: apt knows no linux-image-cloud-amd64: run apt-get update on Debian" >&2
+  download || {
+    apt-get -q update # the lists are not there, or older than the archive
+    download
+  } || {
+    echo "cell-image: apt has no linux-image-cloud-amd64: it is a package of Debian" >&2
     exit 1
-  fi
-  (cd "$packages" && apt-get -q -o APT::Sandbox::User=root download "$kernel" busybox-static)
+  }
 fi
 for deb in "$packages"/*.deb; do dpkg-deb -x "$deb" "$work/root"; done
 cd "$root/providers"
