@@ -253,12 +253,12 @@ func (a *Agent) publish() {
 func (a *Agent) join(nonce []byte) (joinAnswer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.kept.Certificate != nil {
-		return joinAnswer{}, nil // the node sees it by the certificate
-	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: a.kept.UserData.Token}}, a.cert.PrivateKey)
 	if err != nil {
 		return joinAnswer{}, fmt.Errorf("make the request for a certificate: %w", err)
+	}
+	if a.kept.Certificate != nil {
+		return joinAnswer{Request: der}, nil // the certificate is the proof
 	}
 	return joinAnswer{Proof: proof(a.kept.UserData.Secret, nonce, a.cert.Leaf.RawSubjectPublicKeyInfo), Request: der}, nil
 }

@@ -28,7 +28,7 @@ import (
 const (
 	authorityLife = 20 * 365 * 24 * time.Hour
 	nodeLife      = 24 * time.Hour
-	machineLife   = 7 * 24 * time.Hour
+	machineLife   = 30 * 24 * time.Hour
 	clockError    = 24 * time.Hour
 )
 
@@ -200,7 +200,7 @@ func machineName(token string) string {
 	return hex.EncodeToString(sum[:16]) + ".cell.internal"
 }
 
-// Fingerprint names a public key.
+// fingerprint names a public key.
 func fingerprint(publicKey []byte) string {
 	sum := sha256.Sum256(publicKey)
 	return hex.EncodeToString(sum[:])

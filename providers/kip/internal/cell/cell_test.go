@@ -391,3 +391,27 @@ func TestMachineGetsTheImagesOfItsPod(t *testing.T) {
 		}
 	}
 }
+
+// TestCertificateOfAMachineIsRenewed: a pod may run for longer than its machine's certificate is good.
+func TestCertificateOfAMachineIsRenewed(t *testing.T) {
+	at := authority(t)
+	a := agent(t, at.UserData("m1", "", time.Hour, 0), t.TempDir())
+	address, _ := serve(t, a)
+	joined(t, at, "m1", address)
+	old, err := at.sign(a.cert.Leaf.PublicKey, machineName("m1"), x509.ExtKeyUsageServerAuth, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.takeCertificate(old.Raw); err != nil {
+		t.Fatal(err)
+	}
+	c := at.Client("m1", address)
+	t.Cleanup(c.Close)
+	await(t, watched(t, c), func(State) bool { return true })
+	a.mu.Lock()
+	left := time.Until(a.cert.Leaf.NotAfter)
+	a.mu.Unlock()
+	if left < machineLife/2 {
+		t.Errorf("the certificate is good for %s", left)
+	}
+}

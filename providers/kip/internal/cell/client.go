@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -38,6 +39,8 @@ type Client struct {
 
 	images  podjob.PullFunc
 	allowed func(image string) bool
+
+	seen atomic.Pointer[x509.Certificate] // the machine's, as it was shown last
 }
 
 // Times of a client.
@@ -85,6 +88,28 @@ func (c *Client) isMachine(s tls.ConnectionState) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrStranger, err)
 	}
+	c.seen.Store(s.PeerCertificates[0])
+	return nil
+}
+
+// renewCertificate signs the key of the machine again when half of the life of its certificate is over.
+func (c *Client) renewCertificate(ctx context.Context) error {
+	old := c.seen.Load()
+	if old == nil || time.Until(old.NotAfter) > machineLife/2 {
+		return nil
+	}
+	var answer joinAnswer
+	if err := c.call(ctx, c.known, http.MethodPost, pathJoin, joinRequest{Now: time.Now()}, &answer); err != nil {
+		return err
+	}
+	cert, err := c.authority.signRequest(c.token, answer.Request, old.RawSubjectPublicKeyInfo)
+	if err != nil {
+		return err
+	}
+	if err := c.call(ctx, c.known, http.MethodPost, pathSigned, signed{cert.Raw}, nil); err != nil {
+		return err
+	}
+	c.seen.Store(cert)
 	return nil
 }
 
@@ -189,12 +214,15 @@ func (c *Client) Watch(ctx context.Context, changed func(State)) error {
 	if err != nil {
 		return err
 	}
+	if err := c.renewCertificate(ctx); err != nil {
+		return errors.Join(fmt.Errorf("renew the certificate of the machine: %w", err), conn.Close())
+	}
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	silent := time.AfterFunc(beatEvery+beatTime, func() { _ = conn.Close() })
 	defer silent.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	var beside sync.WaitGroup
-	beside.Go(func() { beat(ctx, conn) })
+	beside.Go(func() { c.beat(ctx, conn) })
 	defer func() {
 		cancel()
 		_ = conn.Close()
@@ -231,7 +259,7 @@ func (c *Client) Watch(ctx context.Context, changed func(State)) error {
 }
 
 // beat tells the machine at times that it is wanted.
-func beat(ctx context.Context, conn io.Writer) {
+func (c *Client) beat(ctx context.Context, conn io.Writer) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
 	for {
@@ -242,6 +270,7 @@ func beat(ctx context.Context, conn io.Writer) {
 			if _, err := conn.Write([]byte{'\n'}); err != nil {
 				return // the reader of the connection says why
 			}
+			_ = c.renewCertificate(ctx) // it is tried again at the next one, for days
 		}
 	}
 }
