@@ -101,7 +101,7 @@ func cloudGoals() (all []goal[*round]) {
 		s := scenarios[slices.IndexFunc(scenarios, func(s scenario) bool { return s.Name == name })]
 		of := "to " + backendNames[name]
 		for _, g := range []goal[*round]{
-			{label: "requests " + of + " per pod life", limit: 4, format: "%.2f", of: func(r *round) float64 { return r.Remote.perPod() }},
+			{label: "requests " + of + " per pod life", limit: 4 + s.singlesOfLife(), format: "%.2f", of: func(r *round) float64 { return r.Remote.perPod() }},
 			{label: "requests " + of + " at rest, a minute", limit: 15 + float64(s.Singles), format: "%.1f", of: (*round).restPerMinute},
 			{label: "to Running beyond " + backendNames[name] + ", median of pods", limit: lagByPolling, format: "%.0f ms", of: func(r *round) float64 { return r.Remote.RunningLagP50Millis }},
 			{label: endGoal, limit: lagByPolling, format: "%.0f ms", of: func(r *round) float64 { return r.Remote.ExitLagP50Millis }},

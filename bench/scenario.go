@@ -73,6 +73,11 @@ func (s scenario) isCloud() bool {
 // cloudServices are those that have an emulator.
 var cloudServices = []string{"aci", "eci", "fargate", "stackpath", "zun"}
 
+// singlesOfLife is how many requests about single pods the configuration allows for each pod, while all are created and deleted.
+func (s scenario) singlesOfLife() float64 {
+	return float64(s.Singles) * 2 * s.Every.Minutes()
+}
+
 // runtimesGrace is the grace period of pods where that which runs containers is compared.
 const runtimesGrace = time.Second
 

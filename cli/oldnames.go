@@ -43,6 +43,7 @@ const (
 	ofTensil = "tensile-kube"
 	ofStack  = "virtual-kubelet-stackpath"
 	ofBatch  = "azure-batch"
+	ofZun    = "openstack-zun"
 )
 
 // Reasons that several names have.
@@ -119,6 +120,22 @@ var oldNames = []oldName{
 	{name: "AZURE_CREDENTIALS_LOCATION", of: ofBatch, provider: "azurebatch", nothing: "set credentials.file in the file of --provider-config, or VKUBELET_AZUREBATCH_CREDENTIALS_FILE"},
 	{name: "AZURE_BATCH_JOBID", of: ofBatch, provider: "azurebatch", nothing: "the job of a node has a name of its own"},
 	{name: "AZURE_RESOURCE_GROUP", of: ofBatch, provider: "azurebatch", nothing: "the account is found by its name and its region"},
+
+	{name: "OS_AUTH_URL", of: ofZun, provider: "zun", field: "identity.authURL"},
+	{name: "OS_USERNAME", of: ofZun, provider: "zun", field: "identity.username"},
+	{name: "OS_PASSWORD", of: ofZun, provider: "zun", field: "identity.password"},
+	{name: "OS_DOMAIN_ID", of: ofZun, provider: "zun", field: "identity.userDomainID"},
+	{name: "OS_DOMAIN_NAME", of: ofZun, provider: "zun", field: "identity.userDomainName"},
+	{name: "OS_PROJECT_ID", of: ofZun, provider: "zun", field: "identity.projectID"},
+	{name: "OS_PROJECT_NAME", of: ofZun, provider: "zun", field: "identity.projectName"},
+	{name: "OS_TENANT_ID", of: ofZun, provider: "zun", field: "identity.projectID"},
+	{name: "OS_TENANT_NAME", of: ofZun, provider: "zun", field: "identity.projectName"},
+	{name: "OS_APPLICATION_CREDENTIAL_ID", of: ofZun, provider: "zun", field: "identity.applicationCredentialID"},
+	{name: "OS_APPLICATION_CREDENTIAL_SECRET", of: ofZun, provider: "zun", field: "identity.applicationCredentialSecret"},
+	{name: "OS_REGION_NAME", of: ofZun, provider: "zun", field: "region"},
+	{name: "OS_USERID", of: ofZun, provider: "zun", nothing: "use OS_USERNAME with its domain"},
+	{name: "OS_APPLICATION_CREDENTIAL_NAME", of: ofZun, provider: "zun", nothing: "use OS_APPLICATION_CREDENTIAL_ID"},
+	{name: "OS_PASSCODE", of: ofZun, provider: "zun", nothing: "a node logs in again by itself, which one passcode does not do: use an application credential"},
 
 	{name: "--client-kubeconfig", of: ofTensil, provider: "tensilekube", now: "VKUBELET_TENSILEKUBE_KUBECONFIG"},
 	{name: "--client-qps", of: ofTensil, provider: "tensilekube", now: "VKUBELET_TENSILEKUBE_QPS"},

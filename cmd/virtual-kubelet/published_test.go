@@ -19,10 +19,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/huaweicci"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/nomad"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/stackpath"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/zun"
 )
 
 // ofTools are variables that the tools of a service have today, and one that is this program's own.
-var ofTools = regexp.MustCompile(`^(AZURE_(TENANT|CLIENT|SUBSCRIPTION|FEDERATED|AUTHORITY)_.*|AWS_REGION|ALIBABA_CLOUD_.*|NOMAD_.*|HUAWEICLOUD_SDK_.*|ACI_CLUSTER_NAME)$`)
+var ofTools = regexp.MustCompile(`^(AZURE_(TENANT|CLIENT|SUBSCRIPTION|FEDERATED|AUTHORITY)_.*|AWS_REGION|ALIBABA_CLOUD_.*|NOMAD_.*|HUAWEICLOUD_SDK_.*|OS_(CLOUD|CLIENT_CONFIG_FILE|INTERFACE|CACERT|(USER|PROJECT)_DOMAIN_.*)|ACI_CLUSTER_NAME)$`)
 
 // Sources: github.com/virtual-kubelet/virtual-kubelet, providers/register (0.4); the READMEs of azure-aci, aws-fargate, alibabacloud-eci, nomad and tensile-kube.
 func TestPublishedD6NamesOfProvidersAreKnown(t *testing.T) {
@@ -39,14 +40,15 @@ func TestPublishedD6NamesOfProvidersAreKnown(t *testing.T) {
 	}
 }
 
-// Sources: github.com/virtual-kubelet/azure-aci, pkg/ (os.Getenv); github.com/virtual-kubelet/alibabacloud-eci, eci.go.
+// Sources: github.com/virtual-kubelet/azure-aci, pkg/ (os.Getenv); github.com/virtual-kubelet/alibabacloud-eci, eci.go;
+// github.com/virtual-kubelet/openstack-zun, zun.go (AuthOptionsFromEnv of gophercloud).
 func TestPublishedD13VariablesAreInTheReference(t *testing.T) {
 	reference, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var want []string
-	for provider, config := range map[string]any{"aci": aci.Config{}, "azurebatch": azurebatch.Config{}, "eci": eci.Config{}, "fargate": fargate.Config{}, "huaweicci": huaweicci.Config{}, "nomad": nomad.Config{}, "stackpath": stackpath.Config{}} {
+	for provider, config := range map[string]any{"aci": aci.Config{}, "azurebatch": azurebatch.Config{}, "eci": eci.Config{}, "fargate": fargate.Config{}, "huaweicci": huaweicci.Config{}, "nomad": nomad.Config{}, "stackpath": stackpath.Config{}, "zun": zun.Config{}} {
 		for variable, field := range variables(reflect.TypeOf(config), "") {
 			shared := provider == "azurebatch" && strings.HasPrefix(field, "credentials.") // with aci, which has the rows
 			if !shared && !ofTools.MatchString(variable) {

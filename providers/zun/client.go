@@ -65,10 +65,16 @@ func (c Config) credentials(ctx context.Context) (who gophercloud.AuthOptions, w
 	if i.ApplicationCredentialID != "" {
 		who.ApplicationCredentialID, who.ApplicationCredentialSecret = i.ApplicationCredentialID, i.ApplicationCredentialSecret.Value(ctx)
 	} else {
-		who.Username, who.Password, who.DomainName = i.Username, i.Password.Value(ctx), cmp.Or(i.UserDomainName, "Default")
+		who.Username, who.Password, who.DomainID = i.Username, i.Password.Value(ctx), i.UserDomainID
+		if who.DomainID == "" {
+			who.DomainName = cmp.Or(i.UserDomainName, "Default")
+		}
 		who.Scope = &gophercloud.AuthScope{ProjectID: i.ProjectID}
 		if i.ProjectID == "" {
-			who.Scope = &gophercloud.AuthScope{ProjectName: i.ProjectName, DomainName: cmp.Or(i.ProjectDomainName, i.UserDomainName, "Default")}
+			who.Scope.ProjectName, who.Scope.DomainName = i.ProjectName, cmp.Or(i.ProjectDomainName, who.DomainName)
+			if who.Scope.DomainName == "" {
+				who.Scope.DomainID = who.DomainID
+			}
 		}
 	}
 	return who, gophercloud.EndpointOpts{Region: c.Region, Availability: gophercloud.Availability(cmp.Or(c.Interface, "public"))}, nil, nil

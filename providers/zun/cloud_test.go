@@ -227,6 +227,15 @@ type home struct {
 	*remotetest.Home
 	cloud  *emulated
 	config Config
+	logins logins
+}
+
+// logins are the credentials that each pod with a pull secret has.
+type logins []node.RegistryCredential
+
+// PullCredentials implements node.PullCredentials.
+func (l logins) PullCredentials(context.Context, *corev1.Pod) ([]node.RegistryCredential, error) {
+	return l, nil
 }
 
 // newHome returns one whose cloud has a server.
@@ -245,8 +254,8 @@ type opened struct {
 	driver *driver
 }
 
-// start runs a provider until stop is called, or the test ends.
-func (h *home) start() (p opened, stop func()) {
+// open makes a provider, which does not run.
+func (h *home) open() (p opened) {
 	h.Helper()
 	c, err := h.config.complete()
 	if err != nil {
@@ -257,6 +266,14 @@ func (h *home) start() (p opened, stop func()) {
 		h.Cleanup(t.CloseIdleConnections)
 	}
 	p.Provider, p.driver = newProvider(h.Input(), c, next)
+	return p
+}
+
+// start runs a provider until stop is called, or the test ends.
+func (h *home) start() (p opened, stop func()) {
+	h.Helper()
+	p = h.open()
+	p.UsePullCredentials(h.logins)
 	return p, h.Run(p)
 }
 

@@ -76,6 +76,7 @@ type Identity struct {
 	ApplicationCredentialID     string        `json:"applicationCredentialID,omitempty" env:"OS_APPLICATION_CREDENTIAL_ID"`
 	ApplicationCredentialSecret config.Secret `json:"applicationCredentialSecret,omitzero" env:"OS_APPLICATION_CREDENTIAL_SECRET"`
 	Username                    string        `json:"username,omitempty" env:"OS_USERNAME"`
+	UserDomainID                string        `json:"userDomainID,omitempty" env:"OS_USER_DOMAIN_ID,OS_DOMAIN_ID"`
 	UserDomainName              string        `json:"userDomainName,omitempty" env:"OS_USER_DOMAIN_NAME,OS_DOMAIN_NAME"`
 	Password                    config.Secret `json:"password,omitzero" env:"OS_PASSWORD"`
 	ProjectID                   string        `json:"projectID,omitempty" env:"OS_PROJECT_ID,OS_TENANT_ID"`

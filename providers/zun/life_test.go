@@ -270,3 +270,47 @@ func TestTokenThatEndsIsReplaced(t *testing.T) {
 		t.Errorf("logged in with %d requests", n)
 	}
 }
+
+// TestRegistryIsRemovedWithThePod: the login of a pod is a registry of Zun, which is there as long as the container names it. What an earlier process has left
+// is removed, and what another cluster has made is not.
+func TestRegistryIsRemovedWithThePod(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.logins = logins{{Registry: "registry.example.com", Username: "u", Password: "p"}}
+	p, stop := h.start()
+	pod, left := h.Pod("default", "web", stays()), h.Pod("default", "left", stays())
+	for _, one := range []*corev1.Pod{pod, left} {
+		one.Spec.Containers[0].Image, one.Spec.ImagePullSecrets = "registry.example.com/program:1", []corev1.LocalObjectReference{{Name: "s"}}
+		h.Create(p, one)
+		h.UntilRuns(p, one)
+	}
+	if _, err := p.driver.client.call(t.Context(), "create registry", http.MethodPost, registries, nil, map[string]any{"registry": registry{Name: "vk-of-another", Domain: "example.com"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.cloud.Registries(); len(got) != 3 {
+		t.Fatalf("two pods with logins have the registries %q, beside that of another", got)
+	}
+	stop()
+	id, run, err := h.cloud.container(left)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.cloud.Lose(id) // with nobody there to remove its registry
+	if err := h.cloud.cloud.Lose(types.UID(run)); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Pods.Delete(left); err != nil {
+		t.Fatal(err)
+	}
+	p, _ = h.start()
+	h.Until("what an earlier process left is removed", func() (bool, string) {
+		got := h.cloud.Registries()
+		return len(got) == 2, fmt.Sprint(got)
+	})
+	h.Delete(p, pod)
+	h.UntilGone(p, pod)
+	h.Until("only that of another is left", func() (bool, string) {
+		got := h.cloud.Registries()
+		return len(got) == 1 && got[0] == "vk-of-another", fmt.Sprint(got)
+	})
+}
