@@ -151,7 +151,10 @@ func (p *Provider[T]) RunEnded(of Target[T]) bool {
 		return true
 	}
 	c := StateOf(pod, of.Container)
-	return c == nil || c.RestartCount != of.State.RestartCount || c.State.Terminated != nil
+	if c == nil || of.State == nil {
+		return true
+	}
+	return c.RestartCount != of.State.RestartCount || c.State.Terminated != nil || of.State.State.Running != nil && c.State.Running == nil // it waits for the next run
 }
 
 // lacks refuses a request that the service does not have.

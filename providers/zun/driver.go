@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
@@ -31,20 +30,20 @@ const lookTimeout = 15 * time.Second
 
 // driver is Zun as the kit asks it.
 type driver struct {
-	config     Config
-	client     *client
-	mapping    mapping
-	owner      identity.Owner
-	kit        *service.Provider[instance]
-	dial       service.Dial // of port-forward; nil is the network of this process
-	lookups    *lookups.Lookups[instance]
-	shells     shells
-	registered registered
+	config  Config
+	client  *client
+	mapping mapping
+	owner   identity.Owner
+	kit     *service.Provider[instance]
+	dial    service.Dial // of port-forward; nil is the network of this process
+	lookups *lookups.Lookups[instance]
 
-	mu      sync.Mutex
-	stopped map[string]time.Time // guarded by mu; when Zun accepted to stop containers that are to be removed then
-	removed map[string]string    // guarded by mu; containers whose deletion Zun has accepted, with the names of their pods
-	starts  map[string]int32     // guarded by mu; how often containers were started again
+	mu         sync.Mutex
+	stopped    map[string]time.Time // guarded by mu; when Zun accepted to stop containers that are to be removed then
+	removed    map[string]string    // guarded by mu; containers whose deletion Zun has accepted, with the names of their pods
+	starts     map[string]int32     // guarded by mu; how often containers were started again
+	registered map[string]bool      // guarded by mu; the names of pods that have a registry, as far as this process knows
+	shells     map[string]bool      // guarded by mu; runs of containers that have a shell
 }
 
 var (
@@ -75,6 +74,11 @@ func (d *driver) Identify(i instance) (poll.Identity, bool) {
 
 // Status implements service.Driver.
 func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus { return i.status(pod) }
+
+// ConfigureNode implements service.NodeConfigurer.
+func (d *driver) ConfigureNode(_ context.Context, n *corev1.Node) {
+	n.Status.NodeInfo.ContainerRuntimeVersion = "zun://" + microversion
+}
 
 // Ended implements service.Ender.
 func (d *driver) Ended(i instance) bool { return i.ended() }
@@ -217,9 +221,6 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 func (d *driver) know(i instance) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.starts == nil {
-		d.starts = map[string]int32{}
-	}
 	d.starts[i.UUID] = i.starts
 }
 
@@ -305,9 +306,6 @@ func (d *driver) stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.stopped == nil {
-			d.stopped = map[string]time.Time{}
-		}
 		d.stopped[i.UUID] = time.Now()
 		return nil
 	case statePaused:
@@ -330,6 +328,21 @@ func (d *driver) stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 func (d *driver) halt(ctx context.Context, pod *corev1.Pod, i instance) error {
 	_, err := d.client.do(ctx, i.UUID, "stop", url.Values{"timeout": {strconv.Itoa(int(podspec.Grace(pod).Seconds()))}})
 	return err
+}
+
+// Lacking implements service.Prober: Zun does no probes.
+func (d *driver) Lacking(_ *corev1.Pod, c *corev1.Container) service.Probes {
+	return service.Probes{Startup: c.StartupProbe, Liveness: c.LivenessProbe, Readiness: c.ReadinessProbe}
+}
+
+// End implements service.Prober.
+func (d *driver) End(ctx context.Context, of service.Target[instance], _ string) error {
+	return d.halt(ctx, of.Pod, of.Instance)
+}
+
+// Restart implements service.Restarter: the container ends, and is started again as any that has ended.
+func (d *driver) Restart(ctx context.Context, of service.Target[instance], _ string) error {
+	return d.halt(ctx, of.Pod, of.Instance)
 }
 
 // Start implements service.Starter. The state of a container does not tell the run before from one that ended at once, but the record of the start does.
@@ -369,11 +382,16 @@ func (d *driver) Start(ctx context.Context, _ *corev1.Pod, i instance) (instance
 const (
 	leftContainer = "container/"
 	leftRegistry  = "registry/"
+	// leftEarlier are the registries that earlier processes have left.
+	leftEarlier = "registries"
 )
 
 // Remove implements service.Remover. A container may be removed in some states only, and a registry only when no container names it: Zun fails to
 // read such a container, and every list that has it.
 func (d *driver) Remove(ctx context.Context, name string) error {
+	if name == leftEarlier {
+		return d.sweep(ctx)
+	}
 	if registryName, is := strings.CutPrefix(name, leftRegistry); is {
 		return d.unregister(ctx, registryName)
 	}
@@ -387,9 +405,6 @@ func (d *driver) Remove(ctx context.Context, name string) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.removed == nil {
-		d.removed = map[string]string{}
-	}
 	d.removed[uuid] = of
 	d.kit.Cache().Hurry() // lists confirm it
 	return err
@@ -414,15 +429,6 @@ func (d *driver) confirm(all []instance, there map[string]bool) {
 	}
 }
 
-// sweepRetry is how often what earlier processes left is looked for until Zun answers.
-const sweepRetry = time.Minute
-
-// registered are the names of pods that have a registry, as far as this process knows.
-type registered struct {
-	mu    sync.Mutex
-	names map[string]bool // guarded by mu
-}
-
 // prefix is that of the registries of this node.
 func (d *driver) prefix() string { return "vk-" + identity.Hash(d.owner.Cluster, d.owner.Node) + "-" }
 
@@ -435,7 +441,9 @@ func (d *driver) register(ctx context.Context, in *service.Inputs) (string, erro
 	if err := d.kit.Keep(ctx, leftRegistry+in.Name); err != nil {
 		return "", err
 	}
-	d.note(in.Name)
+	d.mu.Lock()
+	d.registered[in.Name] = true
+	d.mu.Unlock()
 	have, err := d.registries(ctx, wanted.Name)
 	if err != nil {
 		return "", err
@@ -475,50 +483,30 @@ func (d *driver) unregister(ctx context.Context, name string) error {
 	return err
 }
 
-// note takes down that a pod has a registry.
-func (d *driver) note(name string) {
-	d.registered.mu.Lock()
-	defer d.registered.mu.Unlock()
-	if d.registered.names == nil {
-		d.registered.names = map[string]bool{}
-	}
-	d.registered.names[name] = true
-}
-
-// leaveRegistry lets the registry of a pod be removed, if it has one.
+// leaveRegistry lets the registry of a pod be removed, if it has one. d.mu is held.
 func (d *driver) leaveRegistry(name string) {
-	d.registered.mu.Lock()
-	defer d.registered.mu.Unlock()
-	if d.registered.names[name] {
-		delete(d.registered.names, name)
+	if d.registered[name] {
+		delete(d.registered, name)
 		d.kit.Leave(leftRegistry + name)
 	}
 }
 
 // Gone implements service.Mourner.
-func (d *driver) Gone(pod *corev1.Pod) { d.leaveRegistry(d.owner.Name(identity.Of(pod))) }
+func (d *driver) Gone(pod *corev1.Pod) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.leaveRegistry(d.owner.Name(identity.Of(pod)))
+}
 
-// Work implements service.Worker: it looks once for registries that earlier processes have made, and removes those of pods that are gone.
+// Work implements service.Worker: registries that earlier processes have made are looked for, until Zun answers.
 func (d *driver) Work(ctx context.Context) {
-	retry := time.NewTicker(sweepRetry)
-	defer retry.Stop()
-	for ctx.Err() == nil {
-		err := d.sweep(ctx)
-		if err == nil {
-			return
-		}
-		log.G(ctx).WithError(err).Debug("Registries of earlier processes are not looked for yet")
-		select {
-		case <-retry.C:
-		case <-ctx.Done():
-		}
+	if d.kit.Cache().Wait(ctx) == nil {
+		d.kit.Leave(leftEarlier)
 	}
 }
 
+// sweep removes the registries that earlier processes have made for pods that are gone.
 func (d *driver) sweep(ctx context.Context) error {
-	if err := d.kit.Cache().Wait(ctx); err != nil {
-		return err
-	}
 	all, err := d.registries(ctx, "")
 	if err != nil {
 		return err
@@ -527,14 +515,13 @@ func (d *driver) sweep(ctx context.Context) error {
 	for _, known := range d.kit.Cache().Known() {
 		there[known.Instance.Name] = true
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, r := range all {
-		name, ours := strings.CutPrefix(r.Name, d.prefix())
-		if !ours {
-			continue
-		}
-		d.note(name)
-		if !there[name] { // Remove looks once more whether a container names it
-			d.leaveRegistry(name)
+		if name, ours := strings.CutPrefix(r.Name, d.prefix()); ours {
+			if d.registered[name] = true; !there[name] { // Remove looks once more whether a container names it
+				d.leaveRegistry(name)
+			}
 		}
 	}
 	return nil

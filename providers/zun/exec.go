@@ -4,12 +4,14 @@ package zun
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	utilexec "k8s.io/utils/exec"
 
@@ -25,7 +27,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 		return err
 	}
 	uuid := in.Instance.UUID
-	has, err := d.shells.has(ctx, d.client, uuid, in.State.ContainerID+"/"+strconv.Itoa(int(in.State.RestartCount)))
+	has, err := d.hasShell(ctx, uuid, in.State.ContainerID+"/"+strconv.Itoa(int(in.State.RestartCount)))
 	if err != nil {
 		return err
 	}
@@ -98,4 +100,54 @@ func (d *driver) runShort(ctx context.Context, uuid string, command []string, at
 		return utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", *answer.ExitCode), Code: *answer.ExitCode}
 	}
 	return nil
+}
+
+// longestCommand is how many bytes a command has in an address: servers of OpenStack take a first line of 8 KiB.
+const longestCommand = 7 << 10
+
+// executed is the answer to an exec.
+type executed struct {
+	Output   string `json:"output"`
+	ExitCode *int   `json:"exit_code"`
+	ExecID   string `json:"exec_id"`
+	ProxyURL string `json:"proxy_url"`
+}
+
+// execute asks for a command in a container.
+func (c *client) execute(ctx context.Context, uuid string, command []string, terminal bool, answer *executed) error {
+	quoted := make([]string, 0, len(command))
+	for _, word := range command {
+		quoted = append(quoted, "'"+strings.ReplaceAll(word, "'", `'"'"'`)+"'") // Zun reads it as a shell reads words
+	}
+	query := url.Values{"command": {strings.Join(quoted, " ")}, "run": {strconv.FormatBool(!terminal)}, "interactive": {strconv.FormatBool(terminal)}}
+	if n := len(query.Encode()); n > longestCommand {
+		return errdefs.InvalidInputf("the command has %d bytes in the address of a request, and Zun takes %d: put it into a file", n, longestCommand)
+	}
+	_, err := c.call(ctx, "run a command", http.MethodPost, containers+"/"+uuid+"/execute", query, nil, answer)
+	return err
+}
+
+// mostShells bounds how many runs of containers are remembered to have a shell.
+const mostShells = 1000
+
+// hasShell lets a container run a shell. A run that has one is not asked again.
+func (d *driver) hasShell(ctx context.Context, uuid, run string) (bool, error) {
+	d.mu.Lock()
+	has := d.shells[run]
+	d.mu.Unlock()
+	if has {
+		return true, nil
+	}
+	mark := rand.Text()
+	var answer executed
+	if err := d.client.execute(ctx, uuid, []string{"sh", "-c", "echo " + mark}, false, &answer); err != nil || !strings.Contains(answer.Output, mark) {
+		return false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.shells) >= mostShells {
+		clear(d.shells)
+	}
+	d.shells[run] = true
+	return true, nil
 }

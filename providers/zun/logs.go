@@ -41,7 +41,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api
 	}
 	return logs.Reread{
 		Every: logEvery,
-		Ended: func() bool { return opts.Previous || d.runEnded(of) },
+		Ended: func() bool { return opts.Previous || d.kit.RunEnded(of) },
 		Read: func(ctx context.Context, since time.Time, _ bool) ([]logs.Line, error) {
 			query := url.Values{"timestamps": {"true"}}
 			if since.Before(from) {
@@ -64,14 +64,4 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api
 			return run, err
 		},
 	}.Open(ctx, opts, time.Now())
-}
-
-// runEnded reports whether the run that was on is over, as far as is known.
-func (d *driver) runEnded(of service.Target[instance]) bool {
-	pod, _, ok := d.kit.Cache().Get(of.Pod.UID)
-	if !ok {
-		return true
-	}
-	c := service.StateOf(pod, of.Container)
-	return c == nil || of.State == nil || c.RestartCount != of.State.RestartCount || c.State.Running == nil
 }

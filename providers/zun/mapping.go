@@ -254,17 +254,8 @@ func tooLarge(limit *resource.Quantity, gib int) bool {
 
 // login returns the registry of Zun that the image of a container needs; false if it needs none. Zun has a name and a password only.
 func login(in *service.Inputs, name string) (registry, bool) {
-	image := in.Pod.Spec.Containers[0].Image
-	for _, l := range in.Logins {
-		if l.Username != "" && l.Matches(image) {
-			host, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(l.Registry, "https://"), "http://"), "/")
-			if strings.Contains(host, "*") {
-				host, _, _ = strings.Cut(image, "/")
-			}
-			return registry{Name: name, Domain: host, Username: l.Username, Password: l.Password}, true
-		}
-	}
-	return registry{}, false
+	l, needed := in.RegistryLogin(in.Pod.Spec.Containers[0].Image)
+	return registry{Name: name, Domain: l.Registry, Username: l.Username, Password: l.Password}, needed
 }
 
 // template is a capsule.

@@ -86,6 +86,7 @@ func newProvider(in cli.ProviderInput, config Config, next http.RoundTripper) (*
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}
 	d := &driver{
 		config: config, mapping: mapping{config: config, owner: owner}, owner: owner,
+		stopped: map[string]time.Time{}, removed: map[string]string{}, starts: map[string]int32{}, registered: map[string]bool{}, shells: map[string]bool{},
 		client: &client{config: config, http: http.Client{
 			Transport: next, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would take the token along
 		}},
