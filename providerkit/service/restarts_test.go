@@ -128,6 +128,10 @@ func TestStarterHasTheBackoffOfAKubelet(t *testing.T) {
 		if got := is(t, p, pod); got != "Running 1 CrashLoopBackOff after 3" {
 			t.Errorf("after the first start: %s", got)
 		}
+		run := Target[vm]{Pod: pod, Container: "main", State: &corev1.ContainerStatus{RestartCount: 1, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		if !p.RunEnded(run) || !p.RunEnded(Target[vm]{Pod: pod, Container: "main"}) {
+			t.Error("a log that is followed goes on while the container waits for its next run")
+		}
 		got, err := p.GetPod(t.Context(), pod.Namespace, pod.Name)
 		if err != nil || !strings.HasPrefix(got.Status.ContainerStatuses[0].State.Waiting.Message, "back-off 10s restarting failed container=main pod=web_ns(") {
 			t.Errorf("got %+v, %v", got.Status.ContainerStatuses[0].State.Waiting, err)

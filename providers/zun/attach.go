@@ -5,7 +5,6 @@ package zun
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 
@@ -13,11 +12,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
-
-// Forward implements service.Forwarder by a connection to the address of the pod: Zun has no such request.
-func (d *driver) Forward(ctx context.Context, to service.Target[instance], port int32, stream io.ReadWriteCloser) error {
-	return service.ForwardByDial(ctx, d.dial, to.Pod, port, stream)
-}
 
 // Attach implements service.Attacher. Zun attaches to containers with stdin, and does not end their input.
 func (d *driver) Attach(ctx context.Context, to service.Target[instance], attach api.AttachIO) error {

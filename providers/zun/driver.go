@@ -75,11 +75,6 @@ func (d *driver) Identify(i instance) (poll.Identity, bool) {
 // Status implements service.Driver.
 func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus { return i.status(pod) }
 
-// ConfigureNode implements service.NodeConfigurer.
-func (d *driver) ConfigureNode(_ context.Context, n *corev1.Node) {
-	n.Status.NodeInfo.ContainerRuntimeVersion = "zun://" + microversion
-}
-
 // Ended implements service.Ender.
 func (d *driver) Ended(i instance) bool { return i.ended() }
 
