@@ -128,12 +128,6 @@ func (p *Provider[T]) restart(ctx context.Context, s Starter[T], uid types.UID) 
 	p.cache.Hurry()
 }
 
-// isKnown reports whether the service has a pod, as far as is known.
-func (p *Provider[T]) isKnown(uid types.UID) bool {
-	_, _, ok := p.cache.Get(uid)
-	return ok
-}
-
 // begin notes which pods an earlier process may have made.
 func (p *Provider[T]) begin() error {
 	if p.config.Pods == nil {

@@ -22,8 +22,12 @@ func (p *Provider[T]) Ping(ctx context.Context) error {
 	return p.cache.Away()
 }
 
-// NotifyNodeStatus implements node.NodeProvider. The node does not change unless the driver is a NodeReporter.
+// NotifyNodeStatus implements node.NodeProvider. The node does not change unless the driver is a NodeReporter, or calls Offer.
 func (p *Provider[T]) NotifyNodeStatus(ctx context.Context, report func(*corev1.Node)) {
+	p.offers.mu.Lock()
+	p.offers.report, p.offers.node = report, p.offers.node.DeepCopy() // it is complete by now: its port and what it declares come after ConfigureNode
+	p.offers.tell()
+	p.offers.mu.Unlock()
 	if r, ok := p.driver.(NodeReporter); ok {
 		r.NotifyNodeStatus(ctx, report)
 	}
@@ -46,6 +50,9 @@ func (p *Provider[T]) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	if c, ok := p.driver.(NodeConfigurer); ok {
 		c.ConfigureNode(ctx, n)
 	}
+	p.offers.mu.Lock()
+	defer p.offers.mu.Unlock()
+	p.offers.node = n
 }
 
 // Examine implements cli.Examiner.

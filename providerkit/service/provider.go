@@ -5,9 +5,14 @@ package service
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -30,6 +35,7 @@ type Provider[T any] struct {
 	leftovers *leftovers // nil without a Remover
 	prober    *prober[T] // nil without a Prober
 	restarts  *restarts  // nil without a Starter
+	offers    offered
 }
 
 // Unlisted is a Provider that is no node.PodAuthority, for a service without a list: it may have lost its memory, so the node doubts that many pods
@@ -60,6 +66,48 @@ func (p *Provider[T]) Keep(ctx context.Context, name string) error {
 // Resolve returns a pod with all that it takes from other objects, as Create gets it.
 func (p *Provider[T]) Resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, error) {
 	return p.resolver.resolve(ctx, pod)
+}
+
+// isKnown reports whether the service has a pod, as far as is known.
+func (p *Provider[T]) isKnown(uid types.UID) bool {
+	_, _, ok := p.cache.Get(uid)
+	return ok
+}
+
+// Knows reports whether the service or the cluster has a pod, as far as is known. A driver asks it before it removes what nobody needs.
+func (p *Provider[T]) Knows(uid types.UID) bool {
+	if p.isKnown(uid) || p.config.Pods == nil {
+		return true
+	}
+	pods, err := p.config.Pods.List(labels.Everything())
+	return err != nil || slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.UID == uid })
+}
+
+// offered is the node as the cluster has it, and what it offers by now.
+type offered struct {
+	mu       sync.Mutex
+	node     *corev1.Node        // guarded by mu; nil until it is configured
+	report   func(*corev1.Node)  // guarded by mu; nil: nobody listens
+	capacity corev1.ResourceList // guarded by mu; nil: that of the node
+}
+
+// Offer changes the capacity of the node, from which nothing is kept back. A driver calls it when it learns what the service has for pods; a
+// capacity that the node has is not told again.
+func (p *Provider[T]) Offer(capacity corev1.ResourceList) {
+	p.offers.mu.Lock()
+	defer p.offers.mu.Unlock()
+	p.offers.capacity = capacity.DeepCopy()
+	p.offers.tell()
+}
+
+// tell reports a capacity that the node does not have. The caller holds mu.
+func (o *offered) tell() {
+	if o.node == nil || o.report == nil || o.capacity == nil || equality.Semantic.DeepEqual(o.node.Status.Capacity, o.capacity) {
+		return
+	}
+	o.node = o.node.DeepCopy()
+	o.node.Status.Capacity, o.node.Status.Allocatable = o.capacity.DeepCopy(), o.capacity.DeepCopy()
+	o.report(o.node)
 }
 
 // InCluster returns the pod of an identity as the cluster has it; nil if the cluster does not have it.

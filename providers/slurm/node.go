@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
@@ -67,26 +66,10 @@ func (d *driver) lookAtPartition(ctx context.Context) {
 	}
 	d.mu.Lock()
 	d.down = err
+	d.mu.Unlock()
 	if offered != nil {
-		d.offered = offered
+		d.provider.Offer(offered)
 	}
-	d.mu.Unlock()
-	d.tellCapacity()
-}
-
-// tellCapacity tells what the partition offers, if that is not what was told last, and somebody listens.
-func (d *driver) tellCapacity() {
-	d.mu.Lock()
-	tell := d.nodeChanged
-	if tell == nil || d.node == nil || equality.Semantic.DeepEqual(d.offered, d.told) {
-		d.mu.Unlock()
-		return
-	}
-	d.told = d.offered
-	n := d.node.DeepCopy()
-	n.Status.Capacity, n.Status.Allocatable = d.offered.DeepCopy(), d.offered.DeepCopy()
-	d.mu.Unlock()
-	tell(n)
 }
 
 // ConfigureNode implements service.NodeConfigurer.
@@ -103,9 +86,6 @@ func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	if d.in.DaemonPort != 0 {
 		n.Status.DaemonEndpoints.KubeletEndpoint.Port = d.in.DaemonPort
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.offered, d.told, d.node = offered, offered, n
 }
 
 // Ping implements service.Pinger.
@@ -118,12 +98,4 @@ func (d *driver) Ping(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return errors.Join(away, d.stuck(), d.down)
-}
-
-// NotifyNodeStatus implements service.NodeReporter. The node is complete by now: its port and what it declares come after ConfigureNode.
-func (d *driver) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
-	d.mu.Lock()
-	d.nodeChanged, d.node = notify, d.node.DeepCopy()
-	d.mu.Unlock()
-	d.tellCapacity() // the partition may have answered since ConfigureNode
 }

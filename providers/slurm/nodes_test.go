@@ -35,7 +35,7 @@ func TestNodeIsReady(t *testing.T) {
 	}
 	check(n, 8)
 	var told *corev1.Node
-	p.NotifyNodeStatus(t.Context(), func(n *corev1.Node) { told = n })
+	p.provider.NotifyNodeStatus(t.Context(), func(n *corev1.Node) { told = n })
 	p.slurm = commandOf(t, "sinfo", "echo 'n1|16|4000|idle|up|main*|(null)'")
 	p.lookAtPartition(t.Context())
 	if told == nil {
@@ -50,19 +50,19 @@ func TestCapacityComesLater(t *testing.T) {
 		p := home(&driver{slurm: commandOf(t, "sinfo", "exit 1")})
 		p.in.Node = &corev1.Node{}
 		n := &corev1.Node{}
-		p.ConfigureNode(t.Context(), n)
+		p.provider.ConfigureNode(t.Context(), n)
 		if got := n.Status.Capacity.Cpu().Value(); got != 0 {
 			t.Fatalf("%d CPUs of a partition that does not answer", got)
 		}
 		var told []int64
 		listen := func(n *corev1.Node) { told = append(told, n.Status.Capacity.Cpu().Value()) }
 		if !late {
-			p.NotifyNodeStatus(t.Context(), listen)
+			p.provider.NotifyNodeStatus(t.Context(), listen)
 		}
 		p.slurm = commandOf(t, "sinfo", "echo 'n1|16|4000|idle|up|main*|(null)'")
 		p.lookAtPartition(t.Context())
 		if late {
-			p.NotifyNodeStatus(t.Context(), listen)
+			p.provider.NotifyNodeStatus(t.Context(), listen)
 		}
 		p.lookAtPartition(t.Context())
 		if len(told) != 1 || told[0] != 16 {

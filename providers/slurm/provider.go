@@ -83,9 +83,6 @@ type driver struct {
 	listsAt, readAt time.Time
 	changed         time.Time // guarded by mu: of anything
 	doubled         []int     // guarded by mu: second jobs of pods, to be cancelled
-	nodeChanged     func(*corev1.Node)
-	offered, told   corev1.ResourceList // guarded by mu: what the partition has, and what of that the node was told
-	node            *corev1.Node        // guarded by mu: as it was made
 }
 
 var (
@@ -100,7 +97,6 @@ var (
 	_ service.Forwarder[*instance] = (*driver)(nil)
 	_ service.Pinger               = (*driver)(nil)
 	_ service.NodeConfigurer       = (*driver)(nil)
-	_ service.NodeReporter         = (*driver)(nil)
 	_ service.Examiner             = (*driver)(nil)
 	_ service.Closer               = (*driver)(nil)
 )

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// TestOffersAreToldOnce: whoever listens hears of the capacity that was offered last, also before, and not again of one that the node has.
+func TestOffersAreToldOnce(t *testing.T) {
+	bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
+		p, _ := h.start(nil)
+		cpus := func(n string) corev1.ResourceList {
+			return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(n)}
+		}
+		p.Offer(cpus("1"))
+		configured := &corev1.Node{}
+		p.ConfigureNode(t.Context(), configured)
+		configured.Status.DaemonEndpoints.KubeletEndpoint.Port = 10250 // by the program, afterwards
+		var told []string
+		p.NotifyNodeStatus(t.Context(), func(n *corev1.Node) {
+			told = append(told, n.Status.Capacity.Cpu().String()+n.Status.Allocatable.Cpu().String())
+			if n.Status.DaemonEndpoints.KubeletEndpoint.Port != 10250 {
+				t.Error("a report has lost what the node had")
+			}
+		})
+		for _, n := range []string{"2", "2", "2000m", "3"} {
+			p.Offer(cpus(n))
+		}
+		if len(told) != 3 || told[0] != "11" || told[1] != "22" || told[2] != "33" {
+			t.Errorf("it told %q, want 1, 2 and 3 CPUs, once each", told)
+		}
+		if configured.Status.Capacity.Cpu().String() == "3" {
+			t.Error("the node of the program was changed")
+		}
+	})
+}
