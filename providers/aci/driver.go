@@ -140,7 +140,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 	switch {
 	case isMade(err):
 		err = service.AlreadyMade(err)
-	case answered(err):
+	case azlogin.Answered(err):
 		err = service.NotMade(err)
 	}
 	if err != nil {

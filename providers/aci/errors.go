@@ -4,16 +4,9 @@ package aci
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
-	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
@@ -66,8 +59,7 @@ var made = []string{"ContainerGroupTransitioning", "InvalidContainerGroupUpdate"
 
 // isMade reports whether an error says that the group is there.
 func isMade(err error) bool {
-	var is refused
-	return errors.As(err, &is) && slices.Contains(made, is.code)
+	return slices.Contains(made, azlogin.CodeOf(err))
 }
 
 // isFinal reports whether an answer says that a group cannot be. A bad request without a code is not of ACI, but of a proxy, and ACI names a
@@ -84,86 +76,28 @@ func isFinal(answer *http.Response, code string) bool {
 
 // isCreate reports whether an answer is for the create of a group. If that lacks something, it is not the group.
 func isCreate(answer *http.Response) bool {
-	return answer != nil && answer.Request != nil && answer.Request.Method == http.MethodPut
+	return answer.Request != nil && answer.Request.Method == http.MethodPut
 }
 
-// explain makes an error of the SDK one that says what failed, and what to do, on one line; its kind is not-found or invalid-input where ACI says so.
+// explain is Explain of the errors of ACI: their kind is not-found or invalid-input where ACI says so.
 func explain(what string, err error) error {
-	var answer *azcore.ResponseError
-	var login *azidentity.AuthenticationFailedError
+	return azlogin.Errors{Service: "ACI", Advice: advice, Said: said, Kind: kind}.Explain(what, err)
+}
+
+func kind(answer *http.Response, code string, err error) error {
 	switch {
-	case errors.As(err, &login):
-		return fmt.Errorf("%s: %w", what, azlogin.ExplainLogin(login))
-	case !errors.As(err, &answer):
-		return fmt.Errorf("%s: %w", what, err)
+	case answer.StatusCode == http.StatusNotFound && code != "ResourceGroupNotFound" && code != "SubscriptionNotFound" && !isCreate(answer):
+		return errdefs.AsNotFound(err)
+	case isFinal(answer, code):
+		return errdefs.AsInvalidInput(err)
 	}
-	code, message := said(answer.RawResponse)
-	if code == "" {
-		code = answer.ErrorCode
-	}
-	text := fmt.Sprintf("%s: ACI answers %d %s", what, answer.StatusCode, code)
-	if message != "" {
-		text += ": " + message
-	}
-	if do := advice[code]; do != "" {
-		text += ": " + do
-	}
-	if answer.RawResponse != nil {
-		if id := answer.RawResponse.Header.Get("x-ms-correlation-request-id"); id != "" {
-			text += ", request " + id
-		}
-		if off := azlogin.Apart(answer.RawResponse.Header, time.Now()); answer.StatusCode == http.StatusUnauthorized && off != 0 {
-			text += fmt.Sprintf(": the clock of this machine is %s off that of Azure: set it", off)
-		}
-	}
-	var out error = refused{errors.New(text), answer.StatusCode, code}
-	switch {
-	case answer.StatusCode == http.StatusNotFound && code != "ResourceGroupNotFound" && code != "SubscriptionNotFound" && !isCreate(answer.RawResponse):
-		out = errdefs.AsNotFound(out)
-	case isFinal(answer.RawResponse, code):
-		out = errdefs.AsInvalidInput(out)
-	}
-	if after := azlogin.RetryAfter(answer.RawResponse); after > 0 {
-		out = errdefs.RetryAfter(out, after)
-	}
-	return out
+	return err
 }
 
-// refused is an answer that is an error.
-type refused struct {
-	error
-	status int
-	code   string
-}
-
-// Unwrap lets errors.As see the error.
-func (r refused) Unwrap() error { return r.error }
-
-// statusOf is the status of the answer that an error is; 0 if there was none.
-func statusOf(err error) int {
-	var is refused
-	_ = errors.As(err, &is)
-	return is.status
-}
-
-// answered reports whether ACI has refused a request, which then had no effect. Of its own failures nobody knows.
-func answered(err error) bool {
-	status := statusOf(err)
-	return status != 0 && status < http.StatusInternalServerError && status != http.StatusRequestTimeout
-}
-
-// said is what an answer has as code and message, shortened.
-func said(answer *http.Response) (code, message string) {
-	if answer == nil || answer.Body == nil {
-		return "", ""
-	}
-	data, err := runtime.Payload(answer) // the SDK has read it before
-	if err != nil {
-		return "", ""
-	}
-	var body struct {
+func said(body []byte) (code, message string) {
+	var said struct {
 		Error struct{ Code, Message string }
 	}
-	_ = json.Unmarshal(data, &body) // one that is no JSON says nothing
-	return body.Error.Code, azlogin.Line(body.Error.Message)
+	_ = json.Unmarshal(body, &said) // one that is no JSON says nothing
+	return said.Error.Code, said.Error.Message
 }

@@ -67,11 +67,10 @@ func (d *driver) refusedCreate(ctx context.Context) error {
 		out.SubnetIDs = []*aci.ContainerGroupSubnetID{{ID: &subnet}}
 	}
 	_, err := d.client.create(ctx, nobody, &aci.ContainerGroup{Location: &d.config.Region, Properties: out})
-	var said refused
 	switch {
 	case err == nil:
 		return d.client.delete(ctx, nobody)
-	case errors.As(err, &said) && said.status == http.StatusBadRequest && advice[said.code] == "":
+	case azlogin.StatusOf(err) == http.StatusBadRequest && advice[azlogin.CodeOf(err)] == "":
 		return nil // as it was meant to be: the group cannot be, and all that comes before is right
 	}
 	return err
@@ -99,7 +98,7 @@ func (d *driver) delegated(ctx context.Context) error {
 func (d *driver) quota(ctx context.Context, has int) error {
 	left, limit, err := d.client.quota(ctx, d.config.Region)
 	switch {
-	case statusOf(err) == http.StatusForbidden:
+	case azlogin.StatusOf(err) == http.StatusForbidden:
 		return nil
 	case err != nil:
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
 // The arithmetic of requests. A list says which groups there are and how far their creation has come, and not what their containers do: that is
@@ -331,7 +332,7 @@ func (g *groups) look(ctx context.Context, names []string) error {
 			case err == nil || errdefs.IsNotFound(err):
 				g.saw(name, group)
 				return nil
-			case ctx.Err() != nil || statusOf(err) == http.StatusTooManyRequests || !g.unreadable(ctx, name, err):
+			case ctx.Err() != nil || azlogin.StatusOf(err) == http.StatusTooManyRequests || !g.unreadable(ctx, name, err):
 				return err
 			}
 			mu.Lock()

@@ -19,6 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
 // shelf is an ACI that has groups, without anything behind them. It counts what it is asked for.
@@ -293,7 +294,7 @@ func TestThrottledLooks(t *testing.T) {
 			}
 		})
 		time.Sleep(time.Second)
-		if _, err := g.list(t.Context()); statusOf(err) != http.StatusTooManyRequests {
+		if _, err := g.list(t.Context()); azlogin.StatusOf(err) != http.StatusTooManyRequests {
 			t.Errorf("got %v, want what ACI says", err)
 		}
 		if s.gets > 2*together {

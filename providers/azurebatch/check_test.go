@@ -13,6 +13,7 @@ import (
 
 // TestCheckAndNodeRefuseInTheSameWords: a node makes the pods that check lets pass, and refuses the others as check does.
 func TestCheckAndNodeRefuseInTheSameWords(t *testing.T) {
+	t.Parallel()
 	s := newStill()
 	pool := aPool()
 	pool.Slots = 256

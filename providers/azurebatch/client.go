@@ -19,7 +19,7 @@ import (
 // maxPages bounds a list, of 1000 tasks a page.
 const maxPages = 500
 
-// client is a Batch account. The errors of its methods have kinds; see explain.
+// client is a Batch account. The errors of its methods have kinds; see batch.
 type client struct {
 	*azbatch.Client
 	http *http.Client
@@ -45,7 +45,7 @@ func newClient(c Config) (*client, func(context.Context) (string, error), error)
 	return &client{b, &upload}, func(ctx context.Context) (string, error) {
 		token, err := forStorage.GetToken(ctx, policy.TokenRequestOptions{})
 		if err != nil {
-			return "", explain("log in for Azure Storage", err)
+			return "", batch.Explain("log in for Azure Storage", err)
 		}
 		return token.Token, nil
 	}, err
@@ -72,7 +72,7 @@ func (c *client) list(ctx context.Context, job string) (all []azbatch.Task, err 
 	for n := 0; pages.More(); n++ {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, explain("list tasks", err)
+			return nil, batch.Explain("list tasks", err)
 		}
 		if all = append(all, page.Value...); n >= maxPages {
 			return nil, fmt.Errorf("list tasks: the list has more than %d pages", maxPages)
@@ -83,23 +83,23 @@ func (c *client) list(ctx context.Context, job string) (all []azbatch.Task, err 
 
 func (c *client) get(ctx context.Context, job, id string) (azbatch.Task, error) {
 	answer, err := c.GetTask(ctx, job, id, &azbatch.GetTaskOptions{SelectParam: selected})
-	return answer.Task, explain("look at task "+id, err)
+	return answer.Task, batch.Explain("look at task "+id, err)
 }
 
 func (c *client) create(ctx context.Context, job string, t azbatch.CreateTaskContent) error {
 	_, err := c.CreateTask(ctx, job, t, nil)
-	return explain("create task "+*t.ID, err)
+	return batch.Explain("create task "+*t.ID, err)
 }
 
 // delete removes a task, and kills what runs of it.
 func (c *client) delete(ctx context.Context, job, id string) error {
 	_, err := c.DeleteTask(ctx, job, id, nil)
-	return explain("delete task "+id, err)
+	return batch.Explain("delete task "+id, err)
 }
 
 func (c *client) createJob(ctx context.Context, j azbatch.CreateJobContent) error {
 	_, err := c.CreateJob(ctx, j, nil)
-	if err = explain("create job "+*j.ID, err); codeOf(err) == "JobExists" {
+	if err = batch.Explain("create job "+*j.ID, err); azlogin.CodeOf(err) == "JobExists" {
 		return nil
 	}
 	return err
@@ -107,7 +107,7 @@ func (c *client) createJob(ctx context.Context, j azbatch.CreateJobContent) erro
 
 func (c *client) pool(ctx context.Context, id string) (azbatch.Pool, error) {
 	answer, err := c.GetPool(ctx, id, nil)
-	return answer.Pool, explain("look at pool "+id, err)
+	return answer.Pool, batch.Explain("look at pool "+id, err)
 }
 
 // counts returns the numbers of machines of a pool by their states, of dedicated ones and of spot ones.
@@ -120,13 +120,13 @@ func (c *client) counts(ctx context.Context, pool string) (of []azbatch.NodeCoun
 			}
 		}
 	}
-	return of, explain("count the machines of pool "+pool, err)
+	return of, batch.Explain("count the machines of pool "+pool, err)
 }
 
 // nodeState returns the state of a machine; "" for one that is not there, or that this provider may not look at.
 func (c *client) nodeState(ctx context.Context, pool, id string) (azbatch.NodeState, error) {
 	answer, err := c.GetNode(ctx, pool, id, &azbatch.GetNodeOptions{SelectParam: []string{"id", "state"}})
-	if err = explain("look at machine "+id, err); answered(err) && httpStatus(err) != http.StatusTooManyRequests {
+	if err = batch.Explain("look at machine "+id, err); azlogin.Answered(err) && azlogin.StatusOf(err) != http.StatusTooManyRequests {
 		return "", nil
 	}
 	return value(answer.State), err

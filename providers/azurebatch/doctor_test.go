@@ -60,6 +60,7 @@ func TestDoctor(t *testing.T) {
 
 // TestContainerPoolRefused: on a pool with a containerConfiguration neither the node starts, nor a pod is made.
 func TestContainerPoolRefused(t *testing.T) {
+	t.Parallel()
 	pool := aPool()
 	pool.Containers = true
 	h := newHome(t, pool, 0, newStill())

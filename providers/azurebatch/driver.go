@@ -4,10 +4,7 @@ package azurebatch
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,8 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/azurebatch/internal/task"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 )
@@ -41,14 +37,12 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 	}
 	d.mu.Lock()
 	d.tasks = tasks
-	maps.DeleteFunc(d.said, func(uid types.UID, _ said) bool { _, is := tasks[uid]; return !is })
 	maps.DeleteFunc(d.lost, func(uid types.UID, _ string) bool { _, is := tasks[uid]; return !is })
-	none := len(tasks) == 0
 	d.mu.Unlock()
-	if none {
+	if len(tasks) == 0 {
 		return nil, nil
 	}
-	if err := d.readStatuses(ctx); err != nil {
+	if err := d.pods.Read(ctx, d.hasTask); err != nil {
 		return nil, err
 	}
 	if err := d.findLost(ctx); err != nil {
@@ -63,7 +57,7 @@ func (d *driver) Changed(ctx context.Context, _ time.Time) ([]instance, error) {
 	d.mu.Lock()
 	settled, any := true, len(d.tasks) > 0
 	for uid := range d.tasks {
-		settled = settled && d.said[uid].status != nil
+		settled = settled && d.pods.Said(uid) != nil
 	}
 	d.mu.Unlock()
 	switch {
@@ -72,42 +66,18 @@ func (d *driver) Changed(ctx context.Context, _ time.Time) ([]instance, error) {
 	case !settled:
 		return d.List(ctx)
 	}
-	if err := d.readStatuses(ctx); err != nil {
+	if err := d.pods.Read(ctx, d.hasTask); err != nil {
 		return nil, err
 	}
 	return d.instances(), nil
 }
 
-// readStatuses reads what pods wrote, by one list. What is too long for a list is read if it has changed.
-func (d *driver) readStatuses(ctx context.Context) error {
-	list, err := d.blobs.List(ctx, task.StatusPrefix(d.job), true)
-	if err != nil {
-		return err
-	}
-	for _, b := range list {
-		uid := types.UID(strings.TrimPrefix(b.Name, task.StatusPrefix(d.job)))
-		d.mu.Lock()
-		_, ours := d.tasks[uid]
-		same := d.said[uid].etag == b.ETag
-		d.mu.Unlock()
-		if !ours || same {
-			continue
-		}
-		s, ok := task.StatusOf(b.Metadata)
-		if !ok {
-			full, err := d.blobs.Get(ctx, b.Name, "", 0)
-			if err != nil {
-				return err
-			}
-			if json.Unmarshal(full.Data, &s) != nil {
-				continue // somebody else wrote it
-			}
-		}
-		d.mu.Lock()
-		d.said[uid] = said{b.ETag, &s}
-		d.mu.Unlock()
-	}
-	return nil
+// hasTask reports whether a pod has a task.
+func (d *driver) hasTask(uid types.UID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, has := d.tasks[uid]
+	return has
 }
 
 // findLost finds pods whose task Batch runs again after they had begun, and has the first run stop, should it be there.
@@ -126,7 +96,7 @@ func (d *driver) findLost(ctx context.Context) error {
 		if state == azbatch.NodeStatePreempted {
 			reason = reasonPreempted
 		}
-		if err := d.order(ctx, i.pod.UID, podjob.Stop{Until: time.Now()}); err != nil {
+		if err := d.pods.Order(ctx, i.pod.UID, podjob.Stop{Until: time.Now()}); err != nil {
 			return err
 		}
 		d.mu.Lock()
@@ -136,21 +106,12 @@ func (d *driver) findLost(ctx context.Context) error {
 	return nil
 }
 
-// order gives the program of a pod the order to stop. A pod without a bundle has let go of its task.
-func (d *driver) order(ctx context.Context, uid types.UID, s podjob.Stop) error {
-	err := d.blobs.SetMetadata(ctx, task.BundleName(d.job, uid), task.StopMeta(s))
-	if errdefs.IsNotFound(err) {
-		return nil
-	}
-	return err
-}
-
 // instances are those that are known, and lets those go whose pod is to stop and has ended, or has had its time.
 func (d *driver) instances() (all []instance) {
 	var over []types.UID
 	d.mu.Lock()
 	for uid, t := range d.tasks {
-		i := instance{pod: t.pod, task: t.Task, said: d.said[uid].status, lost: d.lost[uid], waits: d.waits}
+		i := instance{pod: t.pod, task: t.Task, said: d.pods.Said(uid), lost: d.lost[uid], waits: d.waits}
 		all = append(all, i)
 		if until, stops := d.stopping[uid]; stops && (ended(i) || time.Now().After(until)) {
 			over = append(over, uid)
@@ -182,7 +143,7 @@ func (d *driver) track(pod *corev1.Pod, t azbatch.Task) instance {
 	defer d.mu.Unlock()
 	of := identity.Of(pod)
 	d.tasks[pod.UID] = taskState{t, of}
-	return instance{pod: of, task: t, said: d.said[pod.UID].status, lost: d.lost[pod.UID], waits: d.waits}
+	return instance{pod: of, task: t, said: d.pods.Said(pod.UID), lost: d.lost[pod.UID], waits: d.waits}
 }
 
 // Refuse implements service.Refuser.
@@ -199,7 +160,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 	if err != nil {
 		return instance{}, err
 	}
-	program, err := d.upload(ctx)
+	program, err := d.pods.Upload(ctx, d.config.Program)
 	if err == nil {
 		err = d.kit.Keep(ctx, string(pod.UID))
 	}
@@ -211,15 +172,15 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 	}
 	content := d.task(pod, program, slots)
 	err = d.client.create(ctx, d.job, content)
-	if codeOf(err) == "JobNotFound" {
+	if azlogin.CodeOf(err) == "JobNotFound" {
 		if err = d.client.createJob(ctx, d.jobContent()); err != nil {
 			return instance{}, service.NotMade(err)
 		}
 		err = d.client.create(ctx, d.job, content)
 	}
 	switch {
-	case codeOf(err) == "TaskExists":
-	case answered(err):
+	case azlogin.CodeOf(err) == "TaskExists":
+	case azlogin.Answered(err):
 		return instance{}, service.NotMade(err)
 	case err != nil:
 		return instance{}, err
@@ -240,16 +201,7 @@ func (d *driver) writeBundle(ctx context.Context, in *service.Inputs) error {
 			}
 		}
 	}
-	data, err := json.Marshal(task.Package{
-		ContainerURL: d.config.Storage.ContainerURL, Prefix: d.job, UID: in.Pod.UID, Identity: d.config.Storage.Identity, Every: d.at.look, Bundle: b,
-	})
-	if err != nil {
-		return err
-	}
-	d.mu.Lock()
-	delete(d.leaving, in.Pod.UID)
-	d.mu.Unlock()
-	return d.blobs.Put(ctx, task.BundleName(d.job, in.Pod.UID), data, nil, false)
+	return d.pods.Write(ctx, in.Pod.UID, b)
 }
 
 // Renew implements service.Renewer: it writes what a pod mounts anew, as it is now, as long as its task runs and is not to stop.
@@ -296,7 +248,7 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	d.stopping[uid] = until
 	d.mu.Unlock()
 	grace := max(0, time.Until(until)-endTime).Round(time.Second)
-	return d.order(ctx, uid, podjob.Stop{GraceSeconds: int64(grace / time.Second), Until: until})
+	return d.pods.Order(ctx, uid, podjob.Stop{GraceSeconds: int64(grace / time.Second), Until: until})
 }
 
 // Remove implements service.Remover: it removes the task of a pod. Its blobs are removed with those of others.
@@ -307,17 +259,13 @@ func (d *driver) Remove(ctx context.Context, uid string) error {
 	}
 	d.mu.Lock()
 	delete(d.tasks, types.UID(uid))
-	d.leaving[types.UID(uid)] = true
 	d.mu.Unlock()
+	d.pods.Leave(types.UID(uid))
 	return nil
 }
 
 // Gone implements service.Mourner: a pod without a task may have blobs.
-func (d *driver) Gone(pod *corev1.Pod) {
-	d.mu.Lock()
-	d.leaving[pod.UID] = true
-	d.mu.Unlock()
-}
+func (d *driver) Gone(pod *corev1.Pod) { d.pods.Leave(pod.UID) }
 
 // Work implements service.Worker: it removes blobs of pods that are gone, and looks at the pool.
 func (d *driver) Work(ctx context.Context) {
@@ -332,55 +280,16 @@ func (d *driver) Work(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		orphans := !swept && d.kit.Cache().Complete()
-		err := d.sweep(ctx, orphans)
+		known := d.kit.Knows
+		if swept || !d.kit.Cache().Complete() {
+			known = nil // what an earlier process left is removed once
+		}
+		err := d.pods.Sweep(ctx, known)
 		if err != nil && ctx.Err() == nil {
 			log.G(ctx).WithError(err).Warn("The blobs of pods that are gone are not removed yet")
 		}
-		swept = swept || orphans && err == nil
+		swept = swept || known != nil && err == nil
 	}
-}
-
-// orphanAge is how long a blob without a task is left alone: a task may be about to be made.
-const orphanAge = time.Hour
-
-// sweep removes the blobs of pods that are leaving, and with orphans those that an earlier process left: nobody knows a pod or a task of theirs.
-func (d *driver) sweep(ctx context.Context, orphans bool) error {
-	d.mu.Lock()
-	leaving := maps.Clone(d.leaving)
-	d.mu.Unlock()
-	if len(leaving) == 0 && !orphans {
-		return nil
-	}
-	var names []string
-	for _, prefix := range []string{task.PodsPrefix(d.job), task.StatusPrefix(d.job)} {
-		list, err := d.blobs.List(ctx, prefix, false)
-		if err != nil {
-			return err
-		}
-		for _, b := range list {
-			first, _, _ := strings.Cut(strings.TrimPrefix(b.Name, prefix), "/")
-			uid := types.UID(first)
-			if leaving[uid] || orphans && time.Since(b.Modified) > orphanAge && !d.knows(uid) {
-				names = append(names, b.Name)
-			}
-		}
-	}
-	for some := range slices.Chunk(names, azblobs.MaxBatch) {
-		if err := d.blobs.DeleteBatch(ctx, some); err != nil {
-			return err
-		}
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	maps.DeleteFunc(d.leaving, func(uid types.UID, _ bool) bool { return leaving[uid] })
-	return nil
-}
-
-// knows reports whether a pod has a task, or is in the cluster.
-func (d *driver) knows(uid types.UID) bool {
-	_, _, known := d.kit.Cache().Get(uid)
-	return known || d.inCluster(uid)
 }
 
 // Identify implements service.Driver.

@@ -4,15 +4,8 @@ package azurebatch
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"slices"
-	"time"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
-	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
@@ -42,82 +35,29 @@ var advice = map[string]string{
 // final are the codes of a create that say that the task cannot be, today and tomorrow.
 var final = []string{"InvalidPropertyValue", "RequestBodyTooLarge", "PropertyValueTooLarge", "OutOfRangeInput"}
 
-// refused is an answer that is an error.
-type refused struct {
-	error
-	status int
-	code   string
-}
-
-// Unwrap lets errors.As see the error.
-func (r refused) Unwrap() error { return r.error }
-
-// httpStatus and codeOf are of the answer that an error is; 0 and "" if there was none.
-func httpStatus(err error) int {
-	var is refused
-	_ = errors.As(err, &is)
-	return is.status
-}
-
-func codeOf(err error) string {
-	var is refused
-	_ = errors.As(err, &is)
-	return is.code
-}
-
-// answered reports whether Batch has refused a request, which then had no effect. Of its own failures nobody knows.
-func answered(err error) bool {
-	status := httpStatus(err)
-	return status != 0 && status < http.StatusInternalServerError && status != http.StatusRequestTimeout
-}
-
-// explain wraps an error of the SDK with the request that failed and the action that helps. An object that is missing, other than the pool, is an
-// error of the kind not-found. A task that Batch can never accept is an error of the kind invalid-input.
-func explain(what string, err error) error {
-	var answer *azcore.ResponseError
-	var login *azidentity.AuthenticationFailedError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &login):
-		return fmt.Errorf("%s: %w", what, azlogin.ExplainLogin(login))
-	case !errors.As(err, &answer):
-		return azlogin.Unreached(fmt.Errorf("%s: %w", what, err))
-	}
-	text, code := fmt.Sprintf("%s: Batch answers %d %s", what, answer.StatusCode, answer.ErrorCode), answer.ErrorCode
-	var header http.Header
-	var method string
-	if r := answer.RawResponse; r != nil {
-		header = r.Header
-		if r.Request != nil {
-			method = r.Request.Method
-		}
+// batch is how errors of Batch are explained. An object that is missing, other than the pool, is an error of the kind not-found. A task that Batch can
+// never accept is an error of the kind invalid-input.
+var batch = azlogin.Errors{
+	Service: "Batch", Advice: advice,
+	Said: func(body []byte) (code, message string) {
 		var said struct {
+			Code    string
 			Message struct{ Value string }
 			Values  []struct{ Key, Value string }
 		}
-		if data, readErr := runtime.Payload(r); readErr == nil && json.Unmarshal(data, &said) == nil {
-			text += ": " + azlogin.Line(said.Message.Value)
-			for _, v := range said.Values {
-				text += azlogin.Line(": " + v.Key + " " + v.Value)
-			}
+		_ = json.Unmarshal(body, &said) // one that is no JSON says nothing
+		for _, v := range said.Values {
+			said.Message.Value += ": " + v.Key + " " + v.Value
 		}
-	}
-	if do := advice[code]; do != "" {
-		text += ": " + do
-	}
-	if off := azlogin.Apart(header, time.Now()); answer.StatusCode == http.StatusUnauthorized && off != 0 {
-		text += fmt.Sprintf(": the clock of this machine is %s off that of Azure: set it", off)
-	}
-	var out error = refused{errors.New(text), answer.StatusCode, code}
-	switch {
-	case answer.StatusCode == http.StatusNotFound && (code == "TaskNotFound" || code == "JobNotFound"):
-		out = errdefs.AsNotFound(out)
-	case method == http.MethodPost && slices.Contains(final, code):
-		out = errdefs.AsInvalidInput(out)
-	}
-	if after := azlogin.RetryAfter(answer.RawResponse); after > 0 {
-		out = errdefs.RetryAfter(out, after)
-	}
-	return out
+		return said.Code, said.Message.Value
+	},
+	Kind: func(answer *http.Response, code string, err error) error {
+		switch {
+		case answer.StatusCode == http.StatusNotFound && (code == "TaskNotFound" || code == "JobNotFound"):
+			return errdefs.AsNotFound(err)
+		case answer.Request != nil && answer.Request.Method == http.MethodPost && slices.Contains(final, code):
+			return errdefs.AsInvalidInput(err)
+		}
+		return err
+	},
 }

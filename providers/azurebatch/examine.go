@@ -28,8 +28,8 @@ func (d *driver) Examine(ctx context.Context) error {
 	_, err := d.client.list(ctx, d.job)
 	problem(err)
 	problem(d.client.delete(ctx, d.job, nobody))
-	problem(d.blobs.Put(ctx, d.job+"/"+nobody, nil, nil, false))
-	problem(d.blobs.DeleteBatch(ctx, []string{d.job + "/" + nobody}))
+	problem(d.pods.Blobs.Put(ctx, d.job+"/"+nobody, nil, nil, false))
+	problem(d.pods.Blobs.DeleteBatch(ctx, []string{d.job + "/" + nobody}))
 	return errors.Join(problems...)
 }
 

@@ -33,7 +33,14 @@ type home struct {
 func newHome(t *testing.T, pool emulated.Pool, nodes int, runner emulated.Runner) *home {
 	t.Helper()
 	c := testCloud(t, pool, nodes, runner)
-	return &home{remotetest.NewHome(t, "vk-0"), c, c.config("home"), quick()}
+	h := &home{remotetest.NewHome(t, "vk-0"), c, c.config("home"), quick()}
+	if runner != nil { // nothing executes the program, and that of the test is large
+		h.config.Program = filepath.Join(t.TempDir(), "program")
+		if err := os.WriteFile(h.config.Program, []byte("a program"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
 }
 
 // open makes a provider, which does not run.

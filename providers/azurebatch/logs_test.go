@@ -10,6 +10,7 @@ import (
 
 // TestLogsAfterNodeGone: what a container wrote can be read when its machine is gone.
 func TestLogsAfterNodeGone(t *testing.T) {
+	t.Parallel()
 	h := newHome(t, aPool(), 1, nil)
 	d, _ := h.start()
 	pod := h.shell("talks", "echo one; echo two >&2; sleep 1000")

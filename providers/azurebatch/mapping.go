@@ -19,6 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/azurebatch/internal/task"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/podblobs"
 )
 
 const (
@@ -103,7 +104,7 @@ func (d *driver) task(pod *corev1.Pod, program string, slots int32) azbatch.Crea
 	}
 	return azbatch.CreateTaskContent{
 		ID: new(taskID(pod.UID)), DisplayName: new(displayName(d.owner, pod)), CommandLine: new(task.CommandLine), RequiredSlots: &slots,
-		ResourceFiles: []azbatch.ResourceFile{file(program, task.ProgramFile, "0755"), file(task.BundleName(d.job, pod.UID), task.PackageFile, "0600")},
+		ResourceFiles: []azbatch.ResourceFile{file(program, podblobs.ProgramFile, "0755"), file(podblobs.BundleName(d.job, pod.UID), podblobs.PackageFile, "0600")},
 		Constraints:   &azbatch.TaskConstraints{MaxTaskRetryCount: new(int32(0)), RetentionTime: duration(retention), MaxWallClockTime: duration(life)},
 		UserIdentity: &azbatch.UserIdentity{AutoUser: &azbatch.AutoUserSpecification{
 			Scope: new(azbatch.AutoUserScopePool), ElevationLevel: new(azbatch.ElevationLevelAdmin),

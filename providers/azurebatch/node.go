@@ -4,18 +4,17 @@ package azurebatch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/batch/azbatch"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
@@ -87,16 +86,6 @@ func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	}
 	n.Status.Capacity, n.Status.Allocatable = m.offers(), m.offers()
 	n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.ContainerRuntimeVersion = "linux", "azurebatch://"+d.config.Containers
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.node = n
-}
-
-// NotifyNodeStatus implements service.NodeReporter. The node is complete by now: its port and what it declares come after ConfigureNode.
-func (d *driver) NotifyNodeStatus(_ context.Context, report func(*corev1.Node)) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.report, d.node = report, d.node.DeepCopy()
 }
 
 // watchPool tells what the pool offers when that has changed, until ctx ends.
@@ -110,17 +99,9 @@ func (d *driver) watchPool(ctx context.Context) {
 		case <-ticker.C:
 		}
 		m, err := d.pool(ctx)
-		d.mu.Lock()
-		report, n := d.report, d.node
-		if err != nil || report == nil || n == nil || equality.Semantic.DeepEqual(n.Status.Capacity, m.offers()) { // lists tell that the service is away
-			d.mu.Unlock()
-			continue
+		if err == nil { // lists tell that the service is away
+			d.kit.Offer(m.offers())
 		}
-		n = n.DeepCopy()
-		n.Status.Capacity, n.Status.Allocatable = m.offers(), m.offers()
-		d.node = n
-		d.mu.Unlock()
-		report(n)
 	}
 }
 
@@ -150,43 +131,20 @@ func (d *driver) explainWaits(ctx context.Context) {
 
 // countsText is how many machines there are in each state.
 func countsText(counts []azbatch.NodeCounts) string {
-	var idle, total int32
-	others := map[string]int32{}
-	var order []string
+	sum := map[string]int32{}
 	for _, c := range counts {
-		v := reflect.ValueOf(c)
-		for i := range v.NumField() {
-			name, n := v.Type().Field(i).Name, value(v.Field(i).Interface().(*int32)) //nolint:forcetypeassert // all of its fields are
-			switch name {
-			case "Total":
-				total += n
-			case "Idle":
-				idle += n
-			default:
-				if n > 0 && others[name] == 0 {
-					order = append(order, name)
-				}
-				others[name] += n
+		var of map[string]int32
+		if data, err := json.Marshal(c); err == nil && json.Unmarshal(data, &of) == nil {
+			for state, n := range of {
+				sum[strings.ToLower(state)] += n
 			}
 		}
 	}
-	text := fmt.Sprintf("%d of %d machines are idle", idle, total)
-	for _, name := range order {
-		text += fmt.Sprintf(", %d %s", others[name], strings.ToLower(name))
-	}
-	return text
-}
-
-// inCluster reports whether the cluster has a pod of a UID.
-func (d *driver) inCluster(uid types.UID) bool {
-	if d.in.Pods == nil {
-		return true // nobody knows
-	}
-	pods, err := d.in.Pods.List(labels.Everything())
-	for _, p := range pods {
-		if p.UID == uid {
-			return true
+	text := fmt.Sprintf("%d of %d machines are idle", sum["idle"], sum["total"])
+	for _, state := range slices.Sorted(maps.Keys(sum)) {
+		if n := sum[state]; n > 0 && state != "idle" && state != "total" {
+			text += fmt.Sprintf(", %d %s", n, state)
 		}
 	}
-	return err != nil
+	return text
 }

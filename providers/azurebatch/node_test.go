@@ -13,6 +13,7 @@ import (
 
 // TestPoolThatGrows: the node offers what all machines of the pool have, and more when there are more.
 func TestPoolThatGrows(t *testing.T) {
+	t.Parallel()
 	h := newHome(t, aPool(), 2, newStill())
 	h.pace.pool = 50 * time.Millisecond
 	d := h.open()

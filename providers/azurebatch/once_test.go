@@ -15,12 +15,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/azurebatch/internal/task"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/podblobs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-func statusBlob(job string, uid types.UID) string { return task.StatusName(job, uid) }
+func statusBlob(job string, uid types.UID) string { return podblobs.StatusName(job, uid) }
 
 // TestRequeuedTaskDoesNotRunTwice: Batch runs the task of a pod again whose machine is lost, and the pod has failed instead, with the reason.
 func TestRequeuedTaskDoesNotRunTwice(t *testing.T) {
@@ -68,6 +68,7 @@ func TestRequeuedTaskDoesNotRunTwice(t *testing.T) {
 
 // TestTaskThatIsRequeuedBeforeItBeganRuns: what no run of the task has taken is not lost.
 func TestTaskThatIsRequeuedBeforeItBeganRuns(t *testing.T) {
+	t.Parallel()
 	h := newHome(t, aPool(), 0, nil)
 	d, _ := h.start()
 	pod := h.shell("late", "sleep 1000")
@@ -86,6 +87,7 @@ func TestTaskThatIsRequeuedBeforeItBeganRuns(t *testing.T) {
 // TestKillBetweenCreateAndAnswerMakesNoDouble: 100 times a process ends while it creates a pod, before or after Batch has the task, and the next one
 // creates the pod again.
 func TestKillBetweenCreateAndAnswerMakesNoDouble(t *testing.T) {
+	t.Parallel()
 	s := newStill()
 	pool := aPool()
 	pool.Slots = 256
@@ -141,13 +143,14 @@ func TestKillBetweenCreateAndAnswerMakesNoDouble(t *testing.T) {
 
 // TestBlobsOfPodsAreRemoved: those of a pod that is gone, and those that an earlier process left, but none of a pod that may yet get its task.
 func TestBlobsOfPodsAreRemoved(t *testing.T) {
+	t.Parallel()
 	h := newHome(t, aPool(), 1, nil)
 	h.pace.earlier = -1
 	d := h.open()
-	old, young := task.BundleName(d.job, "old"), task.BundleName(d.job, "young")
+	old, young := podblobs.BundleName(d.job, "old"), podblobs.BundleName(d.job, "young")
 	h.cloud.Store.Put(old, nil)
 	h.cloud.Store.Put(young, nil)
-	h.cloud.Store.Age(old, 2*orphanAge)
+	h.cloud.Store.Age(old, 2*podblobs.OrphanAge)
 	h.Run(d.kit)
 	pod := h.shell("gone", "echo said; sleep 1000")
 	h.Create(d.kit, pod)

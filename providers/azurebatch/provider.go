@@ -20,6 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/podblobs"
 )
 
 //go:embed README.md
@@ -69,11 +70,12 @@ func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.Node.Name}
 	d := &driver{
 		config: config, in: in, owner: owner, client: client, job: "vk-" + identity.Hash(owner.Cluster, owner.Node), at: at,
-		blobs: &azblobs.Container{URL: config.Storage.ContainerURL, HTTP: client.http, Token: token},
-		tasks: map[types.UID]taskState{}, said: map[types.UID]said{}, lost: map[types.UID]string{}, stopping: map[types.UID]time.Time{}, leaving: map[types.UID]bool{},
+		tasks: map[types.UID]taskState{}, lost: map[types.UID]string{}, stopping: map[types.UID]time.Time{},
 		logins: map[string]login{}, key: sync.OnceValues(newKey),
 	}
 	d.Streams = d.stream
+	blobs := &azblobs.Container{URL: config.Storage.ContainerURL, HTTP: client.http, Token: token}
+	d.pods = podblobs.New(blobs, d.job, config.Storage.Identity, at.look)
 	d.kit = service.New(service.Config{
 		Service: "Azure Batch", Owner: owner, Capabilities: config.Capabilities(), Pods: in.Pods, Listed: in.Listed, Again: service.AgainReturnsFirst,
 		Busy: at.busy, Rest: at.rest, ListEvery: at.list, EarlierWithin: at.earlier, LogsUnseen: true,
@@ -97,6 +99,5 @@ var (
 	_ service.Mourner                = (*driver)(nil)
 	_ service.Worker                 = (*driver)(nil)
 	_ service.NodeConfigurer         = (*driver)(nil)
-	_ service.NodeReporter           = (*driver)(nil)
 	_ service.Examiner               = (*driver)(nil)
 )

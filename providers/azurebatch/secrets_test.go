@@ -15,6 +15,7 @@ const canary = "canary-8d1f"
 
 // TestNoSecretInTask: what a pod has from Secrets and as tokens is in its blob, and in nothing that goes to Batch; its containers have it.
 func TestNoSecretInTask(t *testing.T) {
+	t.Parallel()
 	h := newHome(t, aPool(), 1, nil)
 	h.Put("default", "s", canary)
 	d, _ := h.start()

@@ -3,11 +3,9 @@
 package azurebatch
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -19,9 +17,9 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/azurebatch/internal/task"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sshexec"
 )
 
@@ -51,44 +49,18 @@ func (d *driver) stream(ctx context.Context, i instance, req podjob.Request, e p
 	case i.said == nil || i.said.Ended:
 		return errdefs.InvalidInput("its task does not run")
 	}
-	blob, err := d.blobs.Get(ctx, task.ClaimName(d.job, i.pod.UID), "", 0)
-	if err != nil {
+	claim, err := d.pods.Claim(ctx, i.pod.UID)
+	switch {
+	case err != nil:
 		return err
-	}
-	var claim task.Claim
-	if json.Unmarshal(blob.Data, &claim) != nil || claim.HostKey == "" || claim.Program == "" {
+	case claim.HostKey == "" || claim.Program == "":
 		return fmt.Errorf("its task has not written the key of the SSH server of machine %s: have an SSH server on the machines of the pool, and make the pod again", i.said.Host)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	client, err := d.dial(ctx, i.said.Host, claim.HostKey)
 	if err != nil {
-		return err
+		return fmt.Errorf("machine %s: %w", i.said.Host, err)
 	}
-	defer client.Close()
-	defer context.AfterFunc(ctx, func() { client.Close() })()
-	session, err := client.NewSession()
-	if err != nil {
-		return fmt.Errorf("open a session on machine %s: %w", i.said.Host, err)
-	}
-	var complaint bytes.Buffer
-	session.Stderr = &complaint
-	in, err := session.StdinPipe()
-	if err != nil {
-		return err
-	}
-	out, err := session.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := session.Start(sshexec.Quote([]string{"sudo", "-n", claim.Program, enter.Marker, enter.ModeStream, i.said.Socket})); err != nil {
-		return fmt.Errorf("begin a session on machine %s: %w", i.said.Host, err)
-	}
-	err = podjob.Stream(ctx, in, out, req, e)
-	if errors.Is(err, podjob.ErrNoResult) && ctx.Err() == nil {
-		return fmt.Errorf("the session on machine %s ended early: %w: %.400s", i.said.Host, session.Wait(), bytes.TrimSpace(complaint.Bytes()))
-	}
-	return err
+	return pack.OverSSH(ctx, client, claim.Program, i.said.Socket, req, e)
 }
 
 // dial logs in to a machine that has a host key. A user that the machine does not know any more is made anew.
@@ -146,9 +118,9 @@ func (d *driver) login(ctx context.Context, machine string, key ssh.Signer, anew
 func (c *client) addUser(ctx context.Context, pool, machine, name, publicKey string) error {
 	what := "make user " + name + " of machine " + machine
 	_, err := c.CreateNodeUser(ctx, pool, machine, azbatch.CreateNodeUserContent{Name: &name, IsAdmin: new(true), SSHPublicKey: &publicKey}, nil)
-	if err = explain(what, err); codeOf(err) == "NodeUserExists" {
+	if err = batch.Explain(what, err); azlogin.CodeOf(err) == "NodeUserExists" {
 		_, err = c.ReplaceNodeUser(ctx, pool, machine, name, azbatch.UpdateNodeUserContent{SSHPublicKey: &publicKey}, nil)
-		err = explain(what, err)
+		err = batch.Explain(what, err)
 	}
 	return err
 }
@@ -157,7 +129,7 @@ func (c *client) addUser(ctx context.Context, pool, machine, name, publicKey str
 func (c *client) remoteLogin(ctx context.Context, pool, machine string) (string, error) {
 	at, err := c.GetNodeRemoteLoginSettings(ctx, pool, machine, nil)
 	if err != nil {
-		return "", explain("find the SSH server of machine "+machine, err)
+		return "", batch.Explain("find the SSH server of machine "+machine, err)
 	}
 	return net.JoinHostPort(value(at.RemoteLoginIPAddress), strconv.Itoa(int(value(at.RemoteLoginPort)))), nil
 }

@@ -8,15 +8,13 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/batch/azbatch"
 	"golang.org/x/crypto/ssh"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/podblobs"
 )
 
 // pace is how often things are done.
@@ -35,28 +33,22 @@ var usual = pace{busy: 2 * time.Second, rest: 5 * time.Second, list: 30 * time.S
 type driver struct {
 	pack.Streams[instance]
 
-	config    Config
-	in        cli.ProviderInput
-	owner     identity.Owner
-	client    *client
-	blobs     *azblobs.Container
-	job       string // the job of this node, and the prefix of its blobs
-	at        pace
-	kit       *service.Provider[instance]
-	uploading sync.Mutex
-	key       func() (ssh.Signer, error) // see newKey
+	config Config
+	in     cli.ProviderInput
+	owner  identity.Owner
+	client *client
+	pods   *podblobs.Pods
+	job    string // the job of this node, and the prefix of its blobs
+	at     pace
+	kit    *service.Provider[instance]
+	key    func() (ssh.Signer, error) // see newKey
 
 	mu       sync.Mutex
-	report   func(*corev1.Node)      // guarded by mu; nil: nobody listens
-	node     *corev1.Node            // guarded by mu; as it was told last
-	program  string                  // guarded by mu; the blob of the program, once it is there
 	machines *machines               // guarded by mu; as the pool was seen last
 	waits    string                  // guarded by mu; why tasks wait
 	tasks    map[types.UID]taskState // guarded by mu; as the last list had them
-	said     map[types.UID]said      // guarded by mu; what pods wrote last
 	lost     map[types.UID]string    // guarded by mu; pods whose task runs again: the reason
 	stopping map[types.UID]time.Time // guarded by mu; when the task of a pod is removed at the latest
-	leaving  map[types.UID]bool      // guarded by mu; pods whose blobs are to be removed
 	logins   map[string]login        // guarded by mu; by the IDs of machines
 }
 
@@ -64,12 +56,6 @@ type driver struct {
 type taskState struct {
 	azbatch.Task
 	pod identity.Pod
-}
-
-// said is what the task of a pod wrote last.
-type said struct {
-	etag   string
-	status *podjob.Status
 }
 
 // login is the user of this process on one machine.

@@ -13,6 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/azurebatch/internal/task"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 )
 
 // instance is what is known of a pod at one time.
@@ -92,7 +93,7 @@ func statusOf(pod *corev1.Pod, i instance) corev1.PodStatus {
 		return s
 	case reason != "":
 		return podstatus.Status(pod, podstatus.Pod{
-			StartedAt: value(i.task.CreationTime), Ended: true, Failed: true, Reason: reason, Message: message, Containers: cut(i.said, message),
+			StartedAt: value(i.task.CreationTime), Ended: true, Failed: true, Reason: reason, Message: message, Containers: pack.Cut(i.said, message),
 		})
 	case i.said != nil:
 		return i.said.Pod
@@ -143,31 +144,4 @@ func over(i instance) (reason, message string) {
 		message += ": " + f.do
 	}
 	return f.reason, message
-}
-
-// cut are the containers of a pod that is over without its last status.
-func cut(said *podjob.Status, message string) (all []podstatus.Container) {
-	if said == nil {
-		return nil // none of them ran, as far as is known
-	}
-	for _, s := range append(append([]corev1.ContainerStatus{}, said.Pod.InitContainerStatuses...), said.Pod.ContainerStatuses...) {
-		c := podstatus.Container{Name: s.Name, Restarts: s.RestartCount, Image: s.Image, ImageID: s.ImageID, Last: runOf(s.LastTerminationState.Terminated)}
-		switch {
-		case s.State.Terminated != nil:
-			c.State, c.Run = podstatus.Exited, *runOf(s.State.Terminated)
-		case s.State.Running != nil:
-			c.State, c.Run = podstatus.Exited, podstatus.Run{ID: s.ContainerID, StartedAt: s.State.Running.StartedAt.Time, Message: message}
-		}
-		all = append(all, c)
-	}
-	return all
-}
-
-func runOf(t *corev1.ContainerStateTerminated) *podstatus.Run {
-	if t == nil {
-		return nil
-	}
-	return &podstatus.Run{
-		ID: t.ContainerID, StartedAt: t.StartedAt.Time, FinishedAt: t.FinishedAt.Time, ExitCode: new(t.ExitCode), Reason: t.Reason, Message: t.Message,
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 )
 
 // instance is what is known of a pod at one time.
@@ -48,7 +49,7 @@ func statusOf(pod *corev1.Pod, q queued, said *podjob.Status) corev1.PodStatus {
 	case over:
 		return podstatus.Status(pod, podstatus.Pod{
 			StartedAt: q.Submitted, Ended: true, Failed: true, Reason: reason, Message: message(q),
-			IPs: addresses(said, false), HostIPs: addresses(said, true), Containers: cut(pod, q, said),
+			IPs: addresses(said, false), HostIPs: addresses(said, true), Containers: pack.Cut(said, message(q)),
 		})
 	case said != nil:
 		return said.Pod
@@ -69,37 +70,6 @@ func message(q queued) string {
 		text += ": " + q.Reason
 	}
 	return text
-}
-
-// cut are the containers of a job that ended without their last status.
-func cut(pod *corev1.Pod, q queued, said *podjob.Status) []podstatus.Container {
-	if said == nil {
-		return nil // none of them ran, as far as is known
-	}
-	var all []podstatus.Container
-	statuses := append(append([]corev1.ContainerStatus{}, said.Pod.InitContainerStatuses...), said.Pod.ContainerStatuses...)
-	for i := range statuses {
-		s := &statuses[i]
-		c := podstatus.Container{Name: s.Name, Restarts: s.RestartCount, Image: s.Image, ImageID: s.ImageID, Last: runOf(s.LastTerminationState.Terminated)}
-		switch {
-		case s.State.Terminated != nil:
-			c.State, c.Run = podstatus.Exited, *runOf(s.State.Terminated)
-		case s.State.Running != nil:
-			c.State, c.Run = podstatus.Exited, podstatus.Run{ID: s.ContainerID, StartedAt: s.State.Running.StartedAt.Time, Message: message(q)}
-		}
-		all = append(all, c)
-	}
-	return all
-}
-
-func runOf(t *corev1.ContainerStateTerminated) *podstatus.Run {
-	if t == nil {
-		return nil
-	}
-	code := t.ExitCode
-	return &podstatus.Run{
-		ID: t.ContainerID, StartedAt: t.StartedAt.Time, FinishedAt: t.FinishedAt.Time, ExitCode: &code, Reason: t.Reason, Message: t.Message,
-	}
 }
 
 func addresses(said *podjob.Status, host bool) (all []string) {

@@ -3,6 +3,7 @@
 package azlogin
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,9 +12,97 @@ import (
 	"strings"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
+
+// Refused is an answer that is an error.
+type Refused struct {
+	error
+	Status int
+	Code   string
+}
+
+// Unwrap lets errors.As see the error.
+func (r Refused) Unwrap() error { return r.error }
+
+// StatusOf returns the status of the answer that an error is; 0 if there was none.
+func StatusOf(err error) int {
+	var is Refused
+	_ = errors.As(err, &is)
+	return is.Status
+}
+
+// CodeOf returns the code of the answer that an error is; "" if there was none.
+func CodeOf(err error) string {
+	var is Refused
+	_ = errors.As(err, &is)
+	return is.Code
+}
+
+// Answered reports whether the service has refused a request, which then had no effect. Of its own failures nobody knows.
+func Answered(err error) bool {
+	status := StatusOf(err)
+	return status != 0 && status < http.StatusInternalServerError && status != http.StatusRequestTimeout
+}
+
+// Errors are those of a service of Azure.
+type Errors struct {
+	// Service is its name.
+	Service string
+	// Advice is what to do about an error, by its code.
+	Advice map[string]string
+	// Said returns the code and the message of an answer.
+	Said func(body []byte) (code, message string)
+	// Kind returns the error with its kind, if it has one. The answer has its request.
+	Kind func(answer *http.Response, code string, err error) error
+}
+
+// Explain makes an error of the SDK one that says what failed and what to do on one line. It is a Refused if the service has answered.
+func (e Errors) Explain(what string, err error) error {
+	var answer *azcore.ResponseError
+	var login *azidentity.AuthenticationFailedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &login):
+		return fmt.Errorf("%s: %w", what, ExplainLogin(login))
+	case !errors.As(err, &answer):
+		return Unreached(fmt.Errorf("%s: %w", what, err))
+	}
+	raw := answer.RawResponse
+	if raw == nil {
+		raw = &http.Response{StatusCode: answer.StatusCode}
+	}
+	var code, message string
+	if raw.Body != nil {
+		if data, readErr := runtime.Payload(raw); readErr == nil { // the SDK has read it before
+			code, message = e.Said(data)
+		}
+	}
+	code = cmp.Or(code, answer.ErrorCode)
+	text := fmt.Sprintf("%s: %s answers %d %s", what, e.Service, answer.StatusCode, code)
+	if message != "" {
+		text += ": " + Line(message)
+	}
+	if do := e.Advice[code]; do != "" {
+		text += ": " + do
+	}
+	if id := raw.Header.Get("x-ms-correlation-request-id"); id != "" {
+		text += ", request " + id
+	}
+	if off := apart(raw.Header, time.Now()); answer.StatusCode == http.StatusUnauthorized && off != 0 {
+		text += fmt.Sprintf(": the clock of this machine is %s off that of Azure: set it", off)
+	}
+	out := e.Kind(raw, code, Refused{errors.New(text), answer.StatusCode, code})
+	if after := RetryAfter(raw); after > 0 {
+		out = errdefs.RetryAfter(out, after)
+	}
+	return out
+}
 
 // maxSaid is how much of what Azure says is shown.
 const maxSaid = 600
@@ -40,8 +129,8 @@ func RetryAfter(answer *http.Response) time.Duration {
 	return 0
 }
 
-// Apart returns how far the clock of this machine is off, 0 if it is near enough or nobody knows.
-func Apart(h http.Header, now time.Time) time.Duration {
+// apart returns how far the clock of this machine is off, 0 if it is near enough or nobody knows.
+func apart(h http.Header, now time.Time) time.Duration {
 	there, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
 		return 0

@@ -3,13 +3,20 @@
 package pack
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
+
+	"golang.org/x/crypto/ssh"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sshexec"
 )
 
 // Streams does what a request says in the pod of an instance. Its methods are exec, attach and port-forward of a driver.
@@ -35,6 +42,37 @@ func (s Streams[T]) Attach(ctx context.Context, to service.Target[T], attach api
 // Forward implements service.Forwarder: it connects with a port of the machine of the pod.
 func (s Streams[T]) Forward(ctx context.Context, to service.Target[T], port int32, stream io.ReadWriteCloser) error {
 	return s(ctx, to.Instance, podjob.Request{Op: podjob.OpPort, Port: port, Stdin: true, Stdout: true}, podjob.Ends{In: stream, Out: stream})
+}
+
+// OverSSH does what a request says in a pod on a machine that client is logged in to, whose program has that path and takes streams at the socket.
+// The request goes through the input of the program. The client is closed.
+func OverSSH(ctx context.Context, client *ssh.Client, program, socket string, req podjob.Request, e podjob.Ends) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer client.Close()
+	defer context.AfterFunc(ctx, func() { client.Close() })()
+	session, err := client.NewSession()
+	if err != nil {
+		return fmt.Errorf("open a session: %w", err)
+	}
+	var complaint bytes.Buffer
+	session.Stderr = &complaint
+	in, err := session.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := session.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := session.Start(sshexec.Quote([]string{"sudo", "-n", program, enter.Marker, enter.ModeStream, socket})); err != nil {
+		return fmt.Errorf("begin a session: %w", err)
+	}
+	err = podjob.Stream(ctx, in, out, req, e)
+	if errors.Is(err, podjob.ErrNoResult) && ctx.Err() == nil {
+		return fmt.Errorf("the session ended early: %w: %.400s", session.Wait(), bytes.TrimSpace(complaint.Bytes()))
+	}
+	return err
 }
 
 func ends(attach api.AttachIO) podjob.Ends {

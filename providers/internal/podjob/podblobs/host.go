@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package podblobs
 
 import (
 	"bytes"
@@ -23,16 +23,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// ErrClaimed is that an earlier run of the task has the pod.
-var ErrClaimed = errors.New("an earlier run of this task runs the pod, or has run it: this run does nothing")
+// ErrClaimed is that an earlier run has the pod.
+var ErrClaimed = errors.New("an earlier run of this program runs the pod, or has run it: this run does nothing")
 
-// place is what a task has of its pod.
+// place is what a machine has of its pod.
 type place struct {
 	Package
-	blobs *azblobs.Container
-	claim Claim
-	logs  *uploader
-	own   bool // the claim succeeded; set before anything runs beside
+	blobs        *azblobs.Container
+	claim        Claim
+	logs         *uploader
+	job, machine string
+	own          bool // the claim succeeded; set before anything runs beside
 
 	mu     sync.Mutex
 	etag   string        // guarded by mu; of the bundle as it was read last
@@ -43,8 +44,8 @@ type place struct {
 
 var _ podjob.Host = (*place)(nil)
 
-func newPlace(p Package, c *azblobs.Container, logDir string) *place {
-	return &place{Package: p, blobs: c, claim: newClaim(), bundle: p.Bundle, logs: newUploader(c, func(container string) string { return LogPrefix(p.Prefix, p.UID, container) }, logDir)}
+func newPlace(p Package, c *azblobs.Container, logDir, job, machine string) *place {
+	return &place{Package: p, blobs: c, job: job, machine: machine, claim: newClaim(), bundle: p.Bundle, logs: newUploader(c, func(container string) string { return logPrefix(p.Prefix, p.UID, container) }, logDir)}
 }
 
 // newClaim returns the claim of this run.
@@ -62,7 +63,7 @@ func newClaim() Claim {
 
 // Claim implements podjob.Host: only one run of the task can make the blob. The answer to a try that succeeded may have been lost.
 func (p *place) Claim(ctx context.Context) error {
-	name := ClaimName(p.Prefix, p.UID)
+	name := claimName(p.Prefix, p.UID)
 	data, err := json.Marshal(p.claim)
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ func (p *place) look(ctx context.Context) error {
 			return fmt.Errorf("read %s: %w", PackageFile, err)
 		}
 		p.bundle, p.etag = next.Bundle, b.ETag
-		if stop := stopOf(b.Metadata); stop != nil { // an order is not taken back by a renewal
+		if stop := StopOf(b.Metadata); stop != nil { // an order is not taken back by a renewal
 			p.stop = stop
 		}
 	}
@@ -138,11 +139,11 @@ func (p *place) WriteStatus(ctx context.Context, s podjob.Status) error {
 	if err := p.logs.flush(ctx); err != nil {
 		return err
 	}
-	data, err := json.Marshal(s)
+	data, meta, err := Written(s)
 	if err != nil {
 		return err
 	}
-	return p.blobs.Put(ctx, StatusName(p.Prefix, p.UID), data, packed(data), false)
+	return p.blobs.Put(ctx, StatusName(p.Prefix, p.UID), data, meta, false)
 }
 
 // failed writes that the pod could not be run, if it is this run's to say.
@@ -150,7 +151,7 @@ func (p *place) failed(ctx context.Context, cause error) error {
 	if !p.own {
 		return nil
 	}
-	return p.WriteStatus(ctx, podjob.Status{Ended: true, Job: os.Getenv("AZ_BATCH_TASK_ID"), Host: os.Getenv("AZ_BATCH_NODE_ID"), Pod: corev1.PodStatus{
-		Phase: corev1.PodFailed, Reason: "TaskFailed", Message: "the program of the task: " + cause.Error(),
+	return p.WriteStatus(ctx, podjob.Status{Ended: true, Job: p.job, Host: p.machine, Pod: corev1.PodStatus{
+		Phase: corev1.PodFailed, Reason: "TaskFailed", Message: "the program of the pod: " + cause.Error(),
 	}})
 }

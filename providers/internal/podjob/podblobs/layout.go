@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podblobs
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+)
+
+const (
+	// ProgramFile is the program of a pod, in its working directory.
+	ProgramFile = "virtual-kubelet"
+	// PackageFile is the Package of a pod, there and as a blob.
+	PackageFile = "pod.json"
+)
+
+// Package is the contents of PackageFile: a pod, and how to talk with its node.
+type Package struct {
+	ContainerURL, Prefix string
+	UID                  types.UID
+	Identity             string        // the resource ID of the identity of the machine
+	Every                time.Duration // between two looks at the bundle, and at the logs
+	Bundle               podjob.Bundle
+}
+
+// podPrefix begins the names of the blobs of a pod, but for its status. Prefix is that of the node.
+func podPrefix(prefix string, uid types.UID) string { return podsPrefix(prefix) + string(uid) + "/" }
+
+// podsPrefix begins those of all pods.
+func podsPrefix(prefix string) string { return prefix + "/pods/" }
+
+// BundleName is the blob with the Package of a pod. Its metadata have the order to stop.
+func BundleName(prefix string, uid types.UID) string { return podPrefix(prefix, uid) + PackageFile }
+
+// claimName is the blob with the Claim of the run that has the pod.
+func claimName(prefix string, uid types.UID) string { return podPrefix(prefix, uid) + "claim" }
+
+// Claim is how the run that has a pod can be told from others, and how its machine is reached by SSH.
+type Claim struct {
+	Nonce   string
+	Program string // the path of this program
+	HostKey string // the public key of the SSH server; "" for a machine without one
+}
+
+// statusPrefix begins the names of the blobs with statuses, which end with UIDs. They are apart, so that one list has all of them.
+func statusPrefix(prefix string) string { return prefix + "/status/" }
+
+// StatusName is the blob with the status of a pod.
+func StatusName(prefix string, uid types.UID) string { return statusPrefix(prefix) + string(uid) }
+
+// logPrefix begins the names of the blobs with the logs of a container, as RUN/SEGMENT.
+func logPrefix(prefix string, uid types.UID, container string) string {
+	return podPrefix(prefix, uid) + "logs/" + container + "/"
+}
+
+func segmentName(log, run string, segment int) string {
+	return fmt.Sprintf("%s%s/%06d", log, run, segment)
+}
+
+// Names of metadata.
+const (
+	metaStatus = "status"
+	metaGrace  = "grace"
+	metaUntil  = "until"
+	// maxMeta is how much a status may take of the 8 KiB that the metadata of a blob have.
+	maxMeta = 7 << 10
+)
+
+// Written returns the blob of a status, and its metadata.
+func Written(s podjob.Status) (data []byte, meta map[string]string, err error) {
+	data, err = json.Marshal(s)
+	return data, packed(data), err
+}
+
+// packed is a status as metadata, so that a list has it; none if it is too long.
+func packed(status []byte) map[string]string {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, _ = z.Write(status) // a buffer takes all
+	_ = z.Close()
+	text := base64.StdEncoding.EncodeToString(out.Bytes())
+	if len(text) > maxMeta {
+		return nil
+	}
+	return map[string]string{metaStatus: text}
+}
+
+// statusOf returns the status that the metadata of a blob have. False: they have none, and the blob itself is the status in JSON.
+func statusOf(meta map[string]string) (s podjob.Status, ok bool) {
+	data, err := base64.StdEncoding.DecodeString(meta[metaStatus])
+	if err != nil || len(data) == 0 {
+		return s, false
+	}
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return s, false
+	}
+	text, err := io.ReadAll(z)
+	return s, err == nil && json.Unmarshal(text, &s) == nil
+}
+
+// stopMeta is an order to stop as metadata of the bundle.
+func stopMeta(s podjob.Stop) map[string]string {
+	return map[string]string{metaGrace: strconv.FormatInt(s.GraceSeconds, 10), metaUntil: s.Until.UTC().Format(time.RFC3339)}
+}
+
+// StopOf returns the order to stop that the metadata of a bundle have; nil for none.
+func StopOf(meta map[string]string) *podjob.Stop {
+	grace, err := strconv.ParseInt(meta[metaGrace], 10, 64)
+	if err != nil {
+		return nil
+	}
+	until, _ := time.Parse(time.RFC3339, meta[metaUntil]) // it says nothing that the grace does not
+	return &podjob.Stop{GraceSeconds: grace, Until: until}
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podblobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+)
+
+// maxRoot is how long the path of a directory may be in which a directory of podjob has a socket, whose path has 107 bytes at most.
+const maxRoot = 80
+
+// lastTime bounds the last write of a program that failed.
+const lastTime = 10 * time.Second
+
+// Run runs the pod of the package in the working directory. The job and the machine are names for its status; root is the directory of the machine
+// that has its data, which containers do not see. The error is ErrClaimed if an earlier run has the pod.
+func Run(ctx context.Context, job, machine, root string) error {
+	data, err := os.ReadFile(PackageFile)
+	if err != nil {
+		return err
+	}
+	var p Package
+	if err := json.Unmarshal(data, &p); err != nil {
+		return fmt.Errorf("read %s: %w", PackageFile, err)
+	}
+	// What it has is secret, and a later run reads it no more: it is downloaded again.
+	if err := os.Remove(PackageFile); err != nil {
+		return err
+	}
+	if root != "" && len(root) <= maxRoot { // it is on the disk for data of the machine, where there is one
+		if err := os.Setenv("TMPDIR", root); err != nil {
+			return err
+		}
+	}
+	logs, err := filepath.Abs("logs")
+	if err != nil {
+		return err
+	}
+	token := &azblobs.MachineToken{Identity: p.Identity}
+	h := newPlace(p, &azblobs.Container{URL: p.ContainerURL, HTTP: &http.Client{Timeout: lastTime}, Token: token.Get}, logs, job, machine)
+	uploading, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { h.logs.run(uploading, p.Every) })
+	err = podjob.Run(ctx, podjob.Config{Host: h, Job: job, Machine: machine, LogDir: logs, Hide: root, LookEvery: p.Every})
+	cancel()
+	beside.Wait()
+	if err != nil && !errors.Is(err, ErrClaimed) {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTime)
+		defer cancel()
+		err = errors.Join(err, h.failed(last, err))
+	}
+	return err
+}

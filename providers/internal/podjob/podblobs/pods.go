@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podblobs
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+)
+
+// Pods are those of one node.
+type Pods struct {
+	// Blobs is the container that they are in.
+	Blobs *azblobs.Container
+	// Prefix begins the names of all blobs of the node.
+	Prefix string
+	// Identity is the resource ID of the identity by which machines read and write there.
+	Identity string
+	// Every is how often machines look at the bundles of their pods, and write logs, and how often a log that is followed is read.
+	Every time.Duration
+
+	mu      sync.Mutex
+	said    map[types.UID]said // guarded by mu; what pods wrote last
+	leaving map[types.UID]bool // guarded by mu; pods whose blobs are to be removed
+
+	uploading sync.Mutex
+	program   string // guarded by uploading; the blob of the program, once it is there
+}
+
+// said is what a pod wrote last.
+type said struct {
+	etag   string
+	status *podjob.Status
+}
+
+// New returns the pods of a node, as none of them is known.
+func New(blobs *azblobs.Container, prefix, identity string, every time.Duration) *Pods {
+	return &Pods{Blobs: blobs, Prefix: prefix, Identity: identity, Every: every, said: map[types.UID]said{}, leaving: map[types.UID]bool{}}
+}
+
+// Write writes what the machine of a pod needs, for the first time or anew.
+func (p *Pods) Write(ctx context.Context, uid types.UID, b podjob.Bundle) error {
+	data, err := json.Marshal(Package{ContainerURL: p.Blobs.URL, Prefix: p.Prefix, UID: uid, Identity: p.Identity, Every: p.Every, Bundle: b})
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	delete(p.leaving, uid)
+	p.mu.Unlock()
+	return p.Blobs.Put(ctx, BundleName(p.Prefix, uid), data, nil, false)
+}
+
+// Order gives the program of a pod the order to stop. A pod without a bundle has let go of its machine.
+func (p *Pods) Order(ctx context.Context, uid types.UID, s podjob.Stop) error {
+	err := p.Blobs.SetMetadata(ctx, BundleName(p.Prefix, uid), stopMeta(s))
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// Claim returns the claim of the run that has a pod, which is empty if it does not say how its machine is reached.
+func (p *Pods) Claim(ctx context.Context, uid types.UID) (c Claim, err error) {
+	blob, err := p.Blobs.Get(ctx, claimName(p.Prefix, uid), "", 0)
+	if err == nil && json.Unmarshal(blob.Data, &c) != nil {
+		c = Claim{} // an earlier version wrote it
+	}
+	return c, err
+}
+
+// Read reads what pods of ours wrote, by one list. What is too long for a list is read if it has changed.
+func (p *Pods) Read(ctx context.Context, ours func(types.UID) bool) error {
+	prefix := statusPrefix(p.Prefix)
+	list, err := p.Blobs.List(ctx, prefix, true)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	known := slices.Collect(maps.Keys(p.said))
+	p.mu.Unlock()
+	for _, uid := range known {
+		if !ours(uid) {
+			p.mu.Lock()
+			delete(p.said, uid)
+			p.mu.Unlock()
+		}
+	}
+	for _, b := range list {
+		uid := types.UID(strings.TrimPrefix(b.Name, prefix))
+		p.mu.Lock()
+		same := p.said[uid].etag == b.ETag
+		p.mu.Unlock()
+		if same || !ours(uid) {
+			continue
+		}
+		s, ok := statusOf(b.Metadata)
+		if !ok {
+			full, err := p.Blobs.Get(ctx, b.Name, "", 0)
+			if err != nil {
+				return err
+			}
+			if json.Unmarshal(full.Data, &s) != nil {
+				continue // somebody else wrote it
+			}
+		}
+		p.mu.Lock()
+		p.said[uid] = said{b.ETag, &s}
+		p.mu.Unlock()
+	}
+	return nil
+}
+
+// Said returns what a pod had written when it was read last, nil for nothing.
+func (p *Pods) Said(uid types.UID) *podjob.Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said[uid].status
+}
+
+// Leave has Sweep remove the blobs of a pod, unless it is written again before.
+func (p *Pods) Leave(uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leaving[uid] = true
+}
+
+// OrphanAge is how long a blob of a pod that nobody knows is left alone: its machine may be about to begin.
+const OrphanAge = time.Hour
+
+// Sweep removes the blobs of pods that are leaving, and with a function those that an earlier process left, of pods that it does not know.
+func (p *Pods) Sweep(ctx context.Context, known func(types.UID) bool) error {
+	p.mu.Lock()
+	leaving := maps.Clone(p.leaving)
+	p.mu.Unlock()
+	if len(leaving) == 0 && known == nil {
+		return nil
+	}
+	var names []string
+	for _, prefix := range []string{podsPrefix(p.Prefix), statusPrefix(p.Prefix)} {
+		list, err := p.Blobs.List(ctx, prefix, false)
+		if err != nil {
+			return err
+		}
+		for _, b := range list {
+			first, _, _ := strings.Cut(strings.TrimPrefix(b.Name, prefix), "/")
+			uid := types.UID(first)
+			if leaving[uid] || known != nil && time.Since(b.Modified) > OrphanAge && !known(uid) {
+				names = append(names, b.Name)
+			}
+		}
+	}
+	for some := range slices.Chunk(names, azblobs.MaxBatch) {
+		if err := p.Blobs.DeleteBatch(ctx, some); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.leaving, func(uid types.UID, _ bool) bool { return leaving[uid] })
+	return nil
+}
+
+// Upload puts the program of machines in its blob, unless it is there, and returns its name. The path is "" for the program of this process.
+func (p *Pods) Upload(ctx context.Context, path string) (string, error) {
+	p.uploading.Lock()
+	defer p.uploading.Unlock()
+	if p.program != "" {
+		return p.program, nil
+	}
+	f, err := os.Open(cmp.Or(path, "/proc/self/exe"))
+	if err != nil {
+		return "", fmt.Errorf("the program of machines: %w", err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	size, err := io.Copy(sum, f)
+	if err != nil {
+		return "", fmt.Errorf("the program of machines: %w", err)
+	}
+	name := "bin/virtual-kubelet-" + hex.EncodeToString(sum.Sum(nil)[:16])
+	has, err := p.Blobs.Head(ctx, name)
+	if err != nil && !errdefs.IsNotFound(err) {
+		return "", err
+	}
+	if err != nil || has.Size != size {
+		_, err := f.Seek(0, io.SeekStart)
+		if err = errors.Join(err, p.Blobs.Upload(ctx, name, f, size)); err != nil {
+			return "", err
+		}
+	}
+	p.program = name
+	return name, nil
+}
