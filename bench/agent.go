@@ -15,7 +15,7 @@ import (
 // agentNames are the agents that can be compared: this project's, KWOK, the least that a program
 // can do, this project's in several processes, with a provider in a process of its own, with a second cluster as its backend, with Liqo in it, Liqo's own beside that, with Nomad,
 // Slurm and interLink's server below it, interLink's own beside that, with the emulator of each cloud, and with each of what runs containers, and with containers a kubelet.
-var agentNames = []string{"ours", "kwok", "kwok-parallel", "null", "shared", "plugin", "tensilekube", "liqo", "liqo-vk", "nomad", "slurm", "interlink", "interlink-vk", "aci", "eci", "fargate", "fargate-push", "stackpath", "zun", "gvisor", "runc", "before", "cri", "kubelet"}
+var agentNames = []string{"ours", "kwok", "kwok-parallel", "null", "shared", "plugin", "tensilekube", "liqo", "liqo-vk", "nomad", "slurm", "interlink", "interlink-vk", "aci", "eci", "fargate", "fargate-push", "stackpath", "zun", "azurebatch", "gvisor", "runc", "before", "cri", "kubelet"}
 
 // suits says whether an agent takes part in the scenario.
 func (s scenario) suits(agent string) bool {
@@ -36,7 +36,7 @@ func (s scenario) suits(agent string) bool {
 		return s.Remote && !s.Liqo
 	case "liqo", "liqo-vk":
 		return s.Liqo
-	case "nomad", "slurm", "interlink", "aci", "eci", "fargate", "stackpath", "zun":
+	case "nomad", "slurm", "interlink", "aci", "eci", "fargate", "stackpath", "zun", "azurebatch":
 		return s.Backend == agent
 	case "fargate-push":
 		return s.Backend == "fargate"
@@ -92,7 +92,7 @@ func newAgent(ctx context.Context, cfg config, name string) (agent, error) {
 		return newOnSlurm(&o)
 	case "interlink", "interlink-vk":
 		return newOnInterLink(&o, cfg, name)
-	case "aci", "eci", "fargate", "fargate-push", "stackpath", "zun":
+	case "aci", "eci", "fargate", "fargate-push", "stackpath", "zun", "azurebatch":
 		return newOnCloud(ctx, &o, cfg, name)
 	case "cri":
 		o.as = name

@@ -30,7 +30,7 @@ type lived struct {
 
 // The names of backends, by scenario.
 var backendNames = map[string]string{
-	"nomad": "Nomad", "slurm": "Slurm", "interlink": "interLink's server", "aci": "the emulator of ACI", "eci": "the emulator of ECI", "fargate": "the emulator of ECS", "stackpath": "the emulator of StackPath", "zun": "the emulator of Zun",
+	"nomad": "Nomad", "slurm": "Slurm", "interlink": "interLink's server", "aci": "the emulator of ACI", "eci": "the emulator of ECI", "fargate": "the emulator of ECS", "stackpath": "the emulator of StackPath", "zun": "the emulator of Zun", "azurebatch": "the emulator of Azure Batch",
 }
 
 // startNames are what the scheduler starts for a pod, where it says when.

@@ -60,6 +60,7 @@ var scenarios = []scenario{
 	{Name: "fargate", Pods: 1000, Nodes: 1, Backend: "fargate", Every: 75 * time.Millisecond, Idle: 2 * time.Minute},
 	{Name: "stackpath", Pods: 1000, Nodes: 1, Backend: "stackpath", Every: 75 * time.Millisecond, Idle: 2 * time.Minute, Restarts: true, Singles: 60},
 	{Name: "zun", Pods: 1000, Nodes: 1, Backend: "zun", Every: 75 * time.Millisecond, Idle: 2 * time.Minute, Singles: 60},
+	{Name: "azurebatch", Pods: 1000, Nodes: 1, Backend: "azurebatch", Every: 75 * time.Millisecond, Idle: 2 * time.Minute},
 }
 
 // clouds names all scenarios at the emulators of clouds.
@@ -71,7 +72,7 @@ func (s scenario) isCloud() bool {
 }
 
 // cloudServices are those that have an emulator.
-var cloudServices = []string{"aci", "eci", "fargate", "stackpath", "zun"}
+var cloudServices = []string{"aci", "eci", "fargate", "stackpath", "zun", "azurebatch"}
 
 // singlesOfLife is how many requests about single pods the configuration allows for each pod, while all are created and deleted.
 func (s scenario) singlesOfLife() float64 {

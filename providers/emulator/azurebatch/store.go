@@ -87,6 +87,21 @@ func (s *Store) Put(name string, data []byte) {
 	s.set(name, blob{data: data})
 }
 
+// PutWith makes a blob of data and metadata that are not changed.
+func (s *Store) PutWith(name string, data []byte, meta map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set(name, blob{data: data, meta: meta})
+}
+
+// Metadata returns those of a blob. False: it is not there.
+func (s *Store) Metadata(name string) (map[string]string, bool) {
+	if b := s.get(name); b != nil {
+		return b.meta, true
+	}
+	return nil, false
+}
+
 // Age lets a blob be older.
 func (s *Store) Age(name string, by time.Duration) {
 	s.mu.Lock()

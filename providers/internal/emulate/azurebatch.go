@@ -10,13 +10,18 @@ import (
 	"net/http"
 	"path"
 	"path/filepath"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/azurebatch"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/entra"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/podblobs"
 )
 
 func init() { services["azurebatch"] = azurebatchService }
@@ -27,11 +32,18 @@ func azurebatchService(ctx context.Context, b behind) service {
 	const identity = "/subscriptions/s/resourceGroups/pods/providers/Microsoft.ManagedIdentity/userAssignedIdentities/pods"
 	who := entra.Principal{Tenant: "tenant-emulated", Client: "client-emulated", Secret: rand.Text()}
 	machines := &azurebatch.Processes{Dir: filepath.Join(b.dir, "machines"), Gentle: 2 * time.Second}
+	var run azurebatch.Runner = machines
+	nodes, programs := 2, &tasks{runner: b.runner, reports: map[string]chan *corev1.Pod{}}
+	if _, simulates := b.runner.(*simulated); simulates {
+		run, nodes = programs, 256
+	}
 	pool := azurebatch.Pool{ID: "pods", VMSize: "Standard_D4s_v5", Slots: 8, SSH: true, Identity: identity}
-	s := azurebatch.New(ctx, who, pool, 2, machines)
+	s := azurebatch.New(ctx, who, pool, nodes, run)
+	programs.store = s.Store
 	s.Lag = late
 	return service{
-		Handler: s, report: func(*corev1.Pod) {}, operation: func(r *http.Request) string { return azurebatch.Operation(r, nil) }, made: azurebatchMade, wait: s.Wait,
+		Handler: s, report: programs.report, left: func() map[string][]string { return azurebatchLeft(s) }, operation: func(r *http.Request) string { return azurebatch.Operation(r, nil) },
+		made: azurebatchMade, wait: s.Wait,
 		settings: func(url, caFile string) string {
 			machines.Env = []string{"AZURE_POD_IDENTITY_AUTHORITY_HOST=" + url, "SSL_CERT_FILE=" + caFile}
 			return fmt.Sprintf(`apiVersion: azurebatch.virtual-kubelet.io/v1alpha1
@@ -59,4 +71,87 @@ func azurebatchMade(r *http.Request, body, _ []byte) (id, pod string) {
 	var in struct{ ID, DisplayName string }
 	_ = json.Unmarshal(body, &in) // one that is refused has none
 	return in.ID, path.Base(in.DisplayName)
+}
+
+// azurebatchLeft is what there is of pods: the job of a node stays, as does the program of tasks.
+func azurebatchLeft(s *azurebatch.Server) map[string][]string {
+	left := map[string][]string{"tasks": nil, "blobs": s.Store.Names("vk-")}
+	for _, t := range s.Tasks() {
+		left["tasks"] = append(left["tasks"], t.ID)
+	}
+	return left
+}
+
+// tasks runs the pods of tasks by a runner, and writes what their programs would.
+type tasks struct {
+	runner nodeutil.Provider
+	store  *azurebatch.Store
+
+	mu      sync.Mutex
+	reports map[string]chan *corev1.Pod // guarded by mu; of tasks that run, by their IDs, which are the names of their pods
+}
+
+// report takes a report of the runner.
+func (t *tasks) report(pod *corev1.Pod) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if reports := t.reports[pod.Name]; reports != nil {
+		reports <- pod
+	}
+}
+
+// Run implements azurebatch.Runner.
+func (t *tasks) Run(ctx context.Context, s azurebatch.Start) (int, error) {
+	var p podblobs.Package
+	for _, f := range s.Files {
+		if f.Path == podblobs.PackageFile {
+			if err := json.Unmarshal(f.Data, &p); err != nil {
+				return 1, err
+			}
+		}
+	}
+	reports := make(chan *corev1.Pod, 8) // there are four at most: one for each state
+	t.mu.Lock()
+	t.reports[s.ID] = reports
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.reports, s.ID)
+	}()
+	pod := p.Bundle.Pod
+	pod.Namespace, pod.Name = s.Job, s.ID
+	if err := t.runner.CreatePod(ctx, pod); err != nil {
+		return 1, err
+	}
+	defer t.stop(pod)
+	look := time.NewTicker(p.Every)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return 137, nil
+		case <-look.C:
+			if meta, there := t.store.Metadata(podblobs.BundleName(p.Prefix, p.UID)); !there || podblobs.StopOf(meta) != nil {
+				t.stop(pod)
+			}
+		case now := <-reports:
+			ended := now.Status.Phase == corev1.PodSucceeded || now.Status.Phase == corev1.PodFailed
+			data, meta, err := podblobs.Written(podjob.Status{Pod: now.Status, Job: s.ID, Host: s.Node, Ended: ended})
+			if err != nil {
+				return 1, err
+			}
+			t.store.PutWith(podblobs.StatusName(p.Prefix, p.UID), data, meta)
+			if ended {
+				return 0, nil
+			}
+		}
+	}
+}
+
+// stop has the runner stop a pod, unless it is gone.
+func (t *tasks) stop(pod *corev1.Pod) {
+	pod = pod.DeepCopy()
+	pod.DeletionTimestamp = new(metav1.Now())
+	_ = t.runner.DeletePod(context.Background(), pod) // it may be gone
 }
