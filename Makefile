@@ -299,6 +299,11 @@ bin/nomad/nomad: hack/build-nomad.sh
 moto: ## run provider fargate on moto's Secrets Manager and logs, hold its requests to botocore, and write docs/reports/fargate-moto.md
 	@hack/test-moto.sh $(CURDIR)/docs/reports/fargate-moto.md
 
+# Azurite comes from npm, so this is no part of CI.
+.PHONY: azurite
+azurite: ## make the requests for blobs of provider azurebatch at Azurite and write docs/reports/azurite.md
+	@hack/test-azurite.sh
+
 # It builds metrics-server, so this is no part of CI.
 .PHONY: metrics-server-test
 metrics-server-test: build ## run metrics-server on a node: kubectl top and a HorizontalPodAutoscaler (METRICS_SERVER_VERSION=v0.8.0)
