@@ -354,7 +354,8 @@ func (s *Store) batch(w http.ResponseWriter, r *http.Request, body []byte) {
 		if err != nil {
 			panic(err)
 		}
-		fmt.Fprintf(p, "HTTP/1.1 %d %s\r\nx-ms-error-code: %s\r\nContent-Length: 0\r\n\r\n", status, http.StatusText(status), code)
+		// As Azurite 3.35.0 does, and the example of the REST reference: the empty line after the header is that of the boundary.
+		fmt.Fprintf(p, "HTTP/1.1 %d %s\r\nx-ms-error-code: %s\r\nContent-Length: 0\r\n", status, http.StatusText(status), code)
 	}
 	_ = answers.Close() // a buffer takes all
 	w.Header().Set("Content-Type", "multipart/mixed; boundary="+answers.Boundary())

@@ -14,6 +14,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -72,7 +73,8 @@ func deleted(answer *http.Response) error {
 		if err != nil {
 			return fmt.Errorf("delete blobs: the answer is not understood: %w", err)
 		}
-		one, err := http.ReadResponse(bufio.NewReader(part), nil)
+		// The line break that would end the header of an answer is that of the boundary.
+		one, err := http.ReadResponse(bufio.NewReader(io.MultiReader(part, strings.NewReader("\r\n\r\n"))), nil)
 		if err != nil {
 			return fmt.Errorf("delete blobs: the answer is not understood: %w", err)
 		}
