@@ -38,8 +38,9 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 	d.mu.Lock()
 	d.tasks = tasks
 	maps.DeleteFunc(d.lost, func(uid types.UID, _ string) bool { _, is := tasks[uid]; return !is })
+	none := len(tasks) == 0
 	d.mu.Unlock()
-	if len(tasks) == 0 {
+	if none {
 		return nil, nil
 	}
 	if err := d.pods.Read(ctx, d.hasTask); err != nil {

@@ -223,7 +223,7 @@ func startAzurite(t *testing.T, program string) azurite {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(program, "--blobPort", "0", "--location", dir, "--cert", filepath.Join(dir, "cert.pem"), "--key", filepath.Join(dir, "key.pem"), "--oauth", "basic") //nolint:gosec,noctx // it is ended gently
+	cmd := exec.Command(program, "--blobPort", "0", "--location", dir, "--cert", filepath.Join(dir, "cert.pem"), "--key", filepath.Join(dir, "key.pem"), "--oauth", "basic") //nolint:gosec // it is ended gently
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
