@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
@@ -102,7 +105,7 @@ func (d *driver) fail(ctx context.Context, c *cellState, reason, message string)
 func (d *driver) follow(ctx context.Context, c *cellState) {
 	d.mu.Lock()
 	address := c.Address
-	a := d.dial(c.Tags[tagToken], address)
+	a := d.dial(c.Tags[tagToken], address, func(image string) bool { return d.allows(c, image) })
 	c.agent = a
 	d.mu.Unlock()
 	defer func() {
@@ -128,6 +131,29 @@ func (d *driver) follow(ctx context.Context, c *cellState) {
 		}
 		wait = min(2*wait, 5*time.Second)
 	}
+}
+
+// allows reports whether a machine may have an image: those of its pod alone.
+func (d *driver) allows(c *cellState, image string) bool {
+	d.mu.Lock()
+	uid := c.pod.UID
+	d.mu.Unlock()
+	pod, _, ok := d.kit.Cache().Get(uid)
+	if !ok {
+		return false
+	}
+	whole := func(image string) string {
+		if ref, err := name.ParseReference(image); err == nil {
+			return ref.Name()
+		}
+		return image
+	}
+	for _, k := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if whole(k.Image) == whole(image) {
+			return true
+		}
+	}
+	return false
 }
 
 // attend speaks with an agent until the connection ends.

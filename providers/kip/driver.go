@@ -32,7 +32,7 @@ type driver struct {
 	owner     identity.Owner
 	cloud     machine.Driver
 	authority *cell.Authority
-	dial      func(token, address string) agent
+	dial      func(token, address string, allowed func(image string) bool) agent
 	kit       *service.Provider[instance]
 	at        pace
 	wake      chan struct{} // holds a value when there is something for Work

@@ -317,3 +317,22 @@ func TestTwoNodesWithOneName(t *testing.T) {
 		w.finish(a, b)
 	})
 }
+
+// TestImagesOfOthersAreNotSent: a machine gets the images of its pod alone, by any of their names.
+func TestImagesOfOthersAreNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		p := w.start(newAuthority(t), 0, false)
+		pod := w.pod("one", func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "busybox" })
+		p.keep(20 * time.Second)
+		p.driver.mu.Lock()
+		c := p.driver.cells[w.machinesOf()[pod.UID][0]]
+		p.driver.mu.Unlock()
+		for image, want := range map[string]bool{"busybox": true, "docker.io/library/busybox:latest": true, "other": false} {
+			if got := p.driver.allows(c, image); got != want {
+				t.Errorf("%s: allowed %t, want %t", image, got, want)
+			}
+		}
+		w.finish(p)
+	})
+}

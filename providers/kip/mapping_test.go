@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 // aPod asks for something, with annotations.
@@ -90,5 +92,18 @@ func TestAnnotationsThatAreRefused(t *testing.T) {
 	}))
 	if err != nil || len(w.spec.SecurityGroups) != 1 || w.spec.InstanceProfile == "" || w.spec.VolumeGiB != 12 || !w.spec.PrivateOnly || !w.special {
 		t.Errorf("got %+v, %v", w.spec, err)
+	}
+}
+
+// terminal is a session that asks for one.
+type terminal struct{ api.AttachIO }
+
+func (terminal) TTY() bool { return true }
+
+// TestTerminalIsRefused: the agent has none, so a command that asks for one is refused with the way out.
+func TestTerminalIsRefused(t *testing.T) {
+	err := (&driver{}).Exec(t.Context(), service.Target[instance]{}, []string{"sh"}, terminal{})
+	if !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "leave -t away") {
+		t.Errorf("got %v", err)
 	}
 }

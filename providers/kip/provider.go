@@ -16,6 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
@@ -62,7 +63,11 @@ func newDriver(in cli.ProviderInput, config Config, cloud machine.Driver, author
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.Node.Name}
 	d := &driver{
 		config: config, in: in, owner: owner, cloud: cloud, authority: authority, at: at, wake: make(chan struct{}, 1), heard: make(chan struct{}, 1),
-		dial:  func(token, address string) agent { return authority.Client(token, address) },
+		dial: func(token, address string, allowed func(image string) bool) agent {
+			c := authority.Client(token, address)
+			c.ServeImages(podjob.PullImage, allowed)
+			return c
+		},
 		cells: map[string]*cellState{}, over: map[types.UID]instance{}, asking: map[string]asking{}, scarce: map[scarcity]time.Time{},
 	}
 	d.kit = service.New(service.Config{

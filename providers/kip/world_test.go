@@ -183,7 +183,7 @@ func (w *world) start(authority *cell.Authority, dieAt int32, after bool) *proce
 	p.driver = newDriver(cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{
 		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, Pods: corev1listers.NewPodLister(w.indexer),
 	}, NodeName: "node"}, w.config, killable{w.cloud, p}, authority, usual)
-	p.driver.dial = func(token, _ string) agent { return &simulatedAgent{p: p, token: token} }
+	p.driver.dial = func(token, _ string, _ func(string) bool) agent { return &simulatedAgent{p: p, token: token} }
 	p.driver.kit.UsePodObjects(&emulator.Objects{})
 	p.driver.kit.NotifyPods(ctx, func(pod *corev1.Pod) {
 		p.mu.Lock()
