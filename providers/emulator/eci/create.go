@@ -3,6 +3,7 @@
 package eci
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -36,18 +37,11 @@ func (s *Server) create(r *http.Request, form url.Values) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, found, err := s.register(f, spec)
+	g, found, err := s.register(f, spec, files)
 	if err != nil || found {
 		return object{"ContainerGroupId": idOf(g)}, err
 	}
-	named := map[string]map[string][]byte{} // by names that no other group has
-	for i := range spec.Volumes {
-		if from := spec.Volumes[i].Secret; from != nil {
-			from.SecretName = g.id + "." + spec.Volumes[i].Name
-			named[from.SecretName] = files[spec.Volumes[i].Name]
-		}
-	}
-	if err := s.Fleet.Start(r.Context(), emulator.Group{ID: g.id, Spec: spec, Files: named}); err != nil {
+	if err := s.start(r.Context(), g, g.id); err != nil {
 		s.unmake(g)
 		if errdefs.IsInvalidInput(err) {
 			return nil, fail(http.StatusBadRequest, "InvalidParameter", "%v", err)
@@ -55,6 +49,18 @@ func (s *Server) create(r *http.Request, form url.Values) (object, error) {
 		return nil, err
 	}
 	return object{"ContainerGroupId": g.id}, nil
+}
+
+// start lets the containers of a group run, as a group of the fleet with that ID.
+func (s *Server) start(ctx context.Context, g *group, run string) error {
+	out := emulator.Group{ID: run, Spec: *g.spec.DeepCopy(), Files: map[string]map[string][]byte{}} // by names that no other group has
+	for i := range out.Spec.Volumes {
+		if from := out.Spec.Volumes[i].Secret; from != nil {
+			from.SecretName = run + "." + out.Spec.Volumes[i].Name
+			out.Files[from.SecretName] = g.files[out.Spec.Volumes[i].Name]
+		}
+	}
+	return s.Fleet.Start(ctx, out)
 }
 
 func idOf(g *group) string {
@@ -83,7 +89,7 @@ func (s *Server) mayCreate(f fields) error {
 }
 
 // register adds the group, or finds that of the same token.
-func (s *Server) register(f fields, spec corev1.PodSpec) (g *group, found bool, err error) {
+func (s *Server) register(f fields, spec corev1.PodSpec, files map[string]map[string][]byte) (g *group, found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	token := f.text("ClientToken")
@@ -114,8 +120,9 @@ func (s *Server) register(f fields, spec corev1.PodSpec) (g *group, found bool, 
 	s.made++
 	g = &group{
 		id: fmt.Sprintf("eci-%010d", s.made), name: f.text("ContainerGroupName"), token: token, form: url.Values(f),
-		tags: map[string]string{}, created: time.Now(), changed: time.Now(), spec: spec,
+		tags: map[string]string{}, created: time.Now(), changed: time.Now(), spec: spec, files: files,
 	}
+	g.run = g.id
 	for _, t := range f.list("Tag") {
 		g.tags[t.text("Key")] = t.text("Value")
 	}

@@ -32,6 +32,7 @@ var table = sync.OnceValue(func() map[string]any {
 var required = map[string][]string{
 	"CreateContainerGroup":    {"RegionId", "ContainerGroupName", "Container.1.Image", "Container.1.Name"},
 	"DeleteContainerGroup":    {"RegionId", "ContainerGroupId"},
+	"RestartContainerGroup":   {"RegionId", "ContainerGroupId"},
 	"DescribeContainerGroups": {"RegionId"}, "DescribeContainerGroupStatus": {"RegionId"},
 	"DescribeContainerLog": {"RegionId", "ContainerGroupId", "ContainerName"},
 	"ExecContainerCommand": {"RegionId", "ContainerGroupId", "ContainerName", "Command"},

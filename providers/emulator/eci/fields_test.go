@@ -40,7 +40,7 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
-	if Check("RestartContainerGroup", url.Values{}) == nil {
+	if Check("StopContainerGroup", url.Values{}) == nil {
 		t.Error("an operation that is not there passes")
 	}
 	for operation := range maps.Keys(required) {

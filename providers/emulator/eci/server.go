@@ -3,6 +3,7 @@
 package eci
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -33,6 +34,7 @@ type Server struct {
 	// Plain lets sessions have messages without a channel, as an older public client reads them.
 	Plain atomic.Bool
 
+	starts   sync.Mutex // held while groups are started again
 	mu       sync.Mutex
 	groups   []*group            // guarded by mu; the oldest first
 	made     int                 // guarded by mu; how many groups there were
@@ -48,8 +50,12 @@ type group struct {
 	form            url.Values // of the create
 	tags            map[string]string
 	created         time.Time
-	changed         time.Time // the states of containers
 	spec            corev1.PodSpec
+	files           map[string]map[string][]byte
+	changed         time.Time // the states of containers
+	run             string    // the ID in the fleet
+	restarts        int       // how many runs came before
+	again           bool      // it is started again when its containers have ended
 }
 
 // failure is an answer of the service that says why it does not do something.
@@ -88,9 +94,21 @@ func (s *Server) Report(pod *corev1.Pod) {
 	s.Fleet.Report(pod)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if g := s.byID(pod.Name); g != nil {
-		g.changed = time.Now()
+	for _, g := range s.groups {
+		if g.run == pod.Name {
+			g.changed = time.Now()
+		}
 	}
+}
+
+// Run returns the ID that the containers of a group have in the fleet now.
+func (s *Server) Run(id string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.byID(id); g != nil {
+		return g.run
+	}
+	return id
 }
 
 // byID is the group of an ID, nil if there is none. s.mu is held.
@@ -204,6 +222,8 @@ func (s *Server) answer(r *http.Request) (object, error) {
 		return s.create(r, form)
 	case "DeleteContainerGroup":
 		return s.delete(r, form)
+	case "RestartContainerGroup":
+		return s.restart(r, form)
 	case "DescribeContainerGroups":
 		return s.describe(r, form)
 	case "DescribeContainerGroupStatus":
@@ -241,15 +261,83 @@ func (s *Server) delete(r *http.Request, form url.Values) (object, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	g.again = false
+	s.mu.Unlock()
+	return object{}, s.stop(r.Context(), g)
+}
+
+// restart asks the containers of a group to end, after which they are started again:
+// alibabacloud.com/help/en/eci/developer-reference/api-eci-2018-08-08-restartcontainergroup, 2025-10-17. A group is restarted in the states Pending and Running
+// alone, and shows Restarting then. The page does not say how the containers end, whether they count the restart, nor which of its two codes a state gets:
+// 403 InvalidAction has no word about states. The harder reading is kept: nothing is counted, and the containers wait in between.
+func (s *Server) restart(r *http.Request, form url.Values) (object, error) {
+	g, err := s.find(form)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := s.Fleet.Get(r.Context(), s.Run(g.id))
+	if err != nil && !errdefs.IsNotFound(err) {
+		return nil, err
+	}
+	s.mu.Lock()
+	state := shown{group: g, seen: seen, again: g.again}.status()
+	may := state == "Pending" || state == "Running"
+	g.again = g.again || may
+	s.mu.Unlock()
+	if !may {
+		return nil, fail(http.StatusBadRequest, "IncorrectStatus", "the container group %s is %s", g.id, state)
+	}
+	return object{}, s.stop(r.Context(), g)
+}
+
+// stop asks the containers of a group to end, within the time that it was created with.
+func (s *Server) stop(ctx context.Context, g *group) error {
 	grace := int64(30)
 	if t := g.spec.TerminationGracePeriodSeconds; t != nil {
 		grace = *t
 	}
 	s.touch(g)
-	if err := s.Fleet.Stop(r.Context(), g.id, grace); err != nil && !errdefs.IsNotFound(err) {
-		return nil, err
+	if err := s.Fleet.Stop(ctx, s.Run(g.id), grace); err != nil && !errdefs.IsNotFound(err) {
+		return err
 	}
-	return object{}, nil
+	return nil
+}
+
+// startAgain starts the groups that are restarted and whose containers have ended.
+func (s *Server) startAgain(ctx context.Context) error {
+	s.starts.Lock()
+	defer s.starts.Unlock()
+	s.mu.Lock()
+	groups := slices.Clone(s.groups)
+	s.mu.Unlock()
+	for _, g := range groups {
+		s.mu.Lock()
+		again, run, next := g.again, g.run, fmt.Sprintf("%s-%d", g.id, g.restarts+2)
+		s.mu.Unlock()
+		if !again {
+			continue
+		}
+		if seen, err := s.Fleet.Get(ctx, run); err == nil && !seen.Gone {
+			continue
+		} else if err != nil && !errdefs.IsNotFound(err) {
+			return err
+		}
+		if err := s.start(context.WithoutCancel(ctx), g, next); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		stopped := !g.again // it was deleted in between
+		g.again, g.run, g.changed = false, next, time.Now()
+		g.restarts++
+		s.mu.Unlock()
+		if stopped {
+			if err := s.stop(ctx, g); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // touch notes that a group has changed.

@@ -21,7 +21,8 @@ import (
 // shown is a group as lists show it now.
 type shown struct {
 	*group
-	seen emulator.Seen
+	seen  emulator.Seen
+	again bool // it is being restarted
 }
 
 // list is the groups that a request asks for. Those whose containers have gone are taken out.
@@ -33,19 +34,27 @@ func (s *Server) list(r *http.Request, form url.Values) (out []shown, err error)
 			return nil, fail(http.StatusBadRequest, "InvalidParameter", "ContainerGroupIds: want a JSON array of %d at most", maxParts)
 		}
 	}
+	if err := s.startAgain(r.Context()); err != nil {
+		return nil, err
+	}
 	all, err := s.Fleet.List(r.Context())
 	if err != nil {
 		return nil, err
 	}
+	runs := map[string]emulator.Seen{}
+	for _, seen := range all {
+		runs[seen.ID] = seen
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.groups = slices.DeleteFunc(s.groups, func(g *group) bool {
-		_, err := s.Fleet.Get(r.Context(), g.id)
-		return errdefs.IsNotFound(err) && time.Since(g.created) > time.Second // it may be on its way
+		_, err := s.Fleet.Get(r.Context(), g.run)
+		return errdefs.IsNotFound(err) && !g.again && time.Since(g.created) > time.Second // it may be on its way
 	})
-	for _, seen := range all {
-		g := s.byID(seen.ID)
-		if g == nil || ids != nil && !slices.Contains(ids, g.id) || f.has("ContainerGroupName") && g.name != f.text("ContainerGroupName") {
+	for _, g := range s.groups {
+		seen, there := runs[g.run]
+		again := g.again || !there && g.restarts > 0
+		if !there && !again || ids != nil && !slices.Contains(ids, g.id) || f.has("ContainerGroupName") && g.name != f.text("ContainerGroupName") {
 			continue
 		}
 		if slices.ContainsFunc(f.list("Tag"), func(t fields) bool { return g.tags[t.text("Key")] != t.text("Value") }) {
@@ -54,7 +63,7 @@ func (s *Server) list(r *http.Request, form url.Values) (out []shown, err error)
 		if since := f.number("SinceSecond"); since > 0 && time.Since(g.changed) > time.Duration(since)*time.Second {
 			continue
 		}
-		out = append(out, shown{g, seen})
+		out = append(out, shown{g, seen, again})
 	}
 	return out, nil
 }
@@ -117,6 +126,8 @@ func (s *Server) describe(r *http.Request, form url.Values) (object, error) {
 // status is the state of a group.
 func (g shown) status() string {
 	switch {
+	case g.again:
+		return "Restarting"
 	case !g.seen.DeletedAt.IsZero():
 		return "Terminating"
 	case g.seen.Status.Phase == "":
@@ -128,6 +139,18 @@ func (g shown) status() string {
 // state is that of a group in a list of states.
 func (g shown) state() object {
 	var containers, ips []object
+	phase := g.seen.Status.Phase
+	if g.again {
+		phase = corev1.PodPending
+		if g.seen.Gone || g.seen.ID == "" {
+			g.seen.Status.ContainerStatuses = nil
+			for _, c := range g.spec.Containers {
+				g.seen.Status.ContainerStatuses = append(g.seen.Status.ContainerStatuses, corev1.ContainerStatus{
+					Name: c.Name, Image: c.Image, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}},
+				})
+			}
+		}
+	}
 	for _, c := range g.seen.Status.ContainerStatuses {
 		containers = append(containers, object{
 			"Name": c.Name, "Image": c.Image, "ImageID": c.ImageID, "Ready": c.Ready, "Started": c.Started, "RestartCount": c.RestartCount,
@@ -138,7 +161,7 @@ func (g shown) state() object {
 		ips = append(ips, object{"Ip": ip.IP})
 	}
 	status := object{
-		"Phase": g.seen.Status.Phase, "PodIp": g.seen.Status.PodIP, "PodIps": ips, "HostIp": g.seen.Status.HostIP, "ContainerStatuses": containers,
+		"Phase": phase, "PodIp": g.seen.Status.PodIP, "PodIps": ips, "HostIp": g.seen.Status.HostIP, "ContainerStatuses": containers,
 	}
 	if t := g.seen.Status.StartTime; t != nil {
 		status["StartTime"] = stamp(t.Time)
@@ -208,7 +231,7 @@ func (s *Server) metrics(r *http.Request, form url.Values) (object, error) {
 		if !there {
 			continue
 		}
-		runner, namespace, name := s.Fleet.Runner(id)
+		runner, namespace, name := s.Fleet.Runner(s.Run(id))
 		summary, err := runner.GetStatsSummary(r.Context())
 		if err != nil {
 			return nil, err

@@ -54,7 +54,7 @@ func (s *Server) log(r *http.Request, form url.Values) (object, error) {
 			return nil, fail(http.StatusBadRequest, "InvalidParameter", "StartTime: want a time of RFC 3339")
 		}
 	}
-	runner, ns, name := s.Fleet.Runner(g.id)
+	runner, ns, name := s.Fleet.Runner(s.Run(g.id))
 	log, err := runner.GetContainerLogs(r.Context(), ns, name, f.text("ContainerName"), opts)
 	if errdefs.IsNotFound(err) || errdefs.IsInvalidInput(err) {
 		return nil, fail(http.StatusBadRequest, "InvalidParameter", "%v", err)
@@ -88,7 +88,7 @@ func (s *Server) exec(r *http.Request, form url.Values) (object, error) {
 		return nil, err
 	}
 	f := fields(form)
-	c := &session{group: g.id, container: f.text("ContainerName"), tty: f.is("TTY"), stdin: f.text("Stdin") != "false", ends: time.Now().Add(sessionFor)}
+	c := &session{group: s.Run(g.id), container: f.text("ContainerName"), tty: f.is("TTY"), stdin: f.text("Stdin") != "false", ends: time.Now().Add(sessionFor)}
 	if err := json.Unmarshal([]byte(f.text("Command")), &c.command); err != nil || len(c.command) == 0 || len(c.command) > mostWords {
 		return nil, fail(http.StatusBadRequest, "InvalidParameter.ValueExceeded", "Command: want a JSON array of up to %d", mostWords)
 	}

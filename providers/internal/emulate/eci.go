@@ -45,6 +45,7 @@ capacity: %s
 			{Operations: []string{"DeleteContainerGroup"}, Burst: 100, PerSecond: 15},
 			{Operations: []string{"DescribeContainerGroups"}, Burst: 200, PerSecond: 30},
 			{Operations: []string{"DescribeContainerGroupStatus"}, Burst: 200, PerSecond: 30},
+			{Operations: []string{"RestartContainerGroup"}, Burst: 50, PerSecond: 7.5},
 			{Operations: []string{"DescribeContainerLog"}, Burst: 50, PerSecond: 7.5},
 			{Operations: []string{"ExecContainerCommand"}, Burst: 50, PerSecond: 7.5},
 		},
