@@ -14,8 +14,8 @@ func (c Config) Capabilities() capability.Declaration {
 		Note("the two that ECI calls safe, and kernel.shm*, kernel.msg*, kernel.sem, fs.mqueue.*, net.* but for three", capability.Sysctls).
 		Note("the file alone: FallbackToLogsOnError gives nothing more", capability.TerminationMessages).
 		Note("commands, and requests by HTTP and TCP; no sleep", capability.PostStartHooks, capability.PreStopHooks).
-		Note("no startup probe", capability.ExecProbes).
-		Note("HTTP and TCP; no gRPC, no headers, no startup probe", capability.NetworkProbes).
+		Note("startup probes, and liveness beside one, by this node with a session of exec each time, which restarts pods with one container that may be restarted", capability.ExecProbes).
+		Note("startup, gRPC, headers and hosts by this node, which must reach the addresses of pods", capability.NetworkProbes).
 		Note("the pod has the smallest size of ECI with room for all of them", capability.ContainerLimits).
 		Note("files are as they were when the pod was created", capability.ObjectVolumes).
 		Note("a token is not renewed, so that a pod that needs one for longer asks for a long one", capability.TokenVolumes).

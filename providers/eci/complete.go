@@ -3,6 +3,7 @@
 package eci
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -60,6 +61,10 @@ func (c Config) complete() (Config, error) {
 	if len(c.GPUInstanceTypes) > maxInstanceTypes || slices.ContainsFunc(c.GPUInstanceTypes, func(name string) bool { return !strings.HasPrefix(name, "ecs.") }) {
 		problem("gpuInstanceTypes: %s: want at most %d instance types, such as ecs.gn6i-c4g1.xlarge", strings.Join(c.GPUInstanceTypes, ", "), maxInstanceTypes)
 	}
+	if c.ExecProbeEvery.Duration < 0 {
+		problem("execProbeEvery: is %s, want 0 for the default, or more", c.ExecProbeEvery.Duration)
+	}
+	c.ExecProbeEvery.Duration = cmp.Or(c.ExecProbeEvery.Duration, execProbeEvery)
 	c.completeCredentials(problem)
 	c.completeSizes(problem)
 	return c, problems.Err()

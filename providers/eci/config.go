@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/oldfile"
@@ -21,6 +22,9 @@ const (
 	APIVersion = "eci.virtual-kubelet.io/v1alpha1"
 	Kind       = "ECIProviderConfiguration"
 )
+
+// execProbeEvery is the default of Config.ExecProbeEvery: each probe is a request and a session of ECI.
+const execProbeEvery = 30 * time.Second
 
 // Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
 // as VKUBELET_ECI_REGION.
@@ -66,6 +70,11 @@ type Config struct {
 	GPUInstanceTypes []string `json:"gpuInstanceTypes,omitempty"`
 	// Stats lets kubectl top show what pods use, by a request for each 20 pods when somebody asks. Default: no.
 	Stats bool `json:"stats,omitempty"`
+	// ExecProbeEvery is the shortest period of a probe by command that this node does, each of which is a request and a session of ECI. Default: 30s.
+	ExecProbeEvery metav1.Duration `json:"execProbeEvery,omitempty"`
+	// Reachable says that this process reaches pods by their addresses: then it does the probes by HTTP, TCP and gRPC that ECI lacks. Where it does not, those are
+	// refused. Default: true.
+	Reachable *bool `json:"reachable,omitempty"`
 	// DefaultResources are the cpu and memory of containers that ask for none. Default: 1 CPU and 2Gi.
 	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
 	// Capacity is what the node offers: the quota of the account, or a part of it. Required, but for ephemeral-storage: 30Gi for each pod.

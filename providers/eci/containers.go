@@ -59,15 +59,6 @@ func (r resolved) container(spec *corev1.Container, isInit bool, at *field.Path)
 	if isInit {
 		return out, nil // which has neither probes nor hooks
 	}
-	if c.StartupProbe != nil {
-		return out, errdefs.InvalidInputf("%s: a group of ECI has no field for it: use initialDelaySeconds of the others", at.Child("startupProbe"))
-	}
-	if out.LivenessProbe, err = probeOf(c.LivenessProbe, c, at.Child("livenessProbe")); err != nil {
-		return out, err
-	}
-	if out.ReadinessProbe, err = probeOf(c.ReadinessProbe, c, at.Child("readinessProbe")); err != nil {
-		return out, err
-	}
 	return out, out.hooks(c, at.Child("lifecycle"))
 }
 

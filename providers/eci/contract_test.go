@@ -35,7 +35,7 @@ func uid(id string) types.UID { return types.UID(id) }
 // instances is how many groups of a pod run.
 func (e *emulated) instances(pod *corev1.Pod) (n int) {
 	for _, id := range e.Groups("vk-uid", string(pod.UID)) {
-		n += e.cloud.Instances(uid(id))
+		n += e.cloud.Instances(uid(e.Run(id)))
 	}
 	return n
 }
@@ -54,7 +54,6 @@ func exceptions() map[string]string {
 	}
 	except["exec/output"] = "the shell that tells how a command ended makes one output of both kinds"
 	except["exec/terminal"] = "nobody describes how a session is told another size; the first one is set"
-	except["probes/startup"] = "a group of ECI has no startup probe, and the provider says so"
 	for _, name := range []string{"deletion/at-once", "deletion/shorter"} {
 		except[name] = "a group is given the time that it was created with: the delete of ECI has none"
 	}

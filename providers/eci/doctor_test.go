@@ -21,7 +21,7 @@ import (
 
 // policy are the actions of the README.
 var policy = []string{
-	"eci:CreateContainerGroup", "eci:DeleteContainerGroup", "eci:DescribeContainerGroups", "eci:DescribeContainerGroupStatus",
+	"eci:CreateContainerGroup", "eci:DeleteContainerGroup", "eci:RestartContainerGroup", "eci:DescribeContainerGroups", "eci:DescribeContainerGroupStatus",
 	"eci:DescribeContainerLog", "eci:ExecContainerCommand", "eci:DescribeMultiContainerGroupMetric",
 }
 
@@ -60,7 +60,7 @@ func TestDoctor(t *testing.T) {
 		{"a wrong clock", func(h *home) { h.config.now = func() time.Time { return time.Now().Add(20 * time.Minute) } }, []string{"clock of this machine is 20m"}},
 		{"no right to create", func(h *home) { h.region.Permit(accessKey, withoutAction("eci:CreateContainerGroup")) }, []string{"the right eci:CreateContainerGroup"}},
 		{"no right to delete", func(h *home) { h.region.Permit(accessKey, withoutAction("eci:DeleteContainerGroup")) }, []string{"the right eci:DeleteContainerGroup"}},
-		{"no right to logs and exec", func(h *home) { h.region.Permit(accessKey, policy[:4]) }, []string{"the right eci:DescribeContainerLog", "the right eci:ExecContainerCommand"}},
+		{"no right to logs and exec", func(h *home) { h.region.Permit(accessKey, policy[:5]) }, []string{"the right eci:DescribeContainerLog", "the right eci:ExecContainerCommand"}},
 		{"a switch that is none", func(h *home) { h.config.VSwitchIDs = []string{"vsw-1", "vsw-2"} }, []string{"vsw-2", "look at vSwitchIDs"}},
 		{"a security group that is none", func(h *home) { h.config.SecurityGroupID = "sg-2" }, []string{"sg-2", "look at securityGroupID"}},
 		{"a quota that is used up", func(h *home) {

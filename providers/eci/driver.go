@@ -37,6 +37,8 @@ var (
 	_ service.LogReader[instance]    = (*driver)(nil)
 	_ service.Executor[instance]     = (*driver)(nil)
 	_ service.Measurer[instance]     = (*driver)(nil)
+	_ service.Prober[instance]       = (*driver)(nil)
+	_ service.Restarter[instance]    = (*driver)(nil)
 	_ service.NodeConfigurer         = (*driver)(nil)
 	_ service.Examiner               = (*driver)(nil)
 )
@@ -112,7 +114,7 @@ func (d *driver) made(pod identity.Pod, id string) instance {
 
 // Stop implements service.Driver. ECI gives a group the grace period that it was created with.
 func (d *driver) Stop(ctx context.Context, _ *corev1.Pod, i instance) error {
-	err := d.client.call(ctx, "DeleteContainerGroup", deleteRequest{ContainerGroupID: i.status.ContainerGroupID}, nil)
+	err := d.client.call(ctx, "DeleteContainerGroup", groupRequest{ContainerGroupID: i.status.ContainerGroupID}, nil)
 	if err == nil || errdefs.IsNotFound(err) {
 		d.groups.deleted(i)
 	}

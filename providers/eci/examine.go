@@ -30,7 +30,8 @@ func (d *driver) Examine(ctx context.Context) error {
 		{"DescribeContainerGroups", listRequest{ContainerGroupName: nobody, Limit: 1}},
 		{"DescribeContainerLog", logRequest{ContainerGroupID: nobody, ContainerName: "none", Tail: 1}},
 		{"ExecContainerCommand", execRequest{ContainerGroupID: nobody, ContainerName: "none", Command: `["true"]`}},
-		{"DeleteContainerGroup", deleteRequest{ContainerGroupID: nobody}},
+		{"DeleteContainerGroup", groupRequest{ContainerGroupID: nobody}},
+		{"RestartContainerGroup", groupRequest{ContainerGroupID: nobody}},
 	} {
 		if err := d.client.call(ctx, right.action, right.request, nil); err != nil && !errdefs.IsNotFound(err) {
 			problems = append(problems, err)
@@ -52,7 +53,7 @@ func (d *driver) dryRun(ctx context.Context) error {
 		return nil // ECI would do it
 	}
 	if err == nil && answer.ContainerGroupID != "" { // it was done all the same
-		return d.client.call(ctx, "DeleteContainerGroup", deleteRequest{ContainerGroupID: answer.ContainerGroupID}, nil)
+		return d.client.call(ctx, "DeleteContainerGroup", groupRequest{ContainerGroupID: answer.ContainerGroupID}, nil)
 	}
 	return err
 }

@@ -46,7 +46,9 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	if err != nil {
 		return err
 	}
-	s.conn = conn
+	if s.conn = conn; s.shell == nil {
+		service.Begun(attach)
+	}
 	defer conn.Close()
 	conn.SetReadLimit(maxMessage)
 	conn.SetPongHandler(func(string) error { return s.heard() })

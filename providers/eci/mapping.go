@@ -74,8 +74,12 @@ func (m mapping) group(r resolved) (createRequest, error) {
 		out.InitContainer = append(out.InitContainer, c)
 	}
 	for i := range pod.Spec.Containers {
-		c, err := r.container(&pod.Spec.Containers[i], false, spec.Child("containers").Index(i))
+		at := spec.Child("containers").Index(i)
+		c, err := r.container(&pod.Spec.Containers[i], false, at)
 		if err != nil {
+			return out, err
+		}
+		if c.LivenessProbe, c.ReadinessProbe, err = m.config.probes(pod, &pod.Spec.Containers[i], at); err != nil {
 			return out, err
 		}
 		out.Container = append(out.Container, c)

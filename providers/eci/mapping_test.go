@@ -147,12 +147,8 @@ func TestAPodBecomesAGroup(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	type k = corev1.Container
 	for path, change := range map[string]func(*corev1.Pod, *k){
-		"spec.containers[0].startupProbe": func(_ *corev1.Pod, c *k) { c.StartupProbe = &corev1.Probe{} },
-		"spec.containers[0].livenessProbe": func(_ *corev1.Pod, c *k) {
-			c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 1}}}
-		},
-		"spec.containers[0].readinessProbe.httpGet": func(_ *corev1.Pod, c *k) {
-			c.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Host: "h", Port: intstr.FromInt32(1)}}}
+		"spec.containers[0].startupProbe": func(p *corev1.Pod, c *k) {
+			p.Spec.RestartPolicy, c.StartupProbe = corev1.RestartPolicyNever, fails()
 		},
 		"spec.containers[0].readinessProbe.tcpSocket.port": func(_ *corev1.Pod, c *k) {
 			c.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("no")}}}

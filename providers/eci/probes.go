@@ -4,6 +4,7 @@ package eci
 
 import (
 	"cmp"
+	"context"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -11,43 +12,106 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// probeOf maps a probe; nil stays nil.
-func probeOf(p *corev1.Probe, c *corev1.Container, at *field.Path) (*probe, error) {
-	if p == nil {
-		return nil, nil
+// lacking returns the probes of a container that ECI does not do: it has liveness and readiness, by commands and by requests to the container itself, and no
+// startup that they would wait for.
+func lacking(c *corev1.Container) service.Probes {
+	out := service.Probes{Startup: c.StartupProbe}
+	if p := c.LivenessProbe; p != nil && (c.StartupProbe != nil || !ownProbe(p)) {
+		out.Liveness = p
 	}
+	if p := c.ReadinessProbe; p != nil && !ownProbe(p) {
+		out.Readiness = p
+	}
+	return out
+}
+
+// ownProbe reports whether ECI does such a probe.
+func ownProbe(p *corev1.Probe) bool {
+	switch {
+	case p.SuccessThreshold > 1:
+		return false
+	case p.HTTPGet != nil:
+		return p.HTTPGet.Host == "" && len(p.HTTPGet.HTTPHeaders) == 0
+	case p.TCPSocket != nil:
+		return p.TCPSocket.Host == ""
+	}
+	return p.Exec != nil
+}
+
+// probes maps the probes of a container that ECI does, and refuses those that neither ECI nor this process can do.
+func (conf Config) probes(pod *corev1.Pod, c *corev1.Container, at *field.Path) (liveness, readiness *probe, err error) {
+	lacks := lacking(c)
+	for _, p := range []struct {
+		name         string
+		probe, lacks *corev1.Probe
+		out          **probe
+	}{{"startupProbe", c.StartupProbe, lacks.Startup, nil}, {"livenessProbe", c.LivenessProbe, lacks.Liveness, &liveness}, {"readinessProbe", c.ReadinessProbe, lacks.Readiness, &readiness}} {
+		switch at := at.Child(p.name); {
+		case p.probe == nil:
+		case p.probe.TerminationGracePeriodSeconds != nil:
+			return nil, nil, errdefs.InvalidInputf("%s: a probe of ECI has no field for it", at.Child("terminationGracePeriodSeconds"))
+		case p.lacks == nil:
+			*p.out, err = probeOf(p.probe, c, at)
+		case p.name != "readinessProbe" && pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
+			return nil, nil, errdefs.InvalidInputf("%s: this node does it, and ECI has no operation that ends a group and keeps it: use livenessProbe by command, HTTP or TCP without startupProbe, or restartPolicy OnFailure", at)
+		case p.name != "readinessProbe" && len(pod.Spec.Containers) > 1:
+			return nil, nil, errdefs.InvalidInputf("%s: this node does it, and ECI restarts the containers of a group all together: use livenessProbe by command, HTTP or TCP without startupProbe, or one container", at)
+		case p.lacks.Exec == nil && conf.Reachable != nil && !*conf.Reachable:
+			return nil, nil, errdefs.InvalidInputf("%s: this node does it, and does not reach pods, as reachable of its configuration says: use exec", at)
+		default:
+			err = checkPort(p.lacks, c, at)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return liveness, readiness, nil
+}
+
+// checkPort refuses a probe that asks a port without a number.
+func checkPort(p *corev1.Probe, c *corev1.Container, at *field.Path) (err error) {
+	switch {
+	case p.HTTPGet != nil:
+		_, err = portOf(p.HTTPGet.Port, c, at.Child("httpGet", "port"))
+	case p.TCPSocket != nil:
+		_, err = portOf(p.TCPSocket.Port, c, at.Child("tcpSocket", "port"))
+	}
+	return err
+}
+
+// probeOf maps a probe that ECI does.
+func probeOf(p *corev1.Probe, c *corev1.Container, at *field.Path) (*probe, error) {
 	out := &probe{
 		InitialDelaySeconds: int64(p.InitialDelaySeconds), PeriodSeconds: int64(p.PeriodSeconds), TimeoutSeconds: int64(p.TimeoutSeconds),
 		SuccessThreshold: int64(p.SuccessThreshold), FailureThreshold: int64(p.FailureThreshold),
 	}
-	if p.SuccessThreshold > 1 {
-		return nil, errdefs.InvalidInputf("%s: %d: a probe of ECI has 1", at.Child("successThreshold"), p.SuccessThreshold)
-	}
-	if p.TerminationGracePeriodSeconds != nil {
-		return nil, errdefs.InvalidInputf("%s: a probe of ECI has no field for it", at.Child("terminationGracePeriodSeconds"))
-	}
 	var err error
-	switch {
+	switch g := p.HTTPGet; {
 	case p.Exec != nil:
 		out.Exec.Command = p.Exec.Command
-	case p.HTTPGet != nil:
-		g := p.HTTPGet
-		if len(g.HTTPHeaders) > 0 || g.Host != "" {
-			return nil, errdefs.InvalidInputf("%s: a probe of ECI has neither headers nor a host", at.Child("httpGet"))
-		}
+	case g != nil:
 		out.HTTPGet = httpGet{Path: cmp.Or(g.Path, "/"), Scheme: cmp.Or(string(g.Scheme), "HTTP")}
 		out.HTTPGet.Port, err = portOf(g.Port, c, at.Child("httpGet", "port"))
-	case p.TCPSocket != nil:
-		if p.TCPSocket.Host != "" {
-			return nil, errdefs.InvalidInputf("%s: a probe of ECI has no host", at.Child("tcpSocket", "host"))
-		}
-		out.TCPSocket.Port, err = portOf(p.TCPSocket.Port, c, at.Child("tcpSocket", "port"))
 	default:
-		return nil, errdefs.InvalidInputf("%s: a probe of ECI runs a command, or asks by HTTP or TCP", at)
+		out.TCPSocket.Port, err = portOf(p.TCPSocket.Port, c, at.Child("tcpSocket", "port"))
 	}
 	return out, err
+}
+
+// Lacking implements service.Prober.
+func (*driver) Lacking(_ *corev1.Pod, c *corev1.Container) service.Probes { return lacking(c) }
+
+// End implements service.Prober. A pod that this would be asked of is refused.
+func (*driver) End(context.Context, service.Target[instance], string) error {
+	return errdefs.InvalidInput("ECI has no operation that ends a group and keeps it")
+}
+
+// Restart implements service.Restarter. ECI restarts all containers of a group: pods with several have no probes of this node that would do it.
+func (d *driver) Restart(ctx context.Context, of service.Target[instance], _ string) error {
+	return d.client.call(ctx, "RestartContainerGroup", groupRequest{ContainerGroupID: of.Instance.status.ContainerGroupID}, nil)
 }
 
 // portOf is the number of a port that may be a name.

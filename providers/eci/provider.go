@@ -15,6 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	probes "github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 	kitconfig "github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
@@ -72,7 +73,8 @@ func newProvider(in cli.ProviderInput, config Config, next *http.Transport) (*se
 	d.groups.inCluster = d.running
 	d.kit = service.New(service.Config{
 		Service: "ECI", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
-		Again: service.AgainReturnsFirst, Claims: true, SeenWithin: cmp.Or(config.seenWithin, seenWithin), Busy: config.busy, Rest: config.rest, Idle: config.idle,
+		Again: service.AgainReturnsFirst, Claims: true,
+		Probes: probes.Make, Recorder: in.Recorder, ExecProbeEvery: config.ExecProbeEvery.Duration, SeenWithin: cmp.Or(config.seenWithin, seenWithin), Busy: config.busy, Rest: config.rest, Idle: config.idle,
 		Instead: map[service.Request]string{service.Attach: "use exec or logs", service.PortForward: "reach the pod by its address in the VPC"},
 	}, d)
 	return d.kit, d

@@ -16,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 
@@ -81,7 +82,7 @@ func (e *emulated) config(cluster string) Config {
 	return Config{
 		Stats:  true,
 		Region: e.Region, Endpoint: e.web.URL, AccessKeyID: config.Literal(accessKey), AccessKeySecret: config.Literal(secretKey),
-		ClusterName: cluster, VSwitchIDs: []string{"vsw-1"}, SecurityGroupID: "sg-1",
+		ExecProbeEvery: metav1.Duration{Duration: time.Second}, ClusterName: cluster, VSwitchIDs: []string{"vsw-1"}, SecurityGroupID: "sg-1",
 		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20"), corev1.ResourceMemory: resource.MustParse("100Gi"), corev1.ResourcePods: resource.MustParse("200")},
 		busy:     50 * time.Millisecond, rest: 200 * time.Millisecond, idle: 500 * time.Millisecond, seenWithin: 5 * time.Second,
 	}
@@ -141,7 +142,7 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 			if err != nil {
 				return err
 			}
-			return e.cloud.Kill(uid(id), container)
+			return e.cloud.Kill(uid(e.Run(id)), container)
 		},
 		Lose: func(pod *corev1.Pod) error {
 			id, err := e.group(pod)

@@ -192,7 +192,8 @@ type execRequest struct {
 	Sync             bool
 }
 
-type deleteRequest struct {
+// groupRequest is that of an operation on a group: DeleteContainerGroup and RestartContainerGroup.
+type groupRequest struct {
 	ContainerGroupID string `json:"ContainerGroupId"`
 	ClientToken      string
 }

@@ -47,9 +47,13 @@ func TestPublishedC31CapabilitiesAndProbesOfECI(t *testing.T) {
 	refused(t, "spec.containers[0].securityContext.capabilities.add[0]", func(_ *corev1.Pod, c *corev1.Container) {
 		c.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}}
 	})
-	refused(t, "spec.containers[0].readinessProbe.successThreshold", func(_ *corev1.Pod, c *corev1.Container) {
-		c.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}, SuccessThreshold: 2}
-	})
+	pod := testPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "img", ReadinessProbe: &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}, SuccessThreshold: 2,
+	}}}})
+	lines, err := form(t, pod, nil)
+	if sent := slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "ReadinessProbe") }); err != nil || sent || lacking(&pod.Spec.Containers[0]).Readiness == nil {
+		t.Errorf("got %v, %v, want a probe that this node does", lines, err)
+	}
 }
 
 func TestPublishedC32SpotPricesAndTagsOfECI(t *testing.T) {

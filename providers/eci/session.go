@@ -17,6 +17,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
@@ -166,10 +167,16 @@ func (s *session) receive(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if s.shell != nil {
-			if ended, err := s.shell.Ended(); ended {
-				return err
-			}
+		if s.shell == nil {
+			continue
+		}
+		select {
+		case <-s.shell.Begun():
+			service.Begun(s.attach)
+		default:
+		}
+		if ended, err := s.shell.Ended(); ended {
+			return err
 		}
 	}
 }
