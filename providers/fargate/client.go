@@ -64,6 +64,8 @@ type services interface {
 	// receive returns messages of a queue, none after a wait of seconds without; done removes them.
 	receive(ctx context.Context, queue string, seconds int) ([]message, error)
 	done(ctx context.Context, queue string, messages []message) error
+	// keepsForEver reports whether a group of logs has no retention.
+	keepsForEver(ctx context.Context, group string) bool
 	// examine tries the rights on what is not there, and looks at what the configuration names.
 	examine(ctx context.Context, conf Config, key string) error
 	// close ends connections that nothing uses.

@@ -185,10 +185,45 @@ func TestDoctorAdvisesAgainstDockerHub(t *testing.T) {
 		{"", nil, false}, {"busybox:stable", nil, true}, {"docker.io/library/busybox", nil, true}, {"busybox:stable", login, false},
 		{"123456789012.dkr.ecr.eu-central-1.amazonaws.com/tools", nil, false},
 	} {
-		conf := testConfig(t, func(conf *Config) { conf.FilesImage, conf.RegistryCredentials = c.image, c.logins })
+		conf := testConfig(t, func(conf *Config) { conf.FilesImage, conf.RegistryCredentials, conf.LogGroup = c.image, c.logins, "" })
 		var adviser cli.Adviser = advised{driver: &driver{config: conf}}
 		if _, advice := adviser.Advise(t.Context()); (len(advice) > 0) != c.want {
 			t.Errorf("filesImage %q with the logins %v: the advice is %v", c.image, c.logins, advice)
 		}
+	}
+}
+
+// TestDoctorAdvisesAgainstLogsForEver: a group without a retention keeps what pods have said, and costs. One that is not there, or may not be looked at, is no such.
+func TestDoctorAdvisesAgainstLogsForEver(t *testing.T) {
+	for name, c := range map[string]struct {
+		cloud func(*ecs.Config)
+		want  bool
+	}{
+		"no retention": {func(*ecs.Config) {}, true},
+		"that of another": {func(c *ecs.Config) {
+			c.LogGroups, c.Retention = append(c.LogGroups, logGroup+"-2"), map[string]int{logGroup + "-2": 7}
+		}, true},
+		"a retention":      {func(c *ecs.Config) { c.Retention = map[string]int{logGroup: 30} }, false},
+		"no group":         {func(c *ecs.Config) { c.LogGroups = []string{logGroup + "-2"} }, false},
+		"no right to look": {func(c *ecs.Config) { c.Keys[testKey] = ecs.Key{Secret: testSecret, Allow: policy(t)} }, false},
+		"a right to look": {func(c *ecs.Config) {
+			c.Keys[testKey] = ecs.Key{Secret: testSecret, Allow: append(policy(t), "logs:DescribeLogGroups")}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf, err := cloudOf(t, c.cloud).config("home")
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := newDriver(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, quick)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.client.close()
+			_, advice := advised{d.kit, d}.Advise(t.Context())
+			if got := slices.ContainsFunc(advice, func(a cli.Advice) bool { return strings.Contains(a.Problem, "has no retention") }); got != c.want {
+				t.Errorf("the advice is %v", advice)
+			}
+		})
 	}
 }

@@ -96,6 +96,12 @@ func (s *stream) over() bool {
 	return false
 }
 
+// keepsForEver reports whether a group of logs has no retention. One that is not there, or may not be looked at, is nothing to advise about.
+func (c *client) keepsForEver(ctx context.Context, group string) bool {
+	out, err := c.logs.DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: &group}) // in the order of names
+	return err == nil && len(out.LogGroups) > 0 && aws.ToString(out.LogGroups[0].LogGroupName) == group && out.LogGroups[0].RetentionInDays == nil
+}
+
 // log returns the lines of a stream from a token on, and the token for what comes next: the same one is its end.
 func (c *client) log(ctx context.Context, group, name, token string, since time.Time) ([]logs.Line, string, error) {
 	in := &cloudwatchlogs.GetLogEventsInput{LogGroupName: &group, LogStreamName: &name, StartFromHead: aws.Bool(true)}

@@ -56,13 +56,19 @@ type advised struct {
 	driver *driver
 }
 
-// Advise implements cli.Adviser: Docker Hub limits how often an address pulls, and many tasks share one.
-func (a advised) Advise(context.Context) (versions []string, advice []cli.Advice) {
+// Advise implements cli.Adviser: Docker Hub limits how often an address pulls, and many tasks share one; and what pods have said stays, and costs.
+func (a advised) Advise(ctx context.Context) (versions []string, advice []cli.Advice) {
 	c := a.driver.config
 	if host := registry(c.FilesImage); host == dockerHub && c.RegistryCredentials[host] == "" {
 		advice = append(advice, cli.Advice{
 			Problem: "filesImage: " + c.FilesImage + " is on Docker Hub, which limits how often it is pulled without an account, and each pod with a token pulls it",
 			Fix:     "leave filesImage out, name an image of another registry, or name a secret of an account in registryCredentials[" + dockerHub + "]",
+		})
+	}
+	if c.LogGroup != "" && a.driver.client.keepsForEver(ctx, c.LogGroup) {
+		advice = append(advice, cli.Advice{
+			Problem: "logGroup: " + c.LogGroup + " has no retention: what pods have said stays there for ever, and costs by the month",
+			Fix:     "set one, such as by aws logs put-retention-policy --log-group-name " + c.LogGroup + " --retention-in-days 30",
 		})
 	}
 	return nil, advice

@@ -73,6 +73,26 @@ func (s *Server) copy(t *task, container string, to *stream, done chan struct{})
 	}
 }
 
+// describeLogGroups answers with the groups whose names begin so, in the order of names. A group whose events stay has no retentionInDays:
+// docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_DescribeLogGroups.html and API_LogGroup.html, 2026-11-28.
+func (s *Server) describeLogGroups(body []byte) (any, error) {
+	var in struct{ LogGroupNamePrefix string }
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	found := []map[string]any{}
+	for _, name := range slices.Sorted(slices.Values(s.config.LogGroups)) {
+		if strings.HasPrefix(name, in.LogGroupNamePrefix) {
+			group := map[string]any{"logGroupName": name, "logGroupClass": "STANDARD"}
+			if days := s.config.Retention[name]; days > 0 {
+				group["retentionInDays"] = days
+			}
+			found = append(found, group)
+		}
+	}
+	return map[string]any{"logGroups": found}, nil
+}
+
 func (s *Server) getLogEvents(body []byte) (any, error) {
 	var in struct {
 		LogGroupName, LogStreamName, NextToken string

@@ -30,8 +30,9 @@ type Config struct {
 	Region, Account string
 	// Clusters are the names of those that there are. Default: default.
 	Clusters []string
-	// LogGroups are the names of those that there are.
+	// LogGroups are the names of those that there are, and Retention after how many days their events end. Default: they stay.
 	LogGroups []string
+	Retention map[string]int
 	// Subnets, SecurityGroups and Roles are the IDs and names of those that there are. Nil: all.
 	Subnets, SecurityGroups, Roles []string
 	// CapacityProviders are the names of those that each cluster has. Default: none, as a cluster has that was made without.
@@ -222,7 +223,7 @@ func (s *Server) answer(r *http.Request, service, operation string, body []byte)
 		"DeregisterTaskDefinition": s.deregisterTaskDefinition, "DeleteTaskDefinitions": s.deleteTaskDefinitions,
 		"ListTaskDefinitionFamilies": s.listTaskDefinitionFamilies, "ListTaskDefinitions": s.listTaskDefinitions, "ListSecrets": s.listSecrets,
 		"RunTask": s.runTask, "StopTask": s.stopTask, "ListTasks": s.listTasks, "DescribeTasks": s.describeTasks, "ExecuteCommand": s.executeCommand,
-		"CreateSecret": s.createSecret, "DescribeSecret": s.describeSecret, "GetSecretValue": s.getSecretValue, "GetLogEvents": s.getLogEvents,
+		"CreateSecret": s.createSecret, "DescribeSecret": s.describeSecret, "GetSecretValue": s.getSecretValue, "GetLogEvents": s.getLogEvents, "DescribeLogGroups": s.describeLogGroups,
 	}[operation]
 	if do == nil {
 		return nil, refusal{"UnknownOperationException", operation}
