@@ -75,17 +75,18 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 func exceptions() map[string]string {
 	except := map[string]string{}
 	for reason, names := range map[string][]string{
-		"the containers of this test are goroutines, which have nothing of it": {"probes/network", "settings/capabilities", "settings/dns", "settings/limits", "settings/no-new-privileges", "settings/run-as-user"},
+		"the containers of this test are goroutines, which have nothing of it": {"settings/capabilities", "settings/dns", "settings/limits", "settings/no-new-privileges", "settings/run-as-user"},
 		"ACI has one grace period for all groups, and tells nothing of a group that was deleted": {
 			"deletion/grace", "deletion/grace-ends", "deletion/at-once", "deletion/shorter", "deletion/told", "deletion/exit-code",
 		},
 		"ACI takes no variable without a value, so the provider leaves it out: TestPublishedC16VariablesWithoutValues": {"environment/empty"},
 		"a volume of ACI has no modes and no directories, and the provider says so":                                    {"files/mode", "files/items"},
 		"a session of ACI has the first size of its terminal and no other: TestTerminal":                               {"exec/terminal"},
-		"a session of ACI has one output":                                                                 {"exec/output"},
-		"ACI keeps no log of the run before, and the provider says so":                                    {"logs/previous"},
-		"ACI has no such request that tells the container's input from another, and the provider says so": {"attach/output"},
-		"the containers of this test are goroutines, which have no address: TestPortForward":              {"port-forward/both-ways", "port-forward/refused", "errors/no-port-forward"},
+		"a session of ACI has one output":                                                                                                          {"exec/output"},
+		"ACI keeps no log of the run before, and the provider says so":                                                                             {"logs/previous"},
+		"ACI has no such request that tells the container's input from another, and the provider says so":                                          {"attach/output"},
+		"the containers of this test are goroutines, which have no address: TestPortForward":                                                       {"port-forward/both-ways", "port-forward/refused", "errors/no-port-forward"},
+		"the containers of this test are goroutines, which have no address: TestAProbeIsDoneOnce says which of ACI and this node does which probe": {"probes/network"},
 	} {
 		for _, name := range names {
 			except[name] = reason
@@ -101,9 +102,10 @@ func unproven() map[capability.Feature]string {
 		capability.OtherVolumes:     "azureFile alone, by the tests of the mapping",
 		capability.PersistentVolume: "shares of Azure Files, by the tests of the mapping; no share is here",
 		capability.CSIVolumes:       "Azure Files alone, by the tests of the mapping",
+		capability.NetworkProbes:    "ACI does those by HTTP, and this node the others; the containers of this test are goroutines, which have no address",
 	}
 	for _, f := range []capability.Feature{
-		capability.NetworkProbes, capability.ContainerLimits, capability.DNS, capability.RunAsUser, capability.Capabilities, capability.NoNewPrivileges,
+		capability.ContainerLimits, capability.DNS, capability.RunAsUser, capability.Capabilities, capability.NoNewPrivileges,
 	} {
 		all[f] = "ACI gets the fields, by the tests of the mapping; the containers of this test are goroutines, without what they act on"
 	}

@@ -44,7 +44,7 @@ func (e *emulated) instances(pod *corev1.Pod) (n int) {
 func exceptions() map[string]string {
 	except := map[string]string{}
 	for _, name := range []string{
-		"probes/network", "settings/capabilities", "settings/dns", "settings/host-aliases", "settings/hostname",
+		"settings/capabilities", "settings/dns", "settings/host-aliases", "settings/hostname",
 		"settings/limits", "settings/read-only-root", "settings/run-as-user", "settings/sysctls",
 	} {
 		except[name] = "the containers of this test are goroutines, which have nothing of it"
@@ -52,6 +52,7 @@ func exceptions() map[string]string {
 	for _, name := range []string{"attach/output", "port-forward/both-ways", "port-forward/refused"} {
 		except[name] = "ECI has no such request, and the provider says so"
 	}
+	except["probes/network"] = "the containers of this test are goroutines, which have no address: TestAProbeIsDoneOnce says which of ECI and this node does which probe"
 	except["exec/output"] = "the shell that tells how a command ended makes one output of both kinds"
 	except["exec/terminal"] = "nobody describes how a session is told another size; the first one is set"
 	for _, name := range []string{"deletion/at-once", "deletion/shorter"} {
@@ -63,10 +64,11 @@ func exceptions() map[string]string {
 // unproven are features whose fields are passed on as they are. What they do is ECI's.
 func unproven() map[capability.Feature]string {
 	all := map[capability.Feature]string{
-		capability.TokenVolumes: "no check of the contract has tokens; the tests of the mapping write one",
+		capability.TokenVolumes:  "no check of the contract has tokens; the tests of the mapping write one",
+		capability.NetworkProbes: "ECI does those by HTTP and TCP, and this node the others; the containers of this test are goroutines, which have no address",
 	}
 	for _, f := range []capability.Feature{
-		capability.NetworkProbes, capability.ContainerLimits, capability.HostAliases, capability.DNS, capability.Hostname, capability.SharedProcesses,
+		capability.ContainerLimits, capability.HostAliases, capability.DNS, capability.Hostname, capability.SharedProcesses,
 		capability.RunAsUser, capability.Capabilities, capability.ReadOnlyRoot, capability.Sysctls, capability.OtherVolumes, capability.PersistentVolume,
 	} {
 		all[f] = "ECI gets the fields as they are, by the tests of the mapping; the containers of this test are goroutines, without what they act on"
