@@ -53,6 +53,7 @@ func exceptions() map[string]string {
 		except[name] = "ECI has no such request, and the provider says so"
 	}
 	except["probes/network"] = "the containers of this test are goroutines, which have no address: TestAProbeIsDoneOnce says which of ECI and this node does which probe"
+	except["probes/startup"] = "its pod is not to be restarted, and ECI has no operation that ends a group and keeps it: TestStartupProbeLetsASlowProgramStart has one that is"
 	except["exec/output"] = "the shell that tells how a command ended makes one output of both kinds"
 	except["exec/terminal"] = "nobody describes how a session is told another size; the first one is set"
 	for _, name := range []string{"deletion/at-once", "deletion/shorter"} {

@@ -66,6 +66,35 @@ func TestFailedStartupRestartsTheGroup(t *testing.T) {
 	}
 }
 
+// TestStartupProbeLetsASlowProgramStart: until then it is neither started nor ready, and is left in peace.
+func TestStartupProbeLetsASlowProgramStart(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	p, _ := h.start()
+	pod := h.Pod("default", "slow", stays())
+	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	probe := fails()
+	probe.FailureThreshold = 1000
+	probe.Exec.Command = append([]string{"program"}, program.Program{Need: []string{"/tmp/started"}}.Args()...)
+	pod.Spec.Containers[0].StartupProbe = probe
+	h.Create(p, pod)
+	if s := service.StateOf(h.UntilRuns(p, pod), "main"); s.Ready || s.Started == nil || *s.Started {
+		t.Errorf("a container that has not started is %+v", s)
+	}
+	command := append([]string{"program"}, program.Program{Write: []string{"/tmp/started"}}.Args()...)
+	if err := p.RunInContainer(t.Context(), pod.Namespace, pod.Name, "main", command, &caller{}); err != nil {
+		t.Fatal(err)
+	}
+	h.Until("the container to be ready", func() (bool, string) {
+		got, err := p.GetPod(t.Context(), pod.Namespace, pod.Name)
+		if err != nil {
+			return false, err.Error()
+		}
+		s := service.StateOf(got, "main")
+		return s.Ready && *s.Started && s.RestartCount == 0, ""
+	})
+}
+
 // TestProbesThatNobodyCanDoAreRefused names the field of each.
 func TestProbesThatNobodyCanDoAreRefused(t *testing.T) {
 	t.Parallel()
