@@ -149,3 +149,16 @@ func (d *driver) running() (all []running) {
 	}
 	return all
 }
+
+// Lacking implements service.Prober.
+func (*driver) Lacking(_ *corev1.Pod, c *corev1.Container) service.Probes { return lacking(c) }
+
+// End implements service.Prober. A pod that this would be asked of is refused.
+func (*driver) End(context.Context, service.Target[instance], string) error {
+	return errdefs.InvalidInput("ECI has no operation that ends a group and keeps it")
+}
+
+// Restart implements service.Restarter. ECI restarts all containers of a group: pods with several have no probes of this node that would do it.
+func (d *driver) Restart(ctx context.Context, of service.Target[instance], _ string) error {
+	return d.client.call(ctx, "RestartContainerGroup", groupRequest{ContainerGroupID: of.Instance.status.ContainerGroupID}, nil)
+}

@@ -4,7 +4,6 @@ package eci
 
 import (
 	"cmp"
-	"context"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -99,19 +98,6 @@ func probeOf(p *corev1.Probe, c *corev1.Container, at *field.Path) (*probe, erro
 		out.TCPSocket.Port, err = portOf(p.TCPSocket.Port, c, at.Child("tcpSocket", "port"))
 	}
 	return out, err
-}
-
-// Lacking implements service.Prober.
-func (*driver) Lacking(_ *corev1.Pod, c *corev1.Container) service.Probes { return lacking(c) }
-
-// End implements service.Prober. A pod that this would be asked of is refused.
-func (*driver) End(context.Context, service.Target[instance], string) error {
-	return errdefs.InvalidInput("ECI has no operation that ends a group and keeps it")
-}
-
-// Restart implements service.Restarter. ECI restarts all containers of a group: pods with several have no probes of this node that would do it.
-func (d *driver) Restart(ctx context.Context, of service.Target[instance], _ string) error {
-	return d.client.call(ctx, "RestartContainerGroup", groupRequest{ContainerGroupID: of.Instance.status.ContainerGroupID}, nil)
 }
 
 // portOf is the number of a port that may be a name.
