@@ -19,14 +19,15 @@ import (
 // singleAfter is how many requests in a row a plugin must answer in part until each pod is asked for alone.
 const singleAfter = 3
 
-// answers are the states of pods that the server and its plugin tell. A pod in no map has no answer.
+// answers holds the states of pods from one round of requests to the server and its plugin. A pod in none of the
+// maps has no answer.
 type answers struct {
 	has   map[types.UID]wire.PodStatus
 	lacks map[types.UID]bool // the plugin says that it does not have the pod, or leaves it out when it is asked for this pod alone
 	fails map[types.UID]bool // the plugin was asked for this pod alone, and fails
 }
 
-// add adds the answer to a request about pods, and returns the pods that the answer leaves out.
+// add records the answer to a request about pods. It returns the pods missing from the answer.
 func (a answers) add(pods []*corev1.Pod, said []wire.PodStatus) (left []*corev1.Pod) {
 	for _, pod := range pods {
 		i := slices.IndexFunc(said, func(s wire.PodStatus) bool { return s.UID == string(pod.UID) })
@@ -42,7 +43,8 @@ func (a answers) add(pods []*corev1.Pod, said []wire.PodStatus) (left []*corev1.
 	return left
 }
 
-// asker asks for the states of pods, in the way that the plugin answers. It is used by one goroutine at a time.
+// asker requests the states of pods and adapts to the way the plugin answers. Only one goroutine uses an asker
+// at a time.
 type asker struct {
 	client *client
 	turned types.UID // the last pod that was asked for alone in its turn
@@ -101,7 +103,8 @@ func (k *asker) ask(ctx context.Context, pods []*corev1.Pod, known map[types.UID
 	return a, failed
 }
 
-// turn returns the pods that are asked for alone now: those that stop, and then each in its turn. The others are asked for later.
+// turn returns the pods to ask for alone now: stopping pods first, then each other pod in turn. Later calls
+// return the other pods.
 func (k *asker) turn(pods []*corev1.Pod, known map[types.UID]poll.Known[instance], most int, refused bool) []*corev1.Pod {
 	if len(pods) == 0 || len(pods) <= most && !refused {
 		return pods
@@ -122,7 +125,7 @@ func (k *asker) turn(pods []*corev1.Pod, known map[types.UID]poll.Known[instance
 		k.turned = pods[0].UID // the first answer may hide the others, as a plugin repeats it
 		return pods
 	}
-	// Pods that stop take half of the turns, as many of them must not keep the others from theirs.
+	// Stopping pods take at most half of the turns, so that many stopping pods cannot starve the others.
 	stopping := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return rank(p) > 0 })
 	if stopping < 0 {
 		stopping = len(pods)
@@ -133,7 +136,8 @@ func (k *asker) turn(pods []*corev1.Pod, known map[types.UID]poll.Known[instance
 	return now
 }
 
-// answered counts the requests that the plugin answered in part. An answer that the server cannot have from its memory begins the count anew.
+// answered counts the requests with a partial answer of the plugin. An answer that cannot come from the memory
+// of the server resets the count.
 func (k *asker) answered(ctx context.Context, part, whole bool) {
 	switch {
 	case whole:

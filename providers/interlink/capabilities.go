@@ -8,12 +8,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// carried are the features that the protocol has a way for, and that every plugin has.
+// carried lists the features that the protocol can carry and every plugin has.
 var carried = []capability.Feature{
 	capability.RunToCompletion, capability.InitContainers, capability.ContainerLimits, capability.EmptyDir, capability.ObjectVolumes, capability.TokenVolumes,
 }
 
-// Capabilities returns what pods get from a provider with this configuration.
+// Capabilities returns the features that a provider with this configuration gives to pods.
 func (c Config) Capabilities() capability.Declaration {
 	d := capability.Only(append(slices.Clone(carried), c.Features...)...)
 	d = d.Note("sent once: a token is not renewed, and a file does not follow its object", capability.TokenVolumes, capability.ObjectVolumes)

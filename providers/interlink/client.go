@@ -26,13 +26,13 @@ import (
 // requestTimeout bounds every request but those for logs.
 const requestTimeout = 30 * time.Second
 
-// forgetTimeout bounds a request to forget, which keeps the states away while it lasts.
+// forgetTimeout bounds a forget request. The provider reads no states while the request lasts.
 const forgetTimeout = 5 * time.Second
 
-// createTimeout bounds a create: a plugin that submits to a busy scheduler takes its time.
+// createTimeout bounds a create request. A plugin needs time to submit a job to a busy scheduler.
 const createTimeout = 2 * time.Minute
 
-// maxAnswer bounds what is read of an answer: 64 MiB are some ten thousand pods.
+// maxAnswer bounds the bytes read from one answer. 64 MiB hold some ten thousand pods.
 const maxAnswer = 64 << 20
 
 // client speaks to the API server.
@@ -72,10 +72,12 @@ func newClient(c Config) (*client, error) {
 	return &client{base: base, http: &http.Client{Transport: transport, CheckRedirect: refuseRedirect}, token: c.Token.Value, tls: c.TLS}, nil
 }
 
-// refuseRedirect keeps pods and tokens where the configuration sends them. A proxy that wants a login answers with a redirect.
+// refuseRedirect sends pods and tokens to the configured server only. A proxy that requires a login answers with
+// a redirect.
 func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// do sends a request and returns the answer, whose body the caller closes. What is no 200 is an error of the type *answerError.
+// do sends a request and returns the answer. The caller closes the body. Any status other than 200 becomes an
+// error of the type *answerError.
 func (c *client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var data []byte
 	switch b := body.(type) {
@@ -140,7 +142,7 @@ func (c *client) ask(ctx context.Context, timeout time.Duration, method, path st
 	return nil
 }
 
-// statuses returns what the server knows of pods. One that it does not know is not in it.
+// statuses returns the states of pods known to the server. Pods unknown to the server are left out.
 func (c *client) statuses(ctx context.Context, pods []*corev1.Pod) ([]wire.PodStatus, error) {
 	var all []wire.PodStatus
 	if err := c.ask(ctx, requestTimeout, http.MethodGet, wire.PathStatus, pods, &all); err != nil {
@@ -152,7 +154,8 @@ func (c *client) statuses(ctx context.Context, pods []*corev1.Pod) ([]wire.PodSt
 	return all, nil
 }
 
-// find asks for the first of some pods, and for this pod alone if there is no answer about it. False is a pod that the server does not have.
+// find asks for all of pods in one request, and asks for the first pod alone if the answer lacks it. find
+// returns false if the server does not have the first pod.
 func (c *client) find(ctx context.Context, pods []*corev1.Pod) (wire.PodStatus, bool, error) {
 	uid := pods[0].UID
 	of := func(s wire.PodStatus) bool { return s.UID == string(uid) }
@@ -169,8 +172,8 @@ func (c *client) find(ctx context.Context, pods []*corev1.Pod) (wire.PodStatus, 
 	return wire.PodStatus{}, false, err
 }
 
-// forget lets the server forget what it remembers of a pod: it answers from that when the plugin has no answer. One that has no such
-// request remembers nothing.
+// forget tells the server to drop its memory of a pod. The server answers from this memory when the plugin has
+// no answer. A server without a route for this request has no such memory.
 func (c *client) forget(ctx context.Context, uid string) error {
 	err := c.ask(ctx, forgetTimeout, http.MethodPost, wire.PathUpdateCache, uid, nil)
 	var answer *answerError
@@ -180,7 +183,8 @@ func (c *client) forget(ctx context.Context, uid string) error {
 	return err
 }
 
-// create makes a pod. An answer that does not name it, or names another one, is an error after which there may be a job.
+// create creates the job of a pod. If the answer names no job or another pod, create returns an error, and a job
+// may exist.
 func (c *client) create(ctx context.Context, pod wire.Create) (wire.Created, error) {
 	var raw json.RawMessage
 	if err := c.ask(ctx, createTimeout, http.MethodPost, wire.PathCreate, pod, &raw); err != nil {
@@ -226,7 +230,7 @@ func (c *client) logs(ctx context.Context, o wire.Logs) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// ping asks the server for its plugin. A plugin that says nothing of its resources has answered too.
+// ping asks the server whether its plugin answers. An answer without resources counts, too.
 func (c *client) ping(ctx context.Context) (wire.Ping, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// What a configuration file of this provider says about itself.
+// The version and the kind of a configuration file of this provider.
 const (
 	APIVersion = "interlink.virtual-kubelet.io/v1alpha1"
 	Kind       = "InterLinkProviderConfiguration"
@@ -33,27 +33,27 @@ type Config struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// URL is that of the API server: https://host:port, http://host:port or unix:///path. Required.
+	// URL is the address of the API server: https://host:port, http://host:port or unix:///path. Required.
 	URL string `json:"url,omitempty"`
 	// Token is sent as a bearer token. Default: none.
 	Token config.Secret `json:"token,omitzero"`
-	// TLS is how both prove who they are with https.
+	// TLS configures how this node and the server prove their identities with https.
 	TLS TLS `json:"tls,omitzero"`
-	// JobScriptURL is who the API server asks for the script of a job. Default: nobody.
+	// JobScriptURL is the service that the API server asks for the script of a job. Default: none.
 	JobScriptURL string `json:"jobScriptURL,omitempty"`
 	// KubernetesAPI is where jobs reach the API server of this cluster. Default: they get its address in the cluster.
 	KubernetesAPI KubernetesAPI `json:"kubernetesAPI,omitzero"`
 	// NoProjectedVolumes sends no files of projected volumes, and so no tokens.
 	NoProjectedVolumes bool `json:"noProjectedVolumes,omitempty"`
-	// Capacity is what the node offers, where the plugin does not tell it. Default: 100 CPUs, 3000G of memory, 10000 pods,
-	// and 20Gi of ephemeral-storage for each pod, which no plugin tells.
+	// Capacity is the capacity of the node where the plugin reports none. Default: 100 CPUs, 3000G of memory,
+	// 10000 pods, and 20Gi of ephemeral-storage for each pod. No plugin reports ephemeral-storage.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// Labels are more labels of the node.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Taints are more taints of the node.
 	Taints []corev1.Taint `json:"taints,omitempty"`
-	// Features are what the plugin gives pods, beyond what every plugin does: names of features such as ExecProbes or RunAsUser. Pods that
-	// ask for others are refused. Default: none.
+	// Features names the features of the plugin beyond those of every plugin, such as ExecProbes or RunAsUser.
+	// The provider refuses pods that need other features. Default: none.
 	Features []capability.Feature `json:"features,omitempty"`
 	// StatusInterval is how often the API server is asked for the states of pods, all with one request, while one runs. Default
 	// DefaultStatusInterval.
@@ -66,19 +66,20 @@ type Config struct {
 
 // TLS are the files for https. They are read again for each connection.
 type TLS struct {
-	// CAFile has the authorities that the server is verified by. Default: those of this machine.
+	// CAFile holds the authorities for verifying the server. Default: the authorities of this machine.
 	CAFile string `json:"caFile,omitempty"`
-	// CertFile and KeyFile are what this node proves itself with. Default: nothing.
+	// CertFile and KeyFile are the client certificate of this node and its key. Default: none.
 	CertFile string `json:"certFile,omitempty"`
 	KeyFile  string `json:"keyFile,omitempty"`
 }
 
 // KubernetesAPI is where the API server of this cluster is, seen from outside.
 type KubernetesAPI struct {
-	// Address and Port are what pods get as KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT.
+	// Address and Port are the values of KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT in pods.
 	Address string `json:"address,omitempty"`
 	Port    string `json:"port,omitempty"`
-	// CA is the certificate of its authority, in PEM: pods get it in the place of what the ConfigMap kube-root-ca.crt has.
+	// CA is the certificate of the authority of this address, in PEM. Pods get CA instead of the content of the
+	// ConfigMap kube-root-ca.crt.
 	CA string `json:"ca,omitempty"`
 }
 
@@ -92,7 +93,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// complete fills the defaults of c and refuses what cannot be, with every reason.
+// complete fills the defaults of c and refuses invalid configurations. The error lists every problem.
 func (c Config) complete() (Config, error) {
 	problems := config.Problems{Provider: "interlink"}
 	problem := problems.Add
@@ -145,7 +146,7 @@ func (c Config) complete() (Config, error) {
 	return c, problems.Err()
 }
 
-// never are features that no plugin can have, and why.
+// never maps features that no plugin can have to the reason.
 var never = map[capability.Feature]string{
 	capability.InteractiveContainers: "the InterLink protocol has no attach",
 	capability.EphemeralContainers:   "the InterLink protocol has no way to change a pod",

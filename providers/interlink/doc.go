@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package interlink runs pods as jobs behind an interLink API server: on Slurm, HTCondor and other systems that there is a plugin for. It is
-// the half of the InterLink protocol that is a virtual node; package plugin is the other one.
+// Package interlink runs pods as jobs behind an interLink API server: on Slurm, HTCondor and other systems with
+// a plugin. The package is the virtual-node half of the InterLink protocol; package plugin is the other half.
 //
-// It promises that one request asks for the states of all pods, that a create whose answer was lost is no second job, and that an API server
-// that does not answer, or answers with an error, never makes a pod look lost.
+// The guarantees: one request asks for the states of all pods. A create request whose answer was lost never
+// starts a second job. An API server that does not answer, or answers with an error, never makes a pod look
+// lost.
 //
-// What surprises: the protocol has no list. The server is asked for the pods that the cluster has, so a pod that was removed by force while
-// this node was down goes on as a job that nobody asks for.
+// The surprise: the protocol has no list. The provider asks the server only for pods of the cluster. If a pod is
+// removed by force while this node is down, its job goes on and the provider never asks for it.
 package interlink

@@ -29,9 +29,9 @@ const (
 	// aloneAtOnce is how many pods are asked for alone, one request for each, when the states are asked for: with a second between, 1200 requests
 	// in a minute, however many pods there are.
 	aloneAtOnce = 20
-	// forgetAtOnce is of how many pods the server forgets what it remembers before one answer.
+	// forgetAtOnce is the number of pods that the server is told to forget before one request for states.
 	forgetAtOnce = 4
-	// afterAbsent is how long a delete waits that was answered with 404, for answers about states.
+	// afterAbsent is how long a delete waits for states after the server has answered with 404.
 	afterAbsent = 2 * time.Second
 )
 
@@ -62,7 +62,7 @@ type driver struct {
 	stuck   bool       // guarded by listing; the server does not forget
 }
 
-// place is what the node offers.
+// place is the state of the node and its last report.
 type place struct {
 	mu     sync.Mutex
 	node   *corev1.Node       // guarded by mu; nil before it was configured
@@ -70,8 +70,8 @@ type place struct {
 	taints []corev1.Taint     // guarded by mu; those of the plugin that the node was registered with
 }
 
-// List implements service.Driver: it asks for the pods that can change, and for those that the server lacks. The first time, it asks for all pods
-// of the cluster.
+// List implements service.Driver. List asks for the pods that can still change and for the pods that the server
+// lacks. The first call asks for all pods of the cluster.
 func (d *driver) List(ctx context.Context) ([]instance, error) {
 	d.listing.Lock()
 	defer d.listing.Unlock()
@@ -132,8 +132,8 @@ func (d *driver) most(all int) int {
 	return aloneAtOnce
 }
 
-// lacked returns the pods of the cluster that the server may have, and does not tell of: each of them at first, then those that ran and those that
-// are wanted.
+// lacked returns the pods of the cluster that the server may have but does not report. The first call returns
+// all of them; later calls return pods that ran and wanted pods.
 func (d *driver) lacked(known map[types.UID]poll.Known[instance]) (lacked []*corev1.Pod, err error) {
 	if d.pods == nil {
 		return nil, nil
@@ -159,7 +159,7 @@ func (d *driver) lacked(known map[types.UID]poll.Known[instance]) (lacked []*cor
 	return lacked, nil
 }
 
-// want has the server asked for a pod that it may have.
+// want marks a pod that the server may have, so that the next requests ask for this pod.
 func (d *driver) want(pod *corev1.Pod) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -173,8 +173,9 @@ func (d *driver) Gone(pod *corev1.Pod) {
 	delete(d.wanted, pod.UID)
 }
 
-// forget lets the server forget what it remembers of some pods, and returns which: it answers from that where its plugin has no answer, so a pod
-// that the plugin lost would be as it was for ever. Pods that stop come first, then one after the other.
+// forget tells the server to drop its memory of some pods and returns their UIDs. Where the plugin has no
+// answer, the server answers from memory, so a pod lost by the plugin would keep its old state for ever.
+// Stopping pods come first; the other pods take turns.
 func (d *driver) forget(ctx context.Context, pods []*corev1.Pod, known map[types.UID]poll.Known[instance]) (forgotten []types.UID) {
 	after := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.UID > d.rotated })
 	for i := range pods {
@@ -199,8 +200,9 @@ func (d *driver) forget(ctx context.Context, pods []*corev1.Pod, known map[types
 	return forgotten
 }
 
-// Find implements service.Driver. The request has the pods, too, that answers lack at the moment: interLink's Slurm plugin gives its last answer for
-// ten seconds, whatever it is asked, and they would be missing for as long.
+// Find implements service.Driver. The request also names the pods that recent answers lack. interLink's Slurm
+// plugin repeats its last answer for ten seconds, whatever the request, and these pods would be missing for as
+// long.
 func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, error) {
 	pods, known := []*corev1.Pod{pod}, map[types.UID]poll.Known[instance]{}
 	for _, k := range d.known() {
@@ -240,7 +242,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 	return d.instance(in.Pod, wire.PodStatus{UID: string(in.Pod.UID), JobID: words(made.JobID)}), err
 }
 
-// objectsOf reads the ConfigMaps and Secrets of volumes, which the protocol carries whole.
+// objectsOf reads the ConfigMaps and Secrets of volumes. The protocol sends these objects whole.
 func objectsOf(ctx context.Context, in *service.Inputs) (objects, error) {
 	has := objects{configMaps: map[string]*corev1.ConfigMap{}, secrets: map[string]*corev1.Secret{}}
 	for i := range in.Pod.Spec.Volumes {
@@ -305,7 +307,7 @@ func terminal(phase corev1.PodPhase) bool {
 	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
 }
 
-// withCA has the authority that is seen from outside in the place of the cluster's own.
+// withCA replaces the authority of the cluster by the authority of the address that jobs use.
 type withCA struct {
 	node.PodObjects
 	ca string

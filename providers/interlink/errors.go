@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// maxWords bounds what is repeated of an answer: the output of a command that submits jobs may be long.
+// maxWords bounds the text repeated from an answer. The output of a command that submits jobs may be long.
 const maxWords = 1024
 
 // answerError is an answer other than 200.
@@ -48,40 +48,44 @@ func (e *answerError) tail() string {
 	return ": " + e.words
 }
 
-// envelope is the text that the API server puts before the words of a plugin. Since 2026 the server escapes the whole as HTML.
+// envelope matches the text that the API server puts before the message of a plugin. Since 2026 the server
+// escapes the whole text as HTML.
 var envelope = regexp.MustCompile(`(?s)^(HTTP InterLink session .*?:)?\s*call exit status: \d+\. Body: `)
 
-// noRoute is the text that servers have of a path that they do not serve: a page, and the words of FastAPI.
+// noRoute matches the answer of a server for an unknown path: an HTML page, or the message of FastAPI.
 var noRoute = regexp.MustCompile(`^<|^\{"detail":"Not Found"\}$`)
 
-// ofPlugin reports whether the error is an answer of the plugin, which the API server passed on.
+// ofPlugin reports whether the error is an answer of the plugin, passed on by the API server.
 func ofPlugin(err error) bool {
 	var answer *answerError
 	return errors.As(err, &answer) && answer.plugin
 }
 
-// lacksPod reports whether the error, an answer to a question about one pod, says that the plugin does not have this pod: a 404 of the
-// plugin that is not of its routes, or any 404 that names the pod. The 404 of a proxy proves nothing.
+// lacksPod reports whether an answer to a question about one pod means that the plugin does not have this pod.
+// Two answers mean this: a 404 of the plugin for a known route, and any 404 that names the pod. The 404 of a
+// proxy proves nothing.
 func lacksPod(err error, uid types.UID) bool {
 	var answer *answerError
 	return errors.As(err, &answer) && answer.code == http.StatusNotFound &&
 		(answer.plugin && !noRoute.MatchString(answer.words) || strings.Contains(answer.words, string(uid)))
 }
 
-// absent is that somebody answered 404: the plugin, or whoever is before it and knows nothing of pods.
+// absent reports whether the answer is a 404. It may come from the plugin, or from a proxy before it that knows
+// nothing of pods.
 func absent(err error) bool {
 	var answer *answerError
 	return errors.As(err, &answer) && answer.code == http.StatusNotFound
 }
 
-// doubtful is whether a create that failed may have made a job: nothing answered, a server that has failed, or one that says that all is
-// well in another way than the protocol.
+// doubtful reports whether a failed create may have made a job. This is so if no answer came, if the server
+// failed, or if the answer reports success in another form than the protocol's.
 func doubtful(err error) bool {
 	var answer *answerError
 	return err != nil && (!errors.As(err, &answer) || answer.code/100 == 2 || answer.code >= http.StatusInternalServerError)
 }
 
-// refusal returns an answer other than 200 as an error, with its kind. A 404 has none: it is no proof that a pod is gone.
+// refusal turns an answer other than 200 into an error with its kind. A 404 has no kind, because it does not
+// prove that a pod is gone.
 func refusal(resp *http.Response, session string) error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came is said, whole or not
 	inner := string(data)
@@ -96,7 +100,7 @@ func refusal(resp *http.Response, session string) error {
 	return e
 }
 
-// words is what a message of a plugin is for people: one line, in printable letters, and not too long.
+// words makes a message of a plugin fit for users: one line of printable characters with a bounded length.
 func words(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

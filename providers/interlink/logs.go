@@ -26,13 +26,14 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], o api.Co
 	return log, err
 }
 
-// limited is a log that is cut here: the API server refuses a limit beside a tail, and not every plugin knows it.
+// limited cuts a log to its byte limit on this side. The API server refuses a limit together with a tail, and
+// not every plugin supports a limit.
 type limited struct {
 	io.Reader
 	io.Closer
 }
 
-// logOptions are those of the protocol. The API server refuses two pairs of them.
+// logOptions converts log options to those of the protocol. The API server refuses two combinations of options.
 func logOptions(o api.ContainerLogOpts) wire.LogOptions {
 	out := wire.LogOptions{
 		Tail: o.Tail, LimitBytes: o.LimitBytes, Timestamps: o.Timestamps, Follow: o.Follow, Previous: o.Previous,

@@ -20,16 +20,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// kubeRootCA is the ConfigMap with the authority of the API server, which every namespace has.
+// kubeRootCA is the ConfigMap with the authority of the API server. Every namespace has this ConfigMap.
 const kubeRootCA = "kube-root-ca.crt"
 
-// objects are those of volumes, by name. One that is optional may not be there.
+// objects holds the ConfigMaps and Secrets of volumes, by name. An optional object may be missing.
 type objects struct {
 	configMaps map[string]*corev1.ConfigMap
 	secrets    map[string]*corev1.Secret
 }
 
-// offloaded refuses a pod of which a part is to stay in the cluster: there is nothing here that would run it.
+// offloaded refuses a pod if a part of it must stay in the cluster. Nothing here can run that part.
 func offloaded(pod *corev1.Pod) error {
 	for _, key := range []string{"interlink.eu/disable-offload-containers", "interlink.eu/disable-offload-init-containers"} {
 		if pod.Annotations[key] != "" {
@@ -39,7 +39,7 @@ func offloaded(pod *corev1.Pod) error {
 	return nil
 }
 
-// check refuses what Create would refuse of a pod, as far as the pod alone says it.
+// check refuses the pods that Create would refuse, as far as the pod alone shows the reason.
 func check(pod *corev1.Pod) error {
 	if err := offloaded(pod); err != nil {
 		return err
@@ -48,7 +48,7 @@ func check(pod *corev1.Pod) error {
 	return err
 }
 
-// request returns what the API server gets of a pod. Nothing is changed.
+// request builds the create request of a pod. It does not modify its arguments.
 func request(in *service.Inputs, has objects, c Config) wire.Create {
 	pod := in.Pod
 	sent := &corev1.Pod{ObjectMeta: metadata(pod), Spec: *pod.Spec.DeepCopy()}
@@ -97,7 +97,7 @@ func request(in *service.Inputs, has objects, c Config) wire.Create {
 	return out
 }
 
-// keys are those of an object that volumes ask for; "" is all of them.
+// keys is the set of keys of an object that volumes use. The key "" stands for all keys.
 type keys map[string]bool
 
 func (k keys) with(items []corev1.KeyToPath) keys {
@@ -113,7 +113,7 @@ func (k keys) with(items []corev1.KeyToPath) keys {
 	return k
 }
 
-// only returns the data of an object that is asked for.
+// only returns the entries of data that k selects.
 func only[V any](k keys, data map[string]V) map[string]V {
 	out := map[string]V{}
 	for key, value := range data {
@@ -127,7 +127,8 @@ func only[V any](k keys, data map[string]V) map[string]V {
 	return out
 }
 
-// metadata is what the server and the plugin learn of a pod. The annotation of kubectl has the spec again.
+// metadata returns the metadata of a pod for the server and the plugin. It leaves out the annotation of kubectl,
+// which repeats the spec.
 func metadata(pod *corev1.Pod) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, CreationTimestamp: pod.CreationTimestamp}
 	for k, v := range pod.Labels {
@@ -141,7 +142,7 @@ func metadata(pod *corev1.Pod) metav1.ObjectMeta {
 	return m
 }
 
-// projected is a projected volume as the protocol has it: a ConfigMap whose keys are paths.
+// projected encodes a projected volume as the protocol requires: a ConfigMap whose keys are paths.
 func projected(volume string, files []podspec.File) corev1.ConfigMap {
 	m := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: volume}, Data: map[string]string{}}
 	modes := map[string]fs.FileMode{}
@@ -161,7 +162,8 @@ func projected(volume string, files []podspec.File) corev1.ConfigMap {
 	return m
 }
 
-// tell writes where the API server of the cluster is into the environment of a container, if the configuration says that.
+// tell writes the configured address of the cluster's API server into the environment of a container. Without a
+// configured address, tell does nothing.
 func (k KubernetesAPI) tell(c *corev1.Container) {
 	if k.Address == "" {
 		return
@@ -183,8 +185,8 @@ func (k KubernetesAPI) tell(c *corev1.Container) {
 	)
 }
 
-// stub is what a request about a pod that the server has says of it: who it is and what its containers are called. Its environment,
-// which has secrets, is not sent again.
+// stub returns the part of a pod that identifies it in a request: its names, its UID and its containers. The
+// server already has the rest. The environment is not sent again, because it has secrets.
 func stub(pod *corev1.Pod) *corev1.Pod {
 	s := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}}
 	names := func(list []corev1.Container) (out []corev1.Container) {
@@ -198,7 +200,7 @@ func stub(pod *corev1.Pod) *corev1.Pod {
 	return s
 }
 
-// deletion is what a request to stop a pod says of it.
+// deletion returns the part of a pod that a request to stop it needs.
 func deletion(pod *corev1.Pod) *corev1.Pod {
 	s := stub(pod)
 	s.ObjectMeta = metadata(pod)

@@ -25,10 +25,11 @@ const (
 	taintOwn      = "virtual-kubelet.io/provider"
 )
 
-// firstPing is how long the registration of the node waits for what the plugin has.
+// firstPing bounds how long the registration of the node waits for the resources of the plugin.
 const firstPing = 5 * time.Second
 
-// ConfigureNode implements service.NodeConfigurer: the node offers what the plugin says, else what the configuration does.
+// ConfigureNode implements service.NodeConfigurer. The node offers the resources that the plugin reports, else
+// those of the configuration.
 func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	bounded, cancel := context.WithTimeout(ctx, firstPing)
 	defer cancel()
@@ -58,7 +59,8 @@ func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	d.place.node, d.place.taints = n, taints
 }
 
-// NotifyNodeStatus implements service.NodeReporter. The node is complete by now: its port and what it declares come after ConfigureNode.
+// NotifyNodeStatus implements service.NodeReporter. The node is complete by now: its port and its declared
+// capabilities are set after ConfigureNode.
 func (d *driver) NotifyNodeStatus(_ context.Context, report func(*corev1.Node)) {
 	d.place.mu.Lock()
 	defer d.place.mu.Unlock()
@@ -98,7 +100,8 @@ func (d *driver) Ping(ctx context.Context) error {
 	return nil
 }
 
-// capacity is what the node offers where a plugin has said that. What cannot be read is left out, and told.
+// capacity returns the capacity of the node from the report of a plugin and the configuration. Unreadable
+// quantities are left out and returned in wrong.
 func (c Config) capacity(said *wire.Resources) (all corev1.ResourceList, wrong []string) {
 	all = c.Capacity.DeepCopy()
 	if said == nil {
@@ -142,7 +145,7 @@ func (c Config) capacity(said *wire.Resources) (all corev1.ResourceList, wrong [
 	return all, wrong
 }
 
-// taintsOf are the taints that a plugin tells, without those that cannot be.
+// taintsOf returns the valid taints of a plugin's report. Invalid taints are left out and returned in wrong.
 func taintsOf(said []wire.Taint) (taints []corev1.Taint, wrong []string) {
 	for _, t := range said {
 		if len(validation.IsQualifiedName(t.Key)) > 0 || len(validation.IsValidLabelValue(t.Value)) > 0 {

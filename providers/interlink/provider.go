@@ -55,11 +55,12 @@ func Provider() cli.Provider {
 	}
 }
 
-// format is what a configuration file of this provider looks like.
+// format describes the configuration file of this provider.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_INTERLINK", Unversioned: readUpstream}
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is the one in CONFIGPATH, as interLink's own
-// virtual kubelet has it, or no file.
+// LoadConfig reads the configuration file at path; environment variables override it. If path is empty,
+// LoadConfig reads the file named in CONFIGPATH, as interLink's own virtual kubelet does. Without CONFIGPATH it
+// reads no file.
 func LoadConfig(path string) (Config, error) {
 	if path == "" {
 		path = os.Getenv("CONFIGPATH")
@@ -68,16 +69,17 @@ func LoadConfig(path string) (Config, error) {
 }
 
 const (
-	// keptFor is how long a published plugin gives the same answer again, whatever it is asked.
+	// keptFor is how long a published plugin repeats the same answer, whatever the request.
 	keptFor = 10 * time.Second
-	// missingFor is how long answers must lack a pod until it is lost: answers that creates and deletes hurry are of one moment, and so are those that
-	// a plugin keeps.
+	// missingFor is how long answers must lack a pod until the pod counts as lost. Requests hurried by creates
+	// and deletes show the same moment, and so do the repeated answers of a plugin.
 	missingFor = 3 * keptFor
-	// unseenFor is how long a plugin may take to tell of a pod that it has accepted.
+	// unseenFor is how long a plugin may take to report a pod after it has accepted the pod.
 	unseenFor = 2 * time.Minute
 	// soon is how long after a create or a delete the next answer is asked for.
 	soon = 250 * time.Millisecond
-	// slowest is how long a server that fails is left alone at most: users mend it themselves, and wait for that.
+	// slowest is the longest pause after failures of a server. Users repair the server themselves and wait for
+	// the provider to notice.
 	slowest = 10 * time.Second
 )
 

@@ -11,17 +11,19 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// annotationIP is the annotation of a pod with its address in a network that the site makes.
+// annotationIP is the annotation with the address of a pod in a network of the site.
 const annotationIP = "interlink.eu/pod-ip"
 
-// statusOf returns the status of a pod of which a plugin says that. With probes the plugin tells whether containers are ready; without,
-// its answers have no field for it, and a container that runs is ready unless they tell whether it has started.
+// statusOf builds the status of a pod from the answer of a plugin. With probes, the plugin reports readiness.
+// Without probes, answers have no field for readiness, and a running container is ready unless the answer
+// reports whether it has started.
 func statusOf(pod *corev1.Pod, said wire.PodStatus, probes bool) corev1.PodStatus {
 	return podstatus.Status(pod, observed(pod, said, probes))
 }
 
-// tellsReady reports whether an answer has a container that is ready: the plugin tells readiness. The API server writes `ready: false` where
-// an answer has no such field, as those of the Python SDK.
+// tellsReady reports whether an answer contains a ready container, which proves that the plugin reports
+// readiness. The API server writes `ready: false` where an answer has no such field, such as the answers of the
+// Python SDK.
 func tellsReady(said []wire.PodStatus) bool {
 	return slices.ContainsFunc(said, func(s wire.PodStatus) bool {
 		return slices.ContainsFunc(s.Containers, func(c corev1.ContainerStatus) bool { return c.Ready })
@@ -35,8 +37,8 @@ func told(s wire.PodStatus) bool {
 	return s.JobID != "" || slices.ContainsFunc(s.Containers, has) || slices.ContainsFunc(s.InitContainers, has)
 }
 
-// observed is what a plugin says, in the words of podstatus. A container that is said to be terminated is not started again: jobs are not,
-// and our plugin says waiting of one that will be.
+// observed converts the answer of a plugin for package podstatus. A terminated container is never started again:
+// jobs do not restart, and our plugin reports containers that will restart as waiting.
 func observed(pod *corev1.Pod, said wire.PodStatus, probes bool) podstatus.Pod {
 	seen := podstatus.Pod{}
 	if ip := pod.Annotations[annotationIP]; ip != "" {

@@ -12,7 +12,7 @@ import (
 	"os"
 )
 
-// use has the files read for each connection, so that those which were replaced count.
+// use makes the transport read the files for each connection, so that replaced files take effect.
 func (t TLS) use(transport *http.Transport, dialer *net.Dialer) error {
 	config, err := t.config()
 	if err != nil {

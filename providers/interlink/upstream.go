@@ -45,11 +45,11 @@ type upstreamFile struct {
 		CertFile, KeyFile, CACertFile string
 	}
 	Network struct{ EnableTunnel, FullMesh bool }
-	// Features is of this provider: users add it to the file that they have.
+	// Features is a field of this provider. Users add it to their existing file.
 	Features []capability.Feature
 }
 
-// meaningless are fields of that file that have no meaning here, and what has it instead.
+// meaningless maps fields of that file without an effect here to the setting that replaces them.
 var meaningless = map[string]string{
 	"VKConfigPath": "name the file with --provider-config", "ServiceAccount": "the node has the rights of its own credentials",
 	"Namespace": "the pods of a node are in all namespaces", "PodIP": "the address of the node is --node-ip", "PodCIDR": "no addresses are made up for pods",
@@ -60,14 +60,15 @@ var meaningless = map[string]string{
 	"ExportPodData": "it is a setting of the interLink API server",
 }
 
-// meaninglessEnv are its environment variables that have no meaning here.
+// meaninglessEnv maps environment variables of interLink's virtual kubelet without an effect here to their
+// replacements.
 var meaninglessEnv = map[string]string{
 	"NODENAME": "set --nodename", "POD_IP": "set --node-ip", "KUBELET_URL": "set --listen-address", "ENABLE_TRACING": "set --trace-endpoint",
 	"ENABLE_PPROF": "set --enable-profiling", "TELEMETRY_ENDPOINT": "set --trace-endpoint", "PPROF_ADDRESS": "set --enable-profiling",
 	"PPROF_PORT": "set --enable-profiling", "VKTOKENFILE": "name the file in the field VKTokenFile, or in token.file",
 }
 
-// text is a value that files have as a string or a number.
+// text is a value that files write as a string or as a number.
 type text string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -79,7 +80,8 @@ func (t *text) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readUpstream reads a file of interLink's own virtual kubelet, as users have it: what it cannot mean here is named in a warning.
+// readUpstream reads a file of interLink's own virtual kubelet. A warning names each field that has no effect
+// here.
 func readUpstream(name string, data []byte) (Config, error) {
 	var f upstreamFile
 	var given map[string]any
@@ -123,7 +125,7 @@ func readUpstream(name string, data []byte) (Config, error) {
 	return c, nil
 }
 
-// known are the fields that have a meaning here.
+// known lists the fields that have an effect here.
 var known = map[string]bool{
 	"InterlinkURL": true, "InterlinkPort": true, "KubernetesApiAddr": true, "KubernetesApiPort": true, "KubernetesApiCaCrt": true,
 	"DisableProjectedVolumes": true, "JobScriptBuilderURL": true, "VKTokenFile": true, "HTTP": true, "Resources": true, "NodeLabels": true,
@@ -186,5 +188,5 @@ func (c *Config) upstreamNode(f upstreamFile) error {
 	return nil
 }
 
-// deviceLabels are the labels that tell the model of a device.
+// deviceLabels maps the resource of a device to the node label with its model.
 var deviceLabels = map[string]string{"nvidia.com/gpu": "nvidia-gpu-type", "xilinx.com/fpga": "xilinx-fpga-type", "intel.com/fpga": "intel-fpga-type"}

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// shortestToken is how many letters a token has that nobody guesses.
+// shortestToken is the minimum length of a token, in bytes. A shorter token could be guessed.
 const shortestToken = 16
 
 // readToken returns the token in a file, as it is at any time.
@@ -62,8 +62,8 @@ func whilePrivate(file string, next http.Handler) http.Handler {
 	})
 }
 
-// withToken lets those requests through that have the token: as a bearer token, or as the password of basic authentication, which an API
-// server sends that has it in the URL of its sidecar.
+// withToken passes on the requests with the right token and refuses all others. The token is a bearer token or
+// the password of basic authentication. An API server sends the password if the URL of its sidecar contains it.
 func withToken(token config.Secret, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		want := token.Value(r.Context())

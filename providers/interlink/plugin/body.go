@@ -18,8 +18,9 @@ func decode(r *http.Request, to any) error {
 	return nil
 }
 
-// submitted is the pod in the body of a create: as API servers send it, as the description of the protocol has it, which is a list, or as a
-// virtual node sends it that has no API server between.
+// submitted decodes the pod in the body of a create request. The body has one of three forms: the form of API
+// servers, a list as in the description of the protocol, or the form of a virtual node that connects without an
+// API server.
 func submitted(raw json.RawMessage) (in wire.Retrieved, err error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {

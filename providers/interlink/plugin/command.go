@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 )
 
-// Command returns the command interlink-plugin, which can run pods with any of the providers.
+// Command returns the command interlink-plugin. It runs pods with any of the providers.
 func Command(providers []cli.Provider) *cobra.Command {
 	o := Options{}
 	var runner string

@@ -16,13 +16,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// unmade is an error of a create that has made nothing for sure, and may be tried again: a virtual node doubts other failures.
+// unmade is an error of a create that certainly made nothing, so the caller may try again. A virtual node treats
+// other failures as doubtful.
 type unmade struct{ error }
 
 // createTimeout bounds how long the provider takes. It is less than a virtual node takes an answer without the pod for no proof.
 const createTimeout = 100 * time.Second
 
-// create has the provider start a pod. One that was accepted is not started again.
+// create asks the provider to start a pod. An accepted pod is not started again.
 func (p *pods) create(ctx context.Context, in wire.Retrieved) (wire.Created, error) {
 	r, err := newRecord(in)
 	if err != nil {
@@ -65,7 +66,7 @@ func (p *pods) create(ctx context.Context, in wire.Retrieved) (wire.Created, err
 	return answer, p.store.write(r)
 }
 
-// check refuses what cannot be.
+// check refuses pods that the provider cannot run.
 func (p *pods) check(made *corev1.Pod) error {
 	if d, ok := p.provider.(capability.Declarer); ok {
 		if lacks := d.Capabilities().Check(made); len(lacks) > 0 {
@@ -78,7 +79,7 @@ func (p *pods) check(made *corev1.Pod) error {
 	return nil
 }
 
-// given returns the private copy of a pod that the provider gets.
+// given returns a private copy of a pod for the provider.
 func (p *pods) given(made *corev1.Pod) *corev1.Pod {
 	pod := made.DeepCopy()
 	if d, ok := p.provider.(capability.Declarer); ok {
@@ -87,7 +88,8 @@ func (p *pods) given(made *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// reserve takes a pod up, and waits with one whose name another one has: of two that come at once, too.
+// reserve adds a pod to the pods of the plugin. It refuses the pod while another pod has the same name, even if
+// both creates come at once.
 func (p *pods) reserve(k *pod) error {
 	made := k.Pod
 	p.mu.Lock()
@@ -101,7 +103,8 @@ func (p *pods) reserve(k *pod) error {
 	return nil
 }
 
-// undo takes a pod back that the provider has refused. Of one that may be there all the same, nothing is forgotten until it has stopped.
+// undo removes a pod that the provider refused. If the provider may have the pod all the same, undo keeps its
+// record until the pod has stopped.
 func (p *pods) undo(k *pod) error {
 	ctx, cancel := context.WithTimeout(p.ctx, 30*time.Second)
 	defer cancel()
@@ -120,7 +123,7 @@ func (p *pods) undo(k *pod) error {
 	return err
 }
 
-// forget is when nothing of a pod is left that was refused.
+// forget removes all data of a refused pod. The provider has nothing left of the pod by then.
 func (p *pods) forget(k *pod) error {
 	p.objects.remove(&k.record)
 	err := p.store.remove(k.Pod.UID)

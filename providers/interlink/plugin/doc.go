@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plugin is the half of the InterLink protocol that runs pods: what an interLink API server calls its sidecar. It hands them to any
-// provider, as a node would: the command interlink-plugin.
+// Package plugin is the half of the InterLink protocol that runs pods; an interLink API server calls it its
+// sidecar. The plugin hands pods to any provider, as a node does. Its command is interlink-plugin.
 //
-// It promises that a pod is its UID: a create that comes twice makes one pod, and says the same of it; that a pod which was accepted is told
-// of until it is deleted, also after a restart, and one of which the provider has lost track with an end that nobody knows, never with
-// exit code 0; and that what it keeps of pods, with their secrets, is readable by its own user alone.
+// The guarantees: the UID identifies a pod, so a repeated create makes one pod and gives the same answer. The
+// plugin reports an accepted pod until the pod is deleted, also after a restart. If the provider loses track of
+// a pod, the plugin reports an unknown end, never exit code 0. Records of pods contain secrets; only the user of
+// the plugin can read them.
 //
-// What surprises: it answers both forms of the protocol, that of its description (POST) and that of the programs (GET and DELETE with
-// bodies), and what an API server answers, so that a virtual node needs none.
+// The surprise: the plugin answers both forms of the protocol: the form of its description (POST), and the form
+// of the programs (GET and DELETE with bodies). The plugin also answers the requests of a virtual node to an API
+// server, so a virtual node can connect to it directly.
 package plugin

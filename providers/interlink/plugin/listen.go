@@ -15,8 +15,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// listen opens where the API server connects to: a socket of this user, or a port of this machine. Every user of the machine reaches that,
-// so it is opened for requests with a token only, or if open says that anybody may run programs here.
+// listen opens the listener for the API server: a socket of this user, or a port of this machine. Every user of
+// the machine can reach a port. Therefore listen refuses a port unless requests need a token, or open permits
+// every user to run programs here.
 func listen(ctx context.Context, where string, token, open bool) (net.Listener, error) {
 	u, err := url.Parse(where)
 	if err != nil {

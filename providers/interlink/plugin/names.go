@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// named refuses a pod with names that an API server would not have: providers make paths of them, and no API server has looked at what
-// comes here.
+// named refuses a pod with names that a Kubernetes API server would refuse. Providers make paths of these names,
+// and no API server has validated them here.
 func named(in wire.Retrieved) error {
 	pod := in.Pod
 	check := func(what, name string, rule func(string) []string) error {

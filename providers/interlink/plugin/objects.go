@@ -19,7 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// objects are what came with pods, in the place of an API server. It is node.PodObjects and node.PullCredentials.
+// objects holds the objects that came with pods, and replaces the Kubernetes API server. It implements
+// node.PodObjects and node.PullCredentials.
 type objects struct {
 	pods, configMaps, secrets, services cache.Indexer
 
@@ -34,7 +35,7 @@ func newObjects() *objects {
 	return &objects{pods: indexer(), configMaps: indexer(), secrets: indexer(), services: indexer(), all: map[types.UID]*record{}}
 }
 
-// config is what the provider is made with.
+// config returns the configuration for making the provider.
 func (o *objects) config(n *corev1.Node) nodeutil.ProviderConfig {
 	return nodeutil.ProviderConfig{
 		Pods: corev1listers.NewPodLister(o.pods), ConfigMaps: corev1listers.NewConfigMapLister(o.configMaps),
@@ -42,7 +43,7 @@ func (o *objects) config(n *corev1.Node) nodeutil.ProviderConfig {
 	}
 }
 
-// add takes up what came with a pod, which the provider is given in this form.
+// add stores the objects that came with a pod. given is the form of the pod that the provider gets.
 func (o *objects) add(r *record, given *corev1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -142,7 +143,7 @@ func (o *objects) Container(_ context.Context, pod *corev1.Pod, name string) (*c
 	return nil, fmt.Errorf("pod %s/%s has no container %s", pod.Namespace, pod.Name, name)
 }
 
-// address fills in a variable for an address. One that is not known yet stays.
+// address fills in a variable for an address. A variable stays as it is while its address is unknown.
 func address(e *corev1.EnvVar, status *corev1.PodStatus) error {
 	if e.ValueFrom == nil {
 		return nil

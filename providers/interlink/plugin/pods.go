@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// pod is a pod that was accepted.
+// pod is an accepted pod and its state.
 type pod struct {
 	record
 	status  corev1.PodStatus // the last one of the provider
@@ -29,7 +29,7 @@ type pod struct {
 	gone    time.Time        // when it had stopped
 }
 
-// pods are those of the plugin, and the provider that runs them.
+// pods holds the pods of the plugin and the provider that runs them.
 type pods struct {
 	runner   string
 	provider nodeutil.Provider
@@ -74,7 +74,7 @@ func (p *pods) get(uid types.UID) *pod {
 	return p.all[uid]
 }
 
-// owns is nil if what the provider has by the name of a pod is that pod, and not one that has come after it.
+// owns returns nil if the provider's pod with this name is the pod k, and not a later pod with the same name.
 func (p *pods) owns(ctx context.Context, k *pod) error {
 	p.mu.Lock()
 	gone := !k.gone.IsZero()

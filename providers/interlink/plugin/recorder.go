@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// recorder writes what the provider says of pods to the log: the protocol has no events.
+// recorder writes the provider's events about pods to the log, because the protocol has no events.
 type recorder struct{}
 
 // Event implements record.EventRecorder.

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// toldFor is how long a pod that was deleted is told of: whoever asked may ask how it ended.
+	// toldFor is how long the plugin still reports a deleted pod. A client may ask how the pod ended.
 	toldFor = 2 * time.Minute
 	// lostAfter is how many lists in a row must lack a pod until it counts as lost.
 	lostAfter = 2
@@ -35,8 +35,8 @@ func (p *pods) reported(r *corev1.Pod) {
 	}
 }
 
-// unsure is an error while the provider has not told of a pod since the plugin started, and has not lost it either: what it did before is
-// known to whoever asks, and stays.
+// unsure returns an error while the provider has neither reported nor lost one of the pods since the plugin
+// started. Clients keep the state from before the start, which they know.
 func (p *pods) unsure(asked []*corev1.Pod) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +48,7 @@ func (p *pods) unsure(asked []*corev1.Pod) error {
 	return nil
 }
 
-// statuses tells of pods. Those that were never accepted are not in it.
+// statuses returns the statuses of pods. It leaves out pods that were never accepted.
 func (p *pods) statuses(asked []*corev1.Pod) []wire.PodStatus {
 	out := []wire.PodStatus{}
 	for _, a := range asked {
@@ -71,7 +71,8 @@ func (p *pods) tell(k *pod) wire.PodStatus {
 	return tell(k.Pod, &k.status, p.job(k.Pod.UID), k.lost || !k.gone.IsZero())
 }
 
-// patience is how long lists must lack a pod until it counts as lost; none says that they prove nothing now.
+// patience returns how long lists must lack a pod until the pod counts as lost. If none is true, lists prove
+// nothing at the moment.
 func (p *pods) patience() (long time.Duration, none bool) {
 	if a, ok := p.provider.(node.PodAuthority); ok {
 		return lostFor, !a.AnswersForAllPods()
@@ -79,7 +80,8 @@ func (p *pods) patience() (long time.Duration, none bool) {
 	return doubtedFor, false
 }
 
-// refresh brings everything up to date that the provider has not reported: what it lost, and, if it reports nothing, statuses.
+// refresh updates everything that the provider does not report itself: lost pods and, if the provider reports
+// nothing, statuses.
 func (p *pods) refresh(ctx context.Context) error {
 	asked := time.Now()
 	patience, none := p.patience() // before the list, which is as complete as that says

@@ -22,23 +22,25 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// refreshEvery is how often the provider is asked for all pods: what it lost it does not report.
+// refreshEvery is the interval for listing all pods of the provider. The provider does not report lost pods.
 const refreshEvery = time.Second
 
-// Options say what a plugin runs pods with, and where it listens.
+// Options configure the provider of a plugin and its listener.
 type Options struct {
 	// Runner is the provider, and RunnerConfig its configuration file, "" for none.
 	Runner       cli.Provider
 	RunnerConfig string
-	// StateDir has the records of pods, which have secrets.
+	// StateDir is the directory with the records of pods. The records have secrets.
 	StateDir string
-	// Listen is unix:///path, or http://address:port with an address of this machine alone, which wants a TokenFile.
+	// Listen is unix:///path, or http://address:port with a loopback address of this machine. An http address
+	// requires a TokenFile.
 	Listen string
-	// TokenFile has the token that requests must have, as a bearer token or a password. It is read again when it changes. Default: none.
+	// TokenFile holds the token that requests must have, as a bearer token or as a password. The plugin reads
+	// the file again when it changes. Default: none.
 	TokenFile string
 	// OpenToThisMachine listens on a port without a token: every user of this machine can then run programs with the rights of this one.
 	OpenToThisMachine bool
-	// NodeName is what the provider is told to be called. Default: interlink.
+	// NodeName is the node name passed to the provider. Default: interlink.
 	NodeName string
 	// Listening is called when requests are answered. Nil: nothing.
 	Listening func(net.Addr)
@@ -115,7 +117,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 }
 
-// begin offers the provider what it asks for, and lets it work.
+// begin connects the optional interfaces of the provider and starts its work in the background.
 func (p *pods) begin(ctx context.Context, s *server) chan error {
 	if u, ok := p.provider.(node.PodObjectsUser); ok {
 		u.UsePodObjects(p.objects)
@@ -145,8 +147,8 @@ func (p *pods) begin(ctx context.Context, s *server) chan error {
 	return ended
 }
 
-// recover takes up the pods of before. One that the provider had not accepted when the plugin ended is as if it had never come: whoever
-// sent it has no answer, and asks.
+// recover restores the pods from the records. A pod that the provider had not accepted before the plugin ended
+// is forgotten: its sender got no answer and will ask again.
 func (p *pods) recover(ctx context.Context) error {
 	records, err := p.store.read(ctx)
 	if err != nil {

@@ -67,7 +67,7 @@ func allowed(path, method string) bool {
 	return false
 }
 
-// code is what the API server passes on to the virtual node.
+// code returns the HTTP status for an error. The API server passes the status on to the virtual node.
 func code(err error) int {
 	switch {
 	case errdefs.IsInvalidInput(err):
@@ -118,7 +118,8 @@ func (s *server) remove(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, status)
 }
 
-// status tells of pods. Of none is a ping, whose answer the API server passes on.
+// status answers with the states of pods. A request for no pods is a ping, and the API server passes the answer
+// on.
 func (s *server) status(w http.ResponseWriter, r *http.Request) error {
 	var asked []*corev1.Pod
 	if err := decode(r, &asked); err != nil {
@@ -138,7 +139,7 @@ func (s *server) status(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, s.pods.statuses(asked))
 }
 
-// info says what the provider has for pods, or why it has nothing now.
+// info answers with the resources of the provider, or with the reason why they are unavailable now.
 func (s *server) info(w http.ResponseWriter, r *http.Request) error {
 	if p, ok := s.pods.provider.(node.NodeProvider); ok {
 		if err := p.Ping(r.Context()); err != nil {
@@ -150,10 +151,10 @@ func (s *server) info(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, wire.Ping{Status: "ok", Resources: resources(s.node.Status.Allocatable)})
 }
 
-// forget has nothing to do: the plugin tells what is, and remembers no answers.
+// forget does nothing: the plugin reports the current state and remembers no answers.
 func (*server) forget(http.ResponseWriter, *http.Request) error { return nil }
 
-// resources are those of a node in the words of the protocol.
+// resources converts the resources of a node to those of the protocol.
 func resources(list corev1.ResourceList) *wire.Resources {
 	r := &wire.Resources{}
 	for name, quantity := range list {
@@ -173,7 +174,7 @@ func resources(list corev1.ResourceList) *wire.Resources {
 	return r
 }
 
-// offered takes down what the provider has for pods.
+// offered records the node with the resources of the provider.
 func (s *server) offered(n *corev1.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

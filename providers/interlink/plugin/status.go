@@ -9,8 +9,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// tell says of a pod what its provider does, in the words of the protocol: every container of the spec, and Terminated only where
-// nothing is started again. over is that nothing of the pod runs any more, whatever the status says.
+// tell converts the provider's status of a pod to the protocol. The result has every container of the spec, and
+// Terminated only for containers that are not started again. over means that nothing of the pod runs any more,
+// whatever the status reports.
 func tell(pod *corev1.Pod, status *corev1.PodStatus, job string, over bool) wire.PodStatus {
 	over = over || ended(status.Phase)
 	t := wire.PodStatus{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID), JobID: job, Containers: []corev1.ContainerStatus{}, InitContainers: []corev1.ContainerStatus{}}
@@ -43,7 +44,7 @@ func tell(pod *corev1.Pod, status *corev1.PodStatus, job string, over bool) wire
 	return t
 }
 
-// said is what a status says of a container; of one that it says nothing of, that it waits.
+// said returns the reported state of a container, or Waiting if the status does not report the container.
 func said(c *corev1.Container, list []corev1.ContainerStatus) corev1.ContainerStatus {
 	for i := range list {
 		if s := list[i]; s.Name == c.Name {
@@ -56,7 +57,7 @@ func said(c *corev1.Container, list []corev1.ContainerStatus) corev1.ContainerSt
 	return corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}}
 }
 
-// waiting is a container that has ended and is started again.
+// waiting turns the status of an ended container into Waiting, because the container is started again.
 func waiting(s corev1.ContainerStatus) corev1.ContainerStatus {
 	s.LastTerminationState = s.State
 	s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
@@ -64,7 +65,8 @@ func waiting(s corev1.ContainerStatus) corev1.ContainerStatus {
 	return s
 }
 
-// finished is a container of a pod of which nothing runs any more. What nobody saw the end of ended in a way that nobody knows.
+// finished returns the status of a container in a pod with nothing running. A container without a known end gets
+// an end with an unknown cause.
 func finished(s corev1.ContainerStatus, status *corev1.PodStatus) corev1.ContainerStatus {
 	if s.State.Terminated != nil {
 		return s

@@ -39,7 +39,8 @@ func (p *pods) remove(ctx context.Context, asked *corev1.Pod) ([]wire.PodStatus,
 	if over {
 		return []wire.PodStatus{p.tell(k)}, p.store.remove(asked.UID) // it could not be removed before, perhaps
 	}
-	// It is stopped whether or not that can be written. Whoever asked is told to ask again: a restart would not know of it.
+	// Stop the pod even if the record could not be written. The client then gets an error and asks again,
+	// because a restarted plugin would not know of the deletion.
 	unwritten := p.keepDeleted(k, kept)
 	if err := p.provider.DeletePod(context.WithoutCancel(ctx), p.given(stop)); err != nil && !errdefs.IsNotFound(err) {
 		log.G(ctx).WithError(err).Warn("The provider does not stop the pod yet; it is asked again")
@@ -53,7 +54,8 @@ func (p *pods) remove(ctx context.Context, asked *corev1.Pod) ([]wire.PodStatus,
 	return []wire.PodStatus{p.tell(k)}, nil
 }
 
-// keepDeleted writes down that a pod is to stop. The record of one that has gone meanwhile is removed again: it has secrets.
+// keepDeleted writes a record that the pod must stop. If the pod has gone meanwhile, keepDeleted removes the
+// record again, because it has secrets.
 func (p *pods) keepDeleted(k *pod, kept record) error {
 	if err := p.store.write(kept); err != nil {
 		return err
@@ -67,7 +69,7 @@ func (p *pods) keepDeleted(k *pod, kept record) error {
 	return nil
 }
 
-// stopping is a pod that is to stop within the grace period that was asked for.
+// stopping returns a copy of the pod that must stop within the requested grace period.
 func stopping(have, asked *corev1.Pod) *corev1.Pod {
 	s := have.DeepCopy()
 	s.DeletionGracePeriodSeconds = asked.DeletionGracePeriodSeconds

@@ -22,21 +22,22 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// record is what is kept of a pod: enough to start its containers again.
+// record is the stored data of a pod, enough to start its containers again.
 type record struct {
 	Pod        *corev1.Pod
 	ConfigMaps []corev1.ConfigMap
 	Secrets    []corev1.Secret
-	// Accepted is that the provider has the pod.
+	// Accepted is true if the provider has the pod.
 	Accepted bool
 	// Deleted is the pod as it is to stop, if it is.
 	Deleted *corev1.Pod
 }
 
-// imagePrefix begins an image of a registry in pods that are written for interLink's plugins. No reference of an image has it.
+// imagePrefix is the prefix of registry images in pods for interLink's plugins. No image reference has this
+// prefix.
 const imagePrefix = "docker://"
 
-// newRecord returns what is kept of a pod that a server sent, and refuses what cannot be.
+// newRecord returns the record for a pod from a server. It refuses invalid pods.
 func newRecord(in wire.Retrieved) (record, error) {
 	if in.Pod == nil || in.Pod.Name == "" || in.Pod.Namespace == "" {
 		return record{}, errdefs.InvalidInput("create: the body has no pod with a name and a namespace")
@@ -85,7 +86,8 @@ func newRecord(in wire.Retrieved) (record, error) {
 	return r, nil
 }
 
-// files makes of the files of a projected volume a volume of a Secret, which every provider can write.
+// files turns the files of a projected volume into a Secret volume, because every provider can write Secret
+// volumes.
 func files(pod *corev1.Pod, v *corev1.Volume, m corev1.ConfigMap) (*corev1.SecretVolumeSource, corev1.Secret, error) {
 	name := fmt.Sprintf("projected.%s.%s", v.Name, pod.UID)
 	source := &corev1.SecretVolumeSource{SecretName: name, DefaultMode: v.Projected.DefaultMode}
@@ -167,7 +169,8 @@ func (s store) remove(uid types.UID) error {
 	return nil
 }
 
-// read returns all records. One that cannot be read is said and left: it may have been written by a newer version.
+// read returns all records. It logs an unreadable record and leaves its file: a newer version may have written
+// it.
 func (s store) read(ctx context.Context) (all []record, err error) {
 	entries, err := os.ReadDir(string(s))
 	if err != nil {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire is what the halves of the InterLink protocol say to each other, as JSON over HTTP: the virtual node to the API server,
-// and the API server to a plugin.
+// Package wire defines the messages of the InterLink protocol, JSON over HTTP: from the virtual node to the API
+// server, and from the API server to a plugin.
 //
-// What surprises: names of fields have no one style, requests with the method GET have a body, and the API server decodes and encodes
-// what passes through it, so a field that is not here is lost on the way.
+// The surprise: field names follow no single style, and requests with the method GET have a body. The API server
+// decodes and encodes every message again, so a field missing in this package is lost on the way.
 package wire
 
 import (
@@ -35,7 +35,7 @@ const AnnotationModes = "interlink.virtual-kubelet.io/modes"
 // AnnotationJob is the annotation of a pod with the ID of its job.
 const AnnotationJob = "JobID"
 
-// ReasonLost is the reason of a container of which a plugin has lost track, as a kubelet calls it.
+// ReasonLost is the reason for a container that the plugin has lost track of. The kubelet uses the same reason.
 const ReasonLost = "ContainerStatusUnknown"
 
 // Create is the body of a create to the API server.
@@ -45,7 +45,7 @@ type Create struct {
 	Secrets    []corev1.Secret    `json:"secrets"`
 	// Projected has a ConfigMap for each projected volume, named as the volume: its keys are paths.
 	Projected []corev1.ConfigMap `json:"projectedvolumesmaps"`
-	// JobScriptURL is who makes the script of the job.
+	// JobScriptURL is the service that makes the script of the job.
 	JobScriptURL string `json:"jobscriptURL"`
 }
 
@@ -59,11 +59,11 @@ type Created struct {
 type Retrieved struct {
 	Pod        *corev1.Pod `json:"pod"`
 	Containers []Container `json:"container"`
-	// JobScript is not for plugins that make their own.
+	// JobScript is the script of the job. Plugins that make their own scripts ignore it.
 	JobScript string `json:"jobScript,omitempty"`
 }
 
-// Container is what the volumes of a container hold.
+// Container holds the contents of the volumes of a container.
 type Container struct {
 	Name       string             `json:"name"`
 	ConfigMaps []corev1.ConfigMap `json:"configMaps"`
@@ -71,7 +71,7 @@ type Container struct {
 	Secrets    []corev1.Secret    `json:"secrets"`
 }
 
-// PodStatus is what a plugin says of a pod.
+// PodStatus is the state of a pod as a plugin reports it.
 type PodStatus struct {
 	Name           string                   `json:"name"`
 	UID            string                   `json:"UID"`
@@ -90,8 +90,8 @@ type Logs struct {
 	Options   LogOptions `json:"Opts"`
 }
 
-// LogOptions say which part of a log is asked for; 0 is no limit. Not both of Tail and LimitBytes, nor of SinceSeconds and SinceTime: the API
-// server refuses them.
+// LogOptions select a part of a log; 0 means no limit. The API server refuses Tail together with LimitBytes, and
+// SinceSeconds together with SinceTime.
 type LogOptions struct {
 	Tail         int       `json:"Tail"`
 	LimitBytes   int       `json:"Bytes"`
@@ -102,14 +102,15 @@ type LogOptions struct {
 	SinceTime    time.Time `json:"SinceTime"`
 }
 
-// Ping is what a plugin may answer a status of no pods with, which the API server passes on as the answer to a ping.
+// Ping is the optional answer of a plugin to a status request for no pods. The API server passes it on as the
+// answer to a ping.
 type Ping struct {
 	Status    string     `json:"status"`
 	Resources *Resources `json:"resources,omitempty"`
 	Taints    []Taint    `json:"taints,omitempty"`
 }
 
-// Resources are what a plugin has for pods, as quantities.
+// Resources are the resources that a plugin has for pods, as quantities.
 type Resources struct {
 	CPU          string        `json:"cpu,omitempty"`
 	Memory       string        `json:"memory,omitempty"`
@@ -124,7 +125,7 @@ type Accelerator struct {
 	Available    Quantity `json:"available"`
 }
 
-// Taint is one of the node.
+// Taint is a taint of the node.
 type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value,omitempty"`
