@@ -18,7 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sign"
 )
 
-// access returns the access to CCI: as to Kubernetes, with a transport that signs and writes the names of CCI.
+// access returns the client configuration for CCI. It is a Kubernetes configuration with a transport that signs
+// requests and uses the names of CCI.
 func (c Config) access() (*rest.Config, error) {
 	access := &rest.Config{
 		Host: c.Endpoint, UserAgent: "virtual-kubelet-huaweicci", QPS: float32(c.QPS), Burst: c.Burst,
@@ -42,7 +43,7 @@ func (c Config) access() (*rest.Config, error) {
 	return access, nil
 }
 
-// known makes requests known as those of the project: by a signature, or a token.
+// known returns a transport that authenticates requests for the project, by a signature or by a token.
 func (c Config) known(now func() time.Time) (func(http.RoundTripper) http.RoundTripper, error) {
 	if c.IAM.User == "" {
 		key := func(ctx context.Context) (sign.Key, error) {
@@ -60,13 +61,13 @@ func (c Config) known(now func() time.Time) (func(http.RoundTripper) http.RoundT
 	return func(next http.RoundTripper) http.RoundTripper { return sign.WithToken(next, tokens) }, nil
 }
 
-// place is the namespace of CCI that pods are in, with its network.
+// place is the namespace of CCI for pods, with its network.
 type place struct {
 	config Config
 	client kubernetes.Interface
 }
 
-// network is what is read and written of a network of CCI.
+// network has the fields of a CCI network that the provider reads and writes.
 type network struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        metav1.ObjectMeta `json:"metadata"`

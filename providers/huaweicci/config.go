@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// What a configuration file of this provider says about itself.
+// The version and the kind of a configuration file of this provider, and its APIs.
 const (
 	APIVersion = "huaweicci.virtual-kubelet.io/v1alpha1"
 	Kind       = "HuaweiCCIProviderConfiguration"
@@ -35,47 +35,50 @@ const (
 	DefaultBurst = 40
 )
 
-// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
-// as VKUBELET_HUAWEICCI_REGION.
+// Config is the configuration of the provider. Environment variables such as VKUBELET_HUAWEICCI_REGION can also
+// set fields with one value or a list.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// Region is that of CCI, such as cn-north-4. Required, unless there is an endpoint.
+	// Region is the region of CCI, such as cn-north-4. Required, unless there is an endpoint.
 	Region string `json:"region,omitempty"`
-	// Endpoint is the URL of CCI. Default: that of the region.
+	// Endpoint is the URL of CCI. Default: the endpoint of the region.
 	Endpoint string `json:"endpoint,omitempty"`
-	// CAFile has the authorities that the endpoint is verified by. Default: those of this machine.
+	// CAFile holds the authorities for verifying the endpoint. Default: the authorities of this machine.
 	CAFile string `json:"caFile,omitempty"`
 	// API is API20 or API10. Default API20.
 	API string `json:"api,omitempty"`
-	// ProjectID is that of the project in the region. Required.
+	// ProjectID is the ID of the project in the region. Required.
 	ProjectID string `json:"projectID,omitempty" env:"HUAWEICLOUD_SDK_PROJECT_ID"`
 	// AccessKey and SecretKey sign requests. Required, unless there is IAM.
 	AccessKey config.Secret `json:"accessKey,omitzero" env:"HUAWEICLOUD_SDK_AK"`
 	SecretKey config.Secret `json:"secretKey,omitzero" env:"HUAWEICLOUD_SDK_SK"`
-	// SecurityToken belongs to an access key that is temporary.
+	// SecurityToken is the token of a temporary access key.
 	SecurityToken config.Secret `json:"securityToken,omitzero" env:"HUAWEICLOUD_SDK_SECURITY_TOKEN"`
-	// IAM is who asks for tokens, in the place of an access key.
+	// IAM configures a user who gets tokens, in place of an access key.
 	IAM IAM `json:"iam,omitzero"`
 	// ClusterName names the home cluster in CCI. No two clusters of one namespace of CCI may have the same, and it must not change
 	// while there are pods. Required.
 	ClusterName string `json:"clusterName,omitempty"`
-	// Namespace is that of CCI for all pods. Default: vk- and ClusterName.
+	// Namespace is the namespace of CCI for all pods. Default: vk- and ClusterName.
 	Namespace string `json:"namespace,omitempty"`
-	// Network is made in the namespace, and that before it, where there is none. Without it both must be there.
+	// Network is created in the namespace if the namespace has none. The provider also creates a missing
+	// namespace. Without Network, both must exist.
 	Network Network `json:"network,omitzero"`
-	// InstanceType is what pods run on, such as general-computing. Default: CCI decides.
+	// InstanceType is the type of machine for pods, such as general-computing. Default: CCI decides.
 	InstanceType string `json:"instanceType,omitempty"`
-	// GPUDriver is the driver of pods with GPUs that name none, such as gpu-460.106. It is of API10 alone. Default: none, and such pods are refused.
+	// GPUDriver is the driver for pods with GPUs that name no driver, such as gpu-460.106. Only API10 uses it.
+	// Default: none, and the provider refuses such pods.
 	GPUDriver string `json:"gpuDriver,omitempty"`
-	// DefaultResources are the cpu and memory of pods that ask for none. Default: 1 CPU and 2Gi.
+	// DefaultResources are the cpu and memory of pods without requests and limits. Default: 1 CPU and 2Gi.
 	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
-	// Annotations of pods that CCI sees: names, and beginnings of names such as example.com/*. Default: none, as CCI gives addresses and
-	// rights by them, some of which cost money.
+	// Annotations names the pod annotations that CCI gets: whole names, and prefixes such as example.com/*.
+	// Default: none, because CCI gives addresses and rights by annotations, and some of them cost money.
 	Annotations []string `json:"annotations,omitempty"`
-	// Capacity is what the node offers: the quota of the project, or a part of it. Required, but for ephemeral-storage: 20G for each pod.
+	// Capacity is the capacity of the node: the quota of the project, or a part of it. Required, except for
+	// ephemeral-storage: 20G for each pod.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// QPS and Burst limit requests to CCI. Default DefaultQPS and DefaultBurst.
 	QPS   int `json:"qps,omitempty"`
@@ -87,7 +90,7 @@ type Config struct {
 
 // IAM is a user of an IAM service (v3).
 type IAM struct {
-	// Endpoint is the URL of the service. Default: that of the region.
+	// Endpoint is the URL of the service. Default: the endpoint of the region.
 	Endpoint string `json:"endpoint,omitempty"`
 	// User is of the account Domain.
 	User     string        `json:"user,omitempty"`
@@ -97,24 +100,26 @@ type IAM struct {
 
 // Network binds a namespace of CCI to subnets of a VPC.
 type Network struct {
-	// Name is that of the network. Default: vk.
+	// Name is the name of the network. Default: vk.
 	Name string `json:"name,omitempty"`
-	// DomainID is that of the account. Required.
+	// DomainID is the ID of the account. Required.
 	DomainID string `json:"domainID,omitempty"`
 	// Subnets and SecurityGroups are IDs. Both are required.
 	Subnets        []string `json:"subnets,omitempty"`
 	SecurityGroups []string `json:"securityGroups,omitempty"`
-	// Type is that of the network. Default: underlay_neutron.
+	// Type is the type of the network. Default: underlay_neutron.
 	Type string `json:"type,omitempty"`
 }
 
-// format is what a configuration file of this provider looks like.
+// format describes the configuration file of this provider.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_HUAWEICCI", Renamed: map[string]string{"clusterID": "clusterName"}}
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// LoadConfig reads the configuration file at path; environment variables override it. If path is empty,
+// LoadConfig reads no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// endpointOf returns the address of a service in a region. That of Dublin has a domain of its own: the vendor's page of its SDKs, 2026-05-18.
+// endpointOf returns the address of a service in a region. Dublin has a domain of its own, according to the
+// vendor's page about its SDKs, 2026-05-18.
 func endpointOf(service, region string) string {
 	domain := "myhuaweicloud.com"
 	if region == "eu-west-101" {
@@ -123,7 +128,7 @@ func endpointOf(service, region string) string {
 	return "https://" + service + "." + region + "." + domain
 }
 
-// complete fills the defaults of c and refuses what cannot be, with every reason.
+// complete fills the defaults of c and refuses invalid configurations. The error lists every problem.
 func (c Config) complete() (Config, error) {
 	problems := config.Problems{Provider: "huaweicci"}
 	problem := problems.Add
@@ -226,7 +231,8 @@ func (c *Config) completeSizes(problem func(string, ...any)) {
 	c.Capacity = storage.Offer(c.Capacity, resource.MustParse(storageGiven))
 }
 
-// shows reports whether CCI sees an annotation. Those of the size and the type are the provider's.
+// shows reports whether CCI gets an annotation. The provider itself writes the annotations of the size and the
+// type.
 func (c Config) shows(key string) bool {
 	return key != annotationSize && key != annotationType && slices.ContainsFunc(c.Annotations, func(name string) bool {
 		beginning, open := strings.CutSuffix(name, "*")

@@ -14,10 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// tolerated is how far clocks may be apart: the gateway of CCI refuses signatures that are older.
+// tolerated is the largest permitted difference between clocks. The gateway of CCI refuses older signatures.
 const tolerated = 15 * time.Minute
 
-// explained makes each error one of Kubernetes, with what CCI or its gateway says: its code, its request, when to try again.
+// explained converts each error answer to a Kubernetes Status. The Status keeps the details from CCI or its
+// gateway: the code, the request ID and the time to try again.
 type explained struct {
 	next http.RoundTripper
 	now  func() time.Time
@@ -49,7 +50,7 @@ func (t explained) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// said is an error: a Status of CCI with a code of its own, or what the gateway says.
+// said is the body of an error: a Status of CCI with a code, or the error of the gateway.
 type said struct {
 	metav1.Status
 	ErrorCode string `json:"errorCode"`
@@ -95,7 +96,7 @@ func statusOf(answer *http.Response, data []byte, now time.Time) metav1.Status {
 	return status
 }
 
-// reasons are those of answers that have none.
+// reasons maps status codes to the reason of answers without a reason.
 var reasons = map[int]metav1.StatusReason{
 	http.StatusBadRequest: metav1.StatusReasonBadRequest, http.StatusUnauthorized: metav1.StatusReasonUnauthorized,
 	http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusNotFound: metav1.StatusReasonNotFound,

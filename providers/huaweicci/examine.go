@@ -6,7 +6,8 @@ import (
 	"context"
 )
 
-// Examine implements cli.Examiner. CCI has no request that tells rights, so those on pods are not looked at.
+// Examine implements cli.Examiner. CCI has no request for checking rights, so Examine does not check the rights
+// on pods.
 func (p *provider) Examine(ctx context.Context) error {
 	err := p.place.answers(ctx)
 	if p.config.Network.Name != "" && missing(err) {

@@ -17,7 +17,8 @@ import (
 //go:embed fields.json
 var fieldsFile []byte
 
-// documented are the fields that API 2.0 documents, by type: for each its type, "" where it has no fields of its own.
+// documented maps each type of API 2.0 to its documented fields, and each field to its type. The type is "" if
+// it has no fields of its own.
 var documented = func() map[string]map[string]string {
 	var file struct {
 		Types map[string]map[string]string `json:"types"`
@@ -28,13 +29,14 @@ var documented = func() map[string]map[string]string {
 	return file.Types
 }()
 
-// alsoIn10 are fields of API 1.0, which is that of Kubernetes, beyond those.
+// alsoIn10 lists additional fields of API 1.0, which is the API of Kubernetes.
 var alsoIn10 = map[string][]string{
 	"PodSpec":   {"serviceAccountName", "automountServiceAccountToken", "enableServiceLinks", "subdomain"},
 	"Container": {"imagePullPolicy"},
 }
 
-// undocumented is the path of the first field of a pod's spec that CCI would drop in silence; "" if there is none.
+// undocumented returns the path of the first field of a pod's spec that CCI would drop in silence, or "" if
+// there is none.
 func undocumented(api string, spec *corev1.PodSpec) (string, error) {
 	data, err := json.Marshal(spec)
 	if err != nil {
@@ -72,7 +74,7 @@ func strange(api, kind, path string, value any) string {
 	return ""
 }
 
-// onlyDocumented refuses a pod with a field that CCI does not have.
+// onlyDocumented refuses a pod with a field unknown to CCI.
 func onlyDocumented(api string, remote *corev1.Pod) error {
 	path, err := undocumented(api, &remote.Spec)
 	if err == nil && path != "" {

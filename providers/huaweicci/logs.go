@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
 )
 
-// GetContainerLogs returns the log of a container. CCI knows no time from which on, only seconds before now: the lines that are too old are
-// left out here.
+// GetContainerLogs returns the log of a container. CCI accepts seconds before now, but no start time.
+// GetContainerLogs therefore drops the lines that are too old.
 func (p *provider) GetContainerLogs(ctx context.Context, namespace, name, container string, o api.ContainerLogOpts) (io.ReadCloser, error) {
 	if o.SinceTime.IsZero() || o.SinceSeconds > 0 {
 		return p.Cluster.GetContainerLogs(ctx, namespace, name, container, o)
@@ -30,10 +30,10 @@ func (p *provider) GetContainerLogs(ctx context.Context, namespace, name, contai
 	return logs.NewReader(ctx, &stamped{log, bufio.NewReader(log)}, o, time.Now()), nil
 }
 
-// secondsSince are the whole seconds that reach back to a time.
+// secondsSince returns the number of whole seconds that reach back to a time.
 func secondsSince(at, now time.Time) int { return max(1, int(math.Ceil(now.Sub(at).Seconds()))) }
 
-// stamped is a log whose lines begin with their times.
+// stamped is a log with a time at the start of each line.
 type stamped struct {
 	io.Closer
 	lines *bufio.Reader

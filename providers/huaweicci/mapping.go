@@ -21,14 +21,14 @@ const (
 	annotationGPU  = "cri.cci.io/gpu-driver"
 )
 
-// gpuPrefix begins the resources that are GPUs of API 1.0, such as nvidia.com/gpu-tesla-v100-16GB:
+// gpuPrefix is the prefix of GPU resources in API 1.0, such as nvidia.com/gpu-tesla-v100-16GB:
 // https://support.huaweicloud.com/api-cci/createCoreV1NamespacedPod.html, read on 2026-11-28.
 const gpuPrefix = "nvidia.com/gpu-"
 
 // maxContainers10 is how many containers a pod of API 1.0 may have.
 const maxContainers10 = 5
 
-// adjust makes the remote pod of a pod at home one that CCI takes, or refuses it.
+// adjust changes the remote pod so that CCI accepts it, or refuses the pod.
 func (c Config) adjust(home, remote *corev1.Pod) error {
 	if owner := metav1.GetControllerOf(home); owner != nil && owner.Kind == "DaemonSet" {
 		return errdefs.InvalidInputf("CCI runs no pods of a DaemonSet: its nodes are not yours: let %s not tolerate this node", owner.Name)
@@ -69,9 +69,9 @@ func (c Config) driveGPUs(remote *corev1.Pod) error {
 	return nil
 }
 
-// leaveOut leaves out fields that API 2.0 lacks and that change nothing there: a pod has no token of CCI, and no variables of its services.
-// Images are pulled for each pod, so what imagePullPolicy says never matters. The pods of a StatefulSet have a subdomain: it is the name of a Service of
-// home, which has no DNS there.
+// leaveOut removes fields that API 2.0 lacks and that would change nothing there. A pod has no token of CCI and
+// no variables of its services. CCI pulls images for each pod, so imagePullPolicy never matters. The pods of a
+// StatefulSet have a subdomain. It names a Service of the home cluster, which has no DNS in CCI.
 func leaveOut(s *corev1.PodSpec) {
 	s.Subdomain = ""
 	s.ServiceAccountName, s.AutomountServiceAccountToken, s.EnableServiceLinks = "", nil, nil
@@ -82,7 +82,7 @@ func leaveOut(s *corev1.PodSpec) {
 	}
 }
 
-// refuse refuses what the fields of CCI allow and CCI does not.
+// refuse refuses settings that the fields of CCI allow but CCI rejects.
 func (c Config) refuse(remote *corev1.Pod) error {
 	s := &remote.Spec
 	empty := map[string]bool{}
@@ -114,10 +114,12 @@ func (c Config) refuse(remote *corev1.Pod) error {
 	return nil
 }
 
-// storageGiven is the storage that each pod has: https://support.huaweicloud.com/intl/en-us/api-cci/pro_ys.html of 2024-05-31.
+// storageGiven is the storage of each pod: https://support.huaweicloud.com/intl/en-us/api-cci/pro_ys.html of
+// 2024-05-31.
 const storageGiven = "20G"
 
-// onlyKnownResources refuses resources that no pod of CCI has. Storage is given with the pod, and level leaves it out of what is sent.
+// onlyKnownResources refuses resources that no pod of CCI has. Each pod comes with storage, so level leaves
+// storage out of the request.
 func (c Config) onlyKnownResources(k *corev1.Container) error {
 	for _, l := range []corev1.ResourceList{k.Resources.Limits, k.Resources.Requests} {
 		for name := range l {
@@ -132,7 +134,7 @@ func (c Config) onlyKnownResources(k *corev1.Container) error {
 	return nil
 }
 
-// buy writes the size of the pod, and requests and limits that are the same.
+// buy sets the size of the pod, and equal requests and limits.
 func (c Config) buy(remote *corev1.Pod) error {
 	s := &remote.Spec
 	if c.API == API10 { // whose containers have no others to share with
@@ -196,7 +198,7 @@ func (c Config) level(k *corev1.Container) sizing.Size {
 	return asked
 }
 
-// defaults gives containers that ask for no CPU, or no memory, what the configuration says.
+// defaults gives the configured CPU or memory to containers without a request and a limit for it.
 func (c Config) defaults(containers []corev1.Container) {
 	for i := range containers {
 		r := &containers[i].Resources
@@ -212,7 +214,7 @@ func (c Config) defaults(containers []corev1.Container) {
 	}
 }
 
-// fill gives what containers leave of the size to the first one.
+// fill gives the rest of the bought size to the first container.
 func fill(containers []corev1.Container, bought, sum sizing.Size) {
 	r := &containers[0].Resources
 	for name, left := range map[corev1.ResourceName]*resource.Quantity{
@@ -225,7 +227,7 @@ func fill(containers []corev1.Container, bought, sum sizing.Size) {
 	}
 }
 
-// sizes are those of the API.
+// sizes returns the sizes of the configured API.
 func (c Config) sizes() []sizing.Row {
 	if c.API == API10 {
 		return sizes10

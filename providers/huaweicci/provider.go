@@ -68,7 +68,7 @@ var (
 	_ cli.Examiner          = (*provider)(nil)
 )
 
-// provider runs pods in CCI. It is no node.PodAuthority, for the reason that remotecluster has.
+// provider runs pods in CCI. It does not implement node.PodAuthority, for the reason given in remotecluster.
 type provider struct {
 	*remotecluster.Cluster
 	config Config
@@ -80,7 +80,7 @@ type provider struct {
 	makeErr error // guarded by mu; why they could not be made
 }
 
-// newProvider returns the provider of a configuration that is complete.
+// newProvider returns a provider for a complete configuration.
 func newProvider(in cli.ProviderInput, config Config, access *rest.Config) (*provider, error) {
 	client, err := kubernetes.NewForConfig(access)
 	if err != nil {
@@ -152,7 +152,8 @@ func (p *provider) untilMade(ctx context.Context, tried func()) bool {
 	}
 }
 
-// lacks refuses a request that CCI does not have, for a pod that is there.
+// lacks returns the error of a request that CCI does not support. If the pod does not exist, the error is
+// not-found.
 func (p *provider) lacks(ctx context.Context, namespace, name, what string) error {
 	if _, err := p.GetPod(ctx, namespace, name); err != nil {
 		return err

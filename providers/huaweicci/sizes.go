@@ -8,7 +8,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
-// sizes20 are those of API 2.0: https://support.huaweicloud.com/intl/en-us/usermanual-cci2/cci_01_0058.html of 2025-11-21.
+// sizes20 lists the sizes of API 2.0:
+// https://support.huaweicloud.com/intl/en-us/usermanual-cci2/cci_01_0058.html of 2025-11-21.
 var sizes20 = []sizing.Row{
 	sizing.At(250, sizing.One(512*sizing.Mi), sizing.One(1*sizing.Gi), sizing.One(2*sizing.Gi)),
 	sizing.At(500, sizing.One(512*sizing.Mi), sizing.Range(1*sizing.Gi, 4*sizing.Gi, sizing.Gi)),
@@ -22,8 +23,8 @@ var sizes20 = []sizing.Row{
 	sizing.At(64000, sizing.One(128*sizing.Gi), sizing.One(256*sizing.Gi), sizing.One(512*sizing.Gi)),
 }
 
-// sizes10 are those of API 1.0: each quarter of a CPU up to 32, 48 and 64, with whole GiB of two to eight times as many:
-// https://support.huaweicloud.com/intl/en-us/api-cci/pro_ys.html.
+// sizes10 lists the sizes of API 1.0: each quarter of a CPU up to 32, 48 and 64, with two to eight times as many
+// whole GiB of memory: https://support.huaweicloud.com/intl/en-us/api-cci/pro_ys.html.
 var sizes10 = func() (rows []sizing.Row) {
 	var cpus []int64
 	for milli := int64(250); milli <= 32000; milli += 250 {
@@ -36,9 +37,9 @@ var sizes10 = func() (rows []sizing.Row) {
 	return rows
 }()
 
-// containerSize10 is the smallest size of a container of API 1.0 with room for what is asked: whole quarters of a CPU, and no less than 0.2 GiB:
-// https://support.huaweicloud.com/intl/en-us/productdesc-cci/cci_03_0007.html of 2023-10-13 and
-// https://support.huaweicloud.com/intl/en-us/api-cci/pro_ys.html of 2024-05-31.
+// containerSize10 returns the smallest container size of API 1.0 with room for the request: whole quarters of a
+// CPU, and at least 0.2 GiB: https://support.huaweicloud.com/intl/en-us/productdesc-cci/cci_03_0007.html of
+// 2023-10-13 and https://support.huaweicloud.com/intl/en-us/api-cci/pro_ys.html of 2024-05-31.
 func containerSize10(asked sizing.Size) sizing.Size {
 	const quarter, least = 250, sizing.Gi / 5
 	return sizing.Size{MilliCPU: max(1, (asked.MilliCPU+quarter-1)/quarter) * quarter, Memory: max(asked.Memory, least+1)}

@@ -19,10 +19,11 @@ const (
 	cciVersion, cciPrefix   = "cci/v2", "/apis/cci/v2/"
 )
 
-// pathOfAPI is that of the Service that tells clusters from each other.
+// pathOfAPI is the path of the Service that distinguishes clusters.
 const pathOfAPI = corePrefix + "namespaces/default/services/kubernetes"
 
-// withoutServices answers that there is no such Service: CCI has none, and the policy no right to ask for one.
+// withoutServices answers requests for this Service with not-found. CCI has no Services, and the policy grants
+// no right to read them.
 type withoutServices struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -78,7 +79,7 @@ func (t renamed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// renameRequest writes the body of a request. That of a patch has no version.
+// renameRequest rewrites the version in the body of a request. The body of a patch has no version.
 func renameRequest(r *http.Request) error {
 	if r.Body == nil || r.Body == http.NoBody || r.Method == http.MethodPatch {
 		return nil
@@ -103,7 +104,8 @@ func setBody(answer *http.Response, data []byte) {
 	answer.Header.Set("Content-Length", strconv.Itoa(len(data)))
 }
 
-// rename writes the version of an object, or of a list and of what is in it. A Status has that of Kubernetes in both.
+// rename rewrites the version of an object, or of a list and its items. A Status has the version of Kubernetes
+// in both APIs.
 func rename(data []byte, from, to string) ([]byte, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil {
@@ -132,7 +134,7 @@ func renameObject(object map[string]json.RawMessage, from, to string) {
 
 func kind(object map[string]json.RawMessage) string { return text(object, "kind") }
 
-// text is a field that is a text; "" if it is not there, or is no text.
+// text returns the string value of a field, or "" if the field is missing or has another type.
 func text(object map[string]json.RawMessage, field string) (value string) {
 	_ = json.Unmarshal(object[field], &value)
 	return value
