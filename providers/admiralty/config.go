@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// What a configuration file of this provider says about itself.
+// The version and the kind of a configuration file of this provider, and its defaults.
 const (
 	APIVersion = "admiralty.virtual-kubelet.io/v1alpha1"
 	Kind       = "AdmiraltyProviderConfiguration"
@@ -29,49 +29,52 @@ const (
 	DefaultBurst = 1000
 )
 
-// Kinds of object that the node makes in the target cluster.
+// Kinds of object that the node creates in the target cluster.
 const (
 	ObjectPod         = "Pod"
 	ObjectPodChaperon = "PodChaperon"
 )
 
-// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
-// as VKUBELET_ADMIRALTY_KUBECONFIG.
+// Config is the configuration of the provider. Environment variables such as VKUBELET_ADMIRALTY_KUBECONFIG can
+// also set fields with one value or a list.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// Target is the name of the Target or ClusterTarget that the node is. Default: the name of the node.
+	// Target is the name of the Target or ClusterTarget that the node represents. Default: the name of the node.
 	Target string `json:"target,omitempty"`
-	// TargetNamespace is that of the Target. Default: it is a ClusterTarget.
+	// TargetNamespace is the namespace of the Target. Default: Target is a ClusterTarget.
 	TargetNamespace string `json:"targetNamespace,omitempty"`
 	// Kubeconfig is the path of the access to the target cluster. Required.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
-	// Context is that of the file. Default: its current one.
+	// Context is the context in the kubeconfig file. Default: the current context of the file.
 	Context string `json:"context,omitempty"`
 	// ClusterName names the source cluster, where the node is, in the target cluster. No two source clusters of one target cluster may
 	// have the same, and it must not change while there are pods. Required.
 	ClusterName string `json:"clusterName,omitempty"`
-	// Object is what the node makes in the target cluster: Pod, or PodChaperon where an agent of Admiralty runs there. Default: Pod.
+	// Object is the kind of object that the node creates in the target cluster: Pod, or PodChaperon where an
+	// agent of Admiralty runs there. Default: Pod.
 	Object string `json:"object,omitempty"`
-	// Namespace is where all pods go. Default: each namespace of the source cluster has one, which is made when it is needed.
+	// Namespace is the namespace for all pods. Default: each namespace of the source cluster gets its own,
+	// created when it is needed.
 	Namespace string `json:"namespace,omitempty"`
-	// Namespaces are namespaces of the target cluster that exist, by the one of the source cluster. They go before those that are
-	// made; there are none with Namespace.
+	// Namespaces maps namespaces of the source cluster to existing namespaces of the target cluster. They take
+	// precedence over created namespaces. Namespaces excludes Namespace.
 	Namespaces map[string]string `json:"namespaces,omitempty"`
-	// ServiceAccount is that of pods in the target cluster, whose token they do not get. Default: the namespace's default one.
+	// ServiceAccount is the service account of pods in the target cluster. Pods do not get its token. Default:
+	// the default service account of the namespace.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
-	// Constraints is what an elected pod may say of the nodes of the target cluster: nodeSelector, affinity, tolerations. Default:
-	// nodeSelector and affinity.
+	// Constraints lists the fields in which an elected pod may select nodes of the target cluster: nodeSelector,
+	// affinity, tolerations. Default: nodeSelector and affinity.
 	Constraints []string `json:"constraints,omitempty"`
-	// Placement is where in the target cluster pods run that do not say it.
+	// Placement selects nodes of the target cluster for pods without constraints of their own.
 	Placement remotecluster.Placement `json:"placement,omitzero"`
-	// Annotations of pods that the target cluster sees: names, and beginnings of names such as example.com/*. Default: none, as
-	// programs in the target cluster may give rights by them.
+	// Annotations names the pod annotations that the target cluster gets: whole names, and prefixes such as
+	// example.com/*. Default: none, because programs in the target cluster may give rights by annotations.
 	Annotations []string `json:"annotations,omitempty"`
-	// Capacity is what the node offers. Default: what the Ready nodes of the target cluster have free, which needs the right to
-	// read all its nodes and pods.
+	// Capacity is the capacity of the node. Default: the free resources of the Ready nodes of the target
+	// cluster. The default needs the right to read all nodes and pods of the target cluster.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// QPS and Burst limit requests to the target cluster. Default DefaultQPS and DefaultBurst.
 	QPS   int `json:"qps,omitempty"`
@@ -80,13 +83,14 @@ type Config struct {
 	refreshEvery time.Duration // for tests; 0: as always
 }
 
-// format is what a configuration file of this provider looks like.
+// format describes the configuration file of this provider.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_ADMIRALTY", Renamed: map[string]string{"clusterID": "clusterName"}}
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// LoadConfig reads the configuration file at path; environment variables override it. If path is empty,
+// LoadConfig reads no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// Complete fills the defaults of c for a node and refuses what cannot be.
+// Complete fills the defaults of c for a node and refuses invalid configurations.
 func (c Config) Complete(nodeName string) (Config, error) {
 	if c.Target == "" {
 		c.Target = nodeName
@@ -109,7 +113,7 @@ func (c Config) Complete(nodeName string) (Config, error) {
 	return c, nil
 }
 
-// refuse says what of a configuration cannot be.
+// refuse returns an error if the configuration is invalid.
 func (c Config) refuse() error {
 	if problems := validation.IsDNS1123Label(c.ClusterName); len(problems) > 0 {
 		return fmt.Errorf("clusterName: %q: want a name for the source cluster, such as source-1: set it in the file of --provider-config or in VKUBELET_ADMIRALTY_CLUSTER_NAME: %s", c.ClusterName, problems[0])

@@ -13,8 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// AnnotationConstraints is where the agent keeps what an elected pod said of nodes, which is about those of the target cluster: JSON
-// with the fields below, as in a pod.
+// AnnotationConstraints is the annotation in which the agent keeps the node constraints of an elected pod. They
+// are about nodes of the target cluster. The value is JSON with the fields below, as in a pod.
 const AnnotationConstraints = "admiralty.virtual-kubelet.io/constraints"
 
 // Fields of the annotation.
@@ -29,8 +29,8 @@ func (c Config) place(pod *corev1.Pod) (remotecluster.Placement, error) {
 	return Place(pod, c.Placement, c.Constraints)
 }
 
-// Place says where in a target cluster a pod may run, by its annotation. What that does not say is said by place. Only the allowed
-// fields may be in it.
+// Place returns where a pod may run in a target cluster. The annotation of the pod overrides the fields of
+// place. The annotation may only contain the allowed fields.
 func Place(pod *corev1.Pod, place remotecluster.Placement, allowed []string) (remotecluster.Placement, error) {
 	text := pod.Annotations[AnnotationConstraints]
 	if text == "" {

@@ -58,8 +58,9 @@ var (
 	_ cli.Examiner          = (*provider)(nil)
 )
 
-// provider runs pods in the target cluster. It is no node.PodAuthority: that cluster may have been restored from an older
-// state, so many pods that are missing at once are doubted.
+// provider runs pods in the target cluster. It does not implement node.PodAuthority: if many pods are missing at
+// once, the target cluster may have been restored from an older state, so the provider doubts that they are
+// gone.
 type provider struct {
 	*remotecluster.Cluster
 	config Config

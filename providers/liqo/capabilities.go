@@ -7,5 +7,5 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// Capabilities returns what pods get from a provider with this configuration.
+// Capabilities returns the features that a provider with this configuration gives to pods.
 func (c Config) Capabilities() capability.Declaration { return remotecluster.Capabilities() }

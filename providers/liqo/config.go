@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// What a configuration file of this provider says about itself.
+// The version and the kind of a configuration file of this provider, and its defaults.
 const (
 	APIVersion = "liqo.virtual-kubelet.io/v1alpha1"
 	Kind       = "LiqoProviderConfiguration"
@@ -30,8 +30,8 @@ const (
 	DefaultBurst = 1000
 )
 
-// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
-// as VKUBELET_LIQO_KUBECONFIG.
+// Config is the configuration of the provider. Environment variables such as VKUBELET_LIQO_KUBECONFIG can also
+// set fields with one value or a list.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -39,33 +39,36 @@ type Config struct {
 	Kind string `json:"kind,omitempty"`
 	// Kubeconfig is the path of the access to the remote cluster. Required.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
-	// Context is that of the file. Default: its current one.
+	// Context is the context in the kubeconfig file. Default: the current context of the file.
 	Context string `json:"context,omitempty"`
-	// ClusterName is what Liqo calls the home cluster. It must not change while there are pods. Required.
+	// ClusterName is Liqo's name for the home cluster. It must not change while there are pods. Required.
 	ClusterName string `json:"clusterName,omitempty"`
-	// ForeignClusterID is what Liqo calls the remote cluster. Required.
+	// ForeignClusterID is Liqo's ID for the remote cluster. Required.
 	ForeignClusterID string `json:"foreignClusterID,omitempty"`
-	// TenantNamespace is the namespace of the home cluster that has the NamespaceMap of the remote one. Default: none is read, and only
-	// Namespaces are offloaded.
+	// TenantNamespace is the namespace of the home cluster with the NamespaceMap of the remote cluster. Default:
+	// the provider reads no NamespaceMap, and only Namespaces are offloaded.
 	TenantNamespace string `json:"tenantNamespace,omitempty"`
-	// HomeKubeconfig is the path of the access to the home cluster that reads the NamespaceMap. Default: that of the service account of the
-	// node's own pod. It needs TenantNamespace.
+	// HomeKubeconfig is the path of the kubeconfig for reading the NamespaceMap in the home cluster. Default:
+	// the service account of the node's own pod. HomeKubeconfig requires TenantNamespace.
 	HomeKubeconfig string `json:"homeKubeconfig,omitempty"`
-	// Namespaces are namespaces of the remote cluster, by the one of the home cluster. They go before the NamespaceMap. With one of them, and
-	// without TenantNamespace, nothing else is read in the remote cluster than what is in that namespace.
+	// Namespaces maps namespaces of the home cluster to namespaces of the remote cluster. Namespaces takes
+	// precedence over the NamespaceMap. With a single entry and no TenantNamespace, the provider reads nothing
+	// outside this namespace of the remote cluster.
 	Namespaces map[string]string `json:"namespaces,omitempty"`
-	// ServiceAccount is that of pods in the remote cluster, whose token they do not get. Default: the namespace's default one.
+	// ServiceAccount is the service account of pods in the remote cluster. Pods do not get its token. Default:
+	// the default service account of the namespace.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
 	// Placement is where in the remote cluster pods run.
 	Placement remotecluster.Placement `json:"placement,omitzero"`
-	// Services says that Services of offloaded namespaces are in the remote cluster too, with the addresses behind them at home, unless they
-	// have the annotation liqo.io/skip-reflection. It needs several namespaces, or a NamespaceMap.
+	// Services copies the Services of offloaded namespaces to the remote cluster, with the addresses behind them
+	// at home. Services with the annotation liqo.io/skip-reflection are excluded. Services requires several
+	// namespaces, or a NamespaceMap.
 	Services bool `json:"services,omitempty"`
-	// Annotations of pods that the remote cluster sees: names, and beginnings of names such as example.com/*. Default: none, as programs
-	// in the remote cluster may give rights by them.
+	// Annotations names the pod annotations that the remote cluster gets: whole names, and prefixes such as
+	// example.com/*. Default: none, because programs in the remote cluster may give rights by annotations.
 	Annotations []string `json:"annotations,omitempty"`
-	// Capacity is what the node offers. Default: what the Ready nodes of the remote cluster have free, which needs the right to
-	// read all its nodes and pods.
+	// Capacity is the capacity of the node. Default: the free resources of the Ready nodes of the remote
+	// cluster. The default needs the right to read all nodes and pods of the remote cluster.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// QPS and Burst limit requests to the remote cluster. Default DefaultQPS and DefaultBurst.
 	QPS   int `json:"qps,omitempty"`
@@ -74,13 +77,14 @@ type Config struct {
 	refreshEvery time.Duration // for tests; 0: as always
 }
 
-// format is what a configuration file of this provider looks like.
+// format describes the configuration file of this provider.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_LIQO", Renamed: map[string]string{"homeClusterID": "clusterName"}}
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// LoadConfig reads the configuration file at path; environment variables override it. If path is empty,
+// LoadConfig reads no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// complete fills the defaults of c and refuses what cannot be.
+// complete fills the defaults of c and refuses invalid configurations.
 func (c Config) complete() (Config, error) {
 	for _, id := range []struct{ field, value string }{{"clusterName", c.ClusterName}, {"foreignClusterID", c.ForeignClusterID}} {
 		if problems := validation.IsDNS1123Label(id.value); len(problems) > 0 {
@@ -122,7 +126,7 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// only is the one remote namespace that pods can be in; "" if there may be several.
+// only returns the single remote namespace for pods, or "" if there may be several.
 func (c Config) only() string {
 	if c.TenantNamespace == "" && len(c.Namespaces) == 1 {
 		for _, remote := range c.Namespaces {

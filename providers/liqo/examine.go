@@ -6,7 +6,7 @@ import (
 	"context"
 )
 
-// Examine says why pods could not run: what of the remote cluster is missing, or that nobody finds the NamespaceMap.
+// Examine reports why pods could not run: requirements missing in the remote cluster, or a missing NamespaceMap.
 func (p *provider) Examine(ctx context.Context) error {
 	if err := p.Cluster.Examine(ctx); err != nil {
 		return err

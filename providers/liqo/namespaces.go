@@ -19,16 +19,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// group and version are those of what Liqo offloads by.
+// group and version are the API group and version of Liqo's offloading objects.
 const (
 	group   = "offloading.liqo.io"
 	version = "v1beta1"
 )
 
-// labelRemote is the label of a NamespaceMap that says which cluster it is about.
+// labelRemote is the label of a NamespaceMap with the ID of its remote cluster.
 const labelRemote = "liqo.io/remoteID"
 
-// phaseAccepted is the phase of a remote namespace that pods can be made in.
+// phaseAccepted is the phase of a remote namespace that accepts pods.
 const phaseAccepted = "Accepted"
 
 // namespaces knows the remote namespaces of those at home.
@@ -96,7 +96,7 @@ func (n *namespaces) unread(err error) error {
 	return fmt.Errorf("read the NamespaceMap in namespace %s of the home cluster: %w", n.config.TenantNamespace, err)
 }
 
-// examine says why no pod would find its namespace. It needs nothing that runs in the background.
+// examine returns an error if no pod would find its namespace. It needs nothing in the background.
 func (n *namespaces) examine(ctx context.Context) error {
 	if n.client == nil {
 		return nil
@@ -121,7 +121,8 @@ func (n *namespaces) unpeered() error {
 	return errdefs.NotFoundf("the namespace %s has no NamespaceMap of the cluster %s: is it peered?", n.config.TenantNamespace, n.config.ForeignClusterID)
 }
 
-// of returns the remote namespace of one at home. Where there is none the error is of the kind not-found, and says what to do.
+// of returns the remote namespace of a home namespace. If there is none, the error is of the kind not-found and
+// names the remedy.
 func (n *namespaces) of(home string) (string, error) {
 	if remote := n.config.Namespaces[home]; remote != "" {
 		return remote, nil
@@ -156,7 +157,7 @@ func (n *namespaces) of(home string) (string, error) {
 
 func labelOf(m metav1.Object) string { return m.GetLabels()[labelRemote] }
 
-// mapped returns what a NamespaceMap says of a namespace: the remote one and its phase.
+// mapped returns the remote namespace of a home namespace in a NamespaceMap, and its phase.
 func mapped(m *unstructured.Unstructured, home string) (name, phase string) {
 	found, _, _ := unstructured.NestedFieldNoCopy(m.Object, "status", "currentMapping") // of another type: the cluster has another Liqo, and nothing is mapped
 	current, _ := found.(map[string]any)

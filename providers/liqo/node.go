@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Labels and the taint by which Liqo, and its users, know a node.
+// Labels and the taint by which Liqo and its users recognise a node.
 const (
 	labelType    = "liqo.io/type"
 	labelCluster = "liqo.io/remote-cluster-id"
@@ -17,11 +17,12 @@ const (
 	taintKey     = "virtual-node.liqo.io/not-allowed"
 )
 
-// providerTaint is the key of the taint that nodes have by default.
+// providerTaint is the key of the default taint of nodes.
 const providerTaint = "virtual-kubelet.io/provider"
 
-// ConfigureNode writes into n what the node offers, and what Liqo knows its nodes by. Its taint stands for the default one: Liqo lets pods of
-// offloaded namespaces tolerate it. A node without a taint, or with another one, was asked for.
+// ConfigureNode writes the capacity and Liqo's labels into n. Liqo's taint replaces the default taint, because
+// Liqo lets pods of offloaded namespaces tolerate its own taint. If the node has no taint or another taint, the
+// user asked for it, and ConfigureNode leaves it.
 func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}

@@ -74,24 +74,26 @@ const (
 	labelDestination = group + "/destination"
 )
 
-// reasonBackOff is what Liqo's users know a pod by that the remote cluster does not take.
+// reasonBackOff is the reason of a pod that the remote cluster does not accept. Users of Liqo know this reason.
 const reasonBackOff = "OffloadingBackOff"
 
-// shadowPods are what pods are made of in the remote cluster.
+// shadowPods describes the kind ShadowPod, the owner of pods in the remote cluster.
 var shadowPods = remotecluster.OwnerKind{
 	Resource: schema.GroupVersionResource{Group: group, Version: version, Resource: "shadowpods"}, Kind: "ShadowPod",
 	Spec: []string{"spec", "pod"}, Status: []string{"status"}, Remakes: true,
 }
 
-// provider runs pods in the remote cluster. It is no node.PodAuthority: the remote cluster may have been restored from an older
-// state, so many pods that are missing at once are doubted.
+// provider runs pods in the remote cluster. It does not implement node.PodAuthority: if many pods are missing at
+// once, the remote cluster may have been restored from an older state, so the provider doubts that they are
+// gone.
 type provider struct {
 	*remotecluster.Cluster
 	config     Config
 	namespaces *namespaces
 }
 
-// newProvider makes the provider with the access to the remote cluster, and that to the home cluster, if there is one.
+// newProvider makes the provider with access to the remote cluster. home is the access to the home cluster, or
+// nil if there is none.
 func newProvider(in cli.ProviderInput, config Config, access, home *rest.Config) (*provider, error) {
 	config, err := config.complete()
 	if err != nil {
@@ -131,7 +133,8 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 	return p.Cluster.RunInBackground(ctx)
 }
 
-// CreatePod makes the ShadowPod, and what the pod needs. That Liqo does not take it is said by the reason that its users know.
+// CreatePod creates the ShadowPod and the objects that the pod needs. If Liqo does not accept the pod, the error
+// has the reason that users of Liqo know.
 func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	if _, err := p.namespaces.of(pod.Namespace); err != nil {
 		return fmt.Errorf("%s: %s", reasonBackOff, err.Error()) // its kind is about the namespace

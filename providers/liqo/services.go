@@ -8,10 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// annotationSkip is that of objects which Liqo does not reflect, whatever its value is but false.
+// annotationSkip is the annotation of objects that Liqo does not reflect. Any value other than false counts.
 const annotationSkip = "liqo.io/skip-reflection"
 
-// reflected says which Services are in the remote cluster too, nil if none are.
+// reflected returns a function that selects the Services to copy to the remote cluster, or nil if none are
+// copied.
 func (c Config) reflected() func(*corev1.Service) bool {
 	if !c.Services {
 		return nil

@@ -17,20 +17,20 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// What a configuration file of this provider says about itself.
+// The version and the kind of a configuration file of this provider.
 const (
 	APIVersion = "tensilekube.virtual-kubelet.io/v1alpha1"
 	Kind       = "TensileKubeProviderConfiguration"
 )
 
-// Defaults of the limits of requests, those of Tensile Kube.
+// Default limits of requests, the same as those of Tensile Kube.
 const (
 	DefaultQPS   = 500
 	DefaultBurst = 1000
 )
 
-// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
-// as VKUBELET_TENSILEKUBE_KUBECONFIG.
+// Config is the configuration of the provider. Environment variables such as VKUBELET_TENSILEKUBE_KUBECONFIG can
+// also set fields with one value or a list.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -38,34 +38,37 @@ type Config struct {
 	Kind string `json:"kind,omitempty"`
 	// Kubeconfig is the path of the access to the lower cluster. Required.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
-	// Context is that of the file. Default: its current one.
+	// Context is the context in the kubeconfig file. Default: the current context of the file.
 	Context string `json:"context,omitempty"`
 	// ClusterName names the upper cluster in the lower one. No two upper clusters of one lower cluster may have the same, and it must
 	// not change while there are pods. Required.
 	ClusterName string `json:"clusterName,omitempty"`
-	// Namespace is where all pods go. Default: each namespace of the upper cluster has one, which is made when it is needed.
+	// Namespace is the namespace for all pods. Default: each namespace of the upper cluster gets its own,
+	// created when it is needed.
 	Namespace string `json:"namespace,omitempty"`
-	// Namespaces are namespaces of the lower cluster that exist, by the one of the upper cluster. They go before those that are
-	// made; there are none with Namespace.
+	// Namespaces maps namespaces of the upper cluster to existing namespaces of the lower cluster. They take
+	// precedence over created namespaces. Namespaces excludes Namespace.
 	Namespaces map[string]string `json:"namespaces,omitempty"`
-	// ServiceAccount is that of pods in the lower cluster, whose token they do not get. Default: the namespace's default one.
+	// ServiceAccount is the service account of pods in the lower cluster. Pods do not get its token. Default:
+	// the default service account of the namespace.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
-	// ClusterSelector is what the annotation clusterSelector of a pod may set: nodeSelector, affinity, tolerations. Default: all three, as the
-	// webhook of Tensile Kube sets them for each pod.
+	// ClusterSelector lists the fields that the annotation clusterSelector of a pod may set: nodeSelector,
+	// affinity, tolerations. Default: all three, because the webhook of Tensile Kube sets them for each pod.
 	ClusterSelector []string `json:"clusterSelector,omitempty"`
-	// Placement is where in the lower cluster pods run that do not say it.
+	// Placement selects nodes of the lower cluster for pods without an annotation.
 	Placement remotecluster.Placement `json:"placement,omitzero"`
-	// Annotations of pods that the lower cluster sees: names, and beginnings of names such as example.com/*. Default: none, as programs
-	// in the lower cluster may give rights by them.
+	// Annotations names the pod annotations that the lower cluster gets: whole names, and prefixes such as
+	// example.com/*. Default: none, because programs in the lower cluster may give rights by annotations.
 	Annotations []string `json:"annotations,omitempty"`
-	// StorageClasses are storage classes of the lower cluster, by those of the upper one. Pods may claim volumes of these, which are then
-	// claims in the lower cluster. Default: none.
+	// StorageClasses maps storage classes of the upper cluster to those of the lower cluster. Pods may claim
+	// volumes of these classes, and the provider creates the claims in the lower cluster. Default: none.
 	StorageClasses map[string]string `json:"storageClasses,omitempty"`
-	// GlobalServices says that services with the label or annotation global=true are in the lower cluster too, with the addresses behind
-	// them that are elsewhere. The node needs the right to list and watch EndpointSlices of the upper cluster for it. Default: no.
+	// GlobalServices copies Services with the label or annotation global=true to the lower cluster, with the
+	// addresses behind them that are elsewhere. The node then needs the right to list and watch EndpointSlices
+	// of the upper cluster. Default: no.
 	GlobalServices bool `json:"globalServices,omitempty"`
-	// Capacity is what the node offers. Default: what the Ready nodes of the lower cluster have free, which needs the right to
-	// read all its nodes and pods.
+	// Capacity is the capacity of the node. Default: the free resources of the Ready nodes of the lower cluster.
+	// The default needs the right to read all nodes and pods of the lower cluster.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// QPS and Burst limit requests to the lower cluster. Default DefaultQPS and DefaultBurst.
 	QPS   int `json:"qps,omitempty"`
@@ -74,13 +77,14 @@ type Config struct {
 	refreshEvery time.Duration // for tests; 0: as always
 }
 
-// format is what a configuration file of this provider looks like.
+// format describes the configuration file of this provider.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_TENSILEKUBE", Renamed: map[string]string{"clusterID": "clusterName"}}
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// LoadConfig reads the configuration file at path; environment variables override it. If path is empty,
+// LoadConfig reads no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// complete fills the defaults of c and refuses what cannot be.
+// complete fills the defaults of c and refuses invalid configurations.
 func (c Config) complete() (Config, error) {
 	if problems := validation.IsDNS1123Label(c.ClusterName); len(problems) > 0 {
 		return c, fmt.Errorf("tensilekube provider: clusterName: %q: want a name for the upper cluster, such as upper-1: set it in the file of --provider-config or in VKUBELET_TENSILEKUBE_CLUSTER_NAME: %s", c.ClusterName, problems[0])
@@ -131,7 +135,7 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// global says which services are in the lower cluster too, nil if none are.
+// global returns a function that selects the Services to copy to the lower cluster, or nil if none are copied.
 func (c Config) global() func(*corev1.Service) bool {
 	if !c.GlobalServices {
 		return nil

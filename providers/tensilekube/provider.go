@@ -63,8 +63,8 @@ var (
 	_ nodeutil.EndpointSlicesUser = (*provider)(nil)
 )
 
-// provider runs pods in the lower cluster. It is no node.PodAuthority: the lower cluster may have been restored from an older
-// state, so many pods that are missing at once are doubted.
+// provider runs pods in the lower cluster. It does not implement node.PodAuthority: if many pods are missing at
+// once, the lower cluster may have been restored from an older state, so the provider doubts that they are gone.
 type provider struct {
 	*remotecluster.Cluster
 	config Config

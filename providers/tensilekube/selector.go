@@ -13,7 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// annotationSelector is where a pod says on which nodes of the lower cluster it may run: JSON with the fields below, as in a pod.
+// annotationSelector is the annotation of a pod that selects nodes of the lower cluster: JSON with the fields
+// below, as in a pod.
 const annotationSelector = "clusterSelector"
 
 // Fields of the annotation.
@@ -23,8 +24,9 @@ const (
 	fieldTolerations  = "tolerations"
 )
 
-// place says where in the lower cluster a pod may run. What it does not say itself is the configuration's, and its tolerations come beside those
-// of the configuration: the nodes that this selects may have taints that the pod knows nothing of.
+// place returns where a pod may run in the lower cluster. The configuration supplies the fields that the pod
+// leaves open. Tolerations of the pod are added to those of the configuration, because nodes selected by the
+// configuration may have taints unknown to the pod.
 func (c Config) place(pod *corev1.Pod) (remotecluster.Placement, error) {
 	place := c.Placement
 	text := pod.Annotations[annotationSelector]

@@ -23,7 +23,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// Terms of the lease by which one agent at a time binds pods. One that cannot renew it stops before another one begins.
+// Durations of the lease that lets one agent at a time bind pods. An agent that cannot renew the lease stops
+// before another agent begins.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
@@ -38,11 +39,12 @@ type Options struct {
 	Config Config
 	// Access is to the cluster where the agent and the nodes are.
 	Access *rest.Config
-	// Namespace is that of the lease.
+	// Namespace is the namespace of the lease.
 	Namespace string
 	// Listener is where the webhook listens. Nil: it is not served.
 	Listener net.Listener
-	// CertFile and KeyFile are those of the webhook. They are read anew when they have changed.
+	// CertFile and KeyFile are the certificate and key of the webhook. The agent reads the files again after a
+	// change.
 	CertFile, KeyFile string
 
 	terms struct{ duration, deadline, retry time.Duration } // for tests; zero: the constants

@@ -24,8 +24,9 @@ type candidate struct {
 	away   string // why it takes no pod; "" if it does
 }
 
-// newCandidates returns the targets with what is free beside the pods of here: those that run in one count where they are, the others
-// where they would go. Targets of one cluster share what it has free. bound are the pods by their node here.
+// newCandidates returns the targets with their free resources after the pods of the source cluster. A pod that
+// runs in a target counts on its node there; any other pod counts on the node where it would go. Targets of one
+// cluster share its free resources. bound maps nodes of the source cluster to their pods.
 func newCandidates(targets []*target, node func(string) *corev1.Node, bound map[string][]*corev1.Pod) (all []*candidate) {
 	clusters := map[string]*state{}
 	for _, t := range targets {
@@ -38,7 +39,7 @@ func newCandidates(targets []*target, node func(string) *corev1.Node, bound map[
 	return all
 }
 
-// newCandidate returns a target of a cluster in that state.
+// newCandidate returns a candidate for a target of a cluster in the given state.
 func newCandidate(t *target, cluster *state, node *corev1.Node, bound []*corev1.Pod) *candidate {
 	c := &candidate{target: t}
 	switch {
@@ -57,7 +58,7 @@ func newCandidate(t *target, cluster *state, node *corev1.Node, bound []*corev1.
 	return c
 }
 
-// take takes off what a pod needs that is bound here.
+// take subtracts the needs of a pod bound in the source cluster.
 func (c *candidate) take(pod *corev1.Pod, there map[types.UID]bool) {
 	what := needs(pod)
 	c.node.take(what)
@@ -78,8 +79,8 @@ func (c *candidate) place(pod *corev1.Pod) (remotecluster.Placement, error) {
 	return admiralty.Place(pod, c.target.provider.Placement, c.target.provider.Constraints)
 }
 
-// fit returns how much would be left at the target beside a pod, as a share of the node there that takes it. A reason says that
-// none does.
+// fit returns how much would be left at the target after the pod, as a share of the best node there. If no node
+// takes the pod, fit returns a reason.
 func (c *candidate) fit(pod *corev1.Pod) (left float64, why string) {
 	if c.away != "" {
 		return 0, c.away
@@ -102,7 +103,8 @@ func (c *candidate) fit(pod *corev1.Pod) (left float64, why string) {
 	return best.left(what), ""
 }
 
-// choose returns the target that has most left beside a pod. Without one it says why.
+// choose returns the target with the most left after the pod. If no target takes the pod, choose returns the
+// reasons.
 func choose(candidates []*candidate, pod *corev1.Pod) (best *candidate, why string) {
 	most := 0.0
 	var reasons []string

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/admiralty"
 )
 
-// What a configuration file of the agent says about itself.
+// The version and the kind of a configuration file of the agent.
 const (
 	APIVersion = admiralty.APIVersion
 	Kind       = "AdmiraltyAgentConfiguration"
@@ -28,21 +28,22 @@ type Config struct {
 	Targets []Target `json:"targets,omitempty"`
 }
 
-// Target is a node of provider admiralty, and what it is of.
+// Target is a node of provider admiralty and its configuration.
 type Target struct {
 	// Node is the name of the node here.
 	Node string `json:"node"`
-	// ProviderConfig is the path of the configuration file of that node: with its kubeconfig, placement and constraints. Required.
+	// ProviderConfig is the path of the configuration file of the node, with its kubeconfig, placement and
+	// constraints. Required.
 	ProviderConfig string `json:"providerConfig,omitempty"`
 
 	provider admiralty.Config
 	access   *rest.Config
 }
 
-// format is what a configuration file of the agent looks like.
+// format describes the configuration file of the agent.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_ADMIRALTY_AGENT"}
 
-// LoadConfig returns what the file at path says, with what the files that it names say.
+// LoadConfig reads the configuration file at path and the files that it names.
 func LoadConfig(path string) (Config, error) {
 	c, err := format.Load(path)
 	if err != nil {

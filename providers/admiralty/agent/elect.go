@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// SchedulerName is that of the pods that the agent binds.
+// SchedulerName is the scheduler name of pods that the agent binds.
 const SchedulerName = "virtual-kubelet-admiralty"
 
 // Annotations of Admiralty that the webhook reads.
@@ -27,8 +27,8 @@ const (
 	annotationProxy      = prefix + "proxy-pod-scheduling-constraints"
 )
 
-// Elect changes a pod that is elected so that it goes to a target: what it says of nodes is about those of the target from then on.
-// Done again, it changes nothing. It reports whether it changed the pod.
+// Elect changes an elected pod so that it goes to a target. From then on, the node constraints of the pod are
+// about nodes of the target. A second call changes nothing. Elect reports whether it changed the pod.
 func Elect(pod *corev1.Pod) (changed bool, err error) {
 	if _, elected := pod.Annotations[annotationElect]; !elected || pod.Spec.NodeName != "" || done(pod) {
 		return false, nil
@@ -42,7 +42,7 @@ func Elect(pod *corev1.Pod) (changed bool, err error) {
 			return false, err
 		}
 	case pod.Annotations[admiralty.AnnotationConstraints] != "" && ofTarget(pod):
-		// Another webhook undid the rest: what the pod said of nodes was taken from it before.
+		// Another webhook undid the rest: the annotation already has the node constraints of the pod.
 	default:
 		if err := moveConstraints(pod); err != nil {
 			return false, err
@@ -61,7 +61,7 @@ func Elect(pod *corev1.Pod) (changed bool, err error) {
 	return true, nil
 }
 
-// ofTargets is what nodes of targets are kept for.
+// ofTargets is the toleration of the taint on nodes of targets.
 var ofTargets = corev1.Toleration{
 	Key: admiralty.LabelProvider, Operator: corev1.TolerationOpEqual, Value: admiralty.ProviderName, Effect: corev1.TaintEffectNoSchedule,
 }
@@ -73,12 +73,13 @@ func done(pod *corev1.Pod) bool {
 		(pod.Spec.SchedulerName == SchedulerName || unreserved && slices.Contains(pod.Spec.Tolerations, ofTargets))
 }
 
-// ofTarget reports whether a pod says of nodes here what the webhook lets it say.
+// ofTarget reports whether the pod has the node selector and the toleration that the webhook sets.
 func ofTarget(pod *corev1.Pod) bool {
 	return pod.Spec.NodeSelector[admiralty.LabelProvider] == admiralty.ProviderName && slices.Contains(pod.Spec.Tolerations, ofTargets)
 }
 
-// onlyOfNodes refuses what the agent does not look at when it binds a pod to a node here. Kube-scheduler does.
+// onlyOfNodes refuses constraints that the agent ignores when it binds a pod to a node here. Kube-scheduler
+// honours them.
 func onlyOfNodes(pod *corev1.Pod) error {
 	if _, unreserved := pod.Annotations[annotationNoReserve]; unreserved {
 		return nil
@@ -101,7 +102,7 @@ func onlyOfNodes(pod *corev1.Pod) error {
 	return nil
 }
 
-// moveConstraints takes what a pod says of nodes into its annotation.
+// moveConstraints moves the node constraints of a pod into its annotation.
 func moveConstraints(pod *corev1.Pod) error {
 	if len(pod.Spec.TopologySpreadConstraints) > 0 {
 		return errdefs.InvalidInputf("spec.topologySpreadConstraints: it is not taken to the target cluster: leave it out, or set the annotation %s", annotationSpecIsHere)

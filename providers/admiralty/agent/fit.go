@@ -18,16 +18,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// room is what a node has free.
+// room is a node with its free resources.
 type room struct {
 	node *corev1.Node
 	free corev1.ResourceList
 }
 
-// rooms are those of the nodes of a target.
+// rooms holds the rooms of the nodes of a target.
 type rooms []*room
 
-// roomsOf returns what nodes have free beside the pods that are on them.
+// roomsOf returns the free resources of nodes after the pods on them.
 func roomsOf(nodes []*corev1.Node, pods []*corev1.Pod) rooms {
 	var all rooms
 	byName := map[string]*room{}
@@ -44,7 +44,8 @@ func roomsOf(nodes []*corev1.Node, pods []*corev1.Pod) rooms {
 	return all
 }
 
-// needs are the requests of a pod of here, which itself counts as one of pods. The overhead of its class here is not that of the target.
+// needs returns the requests of a pod of the source cluster, with one for the resource pods. It excludes the
+// overhead of the runtime class, because the class differs in the target.
 func needs(pod *corev1.Pod) corev1.ResourceList {
 	return requests(pod, resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
 }
@@ -63,7 +64,7 @@ func (r *room) take(what corev1.ResourceList) {
 	}
 }
 
-// lacks is the first resource of which there is too little; "" if there is room for all.
+// lacks returns the first resource with too little left, or "" if there is room for all.
 func (r *room) lacks(what corev1.ResourceList) corev1.ResourceName {
 	var worst corev1.ResourceName
 	for name, q := range what {
@@ -74,7 +75,7 @@ func (r *room) lacks(what corev1.ResourceList) corev1.ResourceName {
 	return worst
 }
 
-// left is the smallest share that would be left of what is asked for.
+// left returns the smallest share left of any requested resource.
 func (r *room) left(what corev1.ResourceList) float64 {
 	least := 1.0
 	for name, q := range what {
@@ -86,7 +87,8 @@ func (r *room) left(what corev1.ResourceList) float64 {
 	return least
 }
 
-// admits says why a pod that may run where place says does not run on a node, whatever room that has; "" if it does.
+// admits returns the reason why a pod with this placement cannot run on a node, or "" if it can. admits ignores
+// the room of the node.
 func admits(n *corev1.Node, place remotecluster.Placement) string {
 	if !ready(n) {
 		return "it is not Ready"
@@ -115,7 +117,8 @@ func ready(n *corev1.Node) bool {
 	return false
 }
 
-// fit returns the node that has most left after the pod, as a scheduler chooses by default. Without one it says why.
+// fit returns the node with the most left after the pod, as the default scheduler chooses. If no node takes the
+// pod, fit returns the reasons.
 func (all rooms) fit(what corev1.ResourceList, place remotecluster.Placement) (best *room, why string) {
 	if len(all) == 0 {
 		return nil, "it has no nodes"

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// keyPair is a certificate with its key, read when the files have changed: an API server that is busy begins many connections.
+// keyPair is a certificate with its key. It reads the files only after a change, because a busy API server opens
+// many connections.
 type keyPair struct {
 	cert, key string // files
 
@@ -25,8 +26,8 @@ type version struct {
 	size    int64
 }
 
-// current returns the pair. One that cannot be read, as while one file is replaced and the other is not, is tried again, and the one before
-// serves on.
+// current returns the pair. A pair may be unreadable while only one of the files is replaced. Then current
+// returns the previous pair, and the next call tries again.
 func (k *keyPair) current() (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -22,10 +22,11 @@ import (
 // requestTimeout bounds a request.
 const requestTimeout = 10 * time.Second
 
-// longestRefusal is the longest time until a pod is bound again whose binding was refused.
+// longestRefusal is the longest pause before the agent tries again to bind a pod after a refusal.
 const longestRefusal = time.Minute
 
-// round binds the pods that wait and fit. What it counts with are the watches, and what it has bound itself: no two rounds run at once.
+// round binds the waiting pods that fit. It counts with the watches and the bindings made by the agent itself,
+// so no two rounds may run at once.
 func (s *scheduler) round(ctx context.Context) {
 	s.settle(ctx)
 	waiting, bound := s.pods()
@@ -67,7 +68,7 @@ func (s *scheduler) round(ctx context.Context) {
 	}
 }
 
-// pods returns the pods that wait, and by node those that are bound to one.
+// pods returns the waiting pods, and the bound pods by node.
 func (s *scheduler) pods() (waiting []*corev1.Pod, bound map[string][]*corev1.Pod) {
 	bound = map[string][]*corev1.Pod{}
 	seen := map[types.UID]bool{}
@@ -87,14 +88,14 @@ func (s *scheduler) pods() (waiting []*corev1.Pod, bound map[string][]*corev1.Po
 			waiting = append(waiting, pod)
 		}
 	}
-	// What is not seen is gone, or has ended.
+	// Unseen pods are gone or have ended.
 	maps.DeleteFunc(s.assumed, func(uid types.UID, _ string) bool { return !seen[uid] })
 	maps.DeleteFunc(s.explained, func(uid types.UID, _ explanation) bool { return !seen[uid] })
 	maps.DeleteFunc(s.refused, func(uid types.UID, _ refusal) bool { return !seen[uid] })
 	return waiting, bound
 }
 
-// node is one of here, nil if there is none.
+// node returns a node of the source cluster, or nil if there is none with this name.
 func (s *scheduler) node(name string) *corev1.Node {
 	o, found, err := s.nodeInformer.GetStore().GetByKey(name)
 	if err != nil || !found {
@@ -103,7 +104,8 @@ func (s *scheduler) node(name string) *corev1.Node {
 	return o.(*corev1.Node)
 }
 
-// bind gives a pod to a node. After an error the pod counts as bound until the watch shows it, or the API server says that it is not.
+// bind binds a pod to a node. After an error, the pod counts as bound until the watch shows the binding or the
+// API server reports the pod as unbound.
 func (s *scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -118,23 +120,24 @@ func (s *scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) erro
 	if isRefusal(err) {
 		return err
 	}
-	// Also an answer may leave it open: one that timed out, or is of something in between.
+	// Some answers leave the result open as well: a timeout, or an answer of a proxy in between.
 	s.assumed[pod.UID], s.doubtful[pod.UID] = node, pod
 	return err
 }
 
-// isRefusal reports whether the API server has said that it did not bind a pod, and would not if it were asked again.
+// isRefusal reports whether the API server did not bind the pod and would refuse the same request again.
 func isRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
 }
 
-// refusal is until when a pod is not bound again, of which the API server refused the binding.
+// refusal records the pause of a pod after the API server refused its binding.
 type refusal struct {
 	until time.Time
 	wait  time.Duration
 }
 
-// refuse says in a pod that its binding was refused, and lets it wait, longer each time.
+// refuse writes the refused binding into the status of the pod and starts a pause. Each pause is longer than the
+// last.
 func (s *scheduler) refuse(ctx context.Context, pod *corev1.Pod, node string, err error) {
 	wait := min(max(2*s.refused[pod.UID].wait, retryAfter), longestRefusal)
 	s.refused[pod.UID] = refusal{time.Now().Add(wait), wait}
@@ -143,7 +146,7 @@ func (s *scheduler) refuse(ctx context.Context, pod *corev1.Pod, node string, er
 	s.explain(ctx, pod, fmt.Sprintf("%s takes the pod, and the API server refuses to bind it: %v", node, err))
 }
 
-// settle asks what became of bindings that nobody answered.
+// settle asks the API server for the result of bindings without an answer.
 func (s *scheduler) settle(ctx context.Context) {
 	for uid, pod := range s.doubtful {
 		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -185,7 +188,7 @@ func withoutNumbers(text string) string {
 	}, text)
 }
 
-// explain says in the pod why it waits, when that has changed.
+// explain writes the reason for waiting into the status of the pod, if the reason has changed.
 func (s *scheduler) explain(ctx context.Context, pod *corev1.Pod, why string) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && (explanation{c.Message, c.LastTransitionTime.Time}).still(why) {

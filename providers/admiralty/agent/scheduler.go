@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// roundEvery is how often pods that wait are looked at, whatever the watches show.
+	// roundEvery is the interval of rounds for waiting pods when the watches show nothing new.
 	roundEvery = 15 * time.Second
-	// calm is how long a round waits for what else changes.
+	// calm is how long a round waits for more changes.
 	calm = 50 * time.Millisecond
-	// retryAfter is when a round follows one in which a request failed.
+	// retryAfter is the pause before the next round after a failed request.
 	retryAfter = time.Second
 )
 
-// scheduler binds pods to nodes. Its state is what was listed since it started.
+// scheduler binds pods to nodes. It keeps only the state listed since its start.
 type scheduler struct {
 	client                    kubernetes.Interface
 	targets                   []*target
@@ -68,7 +68,7 @@ func newScheduler(client kubernetes.Interface, c Config) (*scheduler, error) {
 	return s, nil
 }
 
-// relevant saves the memory of pods that are no business of the agent: of them only the name is kept.
+// relevant saves memory: of pods that do not concern the agent, only the identity is kept.
 func (s *scheduler) relevant(o any) (any, error) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
@@ -94,7 +94,7 @@ func (s *scheduler) soon() {
 	}
 }
 
-// run binds pods until ctx ends. It begins with a list of everything, so what another agent bound before counts.
+// run binds pods until ctx ends. It begins with a complete list, so earlier bindings of another agent count.
 func (s *scheduler) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// aliveWithin is how long a target may take to say that it is there.
+// aliveWithin bounds how long a target may take to answer.
 const aliveWithin = 3 * time.Second
 
 // target is the cluster of a Target, as it says itself.
@@ -43,7 +43,7 @@ func newTarget(t Target, changed func()) (*target, error) {
 	return watch(t, client, changed)
 }
 
-// watch returns a target that is seen through a client.
+// watch returns a target observed through a client.
 func watch(t Target, client kubernetes.Interface, changed func()) (*target, error) {
 	w := &target{Target: t, client: client}
 	running := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
@@ -74,7 +74,7 @@ func onChange(informer cache.SharedIndexInformer, changed func()) error {
 	return err
 }
 
-// onlyRequests keeps of a pod what it takes, and of which node: in one container.
+// onlyRequests reduces a pod to its requests, in one container, and its node.
 func onlyRequests(o any) (any, error) {
 	switch in := o.(type) {
 	case *corev1.Pod:
@@ -101,7 +101,8 @@ func (t *target) run(ctx context.Context) {
 	}
 }
 
-// state is what a target cluster has free, and which pods of here are on its nodes, by their UID here. An error says that it is not known.
+// state holds the free resources of a target cluster, and the pods of the source cluster on its nodes, by their
+// UID in the source cluster. If err is set, the state is unknown.
 type state struct {
 	rooms rooms
 	there map[types.UID]bool
@@ -131,7 +132,7 @@ func (t *target) state() *state {
 	return &state{rooms: roomsOf(nodes, pods), there: there}
 }
 
-// alive fails if the target does not answer now: what its watches have may be old then.
+// alive returns an error if the target does not answer now. The data of its watches may be old then.
 func (t *target) alive(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, aliveWithin)
 	defer cancel()

@@ -13,10 +13,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// maxReview bounds what the webhook reads: an object of the API server is at most 3 MiB.
+// maxReview bounds the size of a request to the webhook. An object of the API server has at most 3 MiB.
 const maxReview = 4 << 20
 
-// Webhook answers AdmissionReviews of pods that are created, at the path /elect.
+// Webhook answers AdmissionReviews for created pods, at the path /elect.
 func Webhook() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /elect", func(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +34,7 @@ func Webhook() http.Handler {
 	return mux
 }
 
-// answer is what the webhook says of one request.
+// answer returns the response of the webhook to one request.
 func answer(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	out := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true}
 	if request.Operation != admissionv1.Create || request.Resource.Resource != "pods" || request.SubResource != "" {
@@ -63,8 +63,8 @@ func answer(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionRespons
 	return out
 }
 
-// patchOf writes the fields that Elect changes, whole: what else is in the pod is left as it came, fields that this program does not
-// know included.
+// patchOf returns a patch with the whole fields that Elect changes. The rest of the pod stays as it came,
+// including fields unknown to this program.
 func patchOf(pod *corev1.Pod) ([]byte, error) {
 	type operation struct {
 		Op    string `json:"op"`
