@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// The version and the kind of a configuration file of this provider, and its defaults.
+// The version and the kind of a configuration file of this provider.
 const (
 	APIVersion = "admiralty.virtual-kubelet.io/v1alpha1"
 	Kind       = "AdmiraltyProviderConfiguration"

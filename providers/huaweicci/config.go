@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// The version and the kind of a configuration file of this provider, and its APIs.
+// The version and the kind of a configuration file of this provider.
 const (
 	APIVersion = "huaweicci.virtual-kubelet.io/v1alpha1"
 	Kind       = "HuaweiCCIProviderConfiguration"
