@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// What a provider can do besides pods, method by method.
+// The optional methods of a provider besides pods, one interface each.
 type (
 	logsProvider interface {
 		GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error)
@@ -48,7 +48,8 @@ type (
 	}
 )
 
-// abilitiesOf returns what the type of p can do. Each is declared, though a provider may still refuse a call.
+// abilitiesOf returns the abilities of the type of p. Each is declared, though a provider may still refuse a
+// call.
 func abilitiesOf(p any) (all []rpc.Ability) {
 	has := func(ok bool, a ...rpc.Ability) {
 		if ok {
@@ -83,7 +84,7 @@ func abilitiesOf(p any) (all []rpc.Ability) {
 	return all
 }
 
-// Handshake says what the provider can do. The encoding is the same for all nodes.
+// Handshake returns the abilities of the provider. The encoding is the same for all nodes.
 func (s *server) Handshake(ctx context.Context, req *rpc.HandshakeRequest) (*rpc.HandshakeResponse, error) {
 	if !slices.Contains(req.GetEncodings(), encoding) {
 		return nil, fail(ctx, errdefs.InvalidInputf("the node does not understand the encoding %v", encoding), false)

@@ -28,8 +28,8 @@ func (o Options) listen(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// listenSocket makes the socket in a directory that nobody else can enter and moves it to its place, so that there is no
-// moment in which others can connect.
+// listenSocket creates the socket in a private directory and moves it to its path. Therefore other users cannot
+// connect at any moment.
 func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if err := freeSocket(ctx, path); err != nil {
 		return nil, fmt.Errorf("serve plugin: %w", err)
@@ -59,7 +59,7 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	return &socketListener{Listener: l, path: path, made: made}, nil
 }
 
-// freeSocket refuses a path at which something else is, or at which somebody listens.
+// freeSocket refuses a path with another kind of file, or with a socket that a process listens on.
 func freeSocket(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +103,7 @@ func (l *socketListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Addr is the path at which the socket is now.
+// Addr returns the current path of the socket.
 func (l *socketListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
 
 // Close removes the socket, if it is still this one.

@@ -19,10 +19,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// lookupTimeout bounds how long an answer is waited for, and a node that answers.
+// lookupTimeout bounds the wait for an answer, and the wait for a node that can answer.
 const lookupTimeout = 30 * time.Second
 
-// lookups asks the node that connected last. It is node.PodObjects, node.PodTokens and node.PullCredentials.
+// lookups asks the last connected node. It implements node.PodObjects, node.PodTokens and node.PullCredentials.
 type lookups struct {
 	closed chan struct{}
 	once   sync.Once

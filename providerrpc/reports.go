@@ -17,7 +17,7 @@ import (
 // once, so it must not be lost; of all other pods the node asks for the status when it connects.
 const maxRetained = 10_000
 
-// queue holds the latest report of each pod, in the order in which they came first.
+// queue holds the latest report of each pod, in the order of the first reports.
 type queue struct {
 	order   []types.UID
 	reports map[types.UID][]byte
@@ -52,7 +52,7 @@ func (q *queue) take() (taken [][]byte) {
 	return taken
 }
 
-// reports passes the reports of a provider to every node that watches, and keeps them while none does.
+// reports passes the reports of a provider to every watching node, and keeps them while no node watches.
 type reports struct {
 	closed chan struct{}
 	once   sync.Once
@@ -68,7 +68,7 @@ func newReports() *reports {
 
 func (r *reports) close() { r.once.Do(func() { close(r.closed) }) }
 
-// put takes a report. It is what a provider is given as notify.
+// put accepts a report. It is the notify function for a provider.
 func (r *reports) put(pod *corev1.Pod) {
 	if pod == nil {
 		return
@@ -95,7 +95,7 @@ func (r *reports) put(pod *corev1.Pod) {
 	}
 }
 
-// watch returns a queue of all reports from now on, and those that nobody has taken.
+// watch returns a queue with the retained reports and all reports from now on.
 func (r *reports) watch() *queue {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +105,7 @@ func (r *reports) watch() *queue {
 	return q
 }
 
-// leave ends a watch. What nobody else was told is kept.
+// leave ends a watch. If no other node watches, leave keeps the reports that are left in the queue.
 func (r *reports) leave(q *queue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +121,7 @@ func (r *reports) take(q *queue) [][]byte {
 	return q.take()
 }
 
-// WatchPods sends what the provider reports.
+// WatchPods sends the reports of the provider.
 func (s *server) WatchPods(_ *rpc.WatchPodsRequest, stream rpc.Provider_WatchPodsServer) error {
 	q := s.reports.watch()
 	defer s.reports.leave(q)
@@ -146,7 +146,7 @@ func (s *server) WatchPods(_ *rpc.WatchPodsRequest, stream rpc.Provider_WatchPod
 	}
 }
 
-// nodes passes the latest status of the node to every node that watches.
+// nodes passes the latest status of the node to every watching node.
 type nodes struct {
 	closed chan struct{}
 	once   sync.Once
@@ -160,7 +160,7 @@ func newNodes() *nodes { return &nodes{closed: make(chan struct{}), changed: mak
 
 func (n *nodes) close() { n.once.Do(func() { close(n.closed) }) }
 
-// put takes the node. It is what a provider is given as the function of NotifyNodeStatus.
+// put accepts the node. It is the function that a provider gets from NotifyNodeStatus.
 func (n *nodes) put(node *corev1.Node) {
 	encoded, err := json.Marshal(node)
 	if err != nil {
@@ -179,7 +179,7 @@ func (n *nodes) get() (latest []byte, changed chan struct{}) {
 	return n.latest, n.changed
 }
 
-// WatchNode sends the node as the provider reported it last, and when that changes.
+// WatchNode sends the last reported node, and every later change.
 func (s *server) WatchNode(_ *rpc.WatchNodeRequest, stream rpc.Provider_WatchNodeServer) error {
 	for {
 		latest, changed := s.nodes.get()

@@ -24,16 +24,17 @@ import (
 // stopGrace is how long calls may take to end when the plugin stops.
 const stopGrace = 5 * time.Second
 
-// Options say how a plugin is served. One of Socket and Address is required.
+// Options configure how a plugin is served. One of Socket and Address is required.
 type Options struct {
-	// Socket is the path of a unix socket. Serve makes it with the mode 0600, in the place of one that nobody listens on
-	// any more, and removes it at the end. Only processes of the same user and of root can connect.
+	// Socket is the path of a unix socket. Serve creates it with the mode 0600, replaces a socket without a
+	// listener, and removes the socket at the end. Only processes of the same user and of root can connect.
 	Socket string
 	// Address is a host:port to listen on instead. It needs TLS.
 	Address string
-	// TLS has the certificate of the plugin, and in ClientCAs the authority of the certificates of nodes. Nodes without a
-	// certificate of it are refused, whatever ClientAuth says. Certificates that change come from GetCertificate,
-	// authorities that change from GetConfigForClient, whose configuration needs ClientCAs too.
+	// TLS has the certificate of the plugin, and in ClientCAs the authority for the certificates of nodes. Serve
+	// refuses nodes without such a certificate, whatever the value of ClientAuth. Use GetCertificate for
+	// certificates that change, and GetConfigForClient for authorities that change. The configuration from
+	// GetConfigForClient needs ClientCAs, too.
 	TLS *tls.Config
 	// Name and Version are shown to people. Default: "plugin" and "".
 	Name, Version string
@@ -43,12 +44,12 @@ type Options struct {
 	Listening func(net.Addr)
 }
 
-// Serve makes provider a plugin until ctx ends, and returns nil then. An error says that it cannot listen, or that the
-// provider has failed.
+// Serve serves provider as a plugin until ctx ends, and returns nil then. It returns an error if it cannot
+// listen or the provider has failed.
 //
-// What provider can do besides running pods is found by assertion: the methods of nodeutil.Provider one by one, and the
-// optional abilities that cli.Provider lists. Its own calls of listers and of an event recorder have no way to the
-// node.
+// Serve finds the abilities of provider besides running pods by assertion: the methods of nodeutil.Provider one
+// by one, and the optional abilities listed by cli.Provider. The provider's own calls of listers and of an event
+// recorder cannot reach the node.
 func Serve(ctx context.Context, provider node.PodLifecycleHandler, o Options) error {
 	o, err := o.complete()
 	if err != nil {
@@ -103,7 +104,7 @@ func Serve(ctx context.Context, provider node.PodLifecycleHandler, o Options) er
 	return err
 }
 
-// complete fills the defaults of o and refuses what cannot be.
+// complete fills the defaults of o and refuses invalid options.
 func (o Options) complete() (Options, error) {
 	switch {
 	case (o.Socket == "") == (o.Address == ""):
@@ -127,7 +128,7 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// mutual returns c as it asks for certificates of nodes, whatever it says.
+// mutual returns a copy of c that always requires certificates of nodes.
 func mutual(c *tls.Config) *tls.Config {
 	c = c.Clone()
 	c.ClientAuth = tls.RequireAndVerifyClientCert
@@ -149,7 +150,7 @@ func mutual(c *tls.Config) *tls.Config {
 	return c
 }
 
-// begin offers the provider what it asks for, and lets it report.
+// begin connects the optional interfaces of the provider, and lets it report.
 func (s *server) begin(ctx context.Context) {
 	if p, ok := s.provider.(node.PodTokensUser); ok {
 		p.UsePodTokens(s.lookups)

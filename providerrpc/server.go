@@ -43,12 +43,13 @@ func fail(ctx context.Context, err error, complete bool) error {
 	return err
 }
 
-// lacks is the error of a method that the provider does not have.
+// lacks returns the error for a method that the provider does not have.
 func lacks(method string) error {
 	return status.Errorf(codes.Unimplemented, "the provider of the plugin has no method %s", method)
 }
 
-// complete asks a provider that knows whether its answers are complete. It is to be asked before the provider answers.
+// complete reports whether the provider knows that its answers are complete. Call complete before the provider
+// answers.
 func (s *server) complete() bool {
 	p, ok := s.provider.(node.PodAuthority)
 	return ok && p.AnswersForAllPods()
@@ -150,7 +151,7 @@ func (s *server) GetPods(_ *rpc.GetPodsRequest, stream rpc.Provider_GetPodsServe
 	return stream.Send(chunk)
 }
 
-// failStream returns err as the error of a call that is a stream.
+// failStream returns err as the error of a streaming call.
 func failStream(stream grpc.ServerStream, err error, complete bool) error {
 	err, trailer := wire.Encode(err, complete)
 	if trailer != nil {

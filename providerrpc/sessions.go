@@ -43,7 +43,8 @@ func (s *server) AttachToContainer(stream rpc.Provider_AttachToContainerServer) 
 	})
 }
 
-// session runs an exec or attach over stream. An exit code is an answer, any other error that of the call.
+// session runs an exec or attach over stream. An exit code is an answer; any other error is an error of the
+// call.
 func session(stream sessionStream, run func(context.Context, *rpc.SessionStart, api.AttachIO) error) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -90,10 +91,10 @@ func newSessionIO(start *rpc.SessionStart, stream sessionStream) *sessionIO {
 	return s
 }
 
-// end stops what waits for the provider to read.
+// end unblocks the receiver that waits for the provider to read.
 func (s *sessionIO) end() { _ = s.in.Close() }
 
-// receive takes what the node sends until the stream ends.
+// receive handles the messages of the node until the stream ends.
 func (s *sessionIO) receive() {
 	if s.resize != nil {
 		defer close(s.resize)
@@ -133,7 +134,7 @@ func (s *sessionIO) send(message *rpc.SessionOutput) error {
 	return s.stream.Send(message)
 }
 
-// Stdin is what the client types.
+// Stdin returns the input of the client.
 func (s *sessionIO) Stdin() io.Reader {
 	if !s.start.GetStdin() {
 		return nil

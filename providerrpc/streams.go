@@ -26,7 +26,7 @@ func withCaller(ctx context.Context, c *rpc.Caller) context.Context {
 	return api.WithCaller(ctx, api.Caller{Name: c.GetName(), Groups: c.GetGroups()})
 }
 
-// GetContainerLogs sends the log that the provider opens.
+// GetContainerLogs sends the log opened by the provider.
 func (s *server) GetContainerLogs(req *rpc.LogsRequest, stream rpc.Provider_GetContainerLogsServer) error {
 	p, ok := s.provider.(logsProvider)
 	if !ok {

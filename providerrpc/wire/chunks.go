@@ -10,7 +10,7 @@ import (
 // ChunkBytes is the size of a piece of a stream.
 const ChunkBytes = 32 << 10
 
-// CopyChunks sends what r has until its end, in pieces that are not used again.
+// CopyChunks sends the contents of r until its end, in pieces that are not reused.
 func CopyChunks(r io.Reader, send func([]byte) error) error {
 	for {
 		buffer := make([]byte, ChunkBytes) // a message belongs to gRPC once it is sent

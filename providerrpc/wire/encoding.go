@@ -15,7 +15,7 @@ const ProtocolVersion = 1
 // DefaultMaxMessageBytes is the limit of a message where nobody sets another.
 const DefaultMaxMessageBytes = 16 << 20
 
-// Object is an object of Kubernetes that has both encodings.
+// Object is a Kubernetes object with both encodings.
 type Object interface {
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
@@ -32,7 +32,7 @@ func Marshal(e rpc.Encoding, o Object) ([]byte, error) {
 	return nil, fmt.Errorf("unknown encoding %v", e)
 }
 
-// Unmarshal decodes data into o, which is empty.
+// Unmarshal decodes data into o. The caller passes an empty o.
 func Unmarshal(e rpc.Encoding, data []byte, o Object) error {
 	switch e {
 	case rpc.Encoding_ENCODING_JSON:

@@ -17,10 +17,10 @@ import (
 	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
 )
 
-// DetailKey is the key of the trailing metadata that has an ErrorDetail.
+// DetailKey is the key of the ErrorDetail in the trailing metadata.
 const DetailKey = "virtualkubelet-error-bin"
 
-// Detail returns what the kinds of err are.
+// Detail returns the kinds of err.
 func Detail(err error) *rpc.ErrorDetail {
 	after, _ := errdefs.RetryAfterOf(err)
 	return &rpc.ErrorDetail{
@@ -28,8 +28,8 @@ func Detail(err error) *rpc.ErrorDetail {
 	}
 }
 
-// Encode returns err as the error of a call and its trailing metadata, which is nil if the code says it all. complete
-// says of a not-found error that the plugin knew all pods. Encode of nil is nil.
+// Encode returns err as the error of a call, with its trailing metadata. The metadata is nil if the code is
+// sufficient. With complete, a not-found error carries that the plugin knew all pods. Encode of nil is nil.
 func Encode(err error, complete bool) (error, metadata.MD) { //nolint:revive,staticcheck // the error is the value here
 	if err == nil {
 		return nil, nil
@@ -57,8 +57,8 @@ func Encode(err error, complete bool) (error, metadata.MD) { //nolint:revive,sta
 	return status.Error(code, err.Error()), metadata.Pairs(DetailKey, string(encoded))
 }
 
-// Decode returns the error of a call with its kind, and whether a not-found error is that of a plugin that knew all pods.
-// ctx is that of the call. Decode of nil is nil.
+// Decode returns the error of a call with its kind. For a not-found error, it also returns whether the plugin
+// knew all pods. ctx is the context of the call. Decode of nil is nil.
 func Decode(ctx context.Context, err error, trailer metadata.MD) (kind error, complete bool) { //nolint:revive // the error is the value here
 	if err == nil {
 		return nil, false
@@ -105,7 +105,7 @@ func WithDetail(err error, detail *rpc.ErrorDetail) error {
 	return err
 }
 
-// Unimplemented reports whether err, of a call, says that the plugin does not have the method.
+// Unimplemented reports whether the error of a call means that the plugin lacks the method.
 func Unimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
 
 // kept is an error with the words of the other side and the identity of a local one.

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// CheckSocket refuses a path that is no socket, or one that another user than this process's or root made or may
-// connect to.
+// CheckSocket refuses a path without a socket. It also refuses a socket that another user than root or the user
+// of this process created or may connect to.
 func CheckSocket(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {

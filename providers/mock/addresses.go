@@ -19,8 +19,7 @@ func newAddresses(prefix netip.Prefix) *addresses {
 	return &addresses{prefix: prefix, next: prefix.Addr().Next(), used: map[netip.Addr]bool{}}
 }
 
-// take returns a free address. It goes round the network, so that an address
-// is not used again soon.
+// take returns a free address. It goes round the network, so that an address is not used again soon.
 func (a *addresses) take() (netip.Addr, error) {
 	for first := a.next; ; {
 		addr := a.next
@@ -38,7 +37,7 @@ func (a *addresses) take() (netip.Addr, error) {
 	}
 }
 
-// claim takes the address that text says, and reports whether it was free.
+// claim takes the address in text and reports whether the address was free.
 func (a *addresses) claim(text string) (netip.Addr, bool) {
 	addr, err := netip.ParseAddr(text)
 	if err != nil || !a.prefix.Contains(addr) || a.used[addr] {

@@ -10,8 +10,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// AttachToContainer shows the log of a container and what is typed: input comes back as
-// output until it, or the container, ends. Without input it follows the log until the container ends.
+// AttachToContainer echoes input as output until the input or the container ends. Without input it follows the
+// log of the container until the container ends.
 func (p *provider) AttachToContainer(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) error {
 	show := func(sh *shell, follow bool) error {
 		log, err := p.GetContainerLogs(sh.ctx, namespace, podName, containerName, api.ContainerLogOpts{Follow: follow})

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// commands are all that a simulated container can run; init breaks the
-// cycle with sh, which runs them.
+// commands maps names to the commands of a simulated container. init fills the map to break the cycle with sh,
+// which runs the commands.
 var commands map[string]func(sh *shell, args []string) error
 
 func init() {
@@ -133,8 +133,8 @@ func cdCommand(sh *shell, args []string) error {
 	return nil
 }
 
-// testCommand is the part of test that asks for files: `kubectl cp` looks
-// whether its target is a folder.
+// testCommand implements the file checks of test. `kubectl cp` uses them to check whether its target is a
+// folder.
 func testCommand(sh *shell, args []string) error {
 	if len(args) > 0 && args[len(args)-1] == "]" {
 		args = args[:len(args)-1]

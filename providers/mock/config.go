@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// What a configuration file of this provider says about itself.
+// The version and the kind of a configuration file of this provider.
 const (
 	APIVersion = "mock.virtual-kubelet.io/v1alpha1"
 	Kind       = "MockProviderConfiguration"
@@ -24,27 +24,27 @@ const (
 // DefaultPodCIDR is where pods get their addresses from.
 const DefaultPodCIDR = "10.88.0.0/16"
 
-// Config is the configuration of the provider. A field that is one value can also be set by an environment variable,
-// such as VKUBELET_MOCK_DEFAULTS_RUN_FOR.
+// Config is the configuration of the provider. Environment variables such as VKUBELET_MOCK_DEFAULTS_RUN_FOR can
+// also set fields with one value.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// Capacity is what the node offers, in any resources. Of cpu, memory, ephemeral-storage and pods,
-	// those that are missing get the defaults of DefaultConfig.
+	// Capacity is the capacity of the node, in any resources. Missing cpu, memory, ephemeral-storage and pods
+	// get the defaults of DefaultConfig.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// ProviderID is the node's spec.providerID. Default "".
 	ProviderID string `json:"providerID,omitempty"`
-	// PodCIDR is the network that pods get addresses from, one each. The
-	// addresses are never used. Default DefaultPodCIDR.
+	// PodCIDR is the network for the addresses of pods; each pod gets one. The addresses are never used. Default
+	// DefaultPodCIDR.
 	PodCIDR string `json:"podCIDR,omitempty"`
-	// Defaults is how pods live whose annotations do not say otherwise.
+	// Defaults is the behavior of pods without annotations.
 	Defaults Behavior `json:"defaults,omitempty"`
 }
 
-// DefaultConfig returns the configuration that is used without a file: a
-// node of 1000 CPUs, 4 TiB of memory, 100 TiB of ephemeral storage and 5000 pods.
+// DefaultConfig returns the configuration for running without a file: a node of 1000 CPUs, 4 TiB of memory, 100
+// TiB of ephemeral storage and 5000 pods.
 func DefaultConfig() Config {
 	return Config{PodCIDR: DefaultPodCIDR, Capacity: corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("1000"),
@@ -54,9 +54,9 @@ func DefaultConfig() Config {
 	}}
 }
 
-// LoadConfig returns what the file at path says for the node called nodeName, and the environment above it. An empty path is
-// DefaultConfig. Besides the format of Config, a file may have the older
-// one: a JSON object with an entry for each node.
+// LoadConfig reads the configuration file at path for the node called nodeName; environment variables override
+// it. If path is empty, LoadConfig returns DefaultConfig. A file may also have the older format: a JSON object
+// with an entry for each node.
 func LoadConfig(path, nodeName string) (Config, error) {
 	return config.Format[Config]{
 		APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_MOCK", Default: DefaultConfig,
@@ -64,7 +64,7 @@ func LoadConfig(path, nodeName string) (Config, error) {
 	}.Load(path)
 }
 
-// complete fills the defaults of c and refuses what cannot be.
+// complete fills the defaults of c and refuses invalid configurations.
 func (c Config) complete() (Config, netip.Prefix, error) {
 	defaults := DefaultConfig()
 	if c.PodCIDR == "" {

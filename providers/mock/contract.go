@@ -18,8 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// contract lets the contract be checked without images. What is simulated takes the place of the backend, so the
-// provider outlives the daemon.
+// contract prepares the contract tests to run without images. The simulation takes the place of the backend, so
+// the provider outlives the daemon.
 func contract(h *providertest.Harness) {
 	h.Container, h.Command, h.OwnLog, h.Except = simulate, simulatedCommand, true, notSimulated
 	h.Subject.Image = ""
@@ -48,7 +48,8 @@ func contract(h *providertest.Harness) {
 	}
 }
 
-// notSimulated are checks of what a simulated pod takes no notice of. The provider declares nothing, so it is asked for all.
+// notSimulated lists the checks of features that simulated pods ignore. The provider declares no features, so
+// the contract asks for all of them.
 var notSimulated = map[string]string{
 	"creation/init-order":    "init containers are not simulated",
 	"creation/init-fails":    "init containers are not simulated",
@@ -64,7 +65,7 @@ var notSimulated = map[string]string{
 	"settings/restart-rules": "restart rules of containers are not simulated",
 }
 
-// simulate lets a pod live as the program says. The life of a pod is that of all its containers.
+// simulate sets the annotations of a pod to the given program. All containers of a pod share its life.
 func simulate(pod *corev1.Pod, c *corev1.Container, p program.Program) error {
 	plan := program.Program{Stay: p.Stay, Exit: p.Exit, Deaf: p.Deaf}
 	plan.Print, plan.Tick = p.Print, p.Tick // a simulated container writes lines of its own

@@ -80,7 +80,7 @@ func (d *disk) write(name string, f file) error {
 	if old.mode.IsDir() {
 		return fmt.Errorf("%s: Is a directory", name)
 	}
-	// The name counts too, so that empty files have a limit.
+	// The name counts as well, so that the number of empty files is bounded.
 	cost := len(f.data) + len(name) - len(old.data)
 	if d.size+cost > diskLimit {
 		return fmt.Errorf("%s: No space left on device", name)
@@ -92,7 +92,7 @@ func (d *disk) write(name string, f file) error {
 	return nil
 }
 
-// remove deletes a file, or a folder with all that is in it.
+// remove deletes a file, or a folder with all its contents.
 func (d *disk) remove(name string) bool {
 	names := d.tree(name)
 	d.mu.Lock()
@@ -106,7 +106,7 @@ func (d *disk) remove(name string) bool {
 	return len(names) > 0
 }
 
-// tree returns the names of name and all that is below it, in order.
+// tree returns name and all names below it, in order.
 func (d *disk) tree(name string) []string {
 	name = clean(name)
 	d.mu.Lock()
@@ -121,7 +121,7 @@ func (d *disk) tree(name string) []string {
 	return names
 }
 
-// list returns the names of what is in the folder called name.
+// list returns the names in the folder called name.
 func (d *disk) list(name string) []string {
 	name = clean(name)
 	var names []string

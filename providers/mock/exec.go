@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// RunInContainer runs a command in a container with a small shell of its own and an
-// in-memory file system. A command that it does not know ends with exit code 127, one whose container ends with 137.
+// RunInContainer runs a command in a container, with a small shell and an in-memory file system. An unknown
+// command ends with exit code 127. A command whose container ends returns 137.
 func (p *provider) RunInContainer(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error {
 	err := p.session(ctx, namespace, podName, containerName, attach, func(sh *shell) error { return sh.run(cmd) })
 	if errors.Is(err, errRunEnded) {
@@ -27,7 +27,7 @@ func (p *provider) RunInContainer(ctx context.Context, namespace, podName, conta
 	return err
 }
 
-// shell returns a shell in a running container, and the run of its pod that it is in.
+// shell returns a shell in a running container, with its pod and the current run of the pod.
 func (p *provider) shell(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) (sh *shell, s *simulated, run int32, err error) {
 	now := time.Now()
 	p.mu.Lock()
@@ -74,8 +74,8 @@ func (p *provider) shell(ctx context.Context, namespace, podName, containerName 
 	return sh, s, m.run, nil
 }
 
-// environment is what env prints: what every container has, and the
-// variables of its spec, as they were resolved for the provider.
+// environment returns the output of env: the variables of every container, and the variables of the spec as
+// resolved for the provider.
 func environment(container *corev1.Container, hostname string) []string {
 	env := []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// life is all that decides what a pod looks like at a time.
+// life holds everything that determines the state of a pod at a time.
 type life struct {
 	created  time.Time
 	behavior Behavior
@@ -26,7 +26,7 @@ type stop struct {
 	natural bool
 }
 
-// stage is what the containers of a pod do.
+// stage is the current activity of the containers of a pod.
 type stage int
 
 const (
@@ -36,21 +36,21 @@ const (
 	exited                  // ended for good
 )
 
-// moment is what a pod looks like at a time.
+// moment is the state of a pod at a time.
 type moment struct {
 	stage stage
 	// run counts the runs of the containers from 0; it is the restart count.
 	run int32
 	// begun is when the first run began; zero when none did.
 	begun time.Time
-	// started and finished are the limits of this run, which may lie in the
-	// future; zero when there is none.
+	// started and finished are the limits of this run. They may lie in the future, and they are zero if there is
+	// no limit.
 	started, finished time.Time
 	// ready is when the containers of this run are ready.
 	ready time.Time
 	// stopped is set when the request to stop has taken effect.
 	stopped bool
-	// exitCode is that of this run, if it ended.
+	// exitCode is the exit code of this run, if the run ended.
 	exitCode int32
 	// last is the run before this one, if there was one.
 	last *moment
@@ -58,10 +58,10 @@ type moment struct {
 	next time.Time
 }
 
-// killed is the exit code of a process that was ended by SIGKILL.
+// killed is the exit code of a process ended by SIGKILL.
 const killed = 137
 
-// at returns what the pod looks like at now.
+// at returns the state of the pod at now.
 func (l *life) at(now time.Time) moment {
 	if l.stop == nil {
 		return l.undisturbed(now)
@@ -86,7 +86,7 @@ func (l *life) at(now time.Time) moment {
 	return m
 }
 
-// undisturbed is at for a pod that nobody deletes.
+// undisturbed is like at, for a pod that is not deleted.
 func (l *life) undisturbed(now time.Time) moment {
 	b := l.behavior
 	start := l.created.Add(b.StartDelay.Duration)
@@ -134,7 +134,7 @@ func run(n int32, started, finished time.Time, b Behavior, now time.Time) moment
 	return m
 }
 
-// restarts reports whether a container that exits is started again.
+// restarts reports whether an exited container is started again.
 func (l *life) restarts() bool {
 	switch l.policy {
 	case corev1.RestartPolicyNever:

@@ -19,8 +19,8 @@ import (
 // rotation.
 const logLimit = 10_000
 
-// GetContainerLogs returns the log of a container: a line when it started, one for
-// each second that it ran, and one when it ended. All options are honoured.
+// GetContainerLogs returns the log of a container: a line at its start, a line for each second of running, and a
+// line at its end. All options are honoured.
 func (p *provider) GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
 	now := time.Now()
 	p.mu.Lock()
@@ -53,7 +53,7 @@ func (p *provider) GetContainerLogs(ctx context.Context, namespace, podName, con
 	return logs.NewReader(ctx, l, opts, now), nil
 }
 
-// look returns what a pod looks like, and false when it is gone.
+// look returns the state of a pod, and false if the pod is gone.
 func (p *provider) look(namespace, name string, uid types.UID, now time.Time) (moment, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +64,8 @@ func (p *provider) look(namespace, name string, uid types.UID, now time.Time) (m
 	return s.life.at(now), true
 }
 
-// lines are those of one run of a container. Line 0 says that it started, line n that it ran for n seconds.
+// lines holds the log lines of one run of a container. Line 0 reports the start, line n reports n seconds of
+// running.
 type lines struct {
 	name   string
 	moment moment
@@ -87,7 +88,7 @@ func (l *lines) end() (time.Time, bool) {
 	return l.moment.finished, l.moment.stage == exited || l.moment.stage == restarting
 }
 
-// at is when line n was written, and what it says.
+// at returns the time and the text of line n.
 func (l *lines) at(n int) (time.Time, string) {
 	if end, over := l.end(); over && n == l.count()-1 {
 		return end, fmt.Sprintf("%s ended with exit code %d", l.name, l.moment.exitCode)
@@ -99,7 +100,8 @@ func (l *lines) at(n int) (time.Time, string) {
 	return when, fmt.Sprintf("%s has been running for %d s", l.name, n)
 }
 
-// Next returns the lines that are there. If there are none it waits for the next one, or until the run or the pod has ended.
+// Next returns the available lines. If there are none, Next waits for the next line, or until the run or the pod
+// has ended.
 func (l *lines) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 	for l.next >= l.count() {
 		if !wait {

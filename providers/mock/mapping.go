@@ -13,11 +13,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// AnnotationPrefix begins every annotation that this provider reads.
+// AnnotationPrefix is the prefix of every annotation for this provider.
 const AnnotationPrefix = "mock.virtual-kubelet.io/"
 
-// The annotations of a pod that take precedence over the defaults of the
-// configuration. Durations are written as Go writes them, such as 1m30s.
+// Annotations of a pod that take precedence over the defaults of the configuration. Durations have the format of
+// Go, such as 1m30s.
 const (
 	AnnotationStartDelay   = AnnotationPrefix + "start-delay"
 	AnnotationReadyDelay   = AnnotationPrefix + "ready-delay"
@@ -32,16 +32,16 @@ const (
 // DefaultRestartDelay is how long a container waits before it is restarted.
 const DefaultRestartDelay = 10 * time.Second
 
-// Behavior is the life that pods live.
+// Behavior describes the life of a pod.
 type Behavior struct {
 	// StartDelay is how long containers are created before they run. Default 0.
 	StartDelay metav1.Duration `json:"startDelay,omitempty"`
 	// ReadyDelay is how long containers run before they are ready. Default 0.
 	ReadyDelay metav1.Duration `json:"readyDelay,omitempty"`
-	// RunFor is how long containers run before they exit; 0, the default, is
-	// until the pod is deleted. The restart policy of the pod decides what follows.
+	// RunFor is how long containers run before they exit. With 0, the default, containers run until the pod is
+	// deleted. The restart policy of the pod decides what follows.
 	RunFor metav1.Duration `json:"runFor,omitempty"`
-	// ExitCode is what containers exit with after RunFor. Default 0.
+	// ExitCode is the exit code of containers after RunFor. Default 0.
 	ExitCode int32 `json:"exitCode,omitempty"`
 	// RestartDelay is how long an exited container waits before its next run.
 	// 0 means DefaultRestartDelay.
@@ -49,15 +49,15 @@ type Behavior struct {
 	// DeleteDelay is how long containers take to stop when the pod is deleted. At the
 	// end of the grace period they are killed, with exit code 137. Default 0.
 	DeleteDelay metav1.Duration `json:"deleteDelay,omitempty"`
-	// StopExitCode is what containers exit with when they stop because the
-	// pod is deleted. Default 0: they handle the request to stop.
+	// StopExitCode is the exit code of containers that stop because the pod is deleted. Default 0: the
+	// containers handle the request to stop.
 	StopExitCode int32 `json:"stopExitCode,omitempty"`
 	// FailCreate makes every CreatePod fail. Default false.
 	FailCreate bool `json:"failCreate,omitempty"`
 }
 
-// forPod returns b with the annotations of pod applied, or an error of
-// the kind invalid-input that names the annotation that cannot be read.
+// forPod returns b with the annotations of pod applied. If an annotation is invalid, forPod returns an error of
+// the kind invalid-input with its name.
 func (b Behavior) forPod(pod *corev1.Pod) (Behavior, error) {
 	for name, d := range map[string]*metav1.Duration{
 		AnnotationStartDelay:   &b.StartDelay,
@@ -95,7 +95,7 @@ func (b Behavior) forPod(pod *corev1.Pod) (Behavior, error) {
 	return b, nil
 }
 
-// validate refuses times before the beginning and codes that no process has.
+// validate refuses negative durations and exit codes that no process has.
 func (b Behavior) validate() error {
 	for _, f := range []struct {
 		name  string

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ConfigureNode writes into the Node object what this provider offers: capacity,
-// addresses, the daemon endpoint and conditions. It leaves all other fields unchanged.
+// ConfigureNode writes the capacity, addresses, daemon endpoint and conditions of this provider into the Node
+// object. It leaves all other fields unchanged.
 func (p *provider) ConfigureNode(_ context.Context, n *corev1.Node) {
 	n.Status.Capacity = p.config.Capacity.DeepCopy()
 	n.Status.Allocatable = p.config.Capacity.DeepCopy()
@@ -31,8 +31,8 @@ func (p *provider) ConfigureNode(_ context.Context, n *corev1.Node) {
 	}
 }
 
-// nodeConditions are those of a node that is about to start; Ready follows when
-// its controllers run.
+// nodeConditions returns the conditions of a node that is about to start. Ready follows when the controllers of
+// the node run.
 func nodeConditions(now time.Time) []corev1.NodeCondition {
 	condition := func(kind corev1.NodeConditionType, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{

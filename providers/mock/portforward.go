@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// PortForward serves HTTP on every port that a container of the pod declares. The answer
-// to any request is one line that names the pod and the port.
+// PortForward serves HTTP on every port that a container of the pod declares. It answers any request with one
+// line that names the pod and the port.
 func (p *provider) PortForward(ctx context.Context, namespace, pod string, port int32, stream io.ReadWriteCloser) error {
 	if err := p.listens(namespace, pod, port); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (p *provider) PortForward(ctx context.Context, namespace, pod string, port 
 	}
 }
 
-// listens refuses what a real container would refuse too.
+// listens refuses connections that a real container would refuse.
 func (p *provider) listens(namespace, pod string, port int32) error {
 	now := time.Now()
 	p.mu.Lock()

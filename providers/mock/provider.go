@@ -52,8 +52,8 @@ type provider struct {
 	reporter  *reporter // nil: nobody listens
 }
 
-// New returns the provider with a configuration that is in no file. It is completed with its
-// defaults; one that cannot work is an error.
+// New returns a provider for a configuration without a file. New fills the defaults of the configuration and
+// refuses an invalid one.
 func New(_ context.Context, in cli.ProviderInput, config Config) (*provider, error) {
 	config, prefix, err := config.complete()
 	if err != nil {
@@ -68,8 +68,8 @@ func New(_ context.Context, in cli.ProviderInput, config Config) (*provider, err
 	}, nil
 }
 
-// CreatePod begins the life of a pod. A pod that is already there stays as it is; another
-// one of the same name is an error until that one is gone.
+// CreatePod begins the life of a pod. An existing pod stays as it is. Another pod of the same name causes an
+// error until the existing pod is gone.
 func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	behavior, err := p.config.Defaults.forPod(pod)
 	if err != nil {
@@ -102,8 +102,8 @@ func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// UpdatePod takes over the changed spec, labels and annotations of a pod. Its
-// plan stays the one that it was created with.
+// UpdatePod takes over the changed spec, labels and annotations of a pod. The plan of the pod does not change
+// after its creation.
 func (p *provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	now := time.Now()
 	p.mu.Lock()
@@ -142,11 +142,11 @@ func (p *provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// AnswersForAllPods says that a pod that is not here does not exist: after a restart there are none.
+// AnswersForAllPods returns true: an unknown pod does not exist, because a restart leaves no pods behind.
 func (p *provider) AnswersForAllPods() bool { return true }
 
-// GetPod returns a pod with its status, which is not to be changed, or an error of the kind
-// not-found, also when its containers have stopped after a DeletePod.
+// GetPod returns a pod with its status. The caller must not change the pod. If the pod does not exist, or its
+// containers have stopped after a DeletePod, the error is of the kind not-found.
 func (p *provider) GetPod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
 	now := time.Now()
 	p.mu.Lock()

@@ -40,7 +40,7 @@ func (p *provider) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
 	})
 }
 
-// sendDue begins to send reports that are due, or waits for the next. provider.mu is held.
+// sendDue begins to send due reports, or waits for the next one. The caller holds provider.mu.
 func (p *provider) sendDue() {
 	r := p.reporter
 	if r == nil || r.sending || r.ctx.Err() != nil || len(p.agenda) == 0 {
@@ -54,7 +54,7 @@ func (p *provider) sendDue() {
 	go p.send(r)
 }
 
-// send sends the reports that are due.
+// send sends the due reports.
 func (p *provider) send(r *reporter) {
 	for {
 		p.mu.Lock()
@@ -73,7 +73,7 @@ func (p *provider) send(r *reporter) {
 	}
 }
 
-// nextReport returns a pod whose report is due, or nil. provider.mu is held.
+// nextReport returns a pod with a due report, or nil. The caller holds provider.mu.
 func (p *provider) nextReport(now time.Time) *corev1.Pod {
 	if len(p.agenda) == 0 {
 		return nil

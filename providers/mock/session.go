@@ -12,10 +12,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// errRunEnded is why a session ends whose container has.
+// errRunEnded is the error of a session whose container has ended.
 var errRunEnded = errors.New("the container has ended")
 
-// session calls do with a shell in a running container. It ends with the container, as if killed, whatever the shell waits for.
+// session calls do with a shell in a running container. The session ends with the container, as if killed, even
+// while the shell waits.
 func (p *provider) session(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO, do func(*shell) error) error {
 	ctx, end := context.WithCancelCause(ctx)
 	sh, s, run, err := p.shell(ctx, namespace, podName, containerName, attach)
@@ -65,8 +66,8 @@ func (p *provider) awaitEnd(ctx context.Context, s *simulated, run int32) bool {
 	}
 }
 
-// input is what a session reads. A Read returns when ctx ends, and leaves what it waited for to nobody: the
-// caller closes that when the session has returned.
+// input is the input of a session. Read returns when ctx ends, and abandons its read of in. The caller closes in
+// after the session has returned.
 type input struct {
 	ctx context.Context
 	in  io.Reader

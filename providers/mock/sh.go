@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// lineLimit is how long a line may be that is typed into a shell.
+// lineLimit is the maximum length of a line typed into a shell.
 const lineLimit = 64 << 10
 
 // shCommand runs `sh -c SCRIPT`, else the lines of standard input.
@@ -68,8 +68,8 @@ func exits(line string) bool {
 	return false
 }
 
-// lineReader reads lines; for a terminal it also shows what is typed, and knows
-// the keys for backspace, interrupt and end of input.
+// lineReader reads lines. For a terminal it also echoes the input and handles the keys for backspace, interrupt
+// and end of input.
 type lineReader struct {
 	in   *bufio.Reader
 	echo io.Writer
@@ -127,7 +127,7 @@ func (l *lineReader) show(text string) error {
 // terminal writes lines as a terminal wants them, with a carriage return.
 type terminal struct{ io.Writer }
 
-// Write writes b, with \r\n for each \n that has none.
+// Write writes b and replaces each \n without a \r by \r\n.
 func (t terminal) Write(b []byte) (int, error) {
 	out := make([]byte, 0, len(b)+8)
 	for i, c := range b {

@@ -26,11 +26,10 @@ type shell struct {
 	stdout, stderr io.Writer
 }
 
-// notFoundCode is what a shell answers for a command that it does not have.
+// notFoundCode is the exit code of a shell for an unknown command.
 const notFoundCode = 127
 
-// fail writes a message to standard error and returns an error that carries
-// the exit code to the client.
+// fail writes a message to standard error and returns an error that carries the exit code to the client.
 func (sh *shell) fail(code int, format string, args ...any) error {
 	message := fmt.Sprintf(format, args...)
 	if message != "" {
@@ -58,8 +57,8 @@ func (sh *shell) run(argv []string) error {
 	return sh.fail(notFoundCode, "%s: not found; a mock container knows: %s", argv[0], commandNames())
 }
 
-// script runs commands that are separated by newlines, `;` and `&&`, with quotes,
-// variables and `> file`. The last command decides the exit code; exit ends it.
+// script runs commands separated by newlines, `;` and `&&`, with quotes, variables and `> file`. The last
+// command decides the exit code; exit ends the script.
 func (sh *shell) script(text string) error {
 	var result error
 	for _, s := range splitScript(text) {
@@ -78,7 +77,7 @@ func (sh *shell) script(text string) error {
 	return result
 }
 
-// redirected runs a command whose output goes to the file called target, if any.
+// redirected runs a command and writes its output to the file called target, if any.
 func (sh *shell) redirected(argv []string, target string) error {
 	if target == "" {
 		return sh.run(argv)
@@ -94,7 +93,7 @@ func (sh *shell) redirected(argv []string, target string) error {
 	return result
 }
 
-// expand replaces variables in words that are not in single quotes.
+// expand replaces variables in words outside of single quotes.
 func (sh *shell) expand(words []word) []string {
 	expanded := make([]string, len(words))
 	for i, w := range words {

@@ -65,8 +65,8 @@ func (p *provider) container(namespace, name, container string, now time.Time) (
 	return nil, nil, errdefs.NotFoundf("pod %s/%s has no container %q", namespace, name, container)
 }
 
-// forget removes a pod and frees its address. A last report that is still
-// due is sent all the same. provider.mu is held.
+// forget removes a pod and frees its address. A last report that is still due is sent all the same. The caller
+// holds provider.mu.
 func (p *provider) forget(s *simulated) {
 	name := key(s.pod.Namespace, s.pod.Name)
 	if p.pods[name] != s {
@@ -79,7 +79,7 @@ func (p *provider) forget(s *simulated) {
 	}
 }
 
-// shown says of which time the pod is the picture that was handed out last; zero: of none.
+// shown records for which period the last returned pod is valid. The zero value is valid for no time.
 type shown struct {
 	pod         *corev1.Pod
 	stop        *stop
@@ -91,9 +91,8 @@ func (v *shown) holds(s *simulated, now time.Time) bool {
 	return v.pod == s.pod && v.stop == s.life.stop && !now.Before(v.from) && (v.until.IsZero() || now.Before(v.until))
 }
 
-// snapshot returns the pod as it is at now: the one of before, as long as nothing has
-// changed. It is the one that is kept, which never changes, and
-// those who are handed a pod copy it. provider.mu is held.
+// snapshot returns the pod at now. It returns the previous pod while nothing has changed. The stored pod never
+// changes, and callers that hand it out copy it. The caller holds provider.mu.
 func (p *provider) snapshot(s *simulated, now time.Time) *corev1.Pod {
 	if s.shown.holds(s, now) {
 		return s.pod
@@ -106,8 +105,8 @@ func (p *provider) snapshot(s *simulated, now time.Time) *corev1.Pod {
 	return pod
 }
 
-// podIP is the address of the pod: its own, or that of the node whose
-// network it shares.
+// podIP returns the address of the pod: its own address, or the address of the node if the pod shares the
+// network of the node.
 func (p *provider) podIP(s *simulated) string {
 	if s.address.IsValid() {
 		return s.address.String()
@@ -115,9 +114,8 @@ func (p *provider) podIP(s *simulated) string {
 	return p.in.InternalIP
 }
 
-// assignAddress gives a new pod its address. One that the API server already
-// shows as started here, before this process was, goes on with the address and the
-// age that it had. provider.mu is held.
+// assignAddress gives a new pod its address. If the API server shows the pod as started here before this process
+// began, the pod keeps its address and age. The caller holds provider.mu.
 func (p *provider) assignAddress(s *simulated) (err error) {
 	status := &s.pod.Status
 	resumed := status.StartTime != nil && len(status.ContainerStatuses) > 0 &&

@@ -14,13 +14,13 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// What a container uses that requests nothing.
+// The usage of a container without requests.
 const (
 	idleMilliCPU = 10
 	idleMemory   = 32 << 20
 )
 
-// usage is what a container, a pod or the node uses.
+// usage is the usage of a container, a pod or the node.
 type usage struct {
 	name     string
 	started  time.Time
@@ -29,14 +29,14 @@ type usage struct {
 	memory   int64   // bytes
 }
 
-// podUsage is what a pod and its containers use.
+// podUsage is the usage of a pod and its containers.
 type podUsage struct {
 	usage
 	namespace, uid string
 	containers     []usage
 }
 
-// usages returns what the running pods use: half of what they request, without change.
+// usages returns the constant usage of the running pods: half of their requests.
 func (p *provider) usages(now time.Time) []podUsage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +80,7 @@ func (u *usage) add(v usage) {
 	u.memory += v.memory
 }
 
-// GetStatsSummary returns what the node and its running pods use, as the kubelet's
+// GetStatsSummary returns the usage of the node and its running pods, in the form of the kubelet's
 // /stats/summary.
 func (p *provider) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
 	now := time.Now()
@@ -117,9 +117,9 @@ func (u usage) memoryStats(now time.Time) *statsv1alpha1.MemoryStats {
 	return &statsv1alpha1.MemoryStats{Time: metav1.NewTime(now), UsageBytes: &bytes, WorkingSetBytes: &bytes, RSSBytes: &bytes}
 }
 
-// GetMetricsResource returns what the node and its running pods use, as the
-// kubelet's /metrics/resource. The labels come in the order namespace, pod,
-// container: programs exist that take the second one for the pod.
+// GetMetricsResource returns the usage of the node and its running pods, in the form of the kubelet's
+// /metrics/resource. The labels come in the order namespace, pod, container, because some programs take the
+// second label for the pod.
 func (p *provider) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) {
 	now := time.Now()
 	pods := p.usages(now)

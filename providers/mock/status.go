@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// Reasons in the status of a pod that was deleted. Users and tests look for them.
+// Reasons in the status of a deleted pod. Users and tests look for them.
 const (
 	reasonPodDeleted       = "MockProviderPodDeleted"
 	reasonContainerDeleted = "MockProviderPodContainerDeleted"
@@ -113,8 +113,8 @@ func container(pod *corev1.Pod, c *corev1.Container, m moment, now time.Time) po
 	return seen
 }
 
-// initContainer is an init container: it completes at the moment the others start, unless it is a sidecar, which lives as
-// long as they do.
+// initContainer returns the status of an init container. An init container completes when the others start,
+// unless it is a sidecar. A sidecar lives as long as the others.
 func initContainer(pod *corev1.Pod, c *corev1.Container, created time.Time, m moment, now time.Time) podstatus.Container {
 	if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways || m.begun.IsZero() {
 		return container(pod, c, m, now)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// tarCommand is the part of tar that `kubectl cp` needs: it writes or reads an
-// archive over the standard streams.
+// tarCommand implements the part of tar that `kubectl cp` needs: it writes or reads an archive over the standard
+// streams.
 func tarCommand(sh *shell, args []string) error {
 	var create, extract bool
 	archive, folder, names := "", sh.dir, []string(nil)

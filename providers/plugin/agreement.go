@@ -14,7 +14,7 @@ import (
 	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
 )
 
-// agreement is what a plugin declared in its handshake, and what the node was registered with.
+// agreement holds the declarations of a plugin in its handshake. The node was registered with them.
 type agreement struct {
 	name        string
 	abilities   []rpc.Ability
@@ -75,7 +75,7 @@ func declared(d *rpc.Declaration) (capability.Declaration, error) {
 
 func (a agreement) has(ability rpc.Ability) bool { return slices.Contains(a.abilities, ability) }
 
-// keptBy refuses a plugin that came back with less than a.
+// keptBy refuses a plugin that came back with fewer abilities or features than a.
 func (a agreement) keptBy(now agreement) error {
 	var less []string
 	for _, ability := range a.abilities {
@@ -88,7 +88,7 @@ func (a agreement) keptBy(now agreement) error {
 			less = append(less, string(f))
 		}
 	}
-	// What it reports or asks for now, nobody would listen to.
+	// Nothing would listen to the new reports and questions of the plugin.
 	for _, ability := range []rpc.Ability{rpc.Ability_ABILITY_POD_OBJECTS, rpc.Ability_ABILITY_AUTHORITY} {
 		if now.has(ability) && !a.has(ability) {
 			return fmt.Errorf("plugin %s came back with %v, and the node was registered without: restart virtual-kubelet", now.name, ability)

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// attach returns a context that ends with ctx and with the session.
+// attach returns a context that ends with ctx or with the session.
 func (s *session) attach(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.ctx, func() { cancel(lostError{context.Cause(s.ctx)}) })
@@ -27,7 +27,8 @@ func (s *session) attach(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// lostError is the end of a call whose session ended. It has no kind: nobody knows what the plugin did.
+// lostError is the error of a call whose session ended. It has no kind, because it is unknown what the plugin
+// did.
 type lostError struct{ why error }
 
 func (e lostError) Error() string {
@@ -61,7 +62,7 @@ func (p *plugin) decode(ctx context.Context, s *session, err error, trailer meta
 	return complete, kind
 }
 
-// need refuses what the plugin does not declare.
+// need refuses calls of an ability that the plugin does not declare.
 func (p *plugin) need(a rpc.Ability, what string) error {
 	if p.agreed.has(a) {
 		return nil
@@ -72,11 +73,13 @@ func (p *plugin) need(a rpc.Ability, what string) error {
 // doubtWindow is how long after AnswersForAllPods was true an answer may be used with it: longer than any call takes.
 const doubtWindow = time.Minute
 
-// errIncomplete is an answer that may not be believed together with an earlier AnswersForAllPods.
+// errIncomplete is the error of an incomplete answer shortly after AnswersForAllPods was true. Together they
+// must not be believed.
 var errIncomplete = errors.New("the plugin does not know all its pods any more, so a pod that it does not have may exist")
 
-// complete is what the plugin says of its answers. An answer may be used with what AnswersForAllPods said
-// before it, so one that is not complete is an error for some time after that was true.
+// complete records whether the answers of the plugin cover all its pods. The node may combine an answer with an
+// earlier AnswersForAllPods. Therefore an incomplete answer is an error for some time after AnswersForAllPods
+// was true.
 type complete struct {
 	mu      sync.Mutex
 	is      bool      // guarded by mu
@@ -89,7 +92,7 @@ func (c *complete) set(is bool) {
 	c.is = is
 }
 
-// ask returns what was said last.
+// ask returns the last recorded value.
 func (c *complete) ask(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +102,7 @@ func (c *complete) ask(now time.Time) bool {
 	return c.is
 }
 
-// check takes what an answer said of itself.
+// check records whether an answer is complete.
 func (c *complete) check(is bool, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

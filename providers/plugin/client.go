@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// start makes the first session, and learns what the plugin declares.
+// start opens the first session and records the declarations of the plugin.
 func (p *plugin) start(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, p.config.StartTimeout.Duration)
 	defer cancel()
@@ -32,7 +32,7 @@ func (p *plugin) start(ctx context.Context) error {
 	return nil
 }
 
-// connect tries until there is a session, or ctx ends. The error is that of the last try.
+// connect tries until there is a session or ctx ends. The error is the error of the last try.
 func (p *plugin) connect(ctx context.Context) (*session, error) {
 	for pause := p.retry; ; pause = min(2*pause, lastRetry) {
 		began := time.Now()
@@ -119,7 +119,7 @@ func (p *plugin) run(parent context.Context, s *session) error {
 	return context.Cause(ctx)
 }
 
-// keepAsking finds out that a plugin is frozen.
+// keepAsking detects a frozen plugin.
 func (p *plugin) keepAsking(ctx context.Context, s *session) error {
 	ticker := time.NewTicker(p.every)
 	defer ticker.Stop()
@@ -188,7 +188,7 @@ func (p *plugin) current() *session {
 	return p.session
 }
 
-// connected returns the session, or an error that says why there is none.
+// connected returns the session, or an error with the reason why there is none.
 func (p *plugin) connected() (*session, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,7 +198,7 @@ func (p *plugin) connected() (*session, error) {
 	return nil, fmt.Errorf("plugin %s at %s is not connected since %s: %s", p.agreed.name, p.config.Endpoint, p.since.UTC().Format(time.RFC3339), reason(p.down))
 }
 
-// reason is the text of err without its kinds: what failed the wire is no answer.
+// reason returns the text of err without its kinds, because a failure of the wire is not an answer.
 func reason(err error) string {
 	if err == nil {
 		return "it was stopped"

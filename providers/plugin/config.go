@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// What a configuration file of this provider says about itself.
+// The version and the kind of a configuration file of this provider.
 const (
 	APIVersion = "plugin.virtual-kubelet.io/v1alpha1"
 	Kind       = "PluginProviderConfiguration"
@@ -25,15 +25,15 @@ const (
 // DefaultStartTimeout is how long the start waits for the plugin.
 const DefaultStartTimeout = 30 * time.Second
 
-// Config is the configuration of the provider. A field that is one value can also be set by an environment variable, such as
-// VKUBELET_PLUGIN_ENDPOINT.
+// Config is the configuration of the provider. Environment variables such as VKUBELET_PLUGIN_ENDPOINT can also
+// set fields with one value.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// Endpoint is where the plugin listens: unix:///PATH, a socket of the mode 0600 that belongs to the user of this
-	// process or to root, or tls://HOST:PORT. Required.
+	// Endpoint is the address of the plugin: unix:///PATH or tls://HOST:PORT. The socket at PATH must have the
+	// mode 0600 and belong to root or to the user of this process. Required.
 	Endpoint string `json:"endpoint,omitempty"`
 	// TLS is required for an endpoint tls://, and for no other.
 	TLS *TLS `json:"tls,omitempty"`
@@ -47,17 +47,18 @@ type Config struct {
 type TLS struct {
 	// CAFile has the authorities of the certificate of the plugin. Required.
 	CAFile string `json:"caFile,omitempty"`
-	// CertFile and KeyFile are the certificate that this node shows. Required.
+	// CertFile and KeyFile are the client certificate of this node and its key. Required.
 	CertFile string `json:"certFile,omitempty"`
 	KeyFile  string `json:"keyFile,omitempty"`
 	// ServerName is the name in the certificate of the plugin. Default: the host of the endpoint.
 	ServerName string `json:"serverName,omitempty"`
 }
 
-// format is what a configuration file of this provider looks like.
+// format describes the configuration file of this provider.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_PLUGIN"}
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// LoadConfig reads the configuration file at path; environment variables override it. If path is empty,
+// LoadConfig reads no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
 // target is an endpoint, taken apart.
@@ -66,7 +67,7 @@ type target struct {
 	tls              *TLS
 }
 
-// complete fills the defaults of c and refuses what cannot be.
+// complete fills the defaults of c and refuses invalid configurations.
 func (c Config) complete() (Config, target, error) {
 	to, err := c.target()
 	switch {

@@ -77,8 +77,8 @@ func (s *sender) send(message *rpc.SessionInput) error {
 	return s.stream.Send(message)
 }
 
-// begin sends what the client types, and the sizes of its terminal. It ends with the streams of attach, which the caller
-// ends, or with ctx.
+// begin sends the input of the client and the sizes of its terminal. It ends with ctx, or with the streams of
+// attach, which the caller closes.
 func (s *sender) begin(ctx context.Context, attach api.AttachIO) {
 	if in := attach.Stdin(); in != nil {
 		go func() {
@@ -104,8 +104,8 @@ func (s *sender) begin(ctx context.Context, attach api.AttachIO) {
 	}
 }
 
-// receive writes the output until the exit code, or until an error, which is io.EOF if the session ended without
-// one.
+// receive writes the output until the exit code or an error arrives. The error is io.EOF if the session ended
+// without an exit code.
 func receive(stream sessionStream, attach api.AttachIO) (code int32, err error) {
 	for {
 		message, err := stream.Recv()
@@ -135,7 +135,7 @@ func receive(stream sessionStream, attach api.AttachIO) (code int32, err error) 
 	}
 }
 
-// trailerOf is the trailing metadata of a stream that may not have begun.
+// trailerOf returns the trailing metadata of a stream. The stream may not have begun.
 func trailerOf(stream grpc.ClientStream) metadata.MD {
 	if stream == nil {
 		return nil

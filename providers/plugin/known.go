@@ -25,8 +25,8 @@ type sentPod struct {
 	leaving bool // it was told to stop
 }
 
-// known are the pods of a plugin that need not keep specs: it gets them again after a restart, as a
-// provider in the program gets them when the program was restarted.
+// known holds the pods of a plugin that need not store specs. The plugin gets the specs again after a restart,
+// in the same way as a built-in provider gets them after a restart of the program.
 type known struct {
 	mu   sync.Mutex
 	pods map[podKey]sentPod // guarded by mu
@@ -42,7 +42,7 @@ func (p *plugin) remember(pod *corev1.Pod) {
 	p.known.pods[pod.UID] = sentPod{pod: pod, at: time.Now()}
 }
 
-// leave notes that the plugin is told to stop the pod.
+// leave records that the plugin was told to stop the pod.
 func (k *known) leave(uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -52,8 +52,8 @@ func (k *known) leave(uid types.UID) {
 	}
 }
 
-// keep forgets what a list lacks that began at that time. One that is not complete may lack pods that run, so
-// then only those go that were told to stop.
+// keep forgets the pods missing in a list that began at the given time. An incomplete list may lack running
+// pods; keep then forgets only the pods that were told to stop.
 func (k *known) keep(listed []*corev1.Pod, complete bool, began time.Time) {
 	there := make(map[podKey]bool, len(listed))
 	for _, pod := range listed {
@@ -74,8 +74,8 @@ func (k *known) get(uid types.UID) *corev1.Pod {
 	return k.pods[uid].pod
 }
 
-// restore gives a plugin that was restarted the specs of the pods that it still has. No pod is
-// created: what the plugin has lost is for the node to decide.
+// restore sends a restarted plugin the specs of the pods that it still has. restore creates no pods, because the
+// node decides about lost pods.
 func (p *plugin) restore(ctx context.Context, s *session) error {
 	p.mu.Lock()
 	restarted := p.instance != s.hello.GetInstance()

@@ -51,7 +51,7 @@ func (p *plugin) GetContainerLogs(ctx context.Context, namespace, podName, conta
 	return l, nil
 }
 
-// logReader is a log at the plugin. A stream that was cut is an error, not an end.
+// logReader reads a log from the plugin. A broken stream is an error, not the end of the log.
 type logReader struct {
 	p      *plugin
 	s      *session
@@ -79,7 +79,7 @@ func (l *logReader) end(err error) error {
 	return l.ended
 }
 
-// Read waits for what is next.
+// Read waits for the next piece of the log.
 func (l *logReader) Read(p []byte) (int, error) {
 	for len(l.rest) == 0 {
 		if l.ended != nil {

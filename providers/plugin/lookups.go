@@ -48,7 +48,7 @@ func (p *plugin) answerLookups(ctx context.Context, s *session) error {
 	}
 }
 
-// answer answers one question. Only pods of this node get an answer: what answers sees to it.
+// answer answers one question of the plugin. The sources of the answers only answer for pods of this node.
 func (p *plugin) answer(ctx context.Context, s *session, q *rpc.LookupQuestion) *rpc.LookupAnswer {
 	a := &rpc.LookupAnswer{Id: q.GetId()}
 	pod := &corev1.Pod{}

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// watchNode passes on what the plugin reports of the node.
+// watchNode passes on the plugin's reports of the node.
 func (p *plugin) watchNode(ctx context.Context, s *session) error {
 	stream, err := s.WatchNode(ctx, &rpc.WatchNodeRequest{})
 	if err != nil {
@@ -64,7 +64,7 @@ func (p *plugin) Ping(ctx context.Context) error {
 	return err
 }
 
-// NotifyNodeStatus takes what the plugin's reports of the node go to.
+// NotifyNodeStatus sets the receiver of the plugin's reports of the node.
 func (p *plugin) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
 	p.mu.Lock()
 	p.notifyNode = notify
@@ -75,7 +75,7 @@ func (p *plugin) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) 
 	}
 }
 
-// ConfigureNode writes into n what the plugin offers.
+// ConfigureNode writes the resources and labels of the plugin into n.
 func (p *plugin) ConfigureNode(_ context.Context, n *corev1.Node) {
 	if says := p.agreed.node; says != nil {
 		n.Labels, n.Annotations, n.Spec = says.Labels, says.Annotations, says.Spec
@@ -87,7 +87,8 @@ func (p *plugin) ConfigureNode(_ context.Context, n *corev1.Node) {
 	}
 }
 
-// beReady makes n ready: a plugin without reports of the node cannot say later that it is. Ping says when it is not.
+// beReady marks n as ready. A plugin without reports of the node cannot report this later. Ping reports when the
+// plugin is not ready.
 func beReady(n *corev1.Node, now metav1.Time) {
 	ready := corev1.NodeCondition{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "the plugin is connected",
@@ -97,7 +98,7 @@ func beReady(n *corev1.Node, now metav1.Time) {
 	n.Status.Conditions = append(n.Status.Conditions, ready)
 }
 
-// complement fills in what a plugin cannot know: how this process serves the node.
+// complement fills in the fields unknown to a plugin: how this process serves the node.
 func (p *plugin) complement(n *corev1.Node) {
 	if len(n.Status.Addresses) == 0 && p.node.InternalIP != "" {
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: p.node.InternalIP}}

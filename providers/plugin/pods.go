@@ -33,7 +33,7 @@ func (p *plugin) withPod(ctx context.Context, pod *corev1.Pod, do podCall) error
 	return err
 }
 
-// request encodes the pod, and refuses one that the plugin would not take.
+// request encodes the pod. It refuses a pod that exceeds the limit of the plugin.
 func (s *session) request(pod *corev1.Pod) (*rpc.PodRequest, error) {
 	encoded, err := wire.Marshal(s.hello.GetEncoding(), pod)
 	if err != nil {
@@ -47,12 +47,13 @@ func (s *session) request(pod *corev1.Pod) (*rpc.PodRequest, error) {
 	return &rpc.PodRequest{Pod: encoded}, nil
 }
 
-// largeError is a pod that is over the limit of the plugin.
+// largeError is the error of a pod over the limit of the plugin.
 type largeError struct{ message string }
 
 func (e largeError) Error() string { return e.message }
 
-// stopOf is what names a pod and its containers, and says how it is to stop. A pod that has become too large for the plugin must still go.
+// stopOf returns a small form of a pod for a delete request: its identity, its containers and how it must stop.
+// The plugin must be able to stop even a pod that has become too large.
 func stopOf(pod *corev1.Pod) *corev1.Pod {
 	named := func(list []corev1.Container) (names []corev1.Container) {
 		for i := range list {
@@ -142,7 +143,7 @@ func (p *plugin) GetPodStatus(ctx context.Context, namespace, name string) (*cor
 	return status, nil
 }
 
-// get makes a call whose not-found is evidence.
+// get makes a call in which a not-found error counts as evidence.
 func (p *plugin) get(ctx context.Context, f func(context.Context, *session, grpc.CallOption) error) error {
 	complete, err := p.call(ctx, f)
 	if errdefs.IsNotFound(err) {
@@ -153,7 +154,7 @@ func (p *plugin) get(ctx context.Context, f func(context.Context, *session, grpc
 	return err
 }
 
-// GetPods asks the plugin. A list that was cut is an error.
+// GetPods asks the plugin for its pods. A list that broke off is an error.
 func (p *plugin) GetPods(ctx context.Context) (pods []*corev1.Pod, err error) {
 	began := time.Now()
 	complete := false

@@ -40,7 +40,7 @@ func Provider() cli.Provider {
 	}}
 }
 
-// Node is the node that a plugin is used for.
+// Node describes the node that uses a plugin.
 type Node struct {
 	// Node is the node as it will be registered.
 	Node *corev1.Node
@@ -48,11 +48,11 @@ type Node struct {
 	InternalIP string
 	// DaemonPort is the port of the kubelet API; 0 for none.
 	DaemonPort int32
-	// OperatingSystem is that of the node, unless the plugin says another.
+	// OperatingSystem is the operating system of the node, unless the plugin reports another.
 	OperatingSystem string
 }
 
-// plugin is what every plugin has.
+// plugin has the methods common to all plugins.
 type plugin struct {
 	config   Config
 	target   target
@@ -83,8 +83,8 @@ type plugin struct {
 	latestNode *corev1.Node       // guarded by mu: reported before anybody asked
 }
 
-// New connects to the plugin, and waits for it until Config.StartTimeout. What it returns has the optional abilities that
-// the plugin declares. The connection ends with RunInBackground, or with ctx.
+// New connects to the plugin and waits for it for at most Config.StartTimeout. The returned provider has the
+// optional abilities that the plugin declares. The connection ends with RunInBackground or with ctx.
 func New(ctx context.Context, n Node, config Config) (nodeutil.Provider, error) {
 	p, err := newPlugin(n, config)
 	if err != nil {
@@ -111,7 +111,7 @@ func newPlugin(n Node, config Config) (*plugin, error) {
 	}, nil
 }
 
-// Capabilities returns what the plugin declared; all features if it declared nothing.
+// Capabilities returns the features that the plugin declared, or all features if it declared none.
 func (p *plugin) Capabilities() capability.Declaration { return p.agreed.declaration }
 
 // withAbilities returns p with the optional abilities that the plugin declares.
@@ -163,26 +163,26 @@ func (p *plugin) withAbilities() nodeutil.Provider {
 	return p
 }
 
-// reporting is the ability of a plugin that reports changes of pods.
+// reporting adds the ability to report changes of pods.
 type reporting struct{ of *plugin }
 
-// NotifyPods takes what the reports of the plugin go to.
+// NotifyPods sets the receiver of the plugin's reports of pods.
 func (r reporting) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { r.of.notify = notify }
 
-// authoritative is the ability of a plugin that knows whether its answers are complete.
+// authoritative adds the ability to know whether answers are complete.
 type authoritative struct{ of *plugin }
 
-// AnswersForAllPods reports what the plugin said last, and false while it is not connected.
+// AnswersForAllPods returns the last value reported by the plugin, or false while the plugin is not connected.
 func (a authoritative) AnswersForAllPods() bool { return a.of.complete.ask(time.Now()) }
 
-// reading is the ability of a plugin that starts containers one by one.
+// reading adds the ability to start containers one by one, with objects read from the node.
 type reading struct{ of *plugin }
 
-// UsePodObjects takes what answers the plugin.
+// UsePodObjects sets the source of objects for the plugin's questions.
 func (r reading) UsePodObjects(objects node.PodObjects) { r.of.objects = objects }
 
-// UsePodTokens takes what answers the plugin.
+// UsePodTokens sets the source of tokens for the plugin's questions.
 func (p *plugin) UsePodTokens(tokens node.PodTokens) { p.tokens = tokens }
 
-// UsePullCredentials takes what answers the plugin.
+// UsePullCredentials sets the source of pull credentials for the plugin's questions.
 func (p *plugin) UsePullCredentials(credentials node.PullCredentials) { p.credentials = credentials }

@@ -15,15 +15,15 @@ import (
 	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
 )
 
-// received is what a watch of pods gave.
+// received is one result of a watch of pods.
 type received struct {
 	pods []*corev1.Pod
 	err  error
 }
 
-// watchPods passes on the reports of the plugin. When it begins to listen, ready is called, and all pods are asked for:
-// what was reported while nobody listened may be lost. The list never overtakes a report: of a pod that
-// was reported meanwhile, only the report counts.
+// watchPods passes on the reports of the plugin. When it begins to listen, it calls ready and asks for all pods,
+// because earlier reports may be lost. The list never overtakes a report: for a pod reported meanwhile, only the
+// report counts.
 func (p *plugin) watchPods(ctx context.Context, s *session, ready func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -115,7 +115,7 @@ func (p *plugin) resync(ctx context.Context, s *session, reports <-chan received
 	}
 }
 
-// watchError says why a stream ended that should last as long as the session.
+// watchError explains why a stream ended before the session did.
 func (p *plugin) watchError(ctx context.Context, s *session, what string, err error) error {
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("plugin %s ended its %s", p.agreed.name, what)

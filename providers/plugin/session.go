@@ -31,7 +31,7 @@ type session struct {
 	hello *rpc.HandshakeResponse
 }
 
-// errNoAnswer is a handshake that took too long.
+// errNoAnswer is the error of a handshake that took too long.
 var errNoAnswer = errors.New("the plugin did not answer the handshake in time: it is frozen, busy or another program")
 
 // dial connects and does the handshake.
@@ -78,7 +78,7 @@ func (p *plugin) dial(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// connect checks who is there, too.
+// connect connects to the plugin and checks the owner of its socket.
 func (t target) connect(ctx context.Context) (net.Conn, error) {
 	if t.network != "unix" {
 		return (&net.Dialer{}).DialContext(ctx, t.network, t.address)
@@ -120,8 +120,9 @@ func (s *session) handshake(ctx context.Context, p *plugin) error {
 	return nil
 }
 
-// awaitBreak returns when the connection has broken, or ctx ended. gRPC makes calls before it says that a connection is ready, so one
-// that is connecting after the handshake is not broken; once it has broken it connects in vain, and then says so.
+// awaitBreak returns when the connection has broken or ctx has ended. gRPC makes calls before it reports a
+// connection as ready. A connection that is still connecting after the handshake is therefore not broken. A
+// broken connection reports its state after a failed attempt to connect.
 func (s *session) awaitBreak(ctx context.Context) error {
 	for state := s.conn.GetState(); state == connectivity.Ready || state == connectivity.Connecting; state = s.conn.GetState() {
 		if !s.conn.WaitForStateChange(ctx, state) {

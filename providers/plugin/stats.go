@@ -46,7 +46,8 @@ func (p *plugin) GetMetricsProbes(ctx context.Context) ([]*dto.MetricFamily, err
 	return p.metrics(ctx, rpc.Ability_ABILITY_PROBE_METRICS, rpc.MetricsPage_METRICS_PAGE_PROBES)
 }
 
-// metrics is empty if the plugin has none, so that what scrapes the node finds the rest.
+// metrics returns the metrics of the plugin. It returns nothing if the plugin has no such metrics, so that a
+// scraper of the node finds the rest.
 func (p *plugin) metrics(ctx context.Context, ability rpc.Ability, page rpc.MetricsPage) (families []*dto.MetricFamily, err error) {
 	if !p.agreed.has(ability) {
 		return nil, nil

@@ -34,19 +34,21 @@ func (t *TLS) load(now time.Time) (*tls.Config, error) {
 	}
 	return &tls.Config{
 		RootCAs: pool, ServerName: t.ServerName, MinVersion: tls.VersionTLS12,
-		// Go would show none to a plugin that names other authorities, which then says that it misses one.
+		// By default, Go sends no certificate to a plugin that names other authorities. The plugin would then
+		// report a missing certificate.
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil },
 	}, nil
 }
 
-// explained are credentials that say whose certificate was refused by whom. gRPC keeps such errors as text only.
+// explained wraps credentials and explains which side refused whose certificate. gRPC keeps such errors as text
+// only.
 type explained struct {
 	credentials.TransportCredentials
 	files  *TLS
 	refuse func(error)
 }
 
-// Clone returns credentials that explain too.
+// Clone returns a copy of the credentials with the same explanations.
 func (e explained) Clone() credentials.TransportCredentials {
 	return explained{e.TransportCredentials.Clone(), e.files, e.refuse}
 }
@@ -77,13 +79,13 @@ func (e explained) note(err error) {
 	}
 }
 
-// refusable is a connection that the plugin may end with a word on the certificate of the node.
+// refusable is a connection that the plugin may end because of the certificate of the node.
 type refusable struct {
 	net.Conn
 	e explained
 }
 
-// Read notes what the plugin says of the certificate.
+// Read records an error of the plugin about the certificate.
 func (r refusable) Read(p []byte) (int, error) {
 	n, err := r.Conn.Read(p)
 	if err != nil {
@@ -92,7 +94,7 @@ func (r refusable) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write asks a plugin that hung up for its reason: what it said stands before the end.
+// Write reads the reason from a plugin that hung up. The reason was sent before the end of the connection.
 func (r refusable) Write(p []byte) (int, error) {
 	n, err := r.Conn.Write(p)
 	if err != nil {
