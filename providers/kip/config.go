@@ -91,7 +91,7 @@ type QEMU struct {
 	Program string `json:"program,omitempty"`
 	// Accel is kvm or tcg. Default: kvm where it works.
 	Accel string `json:"accel,omitempty"`
-	// Egress gives machines a way to the network of this host, with what listens on its loopback. Default: they have none.
+	// Egress is refused when it is true: see complete.
 	Egress bool `json:"egress,omitempty"`
 }
 
@@ -132,6 +132,9 @@ func (c Config) complete() (Config, error) {
 		problem("qemu, ec2: want one of them: qemu: {} has machines started on this host")
 	case c.QEMU != nil:
 		most = 4
+		if c.QEMU.Egress {
+			problem("qemu.egress: the user network of QEMU would show machines every service on the loopback of this host, at 10.0.2.2: remove the field; this node sends machines the images of their pods without it, and machines of ec2 have a network")
+		}
 	case c.EC2.SubnetID == "":
 		problem("ec2.subnetID: want the subnet of machines")
 	}
@@ -232,7 +235,7 @@ func (c Config) typeNamed(name string) (Type, error) {
 func (c Config) open(ctx context.Context) (machine.Driver, pace, error) {
 	if c.QEMU != nil {
 		d, err := qemu.New(qemu.Config{
-			Dir: filepath.Join(c.Directory, "machines"), Image: c.Image, Program: c.QEMU.Program, Accel: c.QEMU.Accel, Egress: c.QEMU.Egress,
+			Dir: filepath.Join(c.Directory, "machines"), Image: c.Image, Program: c.QEMU.Program, Accel: c.QEMU.Accel,
 		})
 		at := usual
 		at.seen, at.earlier = 10*time.Second, -1 // a list has what a start has made

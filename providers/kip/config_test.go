@@ -109,3 +109,16 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestEgressOfQEMUIsRefused: a guest with a way out would reach the loopback of the host. The error says so, and says what to do.
+func TestEgressOfQEMUIsRefused(t *testing.T) {
+	c := testConfig("home")
+	if _, err := c.complete(); err != nil {
+		t.Fatal(err)
+	}
+	c.QEMU = &QEMU{Egress: true}
+	_, err := c.complete()
+	if err == nil || !strings.Contains(err.Error(), "qemu.egress: ") || !strings.Contains(err.Error(), "loopback of this host") || !strings.Contains(err.Error(), "remove the field") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -8,6 +8,7 @@
 // The state is a directory for each machine: the machine as it was asked for, its user data, its console, and a lock that the process of QEMU has for as
 // long as it lives. No number of a process is believed without this lock.
 //
-// What surprises: the network of a guest is QEMU's own, with its ports forwarded from the loopback of the host. Without Config.Egress it has no way out at
-// all: QEMU would show the guest the loopback of the host, with all that listens there, as one of its own addresses.
+// The surprise: a guest has no way out. Its network is QEMU's user network, with the port of the agent forwarded from the loopback of the host. Without
+// restrict=on, QEMU shows the guest the loopback of the host, with every service that listens there, at 10.0.2.2. No option of QEMU gives a guest a way
+// out and hides the loopback, so no setting of this package turns restrict off.
 package qemu

@@ -41,8 +41,6 @@ type Config struct {
 	Program string
 	// Accel is kvm or tcg. Default: kvm where the kernel of the image boots with it, else tcg.
 	Accel string
-	// Egress gives guests a way to the network of the host, with the host's own loopback.
-	Egress bool
 }
 
 // Driver starts machines with QEMU.
@@ -179,15 +177,11 @@ func lockOf(dir string, how int) (*os.File, error) {
 
 // launch starts QEMU, which goes on by itself, with the lock.
 func (d *Driver) launch(ctx context.Context, dir, image, accel string, spec machine.Spec, port int, lock *os.File) error {
-	restrict := "on"
-	if d.config.Egress {
-		restrict = "off"
-	}
 	megabytes := max(spec.Type.Memory>>20, 256)
 	cmd := exec.CommandContext(ctx, d.config.Program, append(base(accel, filepath.Join(image, "vmlinuz"), "rdinit=/init"), //nolint:gosec // the configuration names it
 		"-name", filepath.Base(dir), "-m", strconv.FormatInt(megabytes, 10), "-smp", strconv.FormatInt(max(1, (spec.Type.MilliCPU+999)/1000), 10),
 		"-initrd", filepath.Join(image, "initrd"), "-serial", "file:"+filepath.Join(dir, consoleFile),
-		"-netdev", fmt.Sprintf("user,id=n,restrict=%s,hostfwd=tcp:127.0.0.1:%d-%s:%d", restrict, port, guestIP, cell.Port), "-device", "virtio-net-pci,netdev=n,romfile=",
+		"-netdev", fmt.Sprintf("user,id=n,restrict=on,hostfwd=tcp:127.0.0.1:%d-%s:%d", port, guestIP, cell.Port), "-device", "virtio-net-pci,netdev=n,romfile=",
 		"-fw_cfg", "name=opt/vk/user-data,file="+filepath.Join(dir, userDataFile),
 		"-daemonize", "-pidfile", filepath.Join(dir, pidFile))...)
 	cmd.ExtraFiles = []*os.File{lock}
