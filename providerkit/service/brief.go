@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// brief holds back the reports of pods that have not begun, until their state has lasted.
+// brief delays the reports of pods that have not begun. A report is sent once the state has lasted long enough.
 type brief struct {
 	lasts  time.Duration
 	notify func(*corev1.Pod) // set before RunInBackground
@@ -21,7 +21,7 @@ type brief struct {
 	held map[types.UID]report
 }
 
-// report is one that is held.
+// report is a held report and the time when it is due.
 type report struct {
 	pod *corev1.Pod
 	due time.Time
@@ -65,7 +65,8 @@ func begun(pod *corev1.Pod) bool {
 	return false
 }
 
-// flush reports what has been held for long enough. It says how long it is until the next report is due; false is that none is held.
+// flush sends the held reports that are due. It returns the time until the next report is due; more is false if
+// no report is held.
 func (b *brief) flush() (wait time.Duration, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,7 +83,7 @@ func (b *brief) flush() (wait time.Duration, more bool) {
 	return wait, more
 }
 
-// run reports what was held until ctx ends.
+// run sends held reports when they are due, until ctx ends.
 func (b *brief) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

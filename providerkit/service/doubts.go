@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// doubts are the pods that may have an instance of which nobody has told yet: a create of this process had no answer, or an earlier process may have
-// made it.
+// doubts tracks the pods that may have an unconfirmed instance: a create of this process had no answer, or an
+// earlier process may have created it.
 type doubts struct {
 	seenWithin, earlierWithin time.Duration
 
@@ -22,7 +22,8 @@ type doubts struct {
 	listed  bool                    // guarded by mu; earlier has all of them
 }
 
-// begin notes which pods the cluster has now, before the first create of this process. Without them, false, the age of a pod tells.
+// begin records the current pods of the cluster, before the first create of this process. If listed is false,
+// the age of a pod decides whether an earlier process may have created it.
 func (d *doubts) begin(pods []*corev1.Pod, listed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -32,7 +33,7 @@ func (d *doubts) begin(pods []*corev1.Pod, listed bool) {
 	}
 }
 
-// add notes that a create has ended without an answer.
+// add records that a create has ended without an answer.
 func (d *doubts) add(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -47,7 +48,7 @@ func (d *doubts) add(uid types.UID) {
 	d.asked[uid] = time.Now()
 }
 
-// clear notes that it is known whether a pod has an instance.
+// clear records that the kit knows whether the pod has an instance.
 func (d *doubts) clear(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,7 +70,8 @@ func (d *doubts) left(pod *corev1.Pod) time.Duration {
 	return max(0, left)
 }
 
-// settle notes that the service shows no instance of a pod, and ends a doubt whose time is over: none can appear. It returns how long one still may.
+// settle records that the service shows no instance of a pod. It ends a doubt whose time is over, because no
+// instance can appear then. It returns how long an instance may still appear.
 func (d *doubts) settle(pod *corev1.Pod) time.Duration {
 	left := d.left(pod)
 	if left == 0 {
@@ -78,7 +80,7 @@ func (d *doubts) settle(pod *corev1.Pod) time.Duration {
 	return left
 }
 
-// open reports whether nobody has found out since whether a pod has an instance that may have appeared.
+// open reports whether it is still unknown if the pod has an instance.
 func (d *doubts) open(pod *corev1.Pod) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -86,7 +88,7 @@ func (d *doubts) open(pod *corev1.Pod) bool {
 	return asked || d.isEarlier(pod)
 }
 
-// lost is how long an instance may still appear whose create had no answer in this process.
+// lost returns how long an instance may still appear after a create of this process that had no answer.
 func (d *doubts) lost(uid types.UID) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,8 +108,8 @@ func (d *doubts) isEarlier(pod *corev1.Pod) bool {
 	return !created.IsZero() && created.Time.Before(d.began)
 }
 
-// unsure reports whether the service is to be asked for the instance of a pod that lists lack: it may have one, or the process is so young that
-// lists may lack what an earlier one made.
+// unsure reports whether to ask the service for the instance of a pod that lists lack. Either the pod may have
+// an instance, or this process is so young that lists may lack an instance of an earlier process.
 func (d *doubts) unsure(uid types.UID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

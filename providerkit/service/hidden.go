@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// shortest is how long a secret is at least that is looked for in an error: shorter texts are in every error.
+// shortest is the least length of a secret that is hidden in errors: shorter texts occur in every error.
 const shortest = 4
 
-// hiding is an error without the secrets that a service has quoted in it. Its kinds are those of the error.
+// hiding is an error without the secrets that a service has quoted in it. It has the kinds of the original
+// error.
 type hiding struct {
 	error
 	text string

@@ -20,31 +20,32 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// Inputs is a pod with all that it takes from other objects.
+// Inputs is a pod with everything that it takes from other objects.
 type Inputs struct {
 	Pod *corev1.Pod
-	// Name is a name for the instance, and a token for its create, that is the pod's for ever. Tags say whose the instance is.
+	// Name is a name for the instance and a token for its create. It never changes for a pod. Tags identify the
+	// owner of the instance.
 	Name string
 	Tags map[string]string
-	// Containers are those of the pod by name, init containers too, with their environment resolved.
+	// Containers has the containers and init containers of the pod by name, with their environment resolved.
 	Containers map[string]*corev1.Container
-	// Files are those of the volumes that are written from the API, by volume. RenewAt is when the first token among them is to be replaced; zero
-	// if there is none.
+	// Files has the files of the volumes that are written from the API, by volume. RenewAt is the time to
+	// replace the first of the tokens among them; zero without tokens.
 	Files   map[string][]podspec.File
 	RenewAt time.Time
-	// Logins are the credentials of the secrets for images, in the order in which to try them.
+	// Logins has the credentials of the image pull secrets, in the order in which to try them.
 	Logins []node.RegistryCredential
-	// Claimed are the PersistentVolumes of the volumes of the pod that claim one, by volume, of a provider with Config.Claims.
+	// Claimed has the claimed PersistentVolumes of the pod, by volume, if the provider has Config.Claims.
 	Claimed map[string]*corev1.PersistentVolume
-	// Objects reads further objects for the pod, and Tokens makes tokens for it: of volumes that Config.Skips leaves to the driver, which then sets
-	// RenewAt. Tokens is nil on a node that has none.
+	// Objects reads further objects for the pod, and Tokens makes tokens for it: for volumes that Config.Skips
+	// leaves to the driver, which then sets RenewAt. Tokens is nil on a node without tokens.
 	Objects node.PodObjects
 	Tokens  node.PodTokens
 
 	hidden []string
 }
 
-// Hide keeps texts out of errors, besides those that the pod has from other objects.
+// Hide keeps further texts out of errors. Texts that the pod has from other objects are always hidden.
 func (in *Inputs) Hide(texts ...string) { in.hidden = append(in.hidden, texts...) }
 
 // Login returns the credentials for an image; false if there are none.
@@ -57,8 +58,8 @@ func (in *Inputs) Login(image string) (node.RegistryCredential, bool) {
 	return node.RegistryCredential{}, false
 }
 
-// ReadOnly reports whether no container may write a volume that claims a PersistentVolume: the pod says so, or the volume has a source that does, or access
-// modes for readers alone.
+// ReadOnly reports whether no container may write to a volume that claims a PersistentVolume. The pod says so,
+// the source of the volume says so, or the access modes are for readers only.
 func (in *Inputs) ReadOnly(v *corev1.Volume) bool {
 	if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly {
 		return true
@@ -72,7 +73,8 @@ func (in *Inputs) ReadOnly(v *corev1.Volume) bool {
 		len(modes) == 1 && modes[0] == corev1.ReadOnlyMany
 }
 
-// VolumeSecret reads a Secret that a volume names: of a PersistentVolume it may be in another namespace than the pod. An empty namespace is that of the pod.
+// VolumeSecret reads a Secret that a volume names. The Secret of a PersistentVolume may be in another namespace
+// than the pod. An empty namespace is the namespace of the pod.
 func (in *Inputs) VolumeSecret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	of := in.Pod
 	if namespace != "" && namespace != of.Namespace {
@@ -97,7 +99,7 @@ func Containers(pod *corev1.Pod, f func(c *corev1.Container, init bool, at *fiel
 	return nil
 }
 
-// resolver reads what pods take from other objects.
+// resolver reads the other objects that pods refer to.
 type resolver struct {
 	config Config
 	renews bool // the driver replaces tokens
@@ -109,7 +111,7 @@ type resolver struct {
 	claims      node.PodClaims
 }
 
-// resolve returns a pod with all that it takes from other objects. What is missing is an error.
+// resolve returns a pod with everything that it takes from other objects. A missing object is an error.
 func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, error) {
 	if r.objects == nil {
 		return nil, errors.New("this node has nothing of the API yet")
@@ -151,7 +153,7 @@ func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, error
 	return in, nil
 }
 
-// fresh returns a pod with its tokens, and nothing else that it takes from other objects: Secrets may have changed since it was made, or be gone.
+// fresh returns a pod with only its tokens: the Secrets may have changed since the pod was made, or may be gone.
 func (r *resolver) fresh(ctx context.Context, pod *corev1.Pod) (*Inputs, error) {
 	objects, of := r.objects, identity.Of(pod)
 	if r.config.Objects != nil {
@@ -196,7 +198,7 @@ func (r *resolver) files(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// hideEnvironment hides the values of variables that the spec does not have as they are.
+// hideEnvironment hides the values of variables that are not written literally in the spec.
 func (in *Inputs) hideEnvironment(spec, full *corev1.Container) {
 	written := map[string]bool{}
 	for i := range spec.Env {
@@ -214,7 +216,7 @@ func (in *Inputs) hideEnvironment(spec, full *corev1.Container) {
 // claims reports whether a volume claims a PersistentVolume.
 func claims(v *corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }
 
-// claimed finds the PersistentVolumes of a pod. A claim that is not bound yet is an error that passes.
+// claimed finds the PersistentVolumes of a pod. A claim that is not bound yet is a temporary error.
 func (r *resolver) claimed(ctx context.Context, in *Inputs) error {
 	for i := range in.Pod.Spec.Volumes {
 		v := &in.Pod.Spec.Volumes[i]
@@ -236,8 +238,8 @@ func (r *resolver) claimed(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// RegistryLogin returns the user name and password for an image, with the host of its registry alone, for services that take these; false if there are
-// none.
+// RegistryLogin returns the user name and password for an image, with only the host of its registry, for
+// services that take these. It returns false if there is no such login.
 func (in *Inputs) RegistryLogin(image string) (login node.RegistryCredential, ok bool) {
 	for _, login = range in.Logins {
 		if login.Username == "" || !login.Matches(image) {

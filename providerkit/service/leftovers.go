@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// removeAgain is how long what could not be removed is left alone at first, and removeSlowest at most.
+// removeAgain is the first delay after a failed removal, and removeSlowest the longest.
 const removeAgain, removeSlowest = 2 * time.Second, 5 * time.Minute
 
 // leftovers are the names of things to remove.
@@ -55,7 +55,7 @@ func (l *leftovers) add(name string) {
 	}
 }
 
-// run removes what is left behind until ctx ends. It runs beside the lists, which a slow removal must not hold up.
+// run removes leftovers until ctx ends. It runs beside the lists, because a slow removal must not delay them.
 func (l *leftovers) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -82,7 +82,7 @@ func (l *leftovers) run(ctx context.Context) {
 	}
 }
 
-// due returns what is to be removed now.
+// due returns the names of the things to remove now.
 func (l *leftovers) due() (names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +95,8 @@ func (l *leftovers) due() (names []string) {
 	return names
 }
 
-// try removes a thing that is still to be removed, and reports whether that is the first failure after a success.
+// try removes a thing if it is still to be removed, and reports whether this is the first failure after a
+// success.
 func (l *leftovers) try(ctx context.Context, name string) (first bool, err error) {
 	l.removal <- struct{}{}
 	defer func() { <-l.removal }()
@@ -106,7 +107,7 @@ func (l *leftovers) try(ctx context.Context, name string) (first bool, err error
 	return l.note(name, err), err
 }
 
-// begin notes that a thing is being removed. False is one that is to be kept.
+// begin records that the removal of a thing begins. It returns false if the thing is to be kept.
 func (l *leftovers) begin(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

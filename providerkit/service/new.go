@@ -16,7 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
-// New returns the provider of a driver, with the abilities that the driver has. It panics with a Prober and without Config.Probes.
+// New returns the provider of a driver, with the abilities that the driver has. It panics if the driver is a
+// Prober and Config.Probes is nil.
 func New[T any](config Config, driver Driver[T]) *Provider[T] {
 	config = config.complete()
 	p := &Provider[T]{
@@ -56,8 +57,8 @@ func New[T any](config Config, driver Driver[T]) *Provider[T] {
 	return p
 }
 
-// RunInBackground implements node.BackgroundRunner. The service is asked once the pods of the cluster are known: what its instances are follows from
-// those, and those that are there now may be from an earlier process.
+// RunInBackground implements node.BackgroundRunner. It asks the service once the pods of the cluster are known:
+// the meaning of instances depends on the pods, and the current pods may be from an earlier process.
 func (p *Provider[T]) RunInBackground(ctx context.Context) error {
 	var beside sync.WaitGroup
 	if cache.WaitForCacheSync(ctx.Done(), p.config.Listed) {
@@ -99,7 +100,7 @@ func (p *Provider[T]) RunInBackground(ctx context.Context) error {
 	return nil
 }
 
-// status is what an instance makes of a pod.
+// status returns the status of a pod from its instance, with the restarts applied.
 func (p *Provider[T]) status(pod *corev1.Pod, instance T) corev1.PodStatus {
 	s := p.driver.Status(pod, instance)
 	if p.restarts != nil {
@@ -128,7 +129,7 @@ func (p *Provider[T]) restart(ctx context.Context, s Starter[T], uid types.UID) 
 	p.cache.Hurry()
 }
 
-// begin notes which pods an earlier process may have made.
+// begin records the pods that an earlier process may have created.
 func (p *Provider[T]) begin() error {
 	if p.config.Pods == nil {
 		p.doubts.begin(nil, false)

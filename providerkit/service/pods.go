@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// CreatePod implements node.PodLifecycleHandler. See the package for what it does about an answer that was lost.
+// CreatePod implements node.PodLifecycleHandler. See the package for lost answers.
 func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	if lacks := p.config.Capabilities.Check(pod); len(lacks) > 0 {
 		return errdefs.InvalidInput(capability.Message(lacks))
@@ -67,7 +67,8 @@ func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return hide(err, in.hidden)
 }
 
-// refused returns the error of a create that has made nothing. One without an answer may have, and a refusal would fail the pod.
+// refused returns the error of a create that has made nothing. An earlier create without an answer may have made
+// an instance, and a refusal would then fail the pod.
 func (p *Provider[T]) refused(ctx context.Context, pod *corev1.Pod, refusal error) error {
 	if p.doubts.open(pod) {
 		if _, found, err := p.lookFor(ctx, pod); found || err != nil {
@@ -85,7 +86,8 @@ func (p *Provider[T]) refused(ctx context.Context, pod *corev1.Pod, refusal erro
 	return refusal
 }
 
-// UpdatePod implements node.PodLifecycleHandler. A pod that the service does not have is an error of the kind not-found.
+// UpdatePod implements node.PodLifecycleHandler. For a pod that the service does not have, it returns an error
+// of the kind not-found.
 func (p *Provider[T]) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	have, instance, err := p.known(ctx, pod)
 	if err != nil {
@@ -104,7 +106,7 @@ func (p *Provider[T]) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// sameImages refuses another image in a container, which keeps the one that it has.
+// sameImages refuses a changed image of a container; the container keeps its image.
 func (p *Provider[T]) sameImages(have, next []corev1.Container) (err error) {
 	for i := range next {
 		n := slices.IndexFunc(have, func(c corev1.Container) bool { return c.Name == next[i].Name })
@@ -153,7 +155,7 @@ func (p *Provider[T]) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// known returns a pod that the service has, with its instance. Lists may not have it yet.
+// known returns a pod that the service has, with its instance. Lists may lack the pod still.
 func (p *Provider[T]) known(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, T, error) {
 	var none T
 	if err := p.wait(ctx); err != nil {
@@ -179,7 +181,7 @@ func (p *Provider[T]) known(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, 
 	return nil, none, errdefs.NotFoundf("%s has no pod %s/%s with the UID %s", p.config.Service, pod.Namespace, pod.Name, pod.UID)
 }
 
-// lookFor asks the service for the instance of a pod that lists lack, and takes it down.
+// lookFor asks the service for the instance of a pod that lists lack, and records it.
 func (p *Provider[T]) lookFor(ctx context.Context, pod *corev1.Pod) (instance T, found bool, err error) {
 	instance, found, err = p.driver.Find(ctx, pod)
 	if err != nil {
@@ -191,13 +193,13 @@ func (p *Provider[T]) lookFor(ctx context.Context, pod *corev1.Pod) (instance T,
 	return instance, found, nil
 }
 
-// accept takes down that the service has the instance of a pod.
+// accept records that the service has the instance of a pod.
 func (p *Provider[T]) accept(pod *corev1.Pod, instance T) {
 	p.doubts.clear(pod.UID)
 	p.cache.Accepted(pod, instance)
 }
 
-// mourn tells the driver of a pod that has nothing at the service.
+// mourn tells the driver that a pod has nothing at the service.
 func (p *Provider[T]) mourn(pod *corev1.Pod) {
 	if m, ok := p.driver.(Mourner); ok {
 		m.Gone(pod)

@@ -18,21 +18,22 @@ import (
 const (
 	// sessionTime is how long a service may take to begin a command.
 	sessionTime = 30 * time.Second
-	// execEnd is how long a driver may take to end a command that did not end in time.
+	// execEnd is the time a driver has to end a command that did not end in time.
 	execEnd = 5 * time.Second
 	// mostOutput is how much of the output of a probe is kept.
 	mostOutput = 10 << 10
 )
 
-// Begun says that the command of a session has begun: the time that a probe has for it counts from then on. Exec of a driver calls it, with
-// any session.
+// Begun reports that the command of a session has begun: the timeout of a probe counts from then on. Exec of a
+// driver calls it for every session.
 func Begun(attach api.AttachIO) {
 	if s, ok := attach.(*probeSession); ok {
 		s.begin()
 	}
 }
 
-// exec runs the command of a probe. An error that is neither an exit code nor the end of the command's time says nothing about the container.
+// exec runs the command of a probe. An error other than an exit code or the timeout of the command says nothing
+// about the container.
 func (p *prober[T]) exec(ctx context.Context, id string, command []string, timeout time.Duration) (stdout, stderr []byte, err error) {
 	p.mu.Lock()
 	c := p.byID[id]
@@ -73,7 +74,7 @@ var (
 	errTooLong  = errors.New("the command took too long")
 )
 
-// probeSession is the session of a probe: it has no input, and bounds what is kept of the outputs.
+// probeSession is the session of a probe. It has no input, and bounds the kept output.
 type probeSession struct {
 	cancel  context.CancelCauseFunc
 	timeout time.Duration
@@ -130,7 +131,7 @@ type probeOutput struct {
 	kept    *[]byte
 }
 
-// Write implements io.Writer. What the command says shows that it has begun.
+// Write implements io.Writer. Output of the command shows that it has begun.
 func (o probeOutput) Write(data []byte) (int, error) {
 	o.session.begin()
 	o.session.mu.Lock()

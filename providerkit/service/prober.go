@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probing"
 )
 
-// forgetEvery is how often it is looked whether pods whose containers are probed are gone.
+// forgetEvery is the interval of checks for pods that are gone but still have probed containers.
 const forgetEvery = 10 * time.Second
 
 // prober does the probes that a service lacks.
@@ -45,7 +45,7 @@ type ending struct {
 	accepted bool // the service has taken the request
 }
 
-// probed is the last run of a container that was seen.
+// probed is the last seen run of a container.
 type probed struct {
 	uid       types.UID
 	container string
@@ -62,13 +62,14 @@ type probed struct {
 	backoff backoff
 }
 
-// actsWithin is how long a service may take until a container is another run after a request that it has taken.
+// actsWithin is the time until a service shows another run of a container after it has accepted a request.
 const actsWithin = 2 * time.Minute
 
-// isRestarted reports whether a restart was asked for that may show yet. The mutex of the prober is held.
+// isRestarted reports whether a restart was requested and may still show. The caller holds the mutex of the
+// prober.
 func (c *probed) isRestarted() bool { return !c.asked.IsZero() && time.Since(c.asked) < actsWithin }
 
-// backoff is how long a container that fails again and again is left as it is.
+// backoff is the restart delay of a container that fails again and again.
 type backoff struct {
 	last time.Time // of the restart that was asked for last
 	wait time.Duration
@@ -76,11 +77,12 @@ type backoff struct {
 
 const (
 	firstBackoff, longestBackoff = 10 * time.Second, 5 * time.Minute
-	// wellFor is how long after a restart a container that fails is as if it had not failed before.
+	// wellFor is the time after a restart from which a failing container counts as not failed before.
 	wellFor = 10 * time.Minute
 )
 
-// idOf is the ID of a container without its scheme; of a service that gives none, its pod and name.
+// idOf returns the ID of a container without its scheme. If the service gives no ID, it returns the pod and
+// name.
 func idOf(pod *corev1.Pod, s *corev1.ContainerStatus) string {
 	if _, id, ok := strings.Cut(s.ContainerID, "://"); ok {
 		return id
@@ -88,7 +90,7 @@ func idOf(pod *corev1.Pod, s *corev1.ContainerStatus) string {
 	return string(pod.UID) + "/" + s.Name
 }
 
-// toldOf reports whether the status of the pod is about the run of the container that is seen now.
+// toldOf reports whether the status of the pod is about the current run of the container.
 func toldOf(pod *corev1.Pod, s *corev1.ContainerStatus) bool {
 	told := StateOf(pod, s.Name)
 	return told != nil && told.ContainerID != "" && told.ContainerID == s.ContainerID && told.RestartCount == s.RestartCount && told.State.Running != nil &&
@@ -100,7 +102,7 @@ func sameStart(a, b time.Time) bool {
 	return a.IsZero() || b.IsZero() || a.Sub(b).Abs() < time.Second
 }
 
-// begin notes that a container runs, and lets the run before be forgotten.
+// begin records that a container runs, and forgets its previous run.
 func (p *prober[T]) begin(uid types.UID, id string, s *corev1.ContainerStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +137,7 @@ func (p *prober[T]) drop(c *probed) {
 	p.asks.Forget(c.id)
 }
 
-// endBut lets the containers of a pod not be probed any more, but those of these names.
+// endBut stops the probes of all containers of a pod, except for the containers with these names.
 func (p *prober[T]) endBut(uid types.UID, names map[string]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,7 +149,7 @@ func (p *prober[T]) endBut(uid types.UID, names map[string]bool) {
 	}
 }
 
-// forgetGone forgets pods that are gone, and restarts that were asked for and do not show.
+// forgetGone forgets pods that are gone, and requested restarts that did not show.
 func (p *prober[T]) forgetGone() {
 	p.mu.Lock()
 	var all []types.UID
@@ -177,7 +179,7 @@ func (p *prober[T]) forgetGone() {
 	}
 }
 
-// mark notes that something else is known of a pod.
+// mark records that the knowledge about a pod has changed.
 func (p *prober[T]) mark(uid types.UID) {
 	p.mu.Lock()
 	p.changed[uid] = true

@@ -19,14 +19,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probing"
 )
 
-// ReasonUnhealthy is the reason of a pod that this process ended, because a container had failed a startup or liveness probe.
+// ReasonUnhealthy is the reason of a pod that this process ended because a container had failed a startup or
+// liveness probe.
 const ReasonUnhealthy = "Unhealthy"
 
-// killed is the exit code of a container that was killed.
+// killed is the exit code of a killed container.
 const killed = 137
 
 const (
-	// askTime bounds a request to end or to restart: one that the service answers after a long silence would be about a probe of before.
+	// askTime bounds a request to end or to restart. A request that the service answers much later would be
+	// about an outdated probe.
 	askTime = 15 * time.Second
 	// silentFor is how long a container is left alone after the service did not answer.
 	silentFor = 10 * time.Second
@@ -52,7 +54,8 @@ func (p *prober[T]) actOn(ctx context.Context, uid types.UID, beside *sync.WaitG
 	}
 }
 
-// judgeAnew lets a container that goes on to run be probed as if it had not failed. A pod that is not forgotten has not been ended or restarted.
+// judgeAnew restarts the probes of a container that goes on running, as if it had not failed. A pod that is not
+// forgotten has not been ended or restarted.
 func (p *prober[T]) judgeAnew(ctx context.Context, c *probed) {
 	p.mu.Lock()
 	again := ctx.Err() == nil && p.known[c.uid][c.container] == c && !c.over
@@ -137,7 +140,8 @@ func (p *prober[T]) act(ctx context.Context, c *probed, failed probing.Kind) {
 	}
 }
 
-// targetOf returns a container with its pod as they are now. False is a pod that is gone or is being deleted: its containers are left alone.
+// targetOf returns the current state of a container and its pod. False: the pod is gone or is being deleted, so
+// its containers are left alone.
 func (p *prober[T]) targetOf(c *probed) (of Target[T], lives bool) {
 	pod, instance, there := p.cache.Get(c.uid)
 	if !there || containerOf(pod, c.container) == nil || pod.DeletionTimestamp != nil {
@@ -168,7 +172,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// backsOff returns how long to wait before a container is restarted, and notes that it is then.
+// backsOff returns the wait before a container is restarted, and records the time of that restart.
 func (p *prober[T]) backsOff(c *probed) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,7 +188,7 @@ func (p *prober[T]) backsOff(c *probed) time.Duration {
 	return wait
 }
 
-// containerOf returns the container of a pod that has this name; nil if the pod has none.
+// containerOf returns the container of a pod by name, or nil if the pod does not have it.
 func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 	if pod == nil {
 		return nil
@@ -199,8 +203,9 @@ func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// note notes why this process ends a pod. Once the service has taken the request, the status says so: another process finds it there. Before that
-// only the status of a pod that has ended does, as a list may show the end before the service answers.
+// note records why this process ends a pod. Once the service has accepted the request, the status has the
+// reason, and another process finds it there. Before that, only the status of an ended pod has it, because a
+// list may show the end before the service answers.
 func (p *prober[T]) note(c *probed, reason string, accepted bool) {
 	p.mu.Lock()
 	if !p.ended[c.uid].accepted { // else another container has ended the pod
@@ -210,7 +215,8 @@ func (p *prober[T]) note(c *probed, reason string, accepted bool) {
 	p.cache.Refresh(c.uid)
 }
 
-// explain says in the status of a pod that this process has ended it, or the one before. That a program ended well when it was told to is no success.
+// explain writes into the status of a pod that this process or an earlier one has ended it. A program that exits
+// well because it was told to end is no success.
 func (p *prober[T]) explain(pod *corev1.Pod, status *corev1.PodStatus) {
 	p.mu.Lock()
 	e := p.ended[pod.UID]
@@ -229,7 +235,7 @@ func (p *prober[T]) explain(pod *corev1.Pod, status *corev1.PodStatus) {
 	}
 }
 
-// expect notes that a container is about to be restarted, or that it is not.
+// expect records that a container is about to be restarted, or that it is not.
 func (p *prober[T]) expect(c *probed, restart bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -239,7 +245,8 @@ func (p *prober[T]) expect(c *probed, restart bool) {
 	}
 }
 
-// goesOn lets a pod go on of which a container is being restarted. That programs ended well when they were told to does not end it, and it has begun before.
+// goesOn keeps a pod Running while one of its containers is being restarted. The pod has begun before, and
+// programs that exit well because they were told to do not end it.
 func (p *prober[T]) goesOn(pod *corev1.Pod, status *corev1.PodStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -253,8 +260,8 @@ func (p *prober[T]) goesOn(pod *corev1.Pod, status *corev1.PodStatus) {
 	}
 }
 
-// count makes up for what a service does not tell of the restart of a container: a run that began later than the last one that was seen is one more. Between both
-// the container may wait.
+// count adds restarts that a service does not report: a run that began later than the last seen run is one more
+// restart. The container may wait between both runs.
 func (p *prober[T]) count(uid types.UID, told, now *corev1.ContainerStatus) {
 	if told == nil {
 		return
@@ -295,7 +302,7 @@ func startOf(s *corev1.ContainerStatus) time.Time {
 	return time.Time{}
 }
 
-// event records an event of the probes about a container, and keeps what it says.
+// event records an event of the probes about a container, and keeps its message.
 func (p *prober[T]) event(pod *corev1.Pod, container, eventType, reason, message string) {
 	p.mu.Lock()
 	if c := p.known[pod.UID][container]; c != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probing"
 )
 
-// newProber returns what does the probes of a driver. It has no cache yet.
+// newProber returns the prober of a driver. It has no cache yet.
 func newProber[T any](config Config, driver Driver[T], by Prober[T], failing func() error) *prober[T] {
 	p := &prober[T]{
 		config: config, driver: driver, by: by, failing: failing, wake: make(chan struct{}, 1), known: map[types.UID]map[string]*probed{}, byID: map[string]*probed{},
@@ -53,7 +53,8 @@ func (p *prober[T]) run(ctx context.Context) {
 	}
 }
 
-// status makes the status of a pod of its instance and of what the probes say, and takes its containers from it. It is called with the lock of the cache held.
+// status builds the status of a pod from its instance and the probe results, and records the containers. It is
+// called with the lock of the cache held.
 func (p *prober[T]) status(pod *corev1.Pod, instance T) corev1.PodStatus {
 	status := p.base(pod, instance)
 	status.ContainerStatuses, status.InitContainerStatuses = slices.Clone(status.ContainerStatuses), slices.Clone(status.InitContainerStatuses)
@@ -90,7 +91,7 @@ func statusIn(status *corev1.PodStatus, name string) *corev1.ContainerStatus {
 	return StateOf(&corev1.Pod{Status: *status}, name)
 }
 
-// see takes a container that runs, and says in its status what the probes do.
+// see records a running container, and writes the probe results into its status.
 func (p *prober[T]) see(pod *corev1.Pod, status *corev1.PodStatus, c *corev1.Container, s *corev1.ContainerStatus, lacking Probes) {
 	t := probing.Target{
 		Pod: pod, Container: p.with(c, lacking), ID: idOf(pod, s), StartedAt: s.State.Running.StartedAt.Time, Running: true,
@@ -135,7 +136,7 @@ func (p *prober[T]) with(c *corev1.Container, lacking Probes) *corev1.Container 
 	return &next
 }
 
-// byNetwork reports whether one of the probes asks an address of the pod.
+// byNetwork reports whether one of the probes connects to an address of the pod.
 func byNetwork(all Probes) bool {
 	for _, of := range []*corev1.Probe{all.Startup, all.Liveness, all.Readiness} {
 		if of != nil && of.Exec == nil {

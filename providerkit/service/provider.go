@@ -20,10 +20,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
-// askAgain is how long a call waits that depends on what lists or Find are about to show.
+// askAgain is the wait of a call that depends on the next result of lists or Find.
 const askAgain = 2 * time.Second
 
-// Provider runs pods at a service. It is a nodeutil.Provider with every ability that the kit can give; see the package.
+// Provider runs pods at a service. It is a nodeutil.Provider with every ability that the kit can give; see the
+// package.
 type Provider[T any] struct {
 	config    Config
 	driver    Driver[T]
@@ -38,32 +39,35 @@ type Provider[T any] struct {
 	offers    offered
 }
 
-// Unlisted is a Provider that is no node.PodAuthority, for a service without a list: it may have lost its memory, so the node doubts that many pods
-// have gone at once.
+// Unlisted is a Provider without node.PodAuthority, for a service without a list. The service may have lost its
+// memory, so the node doubts that many pods have gone at once.
 type Unlisted[T any] struct {
 	*Provider[T]
 	noAuthority //nolint:unused // its method hides that of Provider
 }
 
-// noAuthority has the method of node.PodAuthority as deep as Provider in Unlisted, which therefore has none.
+// noAuthority has the method of node.PodAuthority at the same depth as Provider in Unlisted, so Unlisted does
+// not have this method.
 type noAuthority struct{} //nolint:unused // as above
 
 // AnswersForAllPods is no answer.
 func (noAuthority) AnswersForAllPods() {} //nolint:unused // as above
 
-// Cache returns what the service said of each pod last. A driver that learns of instances besides the lists gives them to Take.
+// Cache returns the last known state of each pod at the service. A driver that learns of instances besides the
+// lists gives them to Take.
 func (p *Provider[T]) Cache() *poll.Cache[T] { return p.cache }
 
 // Leave lets the driver's Remove be called with a name, until it succeeds or this process ends; see Remover. It may be called again with the same name. It
 // panics if the driver is no Remover.
 func (p *Provider[T]) Leave(name string) { p.leftovers.add(name) }
 
-// Keep takes a Leave back: a thing of that name is about to be made, or used, again. It waits for the end of a removal that is under way.
+// Keep revokes a Leave: a thing of that name is about to be made, or used, again. It waits until a removal that
+// is under way has ended.
 func (p *Provider[T]) Keep(ctx context.Context, name string) error {
 	return p.leftovers.keep(ctx, name)
 }
 
-// Resolve returns a pod with all that it takes from other objects, as Create gets it.
+// Resolve returns a pod with everything that it takes from other objects, as Create gets it.
 func (p *Provider[T]) Resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, error) {
 	return p.resolver.resolve(ctx, pod)
 }
@@ -74,7 +78,8 @@ func (p *Provider[T]) isKnown(uid types.UID) bool {
 	return ok
 }
 
-// Knows reports whether the service or the cluster has a pod, as far as is known. A driver asks it before it removes what nobody needs.
+// Knows reports whether the service or the cluster has a pod, as far as is known. A driver asks it before it
+// removes unneeded things.
 func (p *Provider[T]) Knows(uid types.UID) bool {
 	if p.isKnown(uid) || p.config.Pods == nil {
 		return true
@@ -83,7 +88,7 @@ func (p *Provider[T]) Knows(uid types.UID) bool {
 	return err != nil || slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.UID == uid })
 }
 
-// offered is the node as the cluster has it, and what it offers by now.
+// offered is the node in the cluster, and its current capacity.
 type offered struct {
 	mu       sync.Mutex
 	node     *corev1.Node        // guarded by mu; nil until it is configured
@@ -91,8 +96,8 @@ type offered struct {
 	capacity corev1.ResourceList // guarded by mu; nil: that of the node
 }
 
-// Offer changes the capacity of the node, from which nothing is kept back. A driver calls it when it learns what the service has for pods; a
-// capacity that the node has is not told again.
+// Offer changes the capacity of the node; all of it is allocatable. A driver calls Offer when it learns the
+// capacity of the service for pods. An unchanged capacity is not reported again.
 func (p *Provider[T]) Offer(capacity corev1.ResourceList) {
 	p.offers.mu.Lock()
 	defer p.offers.mu.Unlock()
@@ -100,7 +105,7 @@ func (p *Provider[T]) Offer(capacity corev1.ResourceList) {
 	p.offers.tell()
 }
 
-// tell reports a capacity that the node does not have. The caller holds mu.
+// tell reports the capacity if the node does not have it yet. The caller holds mu.
 func (o *offered) tell() {
 	if o.node == nil || o.report == nil || o.capacity == nil || equality.Semantic.DeepEqual(o.node.Status.Capacity, o.capacity) {
 		return
@@ -122,7 +127,7 @@ func (p *Provider[T]) InCluster(id poll.Identity) *corev1.Pod {
 	return pod
 }
 
-// had reports whether the cluster has a pod whose status is of an instance.
+// had reports whether the cluster has the pod with a status from an instance.
 func (p *Provider[T]) had(namespace, name string) bool {
 	if p.config.Pods == nil {
 		return false
@@ -134,8 +139,9 @@ func (p *Provider[T]) had(namespace, name string) bool {
 // Capabilities implements capability.Declarer.
 func (p *Provider[T]) Capabilities() capability.Declaration { return p.config.Capabilities }
 
-// AnswersForAllPods implements node.PodAuthority: lists are complete, or errors. What an earlier process created last may come late.
-// A service without a list answers for those alone that it is asked about; see Unlisted.
+// AnswersForAllPods implements node.PodAuthority: lists are complete, or errors. An instance that an earlier
+// process created last may appear late. A service without a list answers only for the pods that it is asked
+// about; see Unlisted.
 func (p *Provider[T]) AnswersForAllPods() bool { return p.cache.Complete() }
 
 // NotifyPods implements node.PodNotifier.
@@ -144,7 +150,7 @@ func (p *Provider[T]) NotifyPods(_ context.Context, notify func(*corev1.Pod)) {
 	p.cache.Notify(p.brief.report)
 }
 
-// Inputs returns a pod with all that it takes from other objects, as Create has it.
+// Inputs returns a pod with everything that it takes from other objects, as Create has it.
 func (p *Provider[T]) Inputs(ctx context.Context, pod *corev1.Pod) (*Inputs, error) {
 	return p.resolver.resolve(ctx, pod)
 }
@@ -163,7 +169,8 @@ func (p *Provider[T]) UsePullCredentials(credentials node.PullCredentials) {
 	p.resolver.credentials = credentials
 }
 
-// GetPod implements node.PodLifecycleHandler. While lists fail a pod is as it was seen last, and one that is not known is not said to be missing.
+// GetPod implements node.PodLifecycleHandler. While lists fail, it returns the last known state of a pod, and
+// does not report an unknown pod as missing.
 func (p *Provider[T]) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	pod, _, err := p.find(ctx, namespace, name)
 	return pod, err
@@ -210,7 +217,8 @@ func (p *Provider[T]) find(ctx context.Context, namespace, name string) (*corev1
 	return pod, instance, err
 }
 
-// mayBe is how long an instance of a pod that the cluster has may still appear, at a service that is not asked for another one until then.
+// mayBe returns how long an instance of a pod in the cluster may still appear, at a service that the kit does
+// not ask for another one until then.
 func (p *Provider[T]) mayBe(namespace, name string) time.Duration {
 	if p.config.Again != AgainMakesAnother || p.config.Pods == nil {
 		return 0
@@ -222,13 +230,14 @@ func (p *Provider[T]) mayBe(namespace, name string) time.Duration {
 	return p.doubts.left(pod)
 }
 
-// mayAppear is the error of a call about a pod that may have an instance which the service does not show yet.
+// mayAppear returns the error of a call about a pod whose instance may exist but does not show yet.
 func (p *Provider[T]) mayAppear(left time.Duration) error {
 	return errdefs.RetryAfter(fmt.Errorf("whether %s has made the pod is not known for another %s: an answer was lost", p.config.Service, left.Round(time.Second)),
 		p.pause(left))
 }
 
-// pause is how long to wait until it is asked again for an instance that may still appear for some time: one that comes mostly comes soon.
+// pause returns the wait before the kit asks again for an instance that may still appear. Instances mostly
+// appear soon.
 func (p *Provider[T]) pause(left time.Duration) time.Duration {
 	return min(left, max(askAgain, (p.config.SeenWithin-left)/2))
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// renewalRetry is how long a renewal that failed is left alone.
+// renewalRetry is the delay after a failed renewal.
 const renewalRetry = 30 * time.Second
 
 // renewals are when the files of pods are to be replaced.
@@ -31,7 +31,8 @@ func (r *renewals) set(uid types.UID, at time.Time) {
 	r.due[uid] = at
 }
 
-// next returns the pod whose files are to be replaced first, and when. It forgets all other pods than these. False is none.
+// next returns the pod whose files are to be replaced first, and when. It forgets all pods that are not in the
+// argument. It returns nil if no files are to be replaced.
 func (r *renewals) next(pods []*corev1.Pod, now time.Time) (first *corev1.Pod, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,8 +53,9 @@ func (r *renewals) next(pods []*corev1.Pod, now time.Time) (first *corev1.Pod, a
 	return first, at
 }
 
-// firstRenewal is when the files are replaced of a pod from before a restart: after a 20th to three 20ths of the life of its tokens, as a fifth of it
-// is left, and apart from those of other pods. Zero is a pod without tokens.
+// firstRenewal returns the time to replace the files of a pod from before a restart. This is after 1/20 to 3/20
+// of the life of its tokens, because a fifth of the life is left, and spread over pods. It returns zero for a
+// pod without tokens.
 func firstRenewal(pod *corev1.Pod, now time.Time) time.Time {
 	life := time.Duration(0)
 	for i := range pod.Spec.Volumes {
@@ -84,7 +86,8 @@ func firstRenewal(pod *corev1.Pod, now time.Time) time.Time {
 // renewEvery is how often it is looked whether files are to be replaced.
 const renewEvery = 10 * time.Second
 
-// run replaces files until ctx ends. renew replaces those of a pod, and says when it is to be done again.
+// run replaces files until ctx ends. renew replaces the files of a pod, and returns the time of the next
+// renewal.
 func (r *renewals) run(ctx context.Context, pods func() []*corev1.Pod, renew func(context.Context, *corev1.Pod) time.Time) {
 	ticker := time.NewTicker(renewEvery)
 	defer ticker.Stop()

@@ -144,7 +144,8 @@ func hasContainer(pod *corev1.Pod, name string) bool {
 	return false
 }
 
-// RunEnded reports whether the run of a container that was on when it was targeted is over, as far as lists tell: for a log that is followed.
+// RunEnded reports whether the targeted run of a container is over, according to the lists. It is for a log that
+// is followed.
 func (p *Provider[T]) RunEnded(of Target[T]) bool {
 	pod, _, ok := p.cache.Get(of.Pod.UID)
 	if !ok {
@@ -157,7 +158,7 @@ func (p *Provider[T]) RunEnded(of Target[T]) bool {
 	return c.RestartCount != of.State.RestartCount || c.State.Terminated != nil || of.State.State.Running != nil && c.State.Running == nil // it waits for the next run
 }
 
-// lacks refuses a request that the service does not have.
+// lacks returns the error of a request that the service does not have.
 func (p *Provider[T]) lacks(of Target[T], request Request) error {
 	err := fmt.Sprintf("pod %s/%s: %s has no %s", of.Pod.Namespace, of.Pod.Name, p.config.Service, request)
 	if instead := p.config.Instead[request]; instead != "" {

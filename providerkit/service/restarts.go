@@ -19,7 +19,7 @@ import (
 
 const (
 	reasonBackoff = "CrashLoopBackOff"
-	// reasonUnknown is that of package podstatus for a container whose exit code nobody knows.
+	// reasonUnknown is the reason of package podstatus for a container with an unknown exit code.
 	reasonUnknown = "ContainerStatusUnknown"
 )
 
@@ -30,7 +30,7 @@ const (
 	startTime = 3 * time.Minute
 )
 
-// restarts are the containers that a Starter starts again.
+// restarts tracks the containers that a Starter starts again.
 type restarts struct {
 	first time.Duration // of the back-off
 	wake  chan struct{} // holds a value when another container has ended
@@ -39,7 +39,7 @@ type restarts struct {
 	lives map[types.UID]*life // guarded by mu; by the UIDs of pods
 }
 
-// life is what is known of the runs of a container.
+// life is the history of the runs of a container.
 type life struct {
 	count int32
 	last  *corev1.ContainerStateTerminated // how the run before ended; nil: there was none, or nobody knows
@@ -54,7 +54,7 @@ func newRestarts(first time.Duration) *restarts {
 	return &restarts{first: first, wake: make(chan struct{}, 1), lives: map[types.UID]*life{}}
 }
 
-// backoff is how long a run that ended at that time is waited for.
+// backoff returns the delay after a run that ended at the given time.
 func (l *life) backoff(ended time.Time) time.Duration {
 	if ended.Sub(l.began) > wellFor {
 		l.delay = 0
@@ -62,8 +62,8 @@ func (l *life) backoff(ended time.Time) time.Duration {
 	return l.delay
 }
 
-// of returns the life of the container of a pod. One from before a restart goes on with the status that was told last, or with the count that the driver
-// knows. r.mu is held.
+// of returns the life of the container of a pod. For a pod from before a restart of the process, the life
+// continues from the last reported status or from the count of the driver. The caller holds r.mu.
 func (r *restarts) of(pod *corev1.Pod, count int32) *life {
 	if l := r.lives[pod.UID]; l != nil {
 		return l
@@ -89,7 +89,7 @@ func (r *restarts) of(pod *corev1.Pod, count int32) *life {
 	return l
 }
 
-// apply makes of the status of one run the status of a pod whose container is started again.
+// apply turns the status of one run into the status of a pod whose container is restarted.
 func (r *restarts) apply(pod *corev1.Pod, s *corev1.PodStatus) {
 	if len(pod.Spec.Containers) != 1 || len(s.ContainerStatuses) != 1 {
 		return
@@ -137,7 +137,7 @@ func (l *life) end(how *corev1.ContainerStateTerminated) {
 	l.last, l.due, l.waits = how, at.Add(wait), wait > 0
 }
 
-// show lets a container wait that is started again after a back-off.
+// show reports a container that waits for its back-off as waiting.
 func (l *life) show(pod *corev1.Pod, c *corev1.ContainerStatus) {
 	if !l.waits {
 		return
@@ -156,7 +156,7 @@ func (r *restarts) next(delay time.Duration) time.Duration {
 	return min(2*delay, longestBackoff)
 }
 
-// hurry lets it be looked which containers are to be started.
+// hurry triggers a check for containers to start.
 func (r *restarts) hurry() {
 	select {
 	case r.wake <- struct{}{}:
@@ -164,8 +164,8 @@ func (r *restarts) hurry() {
 	}
 }
 
-// take returns the pods whose container is to be started now, as many as there is room for, and when the next one is. The starts are under way then.
-// Each start that ends makes room and hurries.
+// take returns the pods whose container is to start now, as far as there is room, and the time of the next
+// start. It marks these starts as under way. Each start that ends makes room and calls hurry.
 func (r *restarts) take(now time.Time) (due []types.UID, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,7 +189,7 @@ func (r *restarts) take(now time.Time) (due []types.UID, next time.Time) {
 	return due, next
 }
 
-// finish notes that a start is over. A failure is tried again after the back-off that would have come next.
+// finish records that a start is over. A failed start is tried again after the next back-off.
 func (r *restarts) finish(uid types.UID, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -207,7 +207,8 @@ func (r *restarts) finish(uid types.UID, err error) {
 	r.hurry()
 }
 
-// forget forgets the pods that are not there. It asks about them without its lock: whoever answers holds another one while it asks for this one.
+// forget forgets pods that no longer exist. It calls there without its lock: the callee holds another lock while
+// it asks for this one.
 func (r *restarts) forget(there func(types.UID) bool) {
 	r.mu.Lock()
 	all := slices.Collect(maps.Keys(r.lives))
@@ -222,7 +223,7 @@ func (r *restarts) forget(there func(types.UID) bool) {
 	}
 }
 
-// settle waits for the start of a pod that is under way. None begins of a pod that is being deleted.
+// settle waits for a start of the pod that is under way. No start begins for a pod that is being deleted.
 func (r *restarts) settle(ctx context.Context, uid types.UID) error {
 	r.mu.Lock()
 	var busy chan struct{}
