@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// newMark returns an informer of nothing that has synced when the channel is closed. The interface of informers
-// grows with client-go, by types that older versions do not have: only a real one has all that is asked of it.
+// newMark returns an informer without objects. It has synced when the channel is closed. The informer interface
+// grows with client-go and uses types that older versions lack, so only a real informer implements all of it.
 func newMark(synced <-chan struct{}) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(unstreamed{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
@@ -33,5 +33,5 @@ func newMark(synced <-chan struct{}) cache.SharedIndexInformer {
 // unstreamed keeps a reflector from asking for a first list in the watch.
 type unstreamed struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported reports that.
+// IsWatchListSemanticsUnSupported tells client-go not to use WatchList here.
 func (unstreamed) IsWatchListSemanticsUnSupported() bool { return true }

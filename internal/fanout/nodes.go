@@ -15,8 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Nodes is a client for nodes whose watches of one of its nodes are all fed by one
-// watch. Make one with NewNodes.
+// Nodes is a client for nodes. One shared watch feeds the watches of its own nodes. Make it with NewNodes.
 type Nodes struct {
 	corev1client.NodeInterface // for everything else
 	source                     cache.ListerWatcher
@@ -26,14 +25,14 @@ type Nodes struct {
 	subs map[string]map[*nodeWatch]bool // guarded by mu
 }
 
-// observedNode is what was last seen of a node. A node that was not seen yet is nil.
+// observedNode is the last observed state of a node. It is nil before the first observation.
 type observedNode struct {
 	node *corev1.Node
 	gone bool
 }
 
-// NewNodes returns a client that sends its requests with client; its one watch, of the
-// nodes called names, is that on source. It has to be run.
+// NewNodes returns a client that sends requests through client and watches the nodes called names on source. The
+// caller runs it.
 func NewNodes(client corev1client.NodeInterface, source cache.ListerWatcher, names []string) *Nodes {
 	n := &Nodes{NodeInterface: client, source: source, last: make(map[string]observedNode, len(names)), subs: make(map[string]map[*nodeWatch]bool, len(names))}
 	for _, name := range names {
@@ -48,8 +47,8 @@ func (n *Nodes) Run(ctx context.Context) error {
 	return nil
 }
 
-// Watch watches a node. Of the nodes of NewNodes it shows the state that is newer than
-// the version asked for, and then what the shared watch shows.
+// Watch watches one node. For a node of NewNodes it sends the current state if that is newer than the requested
+// version, and then the events of the shared watch.
 func (n *Nodes) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	name := nameIn(options.FieldSelector)
 	if !n.ours(name) {
@@ -75,7 +74,7 @@ func (n *Nodes) ours(name string) bool {
 	return ours
 }
 
-// see takes a new state of a node and shows it to those who watch.
+// see records a new state of a node and sends it to its watchers.
 func (n *Nodes) see(s observedNode) {
 	if !n.ours(s.node.Name) {
 		return
@@ -108,8 +107,8 @@ func (w *nodeWatch) Stop() {
 	w.endLocked()
 }
 
-// sendLocked ends the watch of somebody who does not read, as the API server does: a
-// new one begins with what was missed.
+// sendLocked ends the watch of a client that does not read, as the API server does. The next watch of that
+// client begins with the missed states.
 func (w *nodeWatch) sendLocked(s observedNode) {
 	kind := watch.Modified
 	if s.gone {
@@ -151,7 +150,7 @@ func (r *nodeRouter) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes a list. A node that was there and is not in it is gone.
+// Replace takes a list. A known node that the list lacks is deleted.
 func (r *nodeRouter) Replace(items []any, version string) error {
 	n := (*Nodes)(r)
 	there := make(map[string]bool, len(items))
@@ -175,7 +174,7 @@ func (r *nodeRouter) Replace(items []any, version string) error {
 	return nil
 }
 
-// Resync does nothing: nodes are looked at by those who keep them.
+// Resync does nothing: the owner of a node looks at it again by itself.
 func (r *nodeRouter) Resync() error { return nil }
 
 func (n *Nodes) lastOf(name string) observedNode {
@@ -184,7 +183,7 @@ func (n *Nodes) lastOf(name string) observedNode {
 	return n.last[name]
 }
 
-// nameIn returns the name that a field selector asks for, "" when it asks for more.
+// nameIn returns the name that a field selector selects, or "" if it selects anything else.
 func nameIn(selector string) string {
 	parsed, err := fields.ParseSelector(selector)
 	if err != nil || len(parsed.Requirements()) != 1 {
@@ -194,8 +193,8 @@ func nameIn(selector string) string {
 	return name
 }
 
-// newer compares versions, which count upwards. Versions that do not look like it are
-// newer when they differ: showing a state twice is harmless.
+// newer compares resource versions as numbers. Versions that are not numbers count as newer if they differ: to
+// show a state twice is harmless.
 func newer(a, b string) bool {
 	x, errA := strconv.ParseUint(a, 10, 64)
 	y, errB := strconv.ParseUint(b, 10, 64)

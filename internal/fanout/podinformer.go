@@ -10,11 +10,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// errShared answers what would change the watch that all nodes share.
+// errShared refuses changes of the watch that all nodes share.
 var errShared = errors.New("the watch belongs to all nodes of the process and cannot be changed by one")
 
-// podInformer is a PodView as a SharedIndexInformer. It starts and stops with Pods,
-// whatever Run is told, and resyncs with it. What only newer versions of client-go ask for, Pods.mark answers.
+// podInformer makes a SharedIndexInformer of a PodView. It starts, stops and resyncs with Pods, and ignores the
+// arguments of Run. Pods.mark implements the methods of newer client-go versions.
 type podInformer struct {
 	cache.SharedIndexInformer
 	view *PodView

@@ -11,8 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// resyncSteps is in how many steps all pods are looked at again, so that not all
-// nodes do so at the same moment.
+// resyncSteps spreads a resync over time, so that not all nodes look at their pods at once.
 const resyncSteps = 30
 
 // Pods is one watch of the pods of many nodes. Make one with NewPods.
@@ -23,15 +22,15 @@ type Pods struct {
 	order  []*PodView
 
 	synced chan struct{} // closed after the first list
-	// mark is an informer of nothing that has synced when synced is closed, and marked one of its handlers.
+	// mark is an informer without objects that has synced when synced is closed; marked is one of its handlers.
 	mark   cache.SharedIndexInformer
 	marked cache.ResourceEventHandlerRegistration
 	first  bool // owned by the reflector: there was no list yet
 	step   int  // owned by the reflector's resync
 }
 
-// NewPods returns a watch on source of the pods of nodes, each of which it shows again
-// in every period resync; 0 is never. It has to be run.
+// NewPods returns a watch of the pods of nodes on source. It shows each pod again once in every resync period; 0
+// means never. The caller runs it.
 func NewPods(source cache.ListerWatcher, nodes []string, resync time.Duration) *Pods {
 	p := &Pods{source: source, resync: resync, views: make(map[string]*PodView, len(nodes)), synced: make(chan struct{}), first: true}
 	p.mark = newMark(p.synced)
@@ -44,8 +43,7 @@ func NewPods(source cache.ListerWatcher, nodes []string, resync time.Duration) *
 	return p
 }
 
-// View returns what the node sees, in the shape of an informer; nil for a node that is
-// none of those of NewPods.
+// View returns the pods of a node in the form of an informer, or nil if NewPods did not get the node.
 func (p *Pods) View(node string) *PodView { return p.views[node] }
 
 // Run watches until ctx ends, and then returns nil.
@@ -91,8 +89,7 @@ func (r *podRouter) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes a list. A pod that is not in it is gone, without anybody having seen it
-// go.
+// Replace takes a list. A known pod that the list lacks is deleted, although no event said so.
 func (r *podRouter) Replace(items []any, _ string) error {
 	byView := make(map[*PodView][]*corev1.Pod, len(r.order))
 	for _, item := range items {
@@ -110,8 +107,7 @@ func (r *podRouter) Replace(items []any, _ string) error {
 	return nil
 }
 
-// Resync shows some nodes their pods again, so that all have been shown after
-// resyncSteps.
+// Resync shows the pods of some nodes again. After resyncSteps calls it has shown all pods.
 func (r *podRouter) Resync() error {
 	for i := r.step; i < len(r.order); i += resyncSteps {
 		r.order[i].again()
@@ -132,7 +128,7 @@ func (r *podRouter) viewOf(obj any) (*corev1.Pod, *PodView) {
 	return pod, view
 }
 
-// NodeOf returns the node that has the pod, "" when none has.
+// NodeOf returns the node of a pod, or "" if no node has the pod.
 func (p *Pods) NodeOf(namespace, name string) string {
 	for node, view := range p.views {
 		if _, there, _ := view.store.GetByKey(namespace + "/" + name); there {

@@ -53,7 +53,7 @@ func (v *PodView) setLocked(pod *corev1.Pod, first bool) {
 	}
 }
 
-// remove takes the last state of a pod that is gone.
+// remove takes the last state of a deleted pod.
 func (v *PodView) remove(pod *corev1.Pod) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -63,7 +63,7 @@ func (v *PodView) remove(pod *corev1.Pod) {
 	}
 }
 
-// replace takes all pods that there are. What is as it was is no news.
+// replace takes the complete list of pods, and tells handlers about changed pods only.
 func (v *PodView) replace(pods []*corev1.Pod, first bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -89,7 +89,7 @@ func (v *PodView) replace(pods []*corev1.Pod, first bool) {
 	}
 }
 
-// again shows every pod as one that was updated without a change.
+// again sends every pod to the handlers as an update without a change.
 func (v *PodView) again() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -103,7 +103,7 @@ func (v *PodView) again() {
 	}
 }
 
-// add registers a handler, which is told of all pods that there are already.
+// add registers a handler and sends it all existing pods.
 func (v *PodView) add(handler cache.ResourceEventHandler) *registration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -126,8 +126,8 @@ func (v *PodView) drop(handle cache.ResourceEventHandlerRegistration) error {
 	return nil
 }
 
-// registration is a handler of a view. What was there before it is delivered when it is
-// made, so it has synced when the view has. What only newer versions of client-go ask for, Pods.marked answers.
+// registration is a handler of a view. The handler gets the existing pods at registration, so it has synced when
+// the view has. Pods.marked implements the methods of newer client-go versions.
 type registration struct {
 	cache.ResourceEventHandlerRegistration
 	view    *PodView

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Assign returns the nodes of each member: the same for the same nodes and members, whatever their order. The numbers of nodes differ by one at
-// most. When a member comes or goes, few nodes move but its own.
+// Assign divides the nodes among the members. The same nodes and members give the same result in any order. The
+// shares differ by one node at most, and few nodes move when a member comes or goes.
 func Assign(nodes, members []string) map[string][]string {
 	if len(members) == 0 {
 		return nil
@@ -27,7 +27,8 @@ func Assign(nodes, members []string) map[string][]string {
 		node, member string
 		weight       uint64
 	}
-	// The strongest wishes first: each member with each node has a weight that depends on nothing else, so it stays when others come and go.
+	// Take the pairs of member and node by weight. A weight depends on the pair alone, so it stays when other
+	// members come and go.
 	wishes := make([]wish, 0, len(nodes)*len(members))
 	for _, node := range nodes {
 		for _, member := range members {
@@ -56,7 +57,7 @@ func weight(node, member string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(node + "\x00" + member)) // it never fails
 	x := h.Sum64()
-	// FNV leaves names that differ in the last letter close to each other.
+	// FNV gives similar values to names that differ in the last letter; this spreads them.
 	x = (x ^ x>>33) * 0xff51afd7ed558ccd
 	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
 	return x ^ x>>33

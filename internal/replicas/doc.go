@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replicas lets several processes share nodes, with the API server as the only thing that they agree by.
+// Package replicas lets several processes share nodes. They agree through leases in the API server and through
+// nothing else.
 //
-// The guarantee: each process has a lease beside those of the nodes. What a process may do for its nodes ends before another one may take them: it
-// stops 7 s after the last renewal of that lease, and it counts as gone after 9 s in which others saw none. Clocks of machines are never compared.
-// All processes that see the same others share the nodes in the same way, evenly.
+// The guarantee: each process has a lease beside the leases of its nodes. A process stops acting for its nodes
+// before another process may take them: it stops 7 s after the last renewal of its lease, and others count it as
+// gone after 9 s without a renewal. No process compares clocks of two machines. All processes that see the same
+// members divide the nodes in the same way, evenly.
 //
-// What surprises: the share of a process is only what it tries to have. Who acts for a node says the lease of the node alone, see package lease.
+// The surprise: a share says which nodes a process tries to get. The lease of a node alone says who acts for it;
+// see package lease.
 package replicas

@@ -24,21 +24,23 @@ import (
 )
 
 const (
-	// GroupLabel of the lease of a process names those that it shares nodes with.
+	// GroupLabel marks the lease of a process with the name of its group.
 	GroupLabel = "virtual-kubelet.io/share-nodes"
 
 	renewEvery = 2 * time.Second
 	lookEvery  = time.Second
 	retryEvery = 500 * time.Millisecond
-	// overlapAfter is how long a renewal may be without its answer before the next is sent: answers that take 5 s are as fresh as maxAge wants then.
+	// overlapAfter is the time after which an unanswered renewal is sent again: an answer after 5 s is still
+	// fresh enough for maxAge.
 	overlapAfter = time.Second
-	// requestTimeout is for what is asked again if there is no answer.
+	// requestTimeout bounds requests that are repeated without an answer.
 	requestTimeout = 2 * time.Second
 	// leaveIn bounds the end of Leave.
 	leaveIn = 2 * time.Second
 )
 
-// Group is this process among those that share its nodes. Make one with New, run it, and call Leave when no node runs any more.
+// Group is the membership of this process in a group that shares nodes. Make it with New, run it, and call Leave
+// after the last node has ended.
 type Group struct {
 	// Changed receives when other members are there than before. It has a capacity of 1.
 	Changed chan struct{}
@@ -55,23 +57,25 @@ type Group struct {
 	since time.Time // guarded by mu: no time without a fresh renewal since then
 }
 
-// New returns the member of the group that this process is. member is unique, and a name that a lease can have; host is for people.
+// New returns the membership of this process. member is unique and a valid name for a lease; host is for people.
 func New(leases coordclientset.LeaseInterface, group, member, host string) *Group {
 	return &Group{Changed: make(chan struct{}, 1), leases: leases, name: group, member: member, host: host}
 }
 
-// Member is the name of this process in the group, which is that of its lease.
+// Member returns the name of this process in the group, which is the name of its lease.
 func (g *Group) Member() string { return g.member }
 
-// Holds reports whether this process has certainly been in the group since then, so that no other one may have taken what it held.
+// Holds reports whether this process has been a member without a gap since that time. Then no other process can
+// have taken its nodes.
 func (g *Group) Holds(since time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return !g.sent.IsZero() && lease.Elapsed(g.sent, time.Now()) < maxAge && !since.Before(g.since)
 }
 
-// Gone reports whether another member can no longer act for a node whose lease, as it was read before the call, names it. It reads the lease of that
-// member: one that came back meanwhile has renewed it before that of a node.
+// Gone reports whether another member can no longer act for a node. The caller has read the lease of the node
+// before, and it names the member. Gone reads the lease of the member: a member that came back has renewed that
+// lease before the lease of a node.
 func (g *Group) Gone(ctx context.Context, member string) bool {
 	if member == "" || member == g.member {
 		return false
@@ -88,14 +92,15 @@ func (g *Group) Gone(ctx context.Context, member string) bool {
 	return g.view.gone(member, read, asked)
 }
 
-// Live returns the members that share the nodes, this one among them, in the order of their names. It is empty until this process has joined.
+// Live returns the members that share the nodes, including this process, sorted by name. It is empty until this
+// process has joined.
 func (g *Group) Live() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.live
 }
 
-// Run keeps this process in the group until ctx ends. An error means that it may not be in it.
+// Run keeps this process in the group until ctx ends. An error means that the API server forbids it.
 func (g *Group) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
@@ -120,8 +125,9 @@ func (g *Group) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Leave tells the others that this process does nothing for any node any more. Its lease stays until another process, or a later one, removes it.
-// A renewal that the end of Run has cut short may still arrive after it: then the others wait until the lease is old.
+// Leave tells the other members that this process acts for no node any more. The lease stays until another
+// process removes it. A renewal that was on its way when Run ended may still arrive; then the others wait until
+// the lease is old.
 func (g *Group) Leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveIn)
 	defer cancel()
@@ -130,7 +136,8 @@ func (g *Group) Leave(ctx context.Context) {
 	}
 }
 
-// forbiddenFor is how long requests must be forbidden for that to be more than an API server that starts, or a role that is replaced.
+// forbiddenFor is the time after which forbidden requests are believed. Before it, the API server may be
+// starting, or a role may be in replacement.
 const forbiddenFor = 15 * time.Second
 
 // refusals tells whether requests have been forbidden for long.
@@ -148,7 +155,8 @@ func (r *refusals) last(err error) bool {
 	return time.Since(r.since) >= forbiddenFor
 }
 
-// keepRenewing renews the own lease until ctx ends. An error means that it may not. With an API server that is slow, renewals overlap.
+// keepRenewing renews the lease of this process until ctx ends. An error means that the API server forbids it.
+// Renewals overlap while the API server is slow.
 func (g *Group) keepRenewing(ctx context.Context) error {
 	results := make(chan error)
 	var wg sync.WaitGroup
@@ -214,7 +222,7 @@ func (g *Group) renew(ctx context.Context) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	// Until this answer others may have believed that this process is gone.
+	// Before this answer, other members may have counted this process as gone.
 	if now := time.Now(); g.sent.IsZero() || lease.Elapsed(g.sent, now) >= maxAge {
 		g.since = now
 	}
@@ -226,7 +234,7 @@ func (g *Group) renew(ctx context.Context) error {
 
 func (g *Group) labels() labels.Set { return labels.Set{GroupLabel: g.name} }
 
-// patch changes the own lease, whatever its version: another request may be on its way.
+// patch changes the lease of this process without a version, because another request may be on its way.
 func (g *Group) patch(ctx context.Context, spec coordinationv1.LeaseSpec) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": g.labels()}, "spec": spec})
 	if err != nil {
@@ -236,7 +244,7 @@ func (g *Group) patch(ctx context.Context, spec coordinationv1.LeaseSpec) error 
 	return err
 }
 
-// renewed returns what the lease is to be from now on.
+// renewed returns the new content of the lease.
 func (g *Group) renewed() *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: g.member, Labels: g.labels()},
@@ -248,7 +256,7 @@ func (g *Group) renewed() *coordinationv1.Lease {
 	}
 }
 
-// look sees who is in the group, and removes the leases of those that are gone long since.
+// look reads the members of the group, and removes leases that are long out of date.
 func (g *Group) look(parent context.Context) error {
 	ctx, cancel := context.WithTimeout(parent, requestTimeout)
 	defer cancel()
@@ -265,7 +273,7 @@ func (g *Group) look(parent context.Context) error {
 	return nil
 }
 
-// take takes in a list, tells of news, and returns the leases that nobody needs.
+// take records a list, signals changes of the membership, and returns the leases to remove.
 func (g *Group) take(leases []coordinationv1.Lease, now time.Time) (old map[string]string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

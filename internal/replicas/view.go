@@ -16,7 +16,8 @@ const (
 	maxAge = 7 * time.Second
 	// goneAfter is how long the lease of a process must have shown no renewal for others to take its nodes. It is longer than maxAge.
 	goneAfter = 9 * time.Second
-	// maxBlind is how long a process may go without a look at the leases: what happened in a longer time is unknown, and no sign of an end.
+	// maxBlind is the longest gap between two lists. After a longer gap, an old lease is no sign that its member
+	// has ended.
 	maxBlind = 5 * time.Second
 )
 
@@ -29,7 +30,7 @@ type sign struct {
 	left    bool             // it has said that it does nothing any more
 }
 
-// view is what was seen of the members of a group.
+// view is the observed state of the members of a group.
 type view struct {
 	looked  time.Time
 	members map[string]sign
@@ -68,7 +69,7 @@ func (s sign) since(looked, now time.Time, blind bool) time.Time {
 
 func (v *view) blind(now time.Time) bool { return now.Sub(v.looked) > maxBlind }
 
-// live are the members that may still live and have not left, in the order of their names.
+// live returns the members that may be alive and have not left, sorted by name.
 func (v *view) live(now time.Time) (names []string) {
 	for name, s := range v.members {
 		if !s.left && now.Sub(s.at) < goneAfter {
@@ -79,14 +80,15 @@ func (v *view) live(now time.Time) (names []string) {
 	return names
 }
 
-// gone reports whether the member, whose lease was asked for then, after the lease of a node that it holds was read, can no longer act.
+// gone reports whether a member can no longer act. Its lease was requested at asked, after the read of a node's
+// lease that names the member.
 func (v *view) gone(name string, read *coordinationv1.Lease, asked time.Time) bool {
 	s, known := v.members[name]
 	renewed := renewedAt(read)
 	return known && !v.blind(asked) && renewed.Equal(&s.renewed) && asked.Sub(s.at) >= goneAfter
 }
 
-// old are the leases that nobody has renewed for a long time, by their names, with their versions.
+// old returns the leases without a renewal for a long time, by name, with their versions.
 func (v *view) old(now time.Time) map[string]string {
 	found := map[string]string{}
 	for name, s := range v.members {
