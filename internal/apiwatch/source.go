@@ -19,27 +19,25 @@ import (
 )
 
 const (
-	// sourceFirstPause and sourceLastPause are the pauses between tries to reach an
-	// API server that does not answer.
+	// sourceFirstPause and sourceLastPause bound the pauses between requests to an API server that does not
+	// answer.
 	sourceFirstPause = 250 * time.Millisecond
 	sourceLastPause  = 2 * time.Second
 )
 
-// Source is what a reflector lists and watches, with four additions. Make one with
-// NewSource.
+// Source lists and watches for a reflector, with four additions. Make it with NewSource.
 //
-// It asks for the latest version: an API server that lags behind, of several,
-// would show a past in which pods that run did not exist yet.
+// It requests the latest version. One of several API servers may lag behind, and would show a past without the
+// running pods.
 //
-// While the API server does not answer it tries again every two seconds at most. A
-// reflector would wait for up to half a minute, with the API server back long since.
+// While the API server does not answer, it tries again every two seconds at most. A reflector alone would wait
+// for up to half a minute.
 //
-// A watch whose stream breaks goes on from there within the same time. A reflector
-// would list anew after a stream that breaks soon, with the same pauses.
+// After a broken stream, the watch continues from its last version within the same time. A reflector alone would
+// list anew, with the same long pauses.
 //
-// Before it watches on from where a watch has ended, it sees that the API server
-// has come that far: one that was restored from a backup has not, and would
-// tell nothing until it has.
+// Before a watch continues, Source checks that the API server has reached that version. An API server that was
+// restored from a backup has not, and would send nothing until it has.
 type Source struct {
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
@@ -48,7 +46,7 @@ type Source struct {
 	listed string // guarded by mu; the version of the last list
 }
 
-// NewSource returns a source of what the two functions list and watch.
+// NewSource returns a source for the objects of the two functions.
 func NewSource(list func(context.Context, metav1.ListOptions) (runtime.Object, error), watch func(context.Context, metav1.ListOptions) (watch.Interface, error)) *Source {
 	return &Source{list: list, watch: watch}
 }
@@ -99,8 +97,8 @@ func (s *Source) open(ctx context.Context, options metav1.ListOptions) (watch.In
 	})
 }
 
-// reached returns an error of the reason Expired, after which a reflector
-// lists anew, when the API server has not come as far as version.
+// reached returns an error with the reason Expired if the API server has not reached version. A reflector lists
+// anew after that error.
 func (s *Source) reached(ctx context.Context, version string) error {
 	now, err := s.list(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
@@ -131,7 +129,7 @@ func versionOf(list runtime.Object) string {
 	return ""
 }
 
-// persist makes a request until it is answered, whatever the answer is, or ctx ends.
+// persist repeats a request until there is any answer, or ctx ends.
 func persist[T any](ctx context.Context, what string, request func() (T, error)) (T, error) {
 	pause := sourceFirstPause
 	for tries := 1; ; tries++ {

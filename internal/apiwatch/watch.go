@@ -18,9 +18,8 @@ import (
 // goodLife is how long a stream must live to be worth opening the next one soon.
 const goodLife = 500 * time.Millisecond
 
-// retryWatch goes on by itself, from the last version that it saw, when its stream
-// breaks or ends. A reflector would list anew after a stream that breaks soon, and wait for
-// up to half a minute before it does so again.
+// retryWatch reopens its stream from the last seen version after a break or an end. A reflector alone would list
+// anew after a short stream, with pauses of up to half a minute.
 type retryWatch struct {
 	open   func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	events chan watch.Event
@@ -61,8 +60,8 @@ func (w *retryWatch) run(ctx context.Context, stream watch.Interface, options me
 	}
 }
 
-// relay passes events on until the stream ends, and remembers in options how far it
-// came. It reports whether that was the end of the whole watch.
+// relay passes events on until the stream ends, and records its position in options. It reports whether the
+// whole watch has ended.
 func (w *retryWatch) relay(ctx context.Context, stream watch.Interface, options *metav1.ListOptions) (ended bool) {
 	for {
 		select {
@@ -84,8 +83,8 @@ func (w *retryWatch) relay(ctx context.Context, stream watch.Interface, options 
 	}
 }
 
-// broken reports whether an error event says that the stream broke, or that the API server
-// has no time now: the next stream may go on from there.
+// broken reports whether an error event says that the stream broke, or that the API server is busy: the next
+// stream may continue from there.
 func broken(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err) || Unanswered(err)
 }

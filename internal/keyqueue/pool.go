@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// workerIdle is how long a goroutine waits for more work before it ends. A new one costs
-// the growth of its stack; one that waits costs its memory.
+// workerIdle is how long a goroutine waits for more work before it ends. A new goroutine costs the growth of its
+// stack, and a waiting goroutine costs memory.
 const workerIdle = 5 * time.Second
 
-// pool is goroutines that are used again.
+// pool keeps goroutines for reuse.
 type pool struct {
 	work    chan func() // has a receiver while a goroutine is idle
 	done    chan struct{}
@@ -22,7 +22,7 @@ type pool struct {
 
 func newPool() *pool { return &pool{work: make(chan func()), done: make(chan struct{})} }
 
-// do runs f in a goroutine that is idle, or a new one.
+// do runs f in an idle goroutine, or in a new goroutine.
 func (p *pool) do(f func()) {
 	select {
 	case p.work <- f:
@@ -54,8 +54,9 @@ func (p *pool) close() {
 	p.running.Wait()
 }
 
-// Do runs f in a goroutine of the pool of ctx, if it has one (see Share), and returns when f has. Who waits for most of the time, as a thousand
-// nodes of a process do for their next duty, has a small stack to wait with, and not that of a request.
+// Do runs f in a goroutine of the pool of ctx, if there is a pool (see Share), and returns after f. A caller
+// that waits most of the time, like the loops of a thousand nodes, keeps a small stack for its wait: the stack
+// of a request belongs to the pool.
 func Do(ctx context.Context, f func()) {
 	p := poolOf(ctx)
 	if p == nil {
@@ -77,7 +78,7 @@ type limit struct {
 	waiting []*Queue // guarded by mu: those that would begin more
 }
 
-// take takes a share for the queue, or notes that it waits for one.
+// take takes a share for the queue, or records that the queue waits for a share.
 func (l *limit) take(q *Queue) bool {
 	if l == nil {
 		return true
@@ -104,7 +105,7 @@ func (l *limit) wanted() bool {
 	return len(l.waiting) > 0
 }
 
-// give gives a share back, and lets those begin that wait. No mutex of a queue is held.
+// give returns a share, and starts the waiting queues. The caller holds no mutex of a queue.
 func (l *limit) give() {
 	if l == nil {
 		return
@@ -117,15 +118,16 @@ func (l *limit) give() {
 	}
 }
 
-// longestPart is how long work counts for the limit: that of one queue which hangs must not hold up the others for ever.
+// longestPart is how long work counts for the limit: a queue that hangs must not hold up the other queues for
+// ever.
 const longestPart = 2 * time.Second
 
-// part is what one item has of a limit.
+// part is the share of one item in a limit.
 type part struct {
 	timer *time.Timer // nil: there is no limit
 }
 
-// hold gives back the part of an item that takes long.
+// hold returns the share of a slow item after longestPart.
 func (l *limit) hold() part {
 	if l == nil {
 		return part{}
@@ -136,7 +138,7 @@ func (l *limit) hold() part {
 // end reports whether the part was not given back yet: it is the caller's then.
 func (p part) end() (whole bool) { return p.timer == nil || p.timer.Stop() }
 
-// next is the queue that has waited for longest, nil if none does, or there is nothing to have.
+// next returns the queue that has waited longest, or nil if no queue waits or no share is free.
 func (l *limit) next() *Queue {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,14 +152,14 @@ func (l *limit) next() *Queue {
 
 type shareKey struct{}
 
-// share is what queues have in common.
+// share is the pool and the limit of several queues.
 type share struct {
 	pool  *pool
 	limit *limit
 }
 
-// Share returns a context for queues of many nodes: they use the same goroutines, and those that are Shared do at most so many things at a time,
-// together. end is called when all of them have ended.
+// Share returns a context for the queues of many nodes. They use the same goroutines, and the Shared queues
+// together do at most most things at a time. Call end after all queues have ended.
 func Share(ctx context.Context, most int) (shared context.Context, end func()) {
 	s := &share{newPool(), &limit{free: most}}
 	return context.WithValue(ctx, shareKey{}, s), s.pool.close

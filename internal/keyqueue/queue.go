@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keyqueue is a delayed, coalescing queue of keys with one worker per
-// key at a time.
+// Package keyqueue is a delayed, coalescing queue of keys with one worker per key at a time.
 //
-// The guarantee: work for one key never overlaps; a key added while it is
-// worked on is worked on again; work that failed is tried again for as long as
-// the retry policy wants. First-time work is not delayed, retries are.
+// The guarantee: work for one key never overlaps. A key that is added during its work is worked on again. Failed
+// work is tried again as long as the retry policy says. First-time work is not delayed, retries are.
 //
-// What surprises: Add does not shorten the delay of a retry, so the echo of a
-// failure's own status write cannot defeat the backoff. AddNow does, and lets it
-// begin anew.
+// The surprise: Add does not shorten the delay of a retry, so the echo of a failure's own status write cannot
+// defeat the backoff. AddNow does, and starts the backoff anew.
 package keyqueue
 
 import (
@@ -19,8 +16,7 @@ import (
 	"time"
 )
 
-// Work does what there is to do for a key. The class chooses the policy by
-// which an error is retried, and under which Len counts the key.
+// Work does the work for a key. The class selects the retry policy for an error, and the count of Len.
 type Work func(ctx context.Context, key string) (class int, err error)
 
 // Policy says when failed work is tried again.
@@ -28,8 +24,8 @@ type Policy interface {
 	// Failed is told of a failure and returns the delay until the next try.
 	// With again false the key is forgotten until it is added anew.
 	Failed(ctx context.Context, key string, tries int, firstAdded time.Time, err error) (delay time.Duration, again bool)
-	// Succeeded is told that the key's work succeeded or was given up, or that its
-	// failures so far do not count any longer.
+	// Succeeded says that the work of the key succeeded or was given up, or that its earlier failures no longer
+	// count.
 	Succeeded(key string)
 }
 
@@ -76,18 +72,18 @@ func New(policies ...Policy) *Queue {
 	return &Queue{policies: policies, items: map[string]*item{}}
 }
 
-// Shared lets the work of the queue count for the limit of Share. It returns the queue, which has not been started.
+// Shared makes the work of the queue count for the limit of Share, and returns the queue. Call it before the
+// start.
 func (q *Queue) Shared() *Queue {
 	q.shared = true
 	return q
 }
 
-// Add asks for the key to be worked on. A key that waits for a retry keeps
-// waiting.
+// Add requests work for the key. A key that waits for a retry keeps waiting.
 func (q *Queue) Add(key string) { q.add(key, 0, false) }
 
-// AddNow is Add for news that make a retry worthwhile at once: a key that
-// waits for one is worked on without further delay, as if it had not failed before.
+// AddNow is Add for news that make an immediate retry worthwhile. The key does not wait any longer, and its
+// earlier failures do not count.
 func (q *Queue) AddNow(key string) { q.add(key, 0, true) }
 
 // AddAfter asks for the key to be worked on once d has passed. The soonest of
@@ -131,9 +127,8 @@ func (q *Queue) add(key string, d time.Duration, urgent bool) {
 	}
 }
 
-// Kick lets every key that waits for a retry be worked on at once, for use
-// when what they failed on is known to work again. Work that is under way may
-// have begun before that: if it fails, it does not wait either.
+// Kick ends the wait of every key that waits for a retry. Call it when the cause of their failures is gone. Work
+// in progress may have begun before that: if it fails, its retry does not wait either.
 func (q *Queue) Kick() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

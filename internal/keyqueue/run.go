@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// run is the time in which keys of a queue are worked on.
+// run is one run of a queue, from Start to the end of its work.
 type run struct {
 	ctx     context.Context // of the work
 	work    Work
@@ -22,16 +22,17 @@ type run struct {
 	at   time.Time // guarded by the queue's mu: for when the timer is set
 }
 
-// Run works on keys, at most workers at a time, until ctx ends, and returns
-// when all work has ended. Work that has yielded its place does not count.
+// Run works on keys until ctx ends, with up to workers keys at a time, and returns after all work has ended.
+// Work that called Yield does not count.
 func (q *Queue) Run(ctx context.Context, workers int, work Work) {
 	wait := q.Start(ctx, workers, work)
 	<-ctx.Done()
 	wait()
 }
 
-// Start is Run for those who wait for the end of several queues. It returns at once; wait is called when ctx has ended, and returns when all work has. While
-// nothing is to be done the queue has no goroutine. Goroutines are those of the pool of ctx, if it has one (see Share).
+// Start is Run for callers that wait for several queues. It returns at once. Call wait after ctx has ended: it
+// returns after all work. An idle queue has no goroutine. Goroutines come from the pool of ctx, if there is a
+// pool (see Share).
 func (q *Queue) Start(ctx context.Context, workers int, work Work) (wait func()) {
 	r := &run{ctx: ctx, work: work, free: workers, pool: poolOf(ctx)}
 	if q.shared {
@@ -58,14 +59,15 @@ func (q *Queue) Start(ctx context.Context, workers int, work Work) (wait func())
 	}
 }
 
-// look begins work that may be begun.
+// look starts the work that is ready.
 func (q *Queue) look() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.begin()
 }
 
-// begin gives each item that is ready a worker, for as long as there are places, and sets the timer for those that are not. mu is held.
+// begin gives each ready item a worker while places are free, and sets the timer for the other items. The caller
+// holds mu.
 func (q *Queue) begin() {
 	r := q.run
 	if r == nil || r.ctx.Err() != nil {
@@ -85,7 +87,7 @@ func (q *Queue) begin() {
 	}
 }
 
-// takeDue makes those ready that have waited for their time. mu is held.
+// takeDue moves items whose time has come to the ready list. The caller holds mu.
 func (q *Queue) takeDue(now time.Time) {
 	for len(q.later) > 0 && !q.later[0].due.After(now) {
 		it := heap.Pop(&q.later).(*item)
@@ -94,7 +96,7 @@ func (q *Queue) takeDue(now time.Time) {
 	}
 }
 
-// pop takes the item that has been ready for longest. mu is held.
+// pop takes the item that has been ready longest. The caller holds mu.
 func (q *Queue) pop() *item {
 	it := q.ready[0]
 	q.ready[0] = nil
@@ -103,11 +105,12 @@ func (q *Queue) pop() *item {
 	return it
 }
 
-// worker works on it, then on whatever is ready, in one place. After a Yield it ends, for its place is another's.
+// worker works on an item, and then on the next ready items, in one place. After a Yield it ends, because
+// another worker has its place.
 func (q *Queue) worker(r *run, it *item) {
 	defer r.workers.Done()
 	for it != nil {
-		// One of its own for each item: a Yield that comes late must not count for the next.
+		// Each item has its own place: a late Yield must not count for the next item.
 		p := &place{free: func() { q.giveBack(r) }}
 		part := r.limit.hold()
 		q.process(context.WithValue(r.ctx, placeKey{}, p), it, r.work)
@@ -127,7 +130,8 @@ func (q *Queue) worker(r *run, it *item) {
 	}
 }
 
-// next takes a ready item for a worker that goes on in its place, nil if there is none, or if other queues wait for what is shared with them.
+// next takes a ready item for a worker that continues in its place. It returns nil if there is none, or if other
+// queues wait for the share.
 func (q *Queue) next(r *run) *item {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -185,7 +189,7 @@ func (q *Queue) process(ctx context.Context, it *item, work Work) {
 	}
 }
 
-// beginAnew reports whether what failed before this try does not count, and forgets it then.
+// beginAnew reports whether the earlier failures of an item do not count, and clears that mark.
 func (q *Queue) beginAnew(it *item) (anew bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -243,9 +247,8 @@ func (p *place) takeFree() func() {
 	return free
 }
 
-// Yield gives up the worker's place of the work that ctx belongs to, so that
-// another key can be worked on while this one hangs. The key stays taken. It
-// does nothing for another ctx.
+// Yield gives up the place of the work that ctx belongs to, so that a worker can start another key while this
+// key hangs. No other worker takes this key. Yield does nothing for other contexts.
 func Yield(ctx context.Context) {
 	if p, ok := ctx.Value(placeKey{}).(*place); ok {
 		p.yield()

@@ -10,40 +10,39 @@ import (
 )
 
 const (
-	// HolderAnnotation of a lease names the process that may act for the node. The
-	// holder identity cannot: the control plane wants the node's name there. The
-	// empty text says that the last holder has given the lease up.
+	// HolderAnnotation of a lease names the process that acts for the node. The holder identity cannot name it,
+	// because the control plane expects the node's name there. An empty value says that the last holder has
+	// given up the lease.
 	HolderAnnotation = "virtual-kubelet.io/holder"
-	// StandbyAnnotation asks the holder to show more often that it lives. The holder
-	// takes it away with its next renewal.
+	// StandbyAnnotation asks the holder to renew more often. The holder removes it with its next renewal.
 	StandbyAnnotation = "virtual-kubelet.io/standby"
-	// announceStep is how much Announce moves the time of the renewal: the least that a lease can say.
+	// announceStep is how far Announce moves the time of the renewal: the smallest step that a lease can hold.
 	announceStep = time.Microsecond
 
 	// takeoverAfter is how long a holder must have shown no sign of life before
 	// another process takes its place. It is longer than MaxAge.
 	takeoverAfter = 12 * time.Second
-	// maxBlind is how long a process that waits may go without a look at the lease:
-	// what happened in a longer time is unknown, and no sign of death.
+	// maxBlind is the longest time that a waiting process may go without a look at the lease. After a longer
+	// time, an old lease is no sign that the holder has ended.
 	maxBlind = 6 * time.Second
 
 	unnamedHolder = "a process without a name"
 )
 
-// Result says whose a lease is.
+// Result says who has a lease.
 type Result int
 
 const (
-	// Ours is a lease that was ours all the time.
+	// Ours is a lease that this process has held without a gap.
 	Ours Result = iota
-	// Free is one that nobody has who could still act.
+	// Free is a lease without a process that can still act by it.
 	Free
-	// Theirs is one that another process has, or had a moment ago.
+	// Theirs is a lease that another process has, or had a moment ago.
 	Theirs
 )
 
-// Claim decides whose the lease of a node is, by its changes and the time that
-// passes here: clocks of two machines are never compared.
+// Claim decides who has the lease of a node. It counts changes of the lease, and the time that passes on this
+// machine: it never compares the clocks of two machines.
 type Claim struct {
 	Self  Mark
 	Ended func(Mark) bool // reports that a process has provably ended
@@ -56,8 +55,8 @@ type Claim struct {
 	looked  time.Time        // when the lease was last seen
 }
 
-// Judge says whose the lease is that was just read, nil if there is none, and for
-// how long it is at least theirs.
+// Judge says who has the lease that was just read (nil if there is no lease), and how long it stays theirs at
+// least.
 func (c *Claim) Judge(lease *coordinationv1.Lease, now time.Time) (Result, time.Duration) {
 	blind := now.Sub(c.looked) > maxBlind
 	c.looked = now
@@ -99,9 +98,10 @@ func (c *Claim) Judge(lease *coordinationv1.Lease, now time.Time) (Result, time.
 	return Free, 0
 }
 
-// Announce says on the lease of another process that Self waits for it. It moves the time of the renewal a little: with the feature gate
-// NodeControllerLeaseCircuitBreaker the control plane waits for ever for the renewal that it thinks it has missed when a lease changes without
-// one, so a node whose processes end before the next renewal would stay ready.
+// Announce writes on the lease of another process that Self waits for it. It moves the time of the renewal a
+// little: with the feature gate NodeControllerLeaseCircuitBreaker the control plane believes that it has missed
+// a renewal when a lease changes without one, and waits for the renewal for ever. Then a node whose processes
+// have ended would stay ready.
 func (c *Claim) Announce(lease *coordinationv1.Lease) {
 	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, StandbyAnnotation, c.Self.Text())
 	if at := lease.Spec.RenewTime; at != nil {
@@ -110,13 +110,14 @@ func (c *Claim) Announce(lease *coordinationv1.Lease) {
 	}
 }
 
-// announced reports whether Announce is all that happened to the lease since it was renewed then, which is no sign of life of its holder.
+// announced reports whether the lease has changed by Announce alone since the last renewal. That is no sign of
+// life of the holder.
 func announced(lease *coordinationv1.Lease, renewed metav1.MicroTime) bool {
 	return lease != nil && lease.Annotations[StandbyAnnotation] != "" && lease.Spec.RenewTime != nil &&
 		lease.Spec.RenewTime.Time.Equal(renewed.Add(announceStep))
 }
 
-// Took notes that the lease is ours as it was just written.
+// Took records that this process has just written the lease.
 func (c *Claim) Took(lease *coordinationv1.Lease) {
 	c.Held, c.Anew, c.Holder = true, false, ""
 	c.renewed = metav1.MicroTime{}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lease decides whether this process may act for a node: by the node's lease, which names the process that does.
+// Package lease decides whether this process may act for a node. The lease of the node names the acting process.
 //
-// The guarantee: an effect that Fence allows begins while the lease is certainly this process's, unless Fence is disabled, because a
-// lease that is forbidden says nothing. AllowStop passes longer, for one stop. Claim compares no clocks of two
-// machines: it goes by the changes that it sees, and by the time that passes here.
+// The guarantee: every effect that Fence allows begins while this process certainly holds the lease. Two
+// exceptions: a disabled Fence, where the lease is forbidden and says nothing, and AllowStop, which passes
+// longer for one stop. Claim counts the changes of the lease and the time on this machine, and never compares
+// the clocks of two machines.
 //
-// What surprises: the holder identity of a lease cannot name the process, as the control plane wants the node's name there. An
-// annotation does.
+// The surprise: an annotation names the process, because the control plane expects the node's name in the holder
+// identity.
 package lease

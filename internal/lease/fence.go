@@ -12,24 +12,24 @@ import (
 const (
 	// MaxAge is how old the last renewal of the lease may be for an effect on pods.
 	MaxAge = 10 * time.Second
-	// renewAge is how old it may be before steady work asks for the next: so much earlier that a slow answer holds up nothing.
+	// renewAge is the age of a renewal at which steady work requests the next renewal, early enough that a slow
+	// answer delays nothing.
 	renewAge = MaxAge * 3 / 4
-	// fenceGap is how long a time without a renewal makes what was known of the pods
-	// too old to act on. It is longer than renewals take with a slow API server.
+	// fenceGap is the time without a renewal after which knowledge about the pods is too old to act on. It is
+	// longer than a renewal takes with a slow API server.
 	fenceGap = 15 * time.Second
 )
 
-// ErrFenced is the answer to work on a pod that must wait: it is not known at the
-// moment that no other process acts for the node.
+// ErrFenced refuses work on a pod for the moment: another process may act for the node.
 var ErrFenced = errors.New("this process does not hold the lease of the node for certain")
 
-// Fence stands in front of everything that a process does to pods of its own accord, at the backend
-// and in the API server (not of what users do through the kubelet API): it lets through only what is begun while the lease of the node
-// is certainly this process's. A nil fence lets everything through, and so does one that is disabled.
+// Fence guards everything that a process does to pods by itself, at the backend and in the API server. It does
+// not guard requests of users through the kubelet API. It allows an effect only while this process certainly
+// holds the lease of the node. A nil fence and a disabled fence allow everything.
 //
-// It counts terms: a new one begins when the lease was gained, and after a gap. What
-// was read in one term must not be acted on in another, so work enters first and
-// is asked for its term before each effect.
+// The fence counts terms. A new term begins when this process gains the lease, and after a gap. Facts of one
+// term must not lead to an effect in another term: work enters first, and the fence compares its term before
+// each effect.
 type Fence struct {
 	// Beyond, if not nil, is asked whether something else than the lease lets this process act, and has done so since then. It is set before the
 	// fence is used.
@@ -49,22 +49,23 @@ type Fence struct {
 	refused bool      // guarded by mu: something waits
 }
 
-// NewFence returns a fence that is closed until Renewed or Disable is called.
+// NewFence returns a fence that is closed until the call of Renewed or Disable.
 func NewFence() *Fence {
 	return &Fence{Wanted: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 }
 
 type termKey struct{}
 
-// inSilence is the term of work that only stops pods whose active deadline has passed.
+// inSilence is the term of work that stops pods after their active deadline, and does nothing else.
 const inSilence = -1
 
-// InSilence returns the context for work that only stops pods whose active deadline has passed, for AllowStop.
+// InSilence returns the context for work that stops pods after their active deadline, and does nothing else. See
+// AllowStop.
 func InSilence(ctx context.Context) context.Context {
 	return context.WithValue(ctx, termKey{}, inSilence)
 }
 
-// Enter returns the context for work on a pod that may have an effect, or ErrFenced.
+// Enter returns the context for work on a pod with effects, or ErrFenced.
 func (f *Fence) Enter(ctx context.Context) (context.Context, error) {
 	if f == nil {
 		return ctx, nil
@@ -77,8 +78,7 @@ func (f *Fence) Enter(ctx context.Context) (context.Context, error) {
 	return context.WithValue(ctx, termKey{}, f.term), nil
 }
 
-// Allow is asked immediately before an effect, with the context from Enter. It
-// never waits; what it refuses begins anew.
+// Allow checks the context of Enter right before an effect. It never waits; refused work starts anew.
 func (f *Fence) Allow(ctx context.Context) error {
 	if f == nil {
 		return nil
@@ -91,8 +91,9 @@ func (f *Fence) Allow(ctx context.Context) error {
 	return nil
 }
 
-// AllowStop is Allow for the stop of a pod. It also lets through what a kubelet does while the API server does not
-// answer: the daemon is awake, for it has just asked in vain, and knows of nobody who has taken over the node.
+// AllowStop is Allow for the stop of a pod. While the API server does not answer, it also allows the stops that
+// a kubelet makes then: the process is awake, because it has just sent a request in vain, and it knows of no
+// other process that has taken the node.
 func (f *Fence) AllowStop(ctx context.Context) error {
 	err := f.Allow(ctx)
 	if err == nil || ctx.Value(termKey{}) != inSilence || !f.Silent() {
@@ -101,7 +102,7 @@ func (f *Fence) AllowStop(ctx context.Context) error {
 	return nil
 }
 
-// Changes receives when work that was refused may pass, or a term can begin; never from a nil fence.
+// Changes receives when refused work may pass, or when a term can begin. It never receives from a nil fence.
 func (f *Fence) Changes() <-chan struct{} {
 	if f == nil {
 		return nil
@@ -109,7 +110,7 @@ func (f *Fence) Changes() <-chan struct{} {
 	return f.changed
 }
 
-// Unanswered notes that a renewal was not answered.
+// Unanswered records a renewal without an answer.
 func (f *Fence) Unanswered() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,14 +141,14 @@ func (f *Fence) open() bool {
 	return false
 }
 
-// Elapsed is the time that has passed since then by the clock that shows more: the
-// monotonic clock stands still while a machine sleeps, and the other one can be set back.
+// Elapsed returns the time since then by the clock that shows more: the monotonic clock stands still while a
+// machine sleeps, and the wall clock can be set back.
 func Elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
-// Renewed notes that a renewal which was sent then has succeeded. anew says that
-// the lease was another process's, or may have been.
+// Renewed records that the renewal of that time has succeeded. anew says that another process had the lease, or
+// may have had it.
 func (f *Fence) Renewed(sent time.Time, anew bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -163,7 +164,7 @@ func (f *Fence) Renewed(sent time.Time, anew bool) {
 	f.tell()
 }
 
-// Lose notes that another process has the lease.
+// Lose records that another process has the lease.
 func (f *Fence) Lose(holder Mark) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,7 +187,7 @@ func (f *Fence) tell() {
 	}
 }
 
-// Pending returns the term for which the pods have to be read anew, if there is one.
+// Pending returns the term whose pods must be read anew, if there is such a term.
 func (f *Fence) Pending() (term int, anew, yes bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -23,20 +23,20 @@ import (
 )
 
 const (
-	// Driver is the provisioner of the StorageClasses that this is for.
+	// Driver is the provisioner name in the StorageClasses of this package.
 	Driver = "virtual-kubelet.io/local-path"
-	// NodeLabel is the label of PersistentVolumes with the name of the node that made them.
+	// NodeLabel is the label of PersistentVolumes with the name of their node.
 	NodeLabel = "virtual-kubelet.io/node"
-	// callTimeout is how long the API server may take for what one object needs.
+	// callTimeout bounds the requests for one object.
 	callTimeout = time.Minute
 	// firstRetry and lastRetry bound the pauses after something failed.
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
-	// standbyPause is how often a process that stands by looks whether it still does. It costs no request.
+	// standbyPause is the interval at which a standby process checks its role. The check costs no request.
 	standbyPause = 5 * time.Second
 )
 
-// Config is what a Controller works with. All fields are needed.
+// Config has the parts of a Controller. All fields are required.
 type Config struct {
 	// Client reads and writes single objects, and Watches lists and watches.
 	Client, Watches kubernetes.Interface
@@ -44,7 +44,7 @@ type Config struct {
 	Node, Hostname string
 	// Make makes the directory of a volume, if it is not there, and returns its path.
 	Make func(ctx context.Context, name string) (path string, err error)
-	// Remove removes the directory of a volume with all that is in it, if it is there.
+	// Remove removes the directory of a volume with its content, if it exists.
 	Remove func(ctx context.Context, name string) error
 	// StandsBy reports whether another process acts for the node. Its machine may be another one, with other directories.
 	StandsBy func() bool
@@ -62,7 +62,7 @@ type Controller struct {
 // New returns a controller. It does nothing until Run.
 func New(cfg Config) *Controller { return &Controller{cfg: cfg} }
 
-// Run works until ctx ends, and returns nil when nothing that it started runs any more.
+// Run works until ctx ends. It returns nil after everything it started has ended.
 func (c *Controller) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	all := informers.NewSharedInformerFactory(c.cfg.Watches, 0)
@@ -119,8 +119,8 @@ func (q queue) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, o any) { add(o) }}
 }
 
-// work does what the objects need, one by one, until the queue is shut down. What fails comes again later, and so does everything while
-// this process stands by.
+// work handles the objects one by one until the queue is shut down. Failed objects come again later, and so do
+// all objects while this process stands by.
 func (q queue) work(ctx context.Context, standsBy func() bool, do func(ctx context.Context, key string) error) {
 	for {
 		key, shutdown := q.Get()
@@ -145,10 +145,10 @@ func (q queue) work(ctx context.Context, standsBy func() bool, do func(ctx conte
 	}
 }
 
-// refused is about what no other try changes: it is looked at again when the object changes.
+// refused is an error that no retry can change. A change of the object leads to another look.
 type refused struct{ error }
 
-// tell records what went wrong with an object, and returns the error if it is worth another try.
+// tell records an error of an object as an event, and returns the error if a retry can help.
 func (c *Controller) tell(o runtime.Object, reason string, err error) error {
 	if err == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// Annotations of claims and volumes that controllers of Kubernetes and provisioners agree on.
+// Annotations of claims and volumes that controllers and provisioners of Kubernetes agree on.
 const (
 	annotationDriver    = "volume.kubernetes.io/storage-provisioner"
 	annotationDriverOld = "volume.beta.kubernetes.io/storage-provisioner"
@@ -81,7 +81,8 @@ func (c *Controller) make(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return nil
 }
 
-// class returns the StorageClass of a claim, or what the claim and it want that cannot be.
+// class returns the StorageClass of a claim, or an error for wishes of the claim or its class that this node
+// cannot meet.
 func (c *Controller) class(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*storagev1.StorageClass, error) {
 	no := func(field, why string) (*storagev1.StorageClass, error) {
 		return nil, refused{fmt.Errorf("%s: %s", field, why)}

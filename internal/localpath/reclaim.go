@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// left reports whether a volume is one of this node's that nobody claims any more, and that is to be deleted then.
+// left reports whether a volume belongs to this node, has no claim any more, and is to be deleted.
 func (c *Controller) left(volume *corev1.PersistentVolume) bool {
 	spec := &volume.Spec
 	return volume.Labels[NodeLabel] == c.cfg.Node && volume.Annotations[annotationBy] == Driver &&
@@ -23,7 +23,7 @@ func (c *Controller) left(volume *corev1.PersistentVolume) bool {
 		spec.Local != nil && path.Base(spec.Local.Path) == volume.Name
 }
 
-// reclaim removes a volume that is left: first what is in it, then the object.
+// reclaim removes a released volume: first its content, then the object.
 func (c *Controller) reclaim(ctx context.Context, name string) error {
 	seen, err := c.volumes.Get(name)
 	if apierrors.IsNotFound(err) || err == nil && !c.left(seen) {
@@ -37,7 +37,8 @@ func (c *Controller) reclaim(ctx context.Context, name string) error {
 
 func (c *Controller) remove(ctx context.Context, seen *corev1.PersistentVolume) error {
 	volumes := c.cfg.Client.CoreV1().PersistentVolumes()
-	// What was watched may be old, and what is removed does not come back: an administrator may have kept it.
+	// Read the volume again. The watch may be old, an administrator may have decided to keep the volume, and
+	// removed content does not come back.
 	asked, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	now, err := volumes.Get(asked, seen.Name, metav1.GetOptions{})

@@ -16,19 +16,19 @@ import (
 
 const addressesField = "addresses"
 
-// Keys with which a strategic-merge patch says more than values.
+// Keys of directives in a strategic-merge patch.
 const (
 	patchDirective = "$patch"
 	patchReplace   = "replace"
 	patchDelete    = "delete"
 )
 
-// StatusPatch returns the strategic-merge patch that turns the status of server
-// into want and leaves alone what others wrote, or nil when there is nothing to
-// do. With report it also writes when only the heartbeat times are old.
+// StatusPatch returns the strategic-merge patch that gives the server's status the values of want and keeps the
+// fields of other writers, or nil if there is nothing to write. With report it also writes if only the heartbeat
+// times are old.
 //
-// Removals depend on the list of what is ours, which the same patch keeps in
-// an annotation: a crash never separates the two.
+// Removals use the list of our fields, which the same patch keeps in an annotation, so a crash never separates
+// the two.
 func StatusPatch(server *corev1.Node, want *corev1.NodeStatus, now metav1.Time, report bool) ([]byte, error) {
 	ours := ownershipOf(want)
 	text := remember(ours)
@@ -62,8 +62,7 @@ func StatusPatch(server *corev1.Node, want *corev1.NodeStatus, now metav1.Time, 
 	return body, nil
 }
 
-// ownershipChange returns the annotations to change so that key says ours and
-// the one that an older version used is gone.
+// ownershipChange returns the annotations that record ours under key, and remove the key of an older version.
 func ownershipChange(server *corev1.Node, key, ours, old string) map[string]any {
 	annotations := map[string]any{}
 	if server.Annotations[key] != ours {
@@ -75,7 +74,7 @@ func ownershipChange(server *corev1.Node, key, ours, old string) map[string]any 
 	return annotations
 }
 
-// conditionsDiffer reports whether one of the conditions that are ours differs in more than the time of the heartbeat.
+// conditionsDiffer reports whether a condition of ours differs in more than its heartbeat time.
 func conditionsDiffer(server, want []corev1.NodeCondition, owned []string) bool {
 	for i := range want {
 		if c := &want[i]; differs(find(server, c.Type), c) {
@@ -102,8 +101,8 @@ func find(conditions []corev1.NodeCondition, t corev1.NodeConditionType) *corev1
 	return nil
 }
 
-// diffConditions returns the patch entries for all conditions that are ours,
-// because a write renews the heartbeat time of each.
+// diffConditions returns the patch entries for all our conditions, because a write renews the heartbeat time of
+// each.
 func diffConditions(server, want []corev1.NodeCondition, owned []string, now metav1.Time) (entries []map[string]any) {
 	types := map[corev1.NodeConditionType]bool{}
 	for i := range want {
@@ -181,7 +180,7 @@ func diffResources(patch map[string]any, field string, have, want corev1.Resourc
 	}
 }
 
-// diffFields adds the fields that differ. Lists are replaced as a whole.
+// diffFields adds the different fields to the patch. It replaces lists as a whole.
 func diffFields(patch, have, want map[string]any, owned []string) {
 	for key, value := range want {
 		if old, ok := have[key]; !ok || !reflect.DeepEqual(old, value) {
@@ -196,8 +195,7 @@ func diffFields(patch, have, want map[string]any, owned []string) {
 	}
 }
 
-// diffValue returns the patch from have to want, which differ. An object that is
-// ours is ours with all its fields.
+// diffValue returns the patch from have to want, which differ. An object of ours is ours with all its fields.
 func diffValue(have, want any) any {
 	old, wasObject := have.(map[string]any)
 	fresh, isObject := want.(map[string]any)
@@ -209,14 +207,14 @@ func diffValue(have, want any) any {
 	return patch
 }
 
-// plain returns the status with the fields only that need no rule of their own.
+// plain returns the fields of the status that need no rule of their own.
 func plain(status *corev1.NodeStatus) corev1.NodeStatus {
 	plain := *status
 	plain.Capacity, plain.Allocatable, plain.Conditions, plain.Addresses = nil, nil, nil, nil
 	return plain
 }
 
-// plainFields returns the fields of a plain status as JSON. Fields that are zero were not given, and are left out.
+// plainFields returns the fields of a plain status as JSON, without zero fields, which nobody gave.
 func plainFields(plain *corev1.NodeStatus) map[string]any {
 	body, err := json.Marshal(plain)
 	if err != nil {

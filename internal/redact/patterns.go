@@ -7,7 +7,7 @@ import "regexp"
 // mark stands where something was taken out.
 const mark = "[redacted]"
 
-// hint is in every text that a pattern can match: most texts have none, and cost one look.
+// hint matches every text that a pattern can match. Most texts do not match it, and cost one look.
 var hint = regexp.MustCompile(`(?i)eyJ|bearer|authorization|://|[?&][^=\s]*=|private key|passw|secret|token`)
 
 // patterns find credentials by their looks.
@@ -24,7 +24,7 @@ var patterns = []struct {
 	{regexp.MustCompile(`(?i)((?:passw(?:or)?d|secret|identity_?token|(?:access|refresh|id)_?token|secret_?(?:access_?)?key)["']?\s*(?:=|"\s*:)\s*)("(?:[^"\\]|\\.)*"|[^\s,;}&"]+)`), "${1}" + mark},
 }
 
-// looks takes out what looks like a credential.
+// looks removes text that looks like a credential.
 func looks(text string) string {
 	if !hint.MatchString(text) {
 		return text

@@ -14,11 +14,10 @@ const (
 	readable = 64 << 10
 )
 
-// Text returns the text without the values, without what looks like a credential, and not
-// longer than Limit.
+// Text returns the text without the values and without credentials, cut to Limit.
 func Text(text string, values ...*Values) string { return Cut(Whole(text, values...)) }
 
-// Whole is Text without the limit, for texts that have another one.
+// Whole is Text without Limit, for texts with another limit.
 func Whole(text string, values ...*Values) string {
 	cut := len(text) > readable
 	if cut {
@@ -46,7 +45,7 @@ func CutTo(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
 }
 
-// Error returns an error that says the Text of err, and is of the same kind.
+// Error returns an error with the Text of err and the same kind.
 func Error(err error, values ...*Values) error {
 	if err == nil {
 		return nil
@@ -69,8 +68,7 @@ func (r *redacted) Unwrap() error { return r.err }
 
 type valuesKey struct{}
 
-// With returns a context for calls about something whose values are known. They are asked
-// for when something is said.
+// With returns a context for calls about an object with known values. values is called when a text is made.
 func With(ctx context.Context, values func() []*Values) context.Context {
 	return context.WithValue(ctx, valuesKey{}, values)
 }

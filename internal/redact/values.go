@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// shortest is the length of a value that is looked for, in bytes, without the space around it. Secrets also hold
-	// settings, such as "http", "prod", "true" and "8080": without these words no message could be read. Eight is the
-	// least that guidelines ask of a password (NIST SP 800-63B); what is shorter can be guessed, and cutting
-	// it out would confirm a guess. The length is that of the value: no form of a shorter one is looked for, however long.
+	// shortest is the least length in bytes of a secret value, without surrounding space. Secrets also hold
+	// settings such as "http", "prod", "true" and "8080": no message would be readable without these words.
+	// Eight bytes is the least that guidelines ask of a password (NIST SP 800-63B). A shorter value can be
+	// guessed, and its removal would confirm the guess. The length is the length of the value itself: no longer
+	// form of a shorter value is removed.
 	shortest = 8
-	// shortestLine is the length of a line of a longer value, such as a key, that is looked for alone.
+	// shortestLine is the least length of a line of a longer value, such as a key, that is removed by itself.
 	shortestLine = 16
 	// versions is how many versions of a value are remembered: the backend may have an older one.
 	versions = 3
 )
 
-// Values are what must not be said about one pod. The zero value has none. It can be
-// used from any goroutine.
+// Values are the secret values of one pod. The zero value has none. It can be used from any goroutine.
 type Values struct {
 	mu    sync.Mutex
 	known map[string][]version // by what they come from; guarded by mu
@@ -54,17 +54,17 @@ func (v *Values) Remember(source, name string, values ...[]byte) {
 	v.known[source] = all[max(0, len(all)-versions):]
 }
 
-// Forget forgets the sources whose names begin with prefix.
+// Forget removes the sources whose names begin with prefix.
 func (v *Values) Forget(prefix string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	maps.DeleteFunc(v.known, func(source string, _ []version) bool { return strings.HasPrefix(source, prefix) })
 }
 
-// each calls f with every form in which a value may be in a text.
+// each calls f with every form of a value in a text.
 //
-// No form is shorter than the value without its surrounding space, or than one of its lines, so what
-// cannot be in a text of that length is passed over: a value may be as large as a Secret.
+// No form is shorter than the value without its surrounding space, or than one of its lines. So each skips
+// values that do not fit into a text of that length: a value may be as large as a Secret.
 func (v *Values) each(length int, f func(string)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -107,7 +107,7 @@ func forms(value []byte, f func(string)) {
 	lines(text, f)
 }
 
-// lines calls f with the lines of a value that has several, if they are long enough to be told from others.
+// lines calls f with the lines of a value, if they are long enough to be distinctive.
 func lines(value []byte, f func(string)) {
 	if !bytes.ContainsRune(value, '\n') {
 		return
