@@ -211,7 +211,7 @@ func (f *Fence) Fresh() bool {
 	return f.held && Elapsed(f.sent, time.Now()) < MaxAge && (f.Beyond == nil || f.Beyond(f.sent))
 }
 
-// Term is the term, for those who ask whether it still is.
+// Term returns the current term. Callers compare it later.
 func (f *Fence) Term() int {
 	if f == nil {
 		return 0
@@ -221,8 +221,8 @@ func (f *Fence) Term() int {
 	return f.term
 }
 
-// StandsBy returns the process that has the lease instead of this one. It does
-// while it is not known who has it, too.
+// StandsBy returns the process that holds the lease instead of this process. It says yes while the holder is
+// unknown, too.
 func (f *Fence) StandsBy() (holder Mark, yes bool) {
 	if f == nil {
 		return Mark{}, false

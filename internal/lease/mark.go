@@ -20,15 +20,14 @@ import (
 type Mark struct {
 	// ID is random: two lives never have the same.
 	ID string `json:"id"`
-	// Host is for people who look for the process.
+	// Host helps people find the process.
 	Host string `json:"host,omitempty"`
 	PID  int    `json:"pid,omitempty"`
-	// Space is where PID counts: this boot of this machine, and the PID namespace.
-	// Start tells processes apart that had the same PID there. Both are empty where
-	// they cannot be told.
+	// Space is the scope of PID: the boot of the machine, and the PID namespace. Start distinguishes processes
+	// with the same PID there. Both are empty where they are unknown.
 	Space string `json:"space,omitempty"`
 	Start string `json:"start,omitempty"`
-	// Member is the process among those that share nodes; "" if it shares none.
+	// Member is the name of the process among the processes that share nodes, or "".
 	Member string `json:"member,omitempty"`
 }
 
@@ -52,7 +51,7 @@ func NewMark() Mark {
 	return m
 }
 
-// ParseMark reads a mark. Text that is none is a process of which only that is known.
+// ParseMark reads a mark. Any other text is a process without known details.
 func ParseMark(text string) Mark {
 	var m Mark
 	if err := json.Unmarshal([]byte(text), &m); err != nil || m.ID == "" {
@@ -97,14 +96,14 @@ func (m Mark) Ended(other Mark) bool {
 	return !lives || start != "" && start != other.Start
 }
 
-// processStart returns when a process began, in ticks since the machine did, and ""
-// if that cannot be told. A process that ended and was not waited for does not live.
+// processStart returns the start of a process in ticks since the boot, or "" if it is unknown. A zombie process
+// does not live.
 func processStart(pid int) (start string, lives bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return "", true // it may be hidden
 	}
-	// The second field is the name in parentheses, which may hold anything.
+	// The second field is the name in parentheses, with any characters.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const state, startTime = 0, 19 // fields 3 and 22 of the whole
 	if len(fields) <= startTime {

@@ -13,10 +13,9 @@ import (
 	kubeletapis "k8s.io/kubelet/pkg/apis"
 )
 
-// MetadataPatch returns the JSON merge patch that gives server the labels and
-// annotations of want, removes those of ours that want no longer has and leaves
-// alone those of others, or nil when there is nothing to do. Labels for
-// which skip is true are neither set nor removed; skip may be nil.
+// MetadataPatch returns the JSON merge patch that gives server the labels and annotations of want, removes our
+// labels and annotations that want no longer has, and keeps those of other writers. It returns nil if there is
+// nothing to write. It neither sets nor removes labels for which skip is true; skip may be nil.
 func MetadataPatch(server, want *corev1.Node, skip func(label string) bool) ([]byte, error) {
 	if skip == nil {
 		skip = func(string) bool { return false }
@@ -28,7 +27,7 @@ func MetadataPatch(server, want *corev1.Node, skip func(label string) bool) ([]b
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return isOwnershipAnnotation(key) })
 
 	now := ownedMetadata{Labels: sortedKeys(labels), Annotations: sortedKeys(annotations)}
-	// A skipped label that was ours stays ours: it can be removed one day.
+	// A skipped label of ours stays ours: a later write can remove it.
 	for _, key := range owned.Labels {
 		if _, exists := server.Labels[key]; exists && skip(key) {
 			now.Labels = append(now.Labels, key)
@@ -88,8 +87,8 @@ func IsRestrictedLabel(key string) bool {
 	return false
 }
 
-// New returns the node as it is created: with all that was asked for, the
-// notes about what is ours, and nothing that the API server assigns.
+// New returns the node for its creation: all wanted fields, the record of our fields, and no field that the API
+// server assigns.
 func New(want *corev1.Node, status *corev1.NodeStatus, skip func(label string) bool) *corev1.Node {
 	node := want.DeepCopy()
 	node.Status = *status

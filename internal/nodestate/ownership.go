@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodestate says how the Node object must be patched to be what the provider wants, as pure functions.
+// Package nodestate computes the patches that give the Node object the state that the provider wants. Its
+// functions are pure.
 //
-// The guarantee: what others wrote into the object stays, and what was ours and is wanted no longer goes, also after a restart.
+// The guarantee: fields of other writers stay. Fields that we wrote and no longer want go, also after a restart.
 //
-// What surprises: the object itself remembers what is ours, in annotations that the same patch keeps.
+// The surprise: the object itself records our fields, in annotations that the same patch updates.
 package nodestate
 
 import (
@@ -15,14 +16,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The node object itself remembers which of its fields are ours, so that a
-// daemon that was restarted still removes what its provider no longer sets.
+// The node object records our fields, so that a restarted process still removes fields that its provider no
+// longer sets.
 const (
 	OwnedMetadataAnnotation = "virtual-kubelet.io/owned-metadata"
 	OwnedStatusAnnotation   = "virtual-kubelet.io/owned-status"
 
-	// Older versions kept whole copies of what they wrote. They are read once
-	// and then removed.
+	// Older versions kept whole copies of their writes. This version reads them once and removes them.
 	LastAppliedMetadataAnnotation = "virtual-kubelet.io/last-applied-object-meta"
 	LastAppliedStatusAnnotation   = "virtual-kubelet.io/last-applied-node-status"
 )
@@ -35,13 +35,13 @@ func isOwnershipAnnotation(key string) bool {
 	return false
 }
 
-// ownedMetadata names the labels and annotations that are ours.
+// ownedMetadata names our labels and annotations.
 type ownedMetadata struct {
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`
 }
 
-// ownedStatus names the parts of the status that are ours.
+// ownedStatus names our parts of the status.
 type ownedStatus struct {
 	Conditions  []string `json:"conditions,omitempty"`
 	Capacity    []string `json:"capacity,omitempty"`
@@ -50,8 +50,8 @@ type ownedStatus struct {
 	Fields []string `json:"fields,omitempty"`
 }
 
-// metadataOwnership reads what is ours from the node. What cannot be read is
-// not ours: then nothing is removed.
+// metadataOwnership reads our labels and annotations from the node. An unreadable record counts as empty: then
+// nothing is removed.
 func metadataOwnership(node *corev1.Node) ownedMetadata {
 	var owned ownedMetadata
 	if text, ok := node.Annotations[OwnedMetadataAnnotation]; ok {
@@ -70,7 +70,7 @@ func metadataOwnership(node *corev1.Node) ownedMetadata {
 	return ownedMetadata{Labels: sortedKeys(applied.Labels), Annotations: sortedKeys(applied.Annotations)}
 }
 
-// statusOwnership reads what is ours from the node, as metadataOwnership does.
+// statusOwnership reads our parts of the status from the node, like metadataOwnership.
 func statusOwnership(node *corev1.Node) ownedStatus {
 	var owned ownedStatus
 	if text, ok := node.Annotations[OwnedStatusAnnotation]; ok {
@@ -86,7 +86,7 @@ func statusOwnership(node *corev1.Node) ownedStatus {
 	return ownershipOf(&applied)
 }
 
-// ownershipOf returns what is ours when we wrote status.
+// ownershipOf returns the parts that a write of status makes ours.
 func ownershipOf(status *corev1.NodeStatus) ownedStatus {
 	rest := plain(status)
 	owned := ownedStatus{

@@ -16,11 +16,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// listTimeout bounds how long a lister, which has no context, waits for an answer.
+// listTimeout bounds the wait of a lister, which has no context.
 const listTimeout = 30 * time.Second
 
-// syncCheckInterval is how often the first list is looked for: the oldest client-go that the
-// library is built with has no channel to wait for.
+// syncCheckInterval is the interval of checks for the first list: the oldest supported client-go has no channel
+// for it.
 const syncCheckInterval = 20 * time.Millisecond
 
 // clusterWide is the informer for all objects of a kind in the cluster. It
@@ -33,12 +33,12 @@ type clusterWide struct {
 	informer cache.SharedIndexInformer
 }
 
-// get returns the informer, which runs for as long as Run does.
+// get returns the informer, which runs as long as Run.
 func (c *clusterWide) get() cache.SharedIndexInformer {
 	c.once.Do(func() {
 		c.informer = cache.NewSharedIndexInformer(clusterSource{c}, c.kind.example, 0,
 			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-		// It fails only for an informer that runs already.
+		// This fails only for an informer that already runs.
 		_ = c.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
 			log.G(ctx).WithError(err).Warn("watch of all " + c.kind.resource.Resource + " ended, trying again")
 		})
@@ -76,7 +76,7 @@ func (c *clusterWide) synced() (cache.Indexer, error) {
 // clusterSource lists and watches all objects of a kind.
 type clusterSource struct{ *clusterWide }
 
-// IsWatchListSemanticsUnSupported has the reason that it has in singleObject.
+// IsWatchListSemanticsUnSupported: see singleObject.
 func (clusterSource) IsWatchListSemanticsUnSupported() bool { return true }
 
 // ListWithContext lists the objects of all namespaces.

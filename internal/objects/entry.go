@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// entry is what is known about one object, by a watch or by a single request.
+// entry is the known state of one object, from a watch or from a single request.
 type entry struct {
 	store *Store
 	key   key
@@ -31,7 +31,7 @@ func newEntry(s *Store, k key) *entry {
 	return &entry{store: s, key: k, answered: make(chan struct{})}
 }
 
-// read asks once, for everybody who waits.
+// read sends one request for all waiting callers.
 func (e *entry) read(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -51,8 +51,7 @@ func (e *entry) read(ctx context.Context) {
 	e.tellLocked()
 }
 
-// fail makes err the answer, unless the API server has already said what the
-// object is: then it reports false, and what is known stays.
+// fail makes err the answer. If the API server has already answered, fail keeps that answer and returns false.
 func (e *entry) fail(err error) bool {
 	e.store.mu.Lock()
 	defer e.store.mu.Unlock()
@@ -64,7 +63,7 @@ func (e *entry) fail(err error) bool {
 	return true
 }
 
-// set records what the API server says the object is; nil means that it does not exist.
+// set records the answer of the API server; nil means that the object does not exist.
 func (e *entry) set(o object) {
 	s := e.store
 	s.mu.Lock()
@@ -72,8 +71,7 @@ func (e *entry) set(o object) {
 		s.mu.Unlock()
 		return
 	}
-	// The first answer is news only to those who could not wait for it; what waits for
-	// it now is not woken a second time.
+	// The first answer is news only to callers that got an error before; waiting callers are not woken twice.
 	news := e.refused && !e.synced || e.synced && !same(e.object, o)
 	e.object, e.synced, e.err = o, true, nil
 	e.tellLocked()
@@ -96,7 +94,7 @@ func (e *entry) set(o object) {
 	}
 }
 
-// dropLocked ends the watch. Those who wait for it ask again.
+// dropLocked ends the watch. Waiting callers ask again.
 func (e *entry) dropLocked() {
 	e.dropped = true
 	if e.stop != nil {

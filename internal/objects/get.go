@@ -11,14 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// readTimeout bounds a request for one object that no pod references.
+// readTimeout bounds a request for one object without a referencing pod.
 const readTimeout = 30 * time.Second
 
-// ConfigMap returns a ConfigMap, which is shared and must not be changed. It waits
-// for the first answer of the API server, or until ctx ends. The error of a
-// ConfigMap that does not exist satisfies apierrors.IsNotFound; any other error means
-// that it could not be read. While nothing could be read yet, the watch of a
-// referenced object goes on trying, and the latest error is returned at once.
+// ConfigMap returns a shared ConfigMap, which the caller must not change. It waits for the first answer of the
+// API server, or until ctx ends. The error for a ConfigMap that does not exist satisfies apierrors.IsNotFound;
+// any other error means that the ConfigMap could not be read. Before the first success, the watch of a
+// referenced object keeps trying, and the latest error is returned at once.
 func (s *Store) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
 	o, err := s.get(ctx, key{configMaps, namespace, name})
 	if err != nil {
@@ -53,8 +52,8 @@ func (s *Store) get(ctx context.Context, k key) (object, error) {
 	}
 }
 
-// ask returns the entry that answers for k: its watch if a pod references it, or else a
-// single request, which callers that come meanwhile share.
+// ask returns the entry that answers for k: its watch if a pod references it, else a single request that
+// concurrent callers share.
 func (s *Store) ask(k key) *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,8 +75,8 @@ func (s *Store) ask(k key) *entry {
 	return e
 }
 
-// answer gives what e knows. It is not final when the watch ended before it had an
-// answer, because its last pod went: then the question is asked again.
+// answer returns the state of e. The state is not final if the watch ended before its first answer, because its
+// last pod has gone: then the caller asks again.
 func (s *Store) answer(ctx context.Context, e *entry) (o object, final bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,7 +28,7 @@ type key struct {
 
 func (k key) String() string { return k.kind.name + " " + k.namespace + "/" + k.name }
 
-// kind is what differs between ConfigMaps and Secrets.
+// kind holds the differences between ConfigMaps and Secrets.
 type kind struct {
 	name      string
 	resource  schema.GroupResource

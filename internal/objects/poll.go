@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// pollPeriod is how often an object is read that may not be watched, as often as a kubelet that
-	// does not watch.
+	// pollPeriod is the interval of reads of an object that this identity may not watch, the same as of a
+	// kubelet without watches.
 	pollPeriod = time.Minute
-	// firstPoll is when an object is read again that does not exist, or could not be
-	// read: a pod may wait for it. The next times are further apart.
+	// firstPoll is the first retry for an object that does not exist or could not be read: a pod may wait for
+	// it. Later retries are further apart.
 	firstPoll = time.Second
 )
 

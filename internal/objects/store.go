@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/accessreview"
 )
 
-// errStopped answers questions that come too late to be asked of the API server.
+// errStopped answers requests after the end of the store.
 var errStopped = errors.New("the store of ConfigMaps and Secrets has stopped")
 
 // Store reads ConfigMaps and Secrets by name. Its methods can be called from any
@@ -46,7 +46,7 @@ type podID struct {
 	uid types.UID
 }
 
-// NewStore returns a store that reads with client. Nothing is read before Run.
+// NewStore returns a store that reads with client. It reads nothing before Run.
 func NewStore(client kubernetes.Interface) *Store {
 	s := &Store{
 		client:    client,
@@ -68,7 +68,7 @@ func NewStore(client kubernetes.Interface) *Store {
 // before Run.
 func (s *Store) Behind(checker *accessreview.Checker) { s.checker = checker }
 
-// Await waits at the store's checker, for callers who ask for something else on behalf of a pod.
+// Await waits at the store's checker, for callers that read other objects for a pod.
 func (s *Store) Await(ctx context.Context, attributes authorizationv1.ResourceAttributes) {
 	s.checker.Wait(ctx, attributes)
 }
@@ -122,10 +122,9 @@ func (s *Store) startLocked(f func(context.Context)) {
 	}
 }
 
-// OnChange registers a function that is called when an object that a tracked pod
-// references, and that somebody has asked for, appears, changes or goes, once for
-// each such pod. It is called from any goroutine, several at a time, and must not
-// block. remove ends that; a call that is under way may last longer.
+// OnChange registers a function for changes of objects that a tracked pod references and that some caller has
+// read. The store calls it when such an object appears, changes or goes, once for each pod, from any goroutine,
+// several at a time. It must not block. remove ends the registration; a running call may last longer.
 func (s *Store) OnChange(f func(pod types.NamespacedName)) (remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,8 +143,8 @@ func (s *Store) Kept() (pods, functions int) {
 	return len(s.pods), len(s.onChange)
 }
 
-// Track remembers which objects a pod references. Called again for the same pod
-// (by name and UID), it replaces what the pod referenced before. It sends no request.
+// Track records the objects that a pod references. A second call for the same pod (by name and UID) replaces the
+// record. Track sends no request.
 func (s *Store) Track(pod *corev1.Pod) {
 	id := podID{types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, pod.UID}
 	refs := references(pod)
@@ -166,8 +165,8 @@ func (s *Store) Track(pod *corev1.Pod) {
 	}
 }
 
-// Forget drops the references of a pod. An object that no pod references any more is
-// neither watched nor remembered. A pod that is not tracked is fine.
+// Forget drops the references of a pod. The store neither watches nor keeps an object without referencing pods.
+// Forget of an unknown pod is fine.
 func (s *Store) Forget(namespace, name string, uid types.UID) {
 	id := podID{types.NamespacedName{Namespace: namespace, Name: name}, uid}
 	s.mu.Lock()

@@ -52,8 +52,8 @@ func (e *entry) watch(ctx context.Context) {
 	reflector := cache.NewReflectorWithOptions(source, e.key.kind.example, source, cache.ReflectorOptions{
 		Name: e.key.String(), MinWatchTimeout: minWatchTimeout,
 	})
-	// This is Reflector.Run, except that an error becomes an answer. It ends with ctx, or when the
-	// identity turns out not to be allowed to list.
+	// This is Reflector.Run, except that an error becomes an answer. It ends with ctx, or when the API server
+	// forbids this identity to list.
 	mayOnlyGet := false
 	_ = backoff.DelayWithReset(clock.RealClock{}, backoffReset).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := reflector.ListAndWatchWithContext(ctx)
@@ -82,13 +82,12 @@ type singleObject struct {
 	requests sync.WaitGroup // lists under way
 }
 
-// IsWatchListSemanticsUnSupported keeps the reflector from streaming its first list.
-// For one object that saves nothing, and a reflector that waits to try a stream
-// again does not notice that its context has ended.
+// IsWatchListSemanticsUnSupported keeps the reflector from streaming its first list. For one object that saves
+// nothing, and a reflector that waits before another stream does not notice the end of its context.
 func (*singleObject) IsWatchListSemanticsUnSupported() bool { return true }
 
-// ListWithContext reads the object. It asks for the latest version: a cache of an API server
-// that lags behind could say of a new object that it does not exist.
+// ListWithContext reads the latest version of the object: the cache of an API server that lags behind could deny
+// a new object.
 func (l *singleObject) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if !l.open() {
 		return nil, context.Canceled
@@ -119,8 +118,8 @@ func (l *singleObject) Watch(options metav1.ListOptions) (watch.Interface, error
 	return l.WatchWithContext(context.Background(), options)
 }
 
-// open counts a list. A reflector lists in a goroutine that it leaves behind when it is
-// stopped, so that a list may begin, or still go on, after it has returned.
+// open counts a list. A stopped reflector leaves a goroutine behind, so a list may begin or continue after its
+// return.
 func (l *singleObject) open() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,8 +172,7 @@ func (l *singleObject) Delete(item any) error {
 // Resync does nothing: there is nobody to tell again.
 func (*singleObject) Resync() error { return nil }
 
-// mine guards against a server that does not honour the field selector: another
-// object must never be taken for this one.
+// mine guards against a server that ignores the field selector: no other object may pass for this object.
 func (l *singleObject) mine(item any) (object, bool) {
 	o, ok := item.(object)
 	return o, ok && o.GetName() == l.entry.key.name && o.GetNamespace() == l.entry.key.namespace

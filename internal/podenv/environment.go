@@ -25,8 +25,8 @@ func (e *environment) set(v corev1.EnvVar) {
 	e.vars = append(e.vars, v)
 }
 
-// lookup gives the value that $(name) stands for at this point. A variable left
-// to the provider has none, and hides a service variable of its name.
+// lookup returns the value of $(name) at this point. A variable for the provider has no value, and hides a
+// service variable of the same name.
 func (e *environment) lookup(name string) (string, bool) {
 	if i, ok := e.last[name]; ok {
 		return e.vars[i].Value, e.vars[i].ValueFrom == nil
@@ -35,8 +35,8 @@ func (e *environment) lookup(name string) (string, bool) {
 	return value, ok
 }
 
-// list returns the variables that count, in the order in which they were set, then the
-// service variables that nothing hides. It ends the use of e.
+// list returns the effective variables in the order of their definition, then the visible service variables. It
+// ends the use of e.
 func (e *environment) list() []corev1.EnvVar {
 	all := e.vars[:0]
 	for i, v := range e.vars {

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// fieldValue gives the value of a field of the pod. An address that the status does
-// not have yet is unknown, but for those of the host if the node's are known.
+// fieldValue returns the value of a field of the pod. An address that the status lacks is unknown, except for
+// host addresses if the node's are known.
 func (r *resolver) fieldValue(ref *corev1.ObjectFieldSelector, path *field.Path) (string, answer, error) {
 	pod := r.pod
 	if ref.APIVersion != "" && ref.APIVersion != "v1" {
@@ -60,7 +60,7 @@ func (r *resolver) fieldValue(ref *corev1.ObjectFieldSelector, path *field.Path)
 	}
 }
 
-// mapEntry gives one label or annotation; one that the pod does not have is empty.
+// mapEntry returns one label or annotation, or "" if the pod lacks it.
 func mapEntry(pod *corev1.Pod, name, key string, path *field.Path) (string, answer, error) {
 	var values map[string]string
 	checked := key
@@ -118,8 +118,8 @@ func joined(ips []string) (string, answer, error) {
 	return strings.Join(ips, ","), known, nil
 }
 
-// podIPs gives the addresses of the pod, the preferred one first. A pod on the network of
-// its host has those of the host.
+// podIPs returns the addresses of the pod, the preferred address first. A pod in the network of its host has the
+// addresses of the host.
 func (r *resolver) podIPs() []string {
 	status := &r.pod.Status
 	switch {
@@ -138,8 +138,8 @@ func (r *resolver) podIPs() []string {
 	}
 }
 
-// hostIPs gives the addresses of the host, the preferred one first: those that are told of the pod, or else
-// those of the node.
+// hostIPs returns the addresses of the host, the preferred address first: from the status of the pod, else from
+// the node.
 func (r *resolver) hostIPs() []string {
 	hosts := r.pod.Status.HostIPs
 	if len(hosts) == 0 && r.pod.Status.HostIP != "" {

@@ -4,20 +4,18 @@ package podenv
 
 import "fmt"
 
-// NotReadyError says that a container needs a ConfigMap, a Secret or a key that
-// does not exist: the pod has to wait until somebody creates it. It never contains a
-// value.
+// NotReadyError says that a container needs a missing ConfigMap, Secret or key: the pod waits until somebody
+// creates it. The error never contains a value.
 type NotReadyError struct {
-	// Container is the name of the container that cannot start.
+	// Container is the name of the waiting container.
 	Container string
-	// Reason is the reason of the event that was recorded, for example
-	// MandatorySecretNotFound.
+	// Reason is the reason of the recorded event, for example MandatorySecretNotFound.
 	Reason string
-	// Message names what is missing.
+	// Message names the missing object or key.
 	Message string
 }
 
-// Error names the container and what is missing.
+// Error names the container, and the missing object or key.
 func (e *NotReadyError) Error() string {
 	return fmt.Sprintf("container %s cannot start: %s", e.Container, e.Message)
 }

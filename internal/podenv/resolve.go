@@ -14,10 +14,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Objects gives ConfigMaps and Secrets by name. An object that does not exist is
-// an error for which apierrors.IsNotFound is true; every other error says
-// nothing about the object and is worth a retry. Objects are shared: callers only
-// read them.
+// Objects returns ConfigMaps and Secrets by name. The error for an object that does not exist satisfies
+// apierrors.IsNotFound; every other error says nothing about the object and is worth a retry. Objects are shared
+// and read-only.
 type Objects interface {
 	// ConfigMap returns the ConfigMap of this name.
 	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
@@ -29,7 +28,8 @@ type Objects interface {
 type Services interface {
 	// ListServices returns the services of a namespace.
 	ListServices(namespace string) ([]*corev1.Service, error)
-	// GetService returns a service by its name. One that does not exist is an error for which apierrors.IsNotFound is true.
+	// GetService returns a service by its name. The error for a service that does not exist satisfies
+	// apierrors.IsNotFound.
 	GetService(namespace, name string) (*corev1.Service, error)
 }
 
@@ -38,33 +38,28 @@ type Recorder interface {
 	Event(object runtime.Object, eventType, reason, message string)
 }
 
-// Config is where Resolve finds what a pod refers to.
+// Config has the sources for the references of a pod.
 type Config struct {
-	// Objects reads the ConfigMaps and Secrets that the pod names. Required for
-	// pods that name some.
+	// Objects reads the ConfigMaps and Secrets of the pod. Required for pods that name any.
 	Objects Objects
-	// Services reads the services of the cluster from a cache that is synced. Nil means no
-	// service variables.
+	// Services reads the services of the cluster from a synced cache. Nil means no service variables.
 	Services Services
 	// Recorder gets the warnings about missing objects. Nil means no events.
 	Recorder Recorder
-	// NodeAllocatable returns the resources that pods of this node share: the
-	// default of a limit that a container does not set. Nil leaves such a variable to
-	// the provider.
+	// NodeAllocatable returns the allocatable resources of this node: the default for a limit that a container
+	// does not set. Nil leaves such a variable to the provider.
 	NodeAllocatable func() corev1.ResourceList
-	// HostIPs returns the addresses of the host of a pod in whose status there are none. Nil,
-	// or none returned, leaves such a variable to the provider.
+	// HostIPs returns the addresses of the host of a pod without them in its status. Nil, or an empty result,
+	// leaves such a variable to the provider.
 	HostIPs func() []corev1.HostIP
 }
 
-// Resolve replaces, in pod, the environment of every container (init, ordinary and
-// ephemeral) by plain values, expands $(NAME) in env, command and args, and
-// empties EnvFrom. The pod must be a private copy; after an error it is half
-// changed and of no use.
+// Resolve replaces the environment of every container of pod (init, ordinary and ephemeral) by plain values,
+// expands $(NAME) in env, command and args, and empties EnvFrom. The pod must be a private copy; after an error
+// it is half changed and useless.
 //
-// The error is a *NotReadyError when something mandatory does not exist, of the
-// kind invalid-input when the pod asks for what can never be, and anything else
-// when something could not be read and Resolve is to be called again.
+// The error is a *NotReadyError if a mandatory object does not exist, of the kind invalid-input if the pod asks
+// for something impossible, and any other error if an object could not be read: then call Resolve again.
 func Resolve(ctx context.Context, cfg Config, pod *corev1.Pod) error {
 	r, err := newResolver(cfg, pod)
 	if err != nil {
@@ -78,9 +73,9 @@ func Resolve(ctx context.Context, cfg Config, pod *corev1.Pod) error {
 	return nil
 }
 
-// ResolveContainer returns a copy of one container of pod, of any kind, as Resolve would
-// make it. The pod is not changed. The errors are those of Resolve; one of the kind not-found means that the
-// pod has no container of that name.
+// ResolveContainer returns a resolved copy of one container of pod, of any kind. It does not change the pod. The
+// errors are those of Resolve; an error of the kind not-found means that the pod has no container with that
+// name.
 func ResolveContainer(ctx context.Context, cfg Config, pod *corev1.Pod, name string) (*corev1.Container, error) {
 	for c, path := range containers(pod) {
 		if c.Name != name {
@@ -127,8 +122,7 @@ func newResolver(cfg Config, pod *corev1.Pod) (*resolver, error) {
 	return &resolver{cfg: cfg, pod: pod, services: services, sources: map[sourceKey]*source{}}, nil
 }
 
-// resolver is one Resolve. It reads every object once, so that all containers
-// of a pod see the same version.
+// resolver is one Resolve. It reads every object once, so that all containers of a pod see the same version.
 type resolver struct {
 	cfg      Config
 	pod      *corev1.Pod
@@ -172,7 +166,7 @@ func (r *resolver) container(ctx context.Context, c *corev1.Container, path *fie
 	return nil
 }
 
-// answer says what became of a variable.
+// answer is the outcome for a variable.
 type answer int
 
 const (

@@ -14,13 +14,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// resourceValue gives a request or limit of a container in units of the
-// divisor, rounded up.
+// resourceValue returns a request or limit of a container in units of the divisor, rounded up.
 //
-// A limit of cpu, memory or ephemeral storage that the container does not set is that of the
-// pod, else what the node can give; it is unknown when that is not known. (A
-// kubelet answers 0 for an init container without limits that is named by
-// containerName; here every container gets the documented default.)
+// For cpu, memory and ephemeral storage, a container without a limit has the limit of the pod, else the
+// allocatable amount of the node; unknown if that is unknown. (A kubelet returns 0 for an init container without
+// limits that containerName selects; here every container gets the documented default.)
 func (r *resolver) resourceValue(c *corev1.Container, ref *corev1.ResourceFieldSelector, path *field.Path) (string, answer, error) {
 	resources := &c.Resources
 	if ref.ContainerName != "" && ref.ContainerName != c.Name {

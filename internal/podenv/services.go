@@ -20,8 +20,8 @@ import (
 // container gets its variables.
 const apiService = "kubernetes"
 
-// serviceVariables are the variables that tell where services are. They are shared
-// by the containers of a pod and only read.
+// serviceVariables are the variables with the addresses of services. The containers of a pod share them
+// read-only.
 type serviceVariables struct {
 	names  []string // sorted
 	values map[string]string
@@ -51,8 +51,8 @@ func serviceVariablesOf(reader Services, pod *corev1.Pod) (serviceVariables, err
 			services = append(services, api)
 		}
 	}
-	// Different services can make the same name ("a" with a port "b-port", and
-	// "a-port"): the order decides which one counts.
+	// Different services can lead to the same name ("a" with a port "b-port", and "a-port"): the order decides
+	// which value counts.
 	slices.SortFunc(services, func(a, b *corev1.Service) int { return cmp.Compare(a.Name, b.Name) })
 	values := make(map[string]string, 8*len(services))
 	for _, service := range services {

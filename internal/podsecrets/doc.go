@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podsecrets hands out what pods of this node may have: the tokens of their
-// service accounts, and the credentials to pull their images with; and it knows what was read and
-// handed out, so that it can be taken out of texts.
+// Package podsecrets gives pods of this node their service account tokens and the credentials for their images.
+// It remembers every value that it read and gave, so that package redact can remove the values from texts.
 //
-// The guarantee: only a pod of this node, by its UID, that has not ended gets anything, and only
-// what the API server's copy of it names. A token is bound to the pod's UID, has the
-// audience and the life that a projected volume of the pod asks for, is asked for again at 80 %
-// of its life or after 24 hours, and is forgotten with the pod, also if it arrives later.
+// The guarantee: only a pod of this node, by its UID, that has not ended gets a secret, and only secrets that
+// the API server's copy of the pod names. A token is bound to the pod's UID and has the audience and life that a
+// projected volume of the pod asks for. It is requested again at 80 % of its life or after 24 hours, and
+// forgotten with the pod, also if it arrives later.
 //
-// What surprises: nothing runs here, and nothing is read for a pod until somebody asks: a pod that waits, or for which the
-// node has no room, is known here, but the provider was not given it and does not ask. A token is renewed when somebody asks for it who
-// is told when to ask again; while the API server does not answer, the old one is given for
-// as long as it is valid.
+// The surprise: nothing runs here, and nothing is read for a pod before the first request. The provider never
+// asks for a pod that waits, or that has no room on the node. A token is renewed when a caller asks for it;
+// callers are told when to ask again. While the API server does not answer, they get the old token as long as it
+// is valid.
 package podsecrets

@@ -30,10 +30,10 @@ type dockerAuth struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// errJSON says what is wrong without showing it, as the errors of a decoder may.
+// errJSON names the problem without the content, which the errors of a decoder may show.
 var errJSON = errors.New("it is no JSON of that form")
 
-// logins reads a Secret of one of the two types for registries. Its errors have nothing of what is in it.
+// logins reads a Secret of one of the two registry types. Its errors contain nothing of the Secret.
 func logins(secret *corev1.Secret) ([]Login, error) {
 	auths := map[string]dockerAuth{}
 	switch secret.Type {
@@ -77,7 +77,7 @@ func decode(auth string) (user, password string, ok bool) {
 	return user, password, ok
 }
 
-// secrets are the parts of a login that must not be said.
+// secrets returns the secret parts of a login.
 func (l Login) secrets() [][]byte {
 	return [][]byte{[]byte(l.Password), []byte(l.IdentityToken), []byte(l.RegistryToken), []byte(l.Username + ":" + l.Password)}
 }

@@ -20,18 +20,19 @@ import (
 type Config struct {
 	// Accounts asks for tokens. Nil: there are none.
 	Accounts corev1client.ServiceAccountsGetter
-	// Secret reads a Secret by name. An error for which apierrors.IsNotFound is true says
-	// that it does not exist; any other says nothing about it.
+	// Secret reads a Secret by name. An error for which apierrors.IsNotFound is true says that it does not
+	// exist; any other error says nothing about it.
 	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
-	// Over is told of a pod that gets nothing any more, perhaps more than once; nil for nobody. It must return at once.
+	// Over is called when a pod gets no secrets any more, perhaps more than once; it may be nil. It must return
+	// at once.
 	Over func(types.UID)
-	// Recorder gets warnings about Secrets that cannot be used.
+	// Recorder gets warnings about unusable Secrets.
 	Recorder record.EventRecorder
 	// Before is called before a token of a service account is asked for; nil for nothing.
 	Before func(ctx context.Context, namespace, account string)
 }
 
-// Manager keeps what belongs to each pod. It can be used from any goroutine.
+// Manager keeps the secrets of each pod. It can be used from any goroutine.
 type Manager struct {
 	cfg Config
 
@@ -40,7 +41,7 @@ type Manager struct {
 	byName map[types.NamespacedName][]*entry
 }
 
-// entry is what belongs to one pod.
+// entry has the secrets of one pod.
 type entry struct {
 	values redact.Values
 
@@ -55,7 +56,8 @@ func New(cfg Config) *Manager {
 	return &Manager{cfg: cfg, pods: map[types.UID]*entry{}, byName: map[types.NamespacedName][]*entry{}}
 }
 
-// Track begins with a pod: from now on it can have what it names, until End. pod is the API server's copy, and is not changed.
+// Track begins with a pod: until End it can have the secrets that it names. pod is the API server's copy, and
+// stays unchanged.
 func (m *Manager) Track(pod *corev1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,8 +71,8 @@ func (m *Manager) Track(pod *corev1.Pod) {
 	p.pod = pod
 }
 
-// End forgets the tokens of a pod that has ended. It gets nothing any more. What must not
-// be said about it is still known.
+// End forgets the tokens of an ended pod. The pod gets no secrets any more. Its secret values are still known
+// for redaction.
 func (m *Manager) End(uid types.UID) {
 	if m.cfg.Over != nil {
 		defer m.cfg.Over(uid)
@@ -100,7 +102,7 @@ func (m *Manager) Drop(uid types.UID) {
 	}
 }
 
-// Values returns what must not be said about a pod. They may be added to.
+// Values returns the secret values of a pod. The caller may add values.
 func (m *Manager) Values(uid types.UID) *redact.Values {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +112,7 @@ func (m *Manager) Values(uid types.UID) *redact.Values {
 	return &redact.Values{}
 }
 
-// Named returns what must not be said about the pods of a name.
+// Named returns the secret values of all pods with a name.
 func (m *Manager) Named(namespace, name string) (all []*redact.Values) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -120,7 +122,7 @@ func (m *Manager) Named(namespace, name string) (all []*redact.Values) {
 	return all
 }
 
-// All returns what must not be said about any pod.
+// All returns the secret values of all pods.
 func (m *Manager) All() []*redact.Values {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,14 +133,14 @@ func (m *Manager) All() []*redact.Values {
 	return all
 }
 
-// Pod returns the API server's copy of a pod that may have something, which is shared. Of pod only namespace, name and UID
-// count; one that is not this node's, or has ended, is an error of the kind not-found.
+// Pod returns the API server's shared copy of a pod that may have secrets. Only namespace, name and UID of pod
+// count. For a pod of another node, or an ended pod, the error is of the kind not-found.
 func (m *Manager) Pod(pod *corev1.Pod) (*corev1.Pod, error) {
 	_, api, err := m.find(pod)
 	return api, err
 }
 
-// find returns the entry of a pod that may have something, and the API server's copy of it.
+// find returns the entry of a pod that may have secrets, and the API server's copy of the pod.
 func (m *Manager) find(pod *corev1.Pod) (*entry, *corev1.Pod, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,7 +151,7 @@ func (m *Manager) find(pod *corev1.Pod) (*entry, *corev1.Pod, error) {
 	return p, p.pod, nil
 }
 
-// ReadSecret is Config.Secret for a pod: what it returns must not be said about the pod.
+// ReadSecret is Config.Secret for a pod. It adds the content to the secret values of the pod.
 func (m *Manager) ReadSecret(ctx context.Context, uid types.UID, namespace, name string) (*corev1.Secret, error) {
 	secret, err := m.cfg.Secret(ctx, namespace, name)
 	if err != nil {

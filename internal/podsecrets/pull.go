@@ -18,10 +18,9 @@ const (
 	eventBadPullSecret = "InvalidImagePullSecret"
 )
 
-// Logins returns the credentials that the pod's imagePullSecrets name, longer names of
-// registries first. A Secret that does not exist, or is none of a registry, is an event about
-// the pod and left out, as in a kubelet; one that could not be read is an error.
-// Of the pod only namespace, name and UID count.
+// Logins returns the credentials in the pod's imagePullSecrets, longer registry names first. As in a kubelet, a
+// Secret that does not exist or is not for a registry leads to an event of the pod and is left out; a Secret
+// that could not be read is an error. Only namespace, name and UID of the pod count.
 func (m *Manager) Logins(ctx context.Context, pod *corev1.Pod) ([]Login, error) {
 	p, api, err := m.find(pod)
 	if err != nil {

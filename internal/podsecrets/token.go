@@ -20,7 +20,7 @@ import (
 // tokenTimeout is how long the API server may take for a token.
 const tokenTimeout = 30 * time.Second
 
-// tokenSource begins the names of tokens among the values that must not be said.
+// tokenSource begins the names of tokens among the secret values.
 const tokenSource = "token/"
 
 var errEmptyToken = errors.New("the API server's answer has no token")
@@ -32,7 +32,7 @@ type Token struct {
 	RefreshAt time.Time
 }
 
-// tokenSlot is the place of one token. Who holds busy may ask for a new one, and owns the rest.
+// tokenSlot is the place of one token. The holder of busy may request a new token, and owns the other fields.
 type tokenSlot struct {
 	busy   chan struct{} // holds one element while somebody asks
 	token  Token
@@ -57,8 +57,8 @@ func (s *tokenSlot) fresh(now time.Time) bool {
 	}
 }
 
-// Token returns the token that source, which must be in a projected volume of the pod, or lifecycle.LastingToken of one that is, asks
-// for. Of the pod only namespace, name and UID count.
+// Token returns the token of source. The source must be in a projected volume of the pod, or the
+// lifecycle.LastingToken of such a source. Only namespace, name and UID of the pod count.
 func (m *Manager) Token(ctx context.Context, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (Token, error) {
 	if m.cfg.Accounts == nil {
 		return Token{}, errors.New("this node has no client that asks for tokens")
@@ -95,7 +95,7 @@ func (m *Manager) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Ser
 	return m.hand(p, api, key, slot.token)
 }
 
-// slot returns the place of a token, nil for a pod that has ended.
+// slot returns the place of a token, or nil for an ended pod.
 func (m *Manager) slot(p *entry, key tokenKey) *tokenSlot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,7 +133,7 @@ func (m *Manager) renew(ctx context.Context, slot *tokenSlot, pod *corev1.Pod, k
 	return nil
 }
 
-// granted is the life that the API server gave a token, which may differ from what it was asked for.
+// granted returns the life that the API server gave a token, which may differ from the requested life.
 func granted(got *authenticationv1.TokenRequest, key tokenKey) time.Duration {
 	seconds := key.life
 	if got.Spec.ExpirationSeconds != nil {

@@ -14,17 +14,15 @@ import (
 const (
 	// defaultLife is the life of a token in seconds, as the API server sets it where a volume says nothing.
 	defaultLife = 3600
-	// longestUse is how long a token is used that lives longer.
+	// longestUse bounds the use of a token with a longer life.
 	longestUse = 24 * time.Hour
-	// jitter is how much earlier than that a token may be renewed, so that those of many pods are
-	// not renewed together.
+	// jitter is the largest advance of a renewal, so that the tokens of many pods are not renewed together.
 	jitter = 10 * time.Second
-	// refreshPause is how long a token that could not be renewed, and is still valid, is
-	// given without another try.
+	// refreshPause is the pause after a failed renewal of a valid token. Callers get the old token meanwhile.
 	refreshPause = 10 * time.Second
 )
 
-// tokenKey is what makes tokens of one pod differ.
+// tokenKey identifies a token of a pod.
 type tokenKey struct {
 	audience string // "": that of the API server
 	life     int64
@@ -38,7 +36,8 @@ func keyFor(source *corev1.ServiceAccountTokenProjection) tokenKey {
 	return tokenKey{audience: source.Audience, life: life}
 }
 
-// projects reports whether a volume of the pod asks for such a token, or for one that lives shorter than the pod can run.
+// projects reports whether a volume of the pod asks for such a token, or for a token with a shorter life than
+// the pod's longest run.
 func projects(pod *corev1.Pod, key tokenKey) bool {
 	for i := range pod.Spec.Volumes {
 		projected := pod.Spec.Volumes[i].Projected
@@ -62,7 +61,7 @@ func account(pod *corev1.Pod) string {
 	return pod.Spec.ServiceAccountName
 }
 
-// request is what the API server is asked for.
+// request returns the request for the API server.
 func request(pod *corev1.Pod, key tokenKey) *authenticationv1.TokenRequest {
 	r := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: &key.life,
@@ -80,8 +79,8 @@ func useFor(life time.Duration, less float64) time.Duration {
 	return max(0, min(life*8/10, longestUse)-time.Duration(less*float64(jitter)))
 }
 
-// passed is how long ago something was, by the clock that shows more: the monotonic one stands
-// still while a machine sleeps, and the one on the wall may be set back.
+// passed returns the time since then by the clock that shows more: the monotonic clock stands still while a
+// machine sleeps, and the wall clock can be set back.
 func passed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// AdmissionPolicy returns ValidatingAdmissionPolicies, and their bindings, that keep the ServiceAccount from writing
-// to other nodes than its own, to their pods and leases, and from asking for tokens that are bound to no
-// pod of its nodes. They say nothing about what is read: admission does not see that.
+// AdmissionPolicy returns ValidatingAdmissionPolicies, and their bindings, that keep the ServiceAccount from
+// writing to other nodes, their pods and their leases, and from requesting tokens for pods of other nodes or for
+// no pod. They do not limit reads: admission does not see reads.
 func AdmissionPolicy(s Subject) []runtime.Object {
 	var names []string
 	for _, node := range s.Nodes {
@@ -62,8 +62,9 @@ func AdmissionPolicy(s Subject) []runtime.Object {
 	return append([]runtime.Object{policy, binding}, tokenPolicy(s, policy)...)
 }
 
-// tokenPolicy returns the policy for tokens, and its binding. A request for a token names a pod and no node. So all pods of the namespace are parameters
-// of the policy, each of which refuses the request if it is the pod of another node. A pod that the API server's own watch does not show yet refuses nothing.
+// tokenPolicy returns the policy for tokens, and its binding. A request for a token names a pod and no node. So
+// all pods of the namespace are parameters of the policy, and each pod of another node refuses a request for
+// itself. A pod that the API server's own watch does not show yet refuses nothing.
 func tokenPolicy(s Subject, whole *admissionv1.ValidatingAdmissionPolicy) []runtime.Object {
 	name := s.Name + "-tokens"
 	rules := whole.Spec.MatchConstraints.ResourceRules

@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Subject is who gets the rights, for which nodes.
+// Subject is the ServiceAccount that gets the rights, and its nodes.
 type Subject struct {
-	// Name is that of the ServiceAccount, the ClusterRole, the Role and their bindings.
+	// Name is the name of the ServiceAccount, the ClusterRole, the Role and their bindings.
 	Name, Namespace string
-	// Nodes are the names of the nodes that it acts for; none leaves the rights on nodes and leases unlimited.
+	// Nodes are the names of its nodes; an empty list leaves the rights on nodes and leases unlimited.
 	Nodes []string
 }
 
@@ -27,7 +27,7 @@ func split(resource string) (name, sub string) {
 	return name, sub
 }
 
-// rules are the rules of RBAC for a namespace, "" for those of all.
+// rules returns the rules for a namespace, or "" for all namespaces.
 func rules(s Subject, namespace string, rights []Right) (out []rbacv1.PolicyRule) {
 	for _, r := range rights {
 		if r.Namespace != namespace {
@@ -65,7 +65,7 @@ func Objects(s Subject, features ...Feature) []runtime.Object {
 // Shipped is the subject of the manifests in deploy/manifests.
 var Shipped = Subject{Name: "virtual-kubelet", Namespace: "virtual-kubelet", Nodes: []string{"virtual-kubelet"}}
 
-// ShippedFeatures are those of the manifests in deploy/manifests.
+// ShippedFeatures are the features of the manifests in deploy/manifests.
 func ShippedFeatures() []Feature {
 	return []Feature{Serving, CertificateRequests, PodTokens, TrustBundles, Claims}
 }

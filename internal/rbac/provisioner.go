@@ -18,9 +18,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/localpath"
 )
 
-// Provisioner returns the StorageClass, and what nodes need to make volumes for it: a role, which their own identities and
-// the ServiceAccount get, and a policy that keeps each of them to volumes on its own node, and the ServiceAccount to those of the subject. Without the policy
-// who may make volumes may have every file of every machine, by one of the kind hostPath.
+// Provisioner returns the StorageClass and the rights to make volumes for it: a role for the identities of the
+// nodes and for the ServiceAccount, and a policy that limits each identity to volumes on its own node, and the
+// ServiceAccount to its nodes. Without the policy, an identity with the right to make volumes can read every
+// file of every machine, through a volume of the kind hostPath.
 func Provisioner(s Subject) []runtime.Object {
 	name := s.Name + "-provisioner"
 	meta := metav1.ObjectMeta{Name: name}
@@ -41,7 +42,7 @@ func Provisioner(s Subject) []runtime.Object {
 	}, provisionerPolicy(name, users, s.Nodes)...)
 }
 
-// provisionerPolicy keeps users to volumes of the kind local on the nodes, that carry the label of who made them.
+// provisionerPolicy limits users to local volumes on the nodes, with the label of their maker.
 func provisionerPolicy(name string, users, nodes []string) []runtime.Object {
 	const version = "admissionregistration.k8s.io/v1"
 	fail := admissionv1.Fail

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rbac is the one table of what a node may do in the cluster when it runs as a ServiceAccount,
-// with the reason for each right, and the manifests made of it.
+// Package rbac is the one table of the rights of a node that runs as a ServiceAccount, with the reason for each
+// right, and the manifests made of it.
 //
-// The guarantee: what the table has is what a node uses, no more: a test compares it with the
-// audit log of an API server. It has no wildcard, and what can be limited to the own node, is.
+// The guarantee: the table has the rights that a node uses, and no more: a test compares it with the audit log
+// of an API server. It has no wildcard. Every right that can be limited to the own node is limited.
 //
-// What surprises: RBAC cannot limit a right to the pods of a node. Whoever holds the token of this
-// ServiceAccount can read every ConfigMap and Secret whose name is known, and delete every pod; a
-// node with the identity system:node:NAME cannot, and needs nothing of this.
+// The surprise: RBAC cannot limit a right to the pods of a node. A holder of the token of this ServiceAccount
+// can read every ConfigMap and Secret whose name it knows, and delete every pod. A node with the identity
+// system:node:NAME cannot, and needs none of this.
 package rbac
 
 import (
@@ -17,24 +17,24 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// Right is one thing that a node does.
+// Right is one kind of request that a node makes.
 type Right struct {
 	Verbs []string
-	// Group and Resource are what it is done to; a subresource is written as in RBAC, pods/status.
+	// Group and Resource name the objects; a subresource is written as in RBAC, pods/status.
 	Group, Resource string
 	// Namespace is the only one; "" is all.
 	Namespace string
-	// Own says that it is done to the object with the name of the node only.
+	// Own limits the right to the object with the name of the node.
 	Own bool
-	// Needs is what the node must be set up for; "" for every node.
+	// Needs is the feature of the node that needs the right; "" for every node.
 	Needs Feature
-	// Why is what does not work without it.
+	// Why says what fails without the right.
 	Why string
-	// Unseen is why an ordinary run does not use it, for rights that are there for bad days.
+	// Unseen says why an ordinary run does not use the right.
 	Unseen string
 }
 
-// Feature is something that not every node does.
+// Feature is an optional ability of a node.
 type Feature string
 
 // The features.
@@ -43,22 +43,22 @@ const (
 	Serving Feature = "serving"
 	// CertificateRequests is asking the cluster for the certificate to serve with.
 	CertificateRequests Feature = "certificate requests"
-	// PodTokens is a provider that asks for the tokens of service accounts.
+	// PodTokens: the provider requests service account tokens.
 	PodTokens Feature = "pod tokens"
-	// TrustBundles is a provider that gives pods the certificates of ClusterTrustBundles.
+	// TrustBundles: the provider gives pods the certificates of ClusterTrustBundles.
 	TrustBundles Feature = "trust bundles"
-	// PodCertificates is a provider that asks for certificates for its pods. No role that is shipped has it: an API server
-	// believes of a node only that a request is for a pod of its own, and of a ServiceAccount that it is for any.
+	// PodCertificates: the provider requests certificates for its pods. No shipped role has it: the API server
+	// lets a node request only for its own pods, but a ServiceAccount for all pods.
 	PodCertificates Feature = "pod certificates"
-	// Claims is a provider that mounts PersistentVolumes.
+	// Claims: the provider mounts PersistentVolumes.
 	Claims Feature = "claims"
-	// Provisioning is a provider with room for PersistentVolumes, which the node makes. It is a role of its own.
+	// Provisioning: the provider has room for PersistentVolumes, which the node makes. It has a role of its own.
 	Provisioning Feature = "provisioning"
-	// EndpointSlices is a provider that takes services elsewhere. A role has it on request only.
+	// EndpointSlices: the provider takes services elsewhere. A role has it on request only.
 	EndpointSlices Feature = "endpoint slices"
 	// ManyNodes is a process with several nodes.
 	ManyNodes Feature = "many nodes"
-	// SharedNodes is a process that shares its nodes with others.
+	// SharedNodes: the process shares its nodes with other processes.
 	SharedNodes Feature = "shared nodes"
 )
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certrequest asks the API server for a certificate, and for the next one before it ends.
+// Package certrequest requests a certificate from the API server, and the next certificate before the first one
+// ends.
 //
-// The guarantee: a certificate is renewed when 70 to 90 % of its life have passed, and as soon as
-// it lacks a name that is wanted. A request that was denied, failed or removed is made again, the last good
-// certificate stays in use until it ends, and nothing takes its place afterwards.
+// The guarantee: a certificate is renewed after 70 to 90 % of its life, and as soon as it lacks a wanted name.
+// After a denied, failed or removed request, the manager makes another. The last good certificate stays in use
+// until it ends, and nothing takes its place afterwards.
 //
-// What surprises: a request that is neither approved nor denied is waited for as long as it
-// exists, so that the name that people were told stays the one to approve, and requests do not pile
-// up. Nothing outlives Run, which is why this is not the manager of client-go.
+// The surprise: the manager waits for an undecided request as long as the request exists. So its name, which an
+// administrator may have noted, stays the right name to approve, and requests do not pile up. Nothing outlives
+// Run, which is why this is not the manager of client-go.
 package certrequest
 
 import (
@@ -28,23 +29,22 @@ import (
 )
 
 const (
-	// patience is how long a request may wait before that is worth telling: where something
-	// approves requests, it does so faster.
+	// patience is the wait of a request after which the manager reports it: an automatic approver is faster.
 	patience = 10 * time.Second
-	// firstRetry and maxRetry are the pauses after a request that failed or was denied.
+	// firstRetry and maxRetry bound the pauses after a failed or denied request.
 	firstRetry = 2 * time.Second
 	maxRetry   = 2 * time.Minute
 	// maxNap is how long Run trusts its timers.
 	maxNap = time.Minute
 )
 
-// Config says which certificate is wanted. All fields but Renew are needed.
+// Config describes the wanted certificate. All fields but Renew are required.
 type Config struct {
-	// Signer is who is asked, and Usages what for.
+	// Signer gets the request, for Usages.
 	Signer string
 	Usages []certificatesv1.KeyUsage
-	// Template is what the certificate is to say now; nil if there is nothing to ask for yet. It is
-	// asked again after Changed.
+	// Template returns the wanted content of the certificate; nil means that there is nothing to request yet.
+	// The manager calls it again after Changed.
 	Template func() *x509.CertificateRequest
 	// Client returns the client to ask with; hasCurrent says whether there is a valid certificate.
 	Client func(hasCurrent bool) (kubernetes.Interface, error)
@@ -54,8 +54,7 @@ type Config struct {
 	Tell func(context.Context, State)
 	// Metrics are shared by all managers of one kind.
 	Metrics *Metrics
-	// Renew says when a certificate is to be replaced. By default that is when 70 to 90 % of its
-	// life have passed.
+	// Renew returns the time to replace a certificate. The default is a time after 70 to 90 % of its life.
 	Renew func(*x509.Certificate) time.Time
 }
 
@@ -74,8 +73,7 @@ type Manager struct {
 	told    State
 }
 
-// New returns a manager with the certificate that the store has. An error means that the store
-// cannot be used.
+// New returns a manager with the certificate of the store. An error means that the store cannot be used.
 func New(cfg Config) (*Manager, error) {
 	k := &Manager{cfg: cfg, changed: make(chan struct{}, 1), obtained: make(chan struct{})}
 	stored, err := cfg.Store.Current()
@@ -91,14 +89,14 @@ func New(cfg Config) (*Manager, error) {
 	return k, nil
 }
 
-// ours reports whether leaf was granted to whom template is for, and not to another node that kept
-// its certificates here, or had another name.
+// ours reports whether leaf has the subject of template. A certificate of another node, or of another name, may
+// be in the same store.
 func ours(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
 	return template == nil || leaf.Subject.CommonName == template.Subject.CommonName
 }
 
-// renewAt is chosen at random, so that the nodes of a cluster do not renew all at once. It is not
-// before earliest: a signer that dates certificates back would be asked without a pause.
+// renewAt returns a random time, so that the nodes of a cluster do not renew all at once. It is never before
+// earliest: with a signer that dates certificates back, requests would follow without a pause.
 func renewAt(leaf *x509.Certificate, earliest time.Time) time.Time {
 	life := float64(leaf.NotAfter.Sub(leaf.NotBefore))
 	at := leaf.NotBefore.Add(time.Duration(life * (0.7 + 0.2*rand.Float64())))
@@ -118,8 +116,8 @@ func (m *Manager) Current() *tls.Certificate {
 	return m.current
 }
 
-// Obtained returns a channel that is closed when there is a certificate, or was one. Of one that was asked for, Tell has been told by
-// then: what it writes is there for who goes on.
+// Obtained returns a channel that is closed after the first certificate. By then Tell has been called for a
+// requested certificate, so callers find everything that it writes.
 func (m *Manager) Obtained() <-chan struct{} { return m.obtained }
 
 // Changed makes Run look at the template again.
@@ -140,7 +138,7 @@ func (m *Manager) hold(cert *tls.Certificate, earliest time.Time) {
 	}
 }
 
-// found lets those go on who wait for a certificate.
+// found releases the callers that wait for a certificate.
 func (m *Manager) found() {
 	select {
 	case <-m.obtained:
@@ -194,7 +192,7 @@ func newRetry() *wait.Backoff {
 	return &wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: 0.2, Steps: 100, Cap: maxRetry}
 }
 
-// wait waits until at, for ever if that is zero, or until something has changed.
+// wait waits until at (for ever if at is zero), or until a change.
 func (m *Manager) wait(ctx context.Context, at time.Time) {
 	var due <-chan time.Time
 	if !at.IsZero() {
@@ -209,8 +207,8 @@ func (m *Manager) wait(ctx context.Context, at time.Time) {
 	}
 }
 
-// satisfied says whether leaf says what template wants. What was granted for the same template is
-// what its signer makes of it, and asking again would give no other.
+// satisfied reports whether leaf has the content of template. A certificate for the same template counts,
+// whatever the signer made of it: another request would give the same.
 func (m *Manager) satisfied(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
 	return m.asked != nil && same(m.asked, template) || covers(leaf, template)
 }

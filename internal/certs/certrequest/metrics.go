@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 )
 
-// Metrics are those of a kubelet, under its names, for the certificates of one kind.
+// Metrics are a kubelet's metrics, with the same names, for the certificates of one kind.
 type Metrics struct {
 	ttl      *metrics.Gauge
 	rotation prometheus.Histogram // nil: not measured
@@ -37,7 +37,7 @@ var (
 	}
 )
 
-// track shows the life of k's certificate until the function that it returns is called.
+// track exports the life of k's certificate until the caller calls untrack.
 func (m *Metrics) track(k *Manager) (untrack func()) {
 	return m.ttl.Track(func() float64 {
 		if current := k.Current(); current != nil {

@@ -31,10 +31,10 @@ const (
 	callTimeout = 30 * time.Second
 )
 
-// errOtherTemplate ends a request that asks for what is no longer wanted.
+// errOtherTemplate ends a request with outdated content.
 var errOtherTemplate = errors.New("another certificate is wanted by now")
 
-// refusal is a request that was not granted.
+// refusal is an unsuccessful request.
 type refusal struct {
 	reason  Reason
 	request string

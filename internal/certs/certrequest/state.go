@@ -12,15 +12,15 @@ import (
 type Reason string
 
 const (
-	// Granted means that there is a certificate and no need for another one.
+	// Granted means that there is a certificate and no need for another certificate.
 	Granted Reason = "Granted"
-	// Nameless means that nothing can be asked for yet.
+	// Nameless means that there is nothing to request yet.
 	Nameless Reason = "NoAddress"
-	// Pending means that a request has waited for some time for somebody to approve it.
+	// Pending means that a request has waited for approval for some time.
 	Pending Reason = "Pending"
-	// Denied means that a request was denied. Another one will be made.
+	// Denied means that a request was denied. Another request follows.
 	Denied Reason = "Denied"
-	// Failed means that a request could not be made, or came to nothing.
+	// Failed means that a request could not be made, or failed.
 	Failed Reason = "Failed"
 )
 
@@ -29,13 +29,13 @@ type State struct {
 	Reason Reason
 	// Request is the name of the CertificateSigningRequest, if there is one.
 	Request string
-	// Err is what failed.
+	// Err is the error.
 	Err error
-	// Expires is when the certificate that is in use ends; zero if there is none.
+	// Expires is the end of the current certificate, or zero without a certificate.
 	Expires time.Time
 }
 
-// stateOf returns the state after a request that ended with err.
+// stateOf returns the state after a request with the error err.
 func stateOf(err error) State {
 	s := State{Reason: Failed, Err: err}
 	var refused *refusal

@@ -13,10 +13,10 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// InMemory returns a store that forgets with the process.
+// InMemory returns a store without files.
 func InMemory() certificate.Store { return &memory{} }
 
-// memory is used by one manager, which does not use it twice at a time.
+// memory serves one manager, which makes one call at a time.
 type memory struct{ cert *tls.Certificate }
 
 func (m *memory) Current() (*tls.Certificate, error) {
@@ -36,14 +36,14 @@ func (m *memory) Update(certPEM, keyPEM []byte) (*tls.Certificate, error) {
 	return m.cert, nil
 }
 
-// files are those of a kubelet, except that older keys do not stay.
+// files are the files of a kubelet, without older keys.
 type files struct {
 	certificate.FileStore
 	dir, prefix string
 }
 
-// InFiles returns a store in dir, with the names that a kubelet uses: prefix-current.pem is a link
-// to the file with certificate and key.
+// InFiles returns a store in dir with a kubelet's file names: prefix-current.pem links to the file with
+// certificate and key.
 func InFiles(dir, prefix string) (certificate.FileStore, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory for certificates: %w", err)

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What nodes ask for: keys are elliptic, so nothing is encrypted with them.
+// Usages of the certificates of nodes. Keys are elliptic, so nothing is encrypted with them.
 var (
 	ServingUsages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth}
 	ClientUsages  = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
@@ -24,8 +24,8 @@ func ClientTemplate(node string) *x509.CertificateRequest {
 	return &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}}
 }
 
-// ServingTemplate is for the server of a node at its addresses; nil without an address, which
-// the signer would not sign.
+// ServingTemplate is for the server of a node at its addresses. It is nil without an address, because the signer
+// would refuse it.
 func ServingTemplate(node string, addresses []corev1.NodeAddress) *x509.CertificateRequest {
 	template := ClientTemplate(node)
 	for _, a := range addresses {
@@ -53,13 +53,13 @@ func ServingTemplate(node string, addresses []corev1.NodeAddress) *x509.Certific
 	return template
 }
 
-// same compares what templates ask for.
+// same compares the content of templates.
 func same(a, b *x509.CertificateRequest) bool {
 	return a.Subject.CommonName == b.Subject.CommonName && slices.Equal(a.Subject.Organization, b.Subject.Organization) &&
 		slices.Equal(a.DNSNames, b.DNSNames) && slices.EqualFunc(a.IPAddresses, b.IPAddresses, net.IP.Equal)
 }
 
-// covers says whether leaf has all names of template. More than that is the signer's business.
+// covers reports whether leaf has all names of template. The signer may add names.
 func covers(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
 	hasIP := func(ip net.IP) bool { return slices.ContainsFunc(leaf.IPAddresses, ip.Equal) }
 	return leaf.Subject.CommonName == template.Subject.CommonName &&

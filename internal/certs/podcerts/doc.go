@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podcerts asks for the certificates that volumes of pods have, and for the next ones before they end.
+// Package podcerts requests the certificates for volumes of pods, and the next certificates before they end.
 //
-// The guarantees: every certificate has a key of its own, which is made here, is in memory only and is sent nowhere; only what a
-// volume of the pod asks for is asked for, once. A request that is denied or failed is final for the pod, as in a kubelet: the
-// error has the signer's reason. A certificate that could not be renewed is given for as long as it is valid, and no longer.
-// After a restart, key and certificate that the volume has are used on if they belong together and are valid, and
-// otherwise others are asked for. All is forgotten with the pod.
+// The guarantees: every certificate has a key of its own. The key is made here, stays in memory, and is sent
+// nowhere. A certificate is requested only for a volume of the pod, once. A denied or failed request is final
+// for the pod, as in a kubelet: the error has the signer's reason. A certificate that could not be renewed stays
+// in use as long as it is valid, and no longer. After a restart, a valid pair of key and certificate in the
+// volume stays in use, else a new pair is requested. Everything is forgotten with the pod.
 //
-// What surprises: nothing runs here. A request is looked after when somebody asks for the certificate again; only for
-// the first one does the question wait a moment. After a restart nobody knows when the signer wanted to be asked
-// again: that is when two thirds of the certificate's life are over.
+// The surprise: nothing runs here. A request makes progress when a caller asks for the certificate again; only
+// the first call waits a moment. After a restart the signer's wish for the next renewal is unknown: the renewal
+// then comes after two thirds of the certificate's life.
 package podcerts

@@ -30,7 +30,7 @@ var moduli = map[string]int{"RSA3072": 3072, "RSA4096": 4096} // in bits
 
 const ed25519Type = "ED25519"
 
-// newKey makes a key of a type of the API. A type that is not known is an error of the kind invalid-input.
+// newKey makes a key of a type of the API. The error for an unknown type is of the kind invalid-input.
 func newKey(kind string) (crypto.Signer, error) {
 	if bits := moduli[kind]; bits != 0 {
 		return rsa.GenerateKey(rand.Reader, bits)
@@ -67,7 +67,7 @@ func encode(key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: raw}), nil
 }
 
-// certificates returns the certificates of a text alone, and the first of them, which is the one of the key.
+// certificates returns the certificates in a text, and the first certificate, which belongs to the key.
 func certificates(text []byte, key crypto.Signer) (chain []byte, leaf *x509.Certificate, err error) {
 	var out bytes.Buffer
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -90,8 +90,8 @@ func certificates(text []byte, key crypto.Signer) (chain []byte, leaf *x509.Cert
 	return out.Bytes(), leaf, nil
 }
 
-// adopt reads what a volume has: a key with its certificate. It is nil if they are not of the type of key that is wanted, do not
-// belong together, or are not valid now.
+// adopt reads a key and its certificate from a volume. It returns nil if the key has another type, if the two do
+// not belong together, or if the certificate is not valid now.
 func adopt(had []byte, kind string, now time.Time) *credential {
 	block, rest := pem.Decode(had)
 	if block == nil || block.Type != keyBlock {
@@ -109,7 +109,7 @@ func adopt(had []byte, kind string, now time.Time) *credential {
 	return &credential{key: pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: block.Bytes}), chain: chain, ends: leaf.NotAfter, refresh: refreshOf(leaf)}
 }
 
-// refreshOf is when a certificate is to be replaced of which the signer does not say it.
+// refreshOf returns the time to replace a certificate if the signer gave none.
 func refreshOf(leaf *x509.Certificate) time.Time {
 	return leaf.NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) * 2 / 3)
 }

@@ -26,17 +26,17 @@ type Requests interface {
 	Answer(ctx context.Context, namespace, node, name string) (certapi.Answer, error)
 }
 
-// Config is what a Manager asks with. All fields are needed.
+// Config has the parts of a Manager. All fields are required.
 type Config struct {
 	Requests Requests
 	// Account returns the UID of a service account.
 	Account func(ctx context.Context, namespace, name string) (types.UID, error)
 	// Node returns the name and the UID of the node.
 	Node func(ctx context.Context) (name string, uid types.UID, err error)
-	// Recorder gets a warning about a pod whose next certificate is refused.
+	// Recorder gets a warning about a pod if the signer refuses its next certificate.
 	Recorder record.EventRecorder
-	// Remember is told of every key, with what it is for and a name that no other one for that has: it must not be in
-	// anything that is said about the pod.
+	// Remember gets every key with its purpose and a unique name for that purpose. The key must not appear in
+	// any text about the pod.
 	Remember func(pod types.UID, purpose, name string, key []byte)
 }
 
@@ -57,10 +57,11 @@ type Certificate struct {
 	ExpiresAt  time.Time
 }
 
-// errNotIssued is a kubelet's word for a request that nobody has decided on.
+// errNotIssued is a kubelet's wording for an undecided request.
 var errNotIssued = errors.New("credential bundle is not issued yet")
 
-// slot is the place of one certificate. Who holds busy may ask for another one, and owns the rest.
+// slot is the place of one certificate. The holder of busy may request another certificate, and owns the other
+// fields.
 type slot struct {
 	purpose string        // what is asked for
 	busy    chan struct{} // holds one element while somebody asks
@@ -70,7 +71,7 @@ type slot struct {
 	refused error         // why there will be no other; nil: there may be
 }
 
-// credential is a certificate that was issued.
+// credential is an issued certificate with its key.
 type credential struct {
 	key, chain    []byte
 	ends, refresh time.Time
@@ -78,16 +79,16 @@ type credential struct {
 
 func (c *credential) valid(now time.Time) bool { return c != nil && now.Before(c.ends) }
 
-// Forget forgets what a pod has.
+// Forget forgets the certificates of a pod.
 func (m *Manager) Forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.pods, uid)
 }
 
-// Get returns what source, which must be in a projected volume of the pod, asks for. pod is the API server's copy, and is
-// not changed; had is what the volume has from an earlier process: the key and then the certificates, in PEM.
-// The first certificate is waited for a few seconds; after that it is errNotIssued, and better luck next time.
+// Get returns the certificate of source, which must be in a projected volume of the pod. pod is the API server's
+// copy, and stays unchanged; had is the content of the volume from an earlier process: the key and then the
+// certificates, in PEM. Get waits a few seconds for the first certificate, and then returns errNotIssued.
 func (m *Manager) Get(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection, had []byte) (Certificate, error) {
 	if !projects(pod, source) {
 		return Certificate{}, errdefs.InvalidInputf("pod %s/%s has no projected volume with such a certificate of %q", pod.Namespace, pod.Name, source.SignerName)

@@ -16,24 +16,25 @@ import (
 )
 
 const (
-	// patience is how long a question waits for a request to be decided, if the pod has no valid certificate. A deletion of
-	// the pod waits for that.
+	// patience bounds the wait for a decision while the pod has no valid certificate. A deletion of the pod
+	// waits as long.
 	patience = 4 * time.Second
 	// firstPause and lastPause are the pauses between looks at a request.
 	firstPause = 100 * time.Millisecond
 	lastPause  = time.Second
-	// jitter is how much later than the signer says a certificate is renewed at most, so that those of many pods are not
-	// renewed together. A kubelet's is the same.
+	// jitter bounds the random delay of a renewal, so that the certificates of many pods are not renewed
+	// together. A kubelet has the same value.
 	jitter = 5 * time.Minute
 )
 
-// asked is a request that is under way.
+// asked is a request in progress.
 type asked struct {
 	key        crypto.Signer
 	node, name string
 }
 
-// renew asks for another certificate, or looks what became of the request. What the slot has stays until there is another one.
+// renew requests another certificate, or checks the request. The slot keeps its certificate until there is
+// another one.
 func (m *Manager) renew(ctx context.Context, s *slot, pod *corev1.Pod, source *corev1.PodCertificateProjection) error {
 	if s.refused != nil {
 		return s.refused
@@ -91,7 +92,7 @@ func (m *Manager) ask(ctx context.Context, pod *corev1.Pod, source *corev1.PodCe
 	return &asked{key: key, node: node, name: name}, nil
 }
 
-// look takes in what became of the request.
+// look reads the state of the request.
 func (m *Manager) look(ctx context.Context, s *slot, pod *corev1.Pod) error {
 	name := s.asked.name
 	answer, err := m.cfg.Requests.Answer(ctx, pod.Namespace, s.asked.node, name)
@@ -124,7 +125,7 @@ func (m *Manager) look(ctx context.Context, s *slot, pod *corev1.Pod) error {
 	return s.refused
 }
 
-// issued is the certificate that was issued for a key.
+// issued returns the credential of an issued certificate and its key.
 func issued(answer certapi.Answer, key crypto.Signer) (*credential, error) {
 	chain, leaf, err := certificates([]byte(answer.Chain), key)
 	if err != nil {
