@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package accessreview finds out what the own identity may do before it does it: it waits until the Node
-// authorizer knows of a pod, and knows whether objects may be listed.
+// Package accessreview finds out the rights of the own identity before a request uses them: it waits until the
+// Node authorizer knows a pod, and knows whether objects may be listed.
 //
-// The Node authorizer lets a node read what its pods name. It learns of pods by a watch of its
-// own, which may be a moment behind the node's: the node would be refused what it may have, and
-// the refusal would be in the audit log, where it looks like an attack.
+// The Node authorizer lets a node read the objects that its pods name. The authorizer learns of pods by a watch
+// of its own, which may be a moment behind the node's. Then it refuses a legitimate request, and the refusal
+// looks like an attack in the audit log.
 //
-// The guarantee: an identity system:node:NAME asks the authorizer itself whether it knows
-// already, by SelfSubjectAccessReview, which everybody may and which is no refusal, before it
-// asks for the object; it does not wait longer than Patience. Other identities do not wait.
+// The guarantee: an identity system:node:NAME first asks the authorizer, by SelfSubjectAccessReview, whether it
+// knows the pod already. Everybody may send that request, and its answer is no refusal. The wait ends after
+// Patience. Other identities do not wait.
 //
-// What surprises: the answer is that of one API server. If the next request goes to another one
-// that is further behind, it may be refused all the same, and is tried again.
+// The surprise: one API server gives the answer. If the next request goes to another API server that is further
+// behind, it may be refused all the same, and is tried again.
 package accessreview
 
 import (
@@ -54,8 +54,8 @@ func New(client kubernetes.Interface) *Checker {
 	return &Checker{client: client, answered: map[authorizationv1.ResourceAttributes]bool{}}
 }
 
-// Refused forgets that the identity may list the objects of a core resource in a namespace: a list was
-// refused, after the role was changed for example.
+// Refused forgets that the identity may list the objects of a core resource in a namespace: the API server has
+// refused a list, for example after a change of the role.
 func (c *Checker) Refused(resource, namespace string) {
 	if c == nil {
 		return
@@ -69,10 +69,9 @@ func listing(resource, namespace string) authorizationv1.ResourceAttributes {
 	return authorizationv1.ResourceAttributes{Verb: "list", Resource: resource, Namespace: namespace}
 }
 
-// MayList reports whether the identity may list all objects of a core resource in a namespace. It asks once,
-// so that nothing is asked for that would be refused. A node is not asked about: what it may list
-// depends on the name. Without an answer it reports true: whoever is refused then calls Refused and
-// asks again.
+// MayList reports whether the identity may list all objects of a core resource in a namespace. It asks the API
+// server once, so that no request is refused. It does not ask for a node, whose rights to list depend on the
+// name. Without an answer it returns true: a refused caller then calls Refused and asks again.
 func (c *Checker) MayList(ctx context.Context, resource, namespace string) bool {
 	if c == nil {
 		return true
@@ -108,8 +107,8 @@ func (c *Checker) may(ctx context.Context, attributes authorizationv1.ResourceAt
 	return got.Status.Allowed, nil
 }
 
-// Wait returns when the identity may do what attributes say, when it never has to wait, when Patience is
-// over, or when ctx ends. Nothing is said about which: the request itself will tell.
+// Wait returns when the identity has the right in attributes, when it never has to wait, after Patience, or when
+// ctx ends. It does not say which: the request itself shows it.
 func (c *Checker) Wait(ctx context.Context, attributes authorizationv1.ResourceAttributes) {
 	if c == nil {
 		return
@@ -129,8 +128,8 @@ func (c *Checker) Wait(ctx context.Context, attributes authorizationv1.ResourceA
 	}
 }
 
-// isNode reports whether the Node authorizer decides for the identity. It is asked once; while that
-// cannot be found out, nobody waits.
+// isNode reports whether the Node authorizer decides for the identity. It asks once; while the answer is
+// unknown, nobody waits.
 func (c *Checker) isNode(ctx context.Context) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock() // others wait for the one answer

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission decides which pods the node has room for: resources by their sums, and ports of the node.
+// Package admission decides whether the node has room for a pod: it sums up resources, and tracks the ports of
+// the node.
 //
-// The guarantee: pods are decided on one at a time, since two that fit alone may not fit both.
+// The guarantee: it decides on one pod at a time, because two pods may fit alone but not together.
 //
-// What surprises: a pod that has ended keeps what it reserved until it is gone or somebody lacks room, so the sums are what is
-// reserved or more. Looking at all pods for each new one takes minutes on a node with thousands.
+// The surprise: an ended pod keeps its reservation until it is gone or until another pod lacks room, so the sums
+// are upper bounds. A look at all pods for each new pod would take minutes on a node with thousands of pods.
 package admission
 
 import (
@@ -20,7 +21,8 @@ import (
 	podresource "k8s.io/component-helpers/resource"
 )
 
-// Allocations is what the pods of one node have reserved. The zero value is a node without pods. It can be used from any goroutine.
+// Allocations has the reservations of the pods of one node. The zero value is a node without pods. It can be
+// used from any goroutine.
 type Allocations struct {
 	mu    sync.Mutex
 	pods  map[types.UID]allocation            // guarded by mu
@@ -28,7 +30,7 @@ type Allocations struct {
 	ports map[int32]map[types.UID][]portClaim // guarded by mu: the ports of the node, by number
 }
 
-// allocation is what a pod reserves of the node.
+// allocation is the reservation of a pod.
 type allocation struct {
 	version  string // of the pod
 	requests corev1.ResourceList
@@ -38,9 +40,10 @@ type allocation struct {
 // Rejection is why a node has no room for a pod, in a kubelet's words.
 type Rejection struct{ Reason, Message string }
 
-// Admit reserves what a pod needs, or says why the node has no room for it. A nil allocatable is a node whose resources are not
-// known: then only ports count. Where room is lacking, ended returns those of the pods with a reservation that need none any more. It
-// is called with a lock held, and must not call Allocations.
+// Admit reserves the resources of a pod, or says why the node has no room for it. With a nil allocatable, the
+// resources of the node are unknown and only ports count. If the node lacks room, Admit calls ended, which
+// returns the pods that no longer need their reservation. Admit holds a lock meanwhile, so ended must not call
+// Allocations.
 func (a *Allocations) Admit(pod *corev1.Pod, allocatable corev1.ResourceList, ended func(reserved []types.UID) []types.UID) *Rejection {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,28 +60,29 @@ func (a *Allocations) Admit(pod *corev1.Pod, allocatable corev1.ResourceList, en
 	return r
 }
 
-// Reserve notes what a pod takes that the node has already, or that asks for something else now.
+// Reserve records the resources of a pod that the node has already, or that changed.
 func (a *Allocations) Reserve(pod *corev1.Pod) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.reserve(pod)
 }
 
-// Release frees what a pod reserved, if it did.
+// Release frees the reservation of a pod, if there is one.
 func (a *Allocations) Release(uid types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.release(uid)
 }
 
-// Reserved returns how many pods have reserved something, and the sums of what they did.
+// Reserved returns the number of pods with a reservation, and the sums of their ports and resources.
 func (a *Allocations) Reserved() (pods, ports int, used corev1.ResourceList) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.pods), len(a.ports), a.used.DeepCopy()
 }
 
-// reject returns why the node has no room for a pod beside those that reserved some, nil if it has. mu is held.
+// reject says why the node has no room for a pod beside the reservations, or returns nil if it has. The caller
+// holds mu.
 func (a *Allocations) reject(pod *corev1.Pod, allocatable corev1.ResourceList) *Rejection {
 	if port := a.taken(pod); port != "" {
 		return &Rejection{"NodePorts", "Pod was rejected: host port " + port + " of the node is taken by another pod"}
@@ -98,7 +102,7 @@ type portClaim struct {
 	ip       string
 }
 
-// reserve gives a pod what it needs now. mu is held.
+// reserve records the present needs of a pod. The caller holds mu.
 func (a *Allocations) reserve(pod *corev1.Pod) {
 	old, has := a.pods[pod.UID]
 	if has && old.version == pod.ResourceVersion && old.version != "" {
@@ -146,7 +150,7 @@ func (a *Allocations) release(uid types.UID) {
 	}
 }
 
-// taken returns the first host port of a pod that another one has, "" if none has. mu is held.
+// taken returns the first host port of a pod that another pod has, or "". The caller holds mu.
 func (a *Allocations) taken(pod *corev1.Pod) string {
 	for _, p := range hostPorts(pod) {
 		for uid, claims := range a.ports[p.number] {
@@ -163,7 +167,7 @@ func (a *Allocations) taken(pod *corev1.Pod) string {
 
 func anyIP(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }
 
-// hostPorts returns the ports of the node that a pod takes.
+// hostPorts returns the host ports of a pod.
 func hostPorts(pod *corev1.Pod) (ports []portClaim) {
 	add := func(containers []corev1.Container) {
 		for i := range containers {
@@ -187,10 +191,10 @@ func hostPorts(pod *corev1.Pod) (ports []portClaim) {
 	return ports
 }
 
-// shortage rejects a pod that wants more than is left (OutOfcpu, OutOfmemory, OutOfpods), by the first resource in the order of
-// names. A resource that the provider does not speak of is not looked at, as by a kubelet: an administrator may have written it into
-// the Node object, or a scheduler counts it for the whole cluster, and either has found room. A provider that wants pods
-// with a device refused says that it has none of it.
+// shortage rejects a pod that wants more than is left (OutOfcpu, OutOfmemory, OutOfpods), by the first resource
+// in the order of names. Like a kubelet, it ignores a resource that the provider does not report: an
+// administrator may have written it into the Node object, or a scheduler counts it for the whole cluster, and
+// either has found room. A provider that refuses pods with a device reports that it has none.
 func shortage(wanted, used, allocatable corev1.ResourceList) *Rejection {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		has, known := allocatable[name]

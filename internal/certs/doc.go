@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certs holds nothing itself; what a node does with certificates is in the packages below it:
+// Package certs is empty; the packages below it handle the certificates of a node:
 //
-//   - certrequest asks for the node's own certificates by CertificateSigningRequest, and renews them
+//   - certrequest requests the node's own certificates by CertificateSigningRequest, and renews them
 //   - certfile follows certificates and authorities in files
-//   - clientcert sends requests to the API server with the client certificate that is in a file now
-//   - podcerts asks for the certificates of pods' volumes by PodCertificateRequest
+//   - clientcert sends requests to the API server with the current client certificate of a file
+//   - podcerts requests the certificates for volumes of pods by PodCertificateRequest
 //   - trustbundles reads the ClusterTrustBundles that volumes of pods select
-//   - certapi speaks these two kinds in whatever version the API server serves
+//   - certapi speaks these two kinds in the version that the API server serves
 package certs

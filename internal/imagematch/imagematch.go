@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagematch says which credentials are for which image.
+// Package imagematch finds the credentials for an image.
 //
-// It promises the rules of a kubelet.
+// The guarantee: it follows the rules of a kubelet.
 //
-// What surprises: an image without a registry is of Docker Hub, which has several names.
+// The surprise: an image without a registry is at Docker Hub, which has several names.
 package imagematch
 
 import (

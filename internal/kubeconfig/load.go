@@ -14,8 +14,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Load returns the configuration of a list of files, separated as in $KUBECONFIG: of a value that several have, the first one counts.
-// Files that do not exist are left out; without any, Load returns nil. An empty context is the current one of the files.
+// Load returns the configuration of a list of files, separated as in $KUBECONFIG. The first file with a value
+// counts. Load ignores files that do not exist, and returns nil if none exists. An empty context is the current
+// context of the files.
 func Load(list, context string) (*rest.Config, error) {
 	var files []string
 	for _, path := range filepath.SplitList(list) {

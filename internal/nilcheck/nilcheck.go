@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nilcheck finds what a comparison with nil does not: a nil inside an interface, left by a
-// constructor whose error was ignored. It would fail at its first use, far from the mistake.
+// Package nilcheck finds a nil inside an interface, which a comparison with nil does not find. A constructor
+// whose error was ignored leaves such a nil, and it would fail at its first use, far from the mistake.
 package nilcheck
 
 import "reflect"
 
-// Is reports whether v is nil, or an interface that holds nil.
+// Is reports whether v is nil, or an interface with a nil value.
 func Is(v any) bool {
 	if v == nil {
 		return true

@@ -14,15 +14,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Reader reads what it needs from the API server. All fields are needed.
+// Reader reads from the API server. All fields are required.
 type Reader struct {
 	Claim  func(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error)
 	Volume func(ctx context.Context, name string) (*corev1.PersistentVolume, error)
 	Node   func(ctx context.Context) (*corev1.Node, error)
 }
 
-// Find returns the PersistentVolume of a volume of the pod, by the name that the volume has there. pod is the API server's copy.
-// A volume that the pod does not have, or that claims nothing, is an error of the kind invalid-input.
+// Find returns the PersistentVolume behind a volume of the pod, by the volume's name in the pod. pod is the API
+// server's copy. The error for a volume that the pod lacks, or that has no claim, is of the kind invalid-input.
 func (r Reader) Find(ctx context.Context, pod *corev1.Pod, volume string) (*corev1.PersistentVolume, error) {
 	name, ephemeral := claimOf(pod, volume)
 	if name == "" {
@@ -42,7 +42,8 @@ func (r Reader) Find(ctx context.Context, pod *corev1.Pod, volume string) (*core
 	return found, nil
 }
 
-// claimOf returns the name of the claim of a volume; "" is none. One of an ephemeral volume is made for the pod.
+// claimOf returns the name of the claim of a volume, or "". The claim of an ephemeral volume was made for the
+// pod.
 func claimOf(pod *corev1.Pod, volume string) (name string, ephemeral bool) {
 	for i := range pod.Spec.Volumes {
 		switch v := &pod.Spec.Volumes[i]; {

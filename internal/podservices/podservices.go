@@ -2,9 +2,10 @@
 
 // Package podservices reads services for the environments of pods from a lister of client-go.
 //
-// It promises nothing but what the lister does.
+// It promises the same as the lister.
 //
-// What surprises: it is apart from package podenv, so that who resolves a pod without an API server has no client of one.
+// The surprise: it is separate from package podenv, so that a program that resolves pods without an API server
+// needs no client.
 package podservices
 
 import (

@@ -19,10 +19,9 @@ const (
 	forgetting = 8
 )
 
-// Patience says from when on a call is slow: when it takes several times longer
-// than calls of its method do that succeed. So calls that hang are soon told from
-// those of a backend that takes its time. The zero value is ready for use, by any
-// number of goroutines.
+// Patience decides when a call is slow: when it takes several times longer than successful calls of the same
+// method. So it soon distinguishes a call that hangs from a slow backend. The zero value is ready for use, by
+// any number of goroutines.
 type Patience struct {
 	mu    sync.Mutex
 	usual map[string]time.Duration // guarded by mu; by method
@@ -39,7 +38,7 @@ func (p *Patience) With(method string) time.Duration {
 	return min(max(slowFactor*usual, leastPatience), mostPatience)
 }
 
-// took notes how long a call took that succeeded.
+// took records the duration of a successful call.
 func (p *Patience) took(method string, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

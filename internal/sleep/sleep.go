@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sleep waits for a time that a context may cut short.
+// Package sleep waits for a time, or until a context ends.
 package sleep
 
 import (
@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// For waits for d and reports whether it has passed: false is a context that ended before. A d of 0 or less has passed.
+// For waits for d, and reports whether d has passed; false means that the context ended before. A d of 0 or less
+// has passed.
 func For(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true

@@ -22,7 +22,7 @@ const (
 	answerTimeout = 30 * time.Second
 )
 
-// versions are those that are understood, the best first.
+// versions are the supported versions, the best first.
 var versions = []string{"v1", "v1beta1"}
 
 // API asks one API server. It can be used from any goroutine.
@@ -33,10 +33,10 @@ type API struct {
 	served map[string]string // the version of a resource that is served; guarded by mu
 }
 
-// New returns an API that asks with client. It sends no request.
+// New returns an API on client. It sends no request.
 func New(client rest.Interface) *API { return &API{client: client, served: map[string]string{}} }
 
-// version finds out in which version a resource is served.
+// version returns the version in which the API server serves a resource.
 func (a *API) version(ctx context.Context, resource string) (string, error) {
 	a.mu.Lock()
 	known := a.served[resource]
@@ -76,7 +76,7 @@ func (a *API) forget(resource string) {
 	delete(a.served, resource)
 }
 
-// call is one request: its path goes on from that of the group.
+// call is one request. Its path continues the path of the group.
 type call struct {
 	verb   string
 	path   []string
@@ -84,7 +84,7 @@ type call struct {
 	body   any               // nil for none
 }
 
-// on does a call for a resource in its version. The path of the call goes on from that of the version.
+// on makes a call for a resource in its served version. The path of the call continues the path of that version.
 func (a *API) on(ctx context.Context, resource string, c call, into any) error {
 	version, err := a.version(ctx, resource)
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *API) on(ctx context.Context, resource string, c call, into any) error {
 	return a.in(ctx, version, resource, c, into)
 }
 
-// in is on for who knows the version.
+// in is on for callers that know the version.
 func (a *API) in(ctx context.Context, version, resource string, c call, into any) error {
 	c.path = slices.Concat([]string{version}, c.path, []string{resource})
 	err := a.do(ctx, c, into)

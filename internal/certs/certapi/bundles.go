@@ -21,8 +21,8 @@ type Bundle struct {
 	} `json:"spec"`
 }
 
-// BundleNamed returns the ClusterTrustBundle of that name, nil if there is none. It is listed, not got: so one
-// right is enough, and that a bundle is not there is told from that the kind is not.
+// BundleNamed returns the ClusterTrustBundle of that name, or nil. It lists instead of a get: one right is
+// enough then, and a missing bundle differs from a missing kind.
 func (a *API) BundleNamed(ctx context.Context, name string) (*Bundle, error) {
 	found, err := a.bundles(ctx, map[string]string{"fieldSelector": fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
 	for i := range found {
@@ -33,7 +33,7 @@ func (a *API) BundleNamed(ctx context.Context, name string) (*Bundle, error) {
 	return nil, err
 }
 
-// BundlesOf returns the ClusterTrustBundles of a signer whose labels match a selector, "" for all of them.
+// BundlesOf returns the ClusterTrustBundles of a signer with matching labels; "" matches all.
 func (a *API) BundlesOf(ctx context.Context, signer, labels string) ([]Bundle, error) {
 	found, err := a.bundles(ctx, map[string]string{
 		"fieldSelector": fields.OneTermEqualSelector("spec.signerName", signer).String(), "labelSelector": labels,

@@ -25,16 +25,16 @@ const requests = "podcertificaterequests"
 // defaultLife is the longest life of a certificate in seconds where a volume says nothing, as the API server sets it.
 const defaultLife = 86400
 
-// The conditions that end a request.
+// Conditions that end a request.
 const (
 	Issued = "Issued"
 	Denied = "Denied"
 	Failed = "Failed"
 )
 
-// Request is what a certificate is asked for with.
+// Request has the content of a request for a certificate.
 type Request struct {
-	// Pod is who gets the certificate, and Source what its volume says of it.
+	// Pod gets the certificate for Source, a source of its volume.
 	Pod    *corev1.Pod
 	Source *corev1.PodCertificateProjection
 	// Account is the service account of the pod, and AccountUID its UID.
@@ -43,11 +43,12 @@ type Request struct {
 	// Node is the node of the pod, and NodeUID its UID.
 	Node    string
 	NodeUID types.UID
-	// Key is the key that the certificate is for. It stays here: what is sent is the public key, and that we have this one.
+	// Key is the key of the certificate. It stays here: the request has the public key, and a proof of
+	// possession.
 	Key crypto.Signer
 }
 
-// Answer is what became of a request.
+// Answer is the state of a request.
 type Answer struct {
 	// Found says whether the request exists.
 	Found bool
@@ -59,7 +60,7 @@ type Answer struct {
 	BeginRefreshAt metav1.Time
 }
 
-// spec is that of a PodCertificateRequest. v1 has the request of PKCS #10, and v1beta1 the public key and the proof.
+// spec is the spec of a PodCertificateRequest. v1 has a PKCS #10 request, v1beta1 the public key and the proof.
 type spec struct {
 	SignerName                string            `json:"signerName"`
 	PodName                   string            `json:"podName"`
@@ -122,7 +123,7 @@ func (a *API) Ask(ctx context.Context, r Request) (string, error) {
 	return made.Name, nil
 }
 
-// prove signs what the API server wants to see signed.
+// prove signs the data that the API server verifies.
 func prove(key crypto.Signer, data []byte) ([]byte, error) {
 	digest := sha256.Sum256(data)
 	switch key.Public().(type) {
@@ -135,8 +136,8 @@ func prove(key crypto.Signer, data []byte) ([]byte, error) {
 	}
 }
 
-// Answer returns what became of the request of that name for a pod of the node. It is listed, not got: a node may
-// always list what is for its own pods, while the Node authorizer learns of a request only after it was made.
+// Answer returns the state of a request for a pod of the node. It lists instead of a get: a node may always list
+// requests for its own pods, while the Node authorizer learns of a new request a moment later.
 func (a *API) Answer(ctx context.Context, namespace, node, name string) (Answer, error) {
 	var list struct {
 		Items []object `json:"items"`

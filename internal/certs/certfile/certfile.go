@@ -2,11 +2,11 @@
 
 // Package certfile follows certificates and authorities in files.
 //
-// The guarantee: what is in the files now is used within a second of being asked for. Files that
-// are missing, broken, or do not fit each other are not used, and the last ones that were good stay.
+// The guarantee: callers get the current content of the files within a second. Files that are missing, broken or
+// do not fit together are ignored, and the last good content stays.
 //
-// What surprises: nothing runs in the background. The files are looked at when their content is
-// asked for, at most ten times a second, so that handshakes of strangers cost no more than that.
+// The surprise: nothing runs in the background. A request for the content reads the files, at most ten times a
+// second, so that handshakes of strangers cost no more than that.
 package certfile
 
 import (
@@ -25,7 +25,7 @@ import (
 // lookEvery is how long the files are believed not to have changed.
 const lookEvery = 100 * time.Millisecond
 
-// Followed is what was made of the content of files. It is safe for concurrent use.
+// Followed is the parsed content of files. It is safe for concurrent use.
 type Followed[T any] struct {
 	paths []string
 	parse func(contents [][]byte) (T, error)
@@ -38,10 +38,10 @@ type Followed[T any] struct {
 	looked time.Time // guarded by mu
 }
 
-// version tells the contents of files from others: times are too coarse for that.
+// version identifies the contents of files: file times are too coarse for that.
 type version [sha256.Size]byte
 
-// Follow returns what parse makes of the files at paths. An error means that they cannot be used now.
+// Follow parses the files at paths whenever they change. An error means that they cannot be used now.
 func Follow[T any](parse func(contents [][]byte) (T, error), paths ...string) (*Followed[T], error) {
 	f := &Followed[T]{paths: paths, parse: parse, every: lookEvery, looked: time.Now()}
 	contents, seen, err := f.read()
@@ -55,8 +55,8 @@ func Follow[T any](parse func(contents [][]byte) (T, error), paths ...string) (*
 	return f, nil
 }
 
-// Current returns what the files hold, and an error, once, if they have come to hold what
-// cannot be used: then it is what they held before.
+// Current returns the content of the files. If the files have become unusable, it returns an error once, with
+// the last good content.
 func (f *Followed[T]) Current() (T, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +84,7 @@ func (f *Followed[T]) Current() (T, error) {
 	return f.value, nil
 }
 
-// read returns the contents of all files. Files that cannot be read have a version, too.
+// read returns the contents of all files. Unreadable files have a version, too.
 func (f *Followed[T]) read() (contents [][]byte, found version, err error) {
 	for _, path := range f.paths {
 		data, readErr := os.ReadFile(path)
@@ -110,7 +110,7 @@ func (f *Followed[T]) make(contents [][]byte) (T, error) {
 	return value, nil
 }
 
-// KeyPair follows a certificate and its key, which may be in one file.
+// KeyPair follows a certificate and its key. Both may be in one file.
 func KeyPair(cert, key string) (*Followed[*tls.Certificate], error) {
 	return Follow(func(contents [][]byte) (*tls.Certificate, error) {
 		pair, err := tls.X509KeyPair(contents[0], contents[1])

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clientcert sends requests with the client certificate that is in the files now.
+// Package clientcert sends requests with the current client certificate of a file.
 //
-// The guarantee: a replaced certificate, key or authority is used within a second, and no
-// request is lost for it. Those under way end on the connection that they have; files that
-// do not fit each other are not used, and the last ones that did stay.
+// The guarantee: a replaced certificate, key or authority is in use within a second, and no request is lost.
+// Requests in progress end on their connection. Files that do not fit together are ignored, and the last good
+// files stay in use.
 //
-// What surprises: nothing runs in the background. The files are looked at when there is a
-// request to send.
+// The surprise: nothing runs in the background. A request reads the files.
 package clientcert
 
 import (
@@ -29,16 +28,15 @@ import (
 const (
 	// lookEvery is how long the files are believed not to have changed.
 	lookEvery = time.Second
-	// idleTimeout is how long a connection is kept that nothing uses.
+	// idleTimeout is the life of an idle connection.
 	idleTimeout = 90 * time.Second
 	// idlePerHost is how many of them are kept, for servers without HTTP/2.
 	idlePerHost = 25
 )
 
-// Reloading returns a copy of cfg that takes the client certificate, its key and the
-// server's authority anew from the files that cfg names whenever those change. A cfg that
-// names no certificate file, or has a transport or a plugin of its own, is returned as it is.
-// An error means that the files cannot be used now. Each call makes connections of its own.
+// Reloading returns a copy of cfg that reads the client certificate, its key and the server's authority again
+// whenever their files change. It returns cfg itself if cfg names no certificate file, or has a transport or a
+// plugin of its own. An error means that the files cannot be used now. Each call makes connections of its own.
 func Reloading(cfg *rest.Config) (*rest.Config, error) {
 	named := cfg.CertFile != "" && cfg.KeyFile != "" && len(cfg.CertData) == 0 && len(cfg.KeyData) == 0
 	if !named || cfg.Transport != nil || cfg.ExecProvider != nil || cfg.AuthProvider != nil {
@@ -53,7 +51,7 @@ func Reloading(cfg *rest.Config) (*rest.Config, error) {
 	return t.config(), nil
 }
 
-// Awaiting is Reloading for files that may be there only later. Requests fail until then.
+// Awaiting is Reloading for files that may appear later. Requests fail until then.
 func Awaiting(cfg *rest.Config) (*rest.Config, error) {
 	t := &transport{from: rest.CopyConfig(cfg), every: lookEvery}
 	if cfg.CertFile == "" || cfg.KeyFile == "" || cfg.Transport != nil {
@@ -62,7 +60,7 @@ func Awaiting(cfg *rest.Config) (*rest.Config, error) {
 	return t.config(), nil
 }
 
-// config returns the configuration of a client that sends through t.
+// config returns the configuration of a client on t.
 func (t *transport) config() *rest.Config {
 	out := rest.CopyConfig(t.from)
 	out.Transport = t
@@ -73,7 +71,7 @@ func (t *transport) config() *rest.Config {
 	return out
 }
 
-// transport hands each request to the transport of the certificate that is in the files.
+// transport sends each request with the current certificate of the files.
 type transport struct {
 	from  *rest.Config
 	every time.Duration
@@ -85,7 +83,7 @@ type transport struct {
 	looked time.Time       // guarded by mu
 }
 
-// version tells the contents of a file from others: times are too coarse for that.
+// version identifies the content of a file: file times are too coarse for that.
 type version [sha256.Size]byte
 
 // RoundTrip implements http.RoundTripper.
@@ -103,7 +101,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return use.RoundTrip(req)
 }
 
-// CloseIdleConnections closes the connections that nothing uses.
+// CloseIdleConnections closes idle connections.
 func (t *transport) CloseIdleConnections() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,8 +110,8 @@ func (t *transport) CloseIdleConnections() {
 	}
 }
 
-// current returns the transport to use, and an error, once, if the files have come to be such
-// that it is an older one.
+// current returns the transport to use. If the files have become unusable, it returns an error once, with the
+// last good transport.
 func (t *transport) current() (*http.Transport, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,7 +140,7 @@ func (t *transport) current() (*http.Transport, error) {
 	return fresh, nil
 }
 
-// look returns the versions of the files; a file that cannot be read has the zero version.
+// look returns the versions of the files; an unreadable file has the zero version.
 func (t *transport) look() (found [3]version) {
 	for i, path := range []string{t.from.CertFile, t.from.KeyFile, t.from.CAFile} {
 		if path == "" {
@@ -155,7 +153,7 @@ func (t *transport) look() (found [3]version) {
 	return found
 }
 
-// load makes a transport of what is in the files.
+// load makes a transport from the files.
 func (t *transport) load() (*http.Transport, error) {
 	read := rest.CopyConfig(t.from)
 	if err := rest.LoadTLSFiles(read); err != nil {

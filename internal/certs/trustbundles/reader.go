@@ -22,15 +22,15 @@ import (
 const (
 	// keep is how long an answer is good.
 	keep = 30 * time.Second
-	// keepNothing is how long the answer is good that there is no bundle: a pod waits for it.
+	// keepNothing is the life of the answer that there is no bundle: a pod waits for the bundle.
 	keepNothing = 2 * time.Second
-	// forgetAfter is how long an answer is kept that nobody asks for.
+	// forgetAfter is the life of an unused answer.
 	forgetAfter = 10 * time.Minute
 )
 
 var resource = schema.GroupResource{Group: "certificates.k8s.io", Resource: "clustertrustbundle"}
 
-// ErrNothing is the error for a selection of a signer's bundles that has none, in a kubelet's words.
+// ErrNothing is the error for a selection without a bundle of the signer, in a kubelet's words.
 var ErrNothing = errors.New("combination of signerName and labelSelector matched zero ClusterTrustBundles")
 
 // API lists bundles; certapi.API is one.
@@ -47,10 +47,10 @@ type Reader struct {
 	slots map[selection]*slot // guarded by mu
 }
 
-// selection is what makes questions differ.
+// selection identifies a request.
 type selection struct{ name, signer, labels string }
 
-// slot is the place of one answer. Who holds busy may ask the API server, and owns the rest.
+// slot is the place of one answer. The holder of busy may send the request, and owns the other fields.
 type slot struct {
 	used time.Time     // guarded by Reader.mu
 	busy chan struct{} // holds one element while somebody asks
@@ -61,12 +61,12 @@ type slot struct {
 	asked time.Time // the last time
 }
 
-// New returns a reader that asks api.
+// New returns a reader on api.
 func New(api API) *Reader { return &Reader{api: api, slots: map[selection]*slot{}} }
 
-// Read returns the certificates that a source of a projected volume selects. If there is no bundle, the error says
-// so as a kubelet does, and for a single one apierrors.IsNotFound is true; if the source is optional, there are
-// no certificates instead. Any other error says nothing about what exists.
+// Read returns the certificates that a source of a projected volume selects. If there is no bundle, the error
+// says so in a kubelet's words, and satisfies apierrors.IsNotFound for a single bundle; for an optional source,
+// the result is empty instead. Any other error says nothing about the bundles.
 func (r *Reader) Read(ctx context.Context, source *corev1.ClusterTrustBundleProjection) ([]byte, error) {
 	wish, nothing, err := selected(source)
 	if err != nil {
@@ -95,8 +95,8 @@ func (r *Reader) Read(ctx context.Context, source *corev1.ClusterTrustBundleProj
 	return s.pem, nil
 }
 
-// selected says what a source selects, and the error if there is none of it. Nothing is selected by the zero
-// value.
+// selected returns the selection of a source, and the error for an empty result. The zero selection selects
+// nothing.
 func selected(source *corev1.ClusterTrustBundleProjection) (wish selection, nothing, err error) {
 	switch {
 	case source.Name != nil && *source.Name != "":
@@ -113,7 +113,7 @@ func selected(source *corev1.ClusterTrustBundleProjection) (wish selection, noth
 	return selection{signer: *source.SignerName, labels: selector.String()}, ErrNothing, nil
 }
 
-// slot returns the place of an answer, and forgets those that nobody asks for.
+// slot returns the place of an answer, and forgets unused answers.
 func (r *Reader) slot(wish selection) *slot {
 	now := time.Now()
 	r.mu.Lock()
@@ -128,7 +128,7 @@ func (r *Reader) slot(wish selection) *slot {
 	return s
 }
 
-// fill asks, unless the answer is still good. What was known stays if there is no answer.
+// fill sends the request, unless the answer is still good. Without a new answer, the old answer stays.
 func (r *Reader) fill(ctx context.Context, s *slot, wish selection) error {
 	good := keep
 	if s.known && !s.found {
