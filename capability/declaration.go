@@ -11,14 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Declarer is an ability of a provider: it says what its backend can do for pods. Pods that
-// ask for more are not given to it.
+// Declarer is an ability of a provider: it declares the features of its backend. The node refuses pods that ask
+// for more.
 type Declarer interface {
 	// Capabilities returns the declaration. It does not change while the node runs.
 	Capabilities() Declaration
 }
 
-// Declaration says which features a backend has. Make one with All or Only.
+// Declaration has the features of a backend. Make it with All or Only.
 type Declaration struct {
 	has      map[Feature]string      // the value is a note for users, or ""
 	lack     map[Feature]string      // why it is not there
@@ -29,7 +29,7 @@ type Declaration struct {
 // lackField is the end of the path of a field, and why it is not there.
 type lackField struct{ field, why string }
 
-// Only declares the features that are named, and no other but RunToCompletion: a backend without that says so by Lacks.
+// Only declares the named features and RunToCompletion. A backend without RunToCompletion says so by Lacks.
 func Only(has ...Feature) Declaration {
 	d := Declaration{has: make(map[Feature]string, len(has)), lack: map[Feature]string{}}
 	for _, f := range has {
@@ -38,7 +38,7 @@ func Only(has ...Feature) Declaration {
 	return d
 }
 
-// All declares every feature. What is not there is then taken out with Lacks.
+// All declares every feature. Remove missing features with Lacks.
 func All() Declaration { return Only(Features()...) }
 
 // Lacks returns a declaration without the features; why is said to users in the place of a
@@ -52,7 +52,8 @@ func (d Declaration) Lacks(why string, without ...Feature) Declaration {
 	return d
 }
 
-// LacksFields returns a declaration that has the feature but for some of its fields. A field is the end of a path, such as capabilities.drop.
+// LacksFields returns a declaration that has the feature except for some of its fields. A field is the end of a
+// path, such as capabilities.drop.
 func (d Declaration) LacksFields(why string, of Feature, fields ...string) Declaration {
 	d = d.clone()
 	for _, f := range fields {
@@ -61,7 +62,7 @@ func (d Declaration) LacksFields(why string, of Feature, fields ...string) Decla
 	return d
 }
 
-// Note returns a declaration that has the features, and what users should know of them.
+// Note returns a declaration with the features, and a note about them for users.
 func (d Declaration) Note(note string, of ...Feature) Declaration {
 	d = d.clone()
 	for _, f := range of {
@@ -80,8 +81,9 @@ func (d Declaration) clone() Declaration {
 	return out
 }
 
-// Has reports whether the backend has the feature. Two features are younger than declarations that do not name them: HostPortMapping was a
-// part of HostPorts, and every backend had RunToCompletion. A declaration without one of them has it, unless Lacks names it.
+// Has reports whether the backend has the feature. Two features are younger than some declarations:
+// HostPortMapping was a part of HostPorts, and every backend had RunToCompletion. A declaration without one of
+// them has it, unless Lacks names it.
 func (d Declaration) Has(f Feature) bool {
 	if _, has := d.has[f]; has {
 		return true
@@ -98,8 +100,8 @@ func (d Declaration) Has(f Feature) bool {
 	return false
 }
 
-// Remark returns what users should know of the feature if the backend has it, else why it does not; "" if the
-// declaration says nothing.
+// Remark returns the note for a feature of the backend, or the reason for a missing feature; "" if the
+// declaration has neither.
 func (d Declaration) Remark(f Feature) string {
 	if note, has := d.has[f]; has {
 		return note
@@ -107,7 +109,7 @@ func (d Declaration) Remark(f Feature) string {
 	return d.lack[f]
 }
 
-// Unsupported is a field of a pod that asks for what the backend does not have.
+// Unsupported is a field of a pod that asks for a missing feature.
 type Unsupported struct {
 	Need
 	// Why says so to users.
@@ -117,13 +119,14 @@ type Unsupported struct {
 // String is the path of the field and why.
 func (u Unsupported) String() string { return u.Path + ": " + u.Why }
 
-// Check returns all that a pod asks for and the backend does not have, nil if it can run. What the declaration accepts is not in it; see Unenforced.
+// Check returns every unsupported field of a pod, or nil if the pod can run. It leaves out fields that the
+// declaration accepts; see Unenforced.
 func (d Declaration) Check(pod *corev1.Pod) []Unsupported {
 	refused, _ := d.judge(pod)
 	return refused
 }
 
-// judge returns what a pod asks for and the backend does not have: what the pod is refused for, and what it runs without.
+// judge returns the unsupported fields of a pod: refused fields, and fields that the pod runs without.
 func (d Declaration) judge(pod *corev1.Pod) (refused, unenforced []Unsupported) {
 	for _, need := range Needs(pod) {
 		why, lacks := d.lacks(need)

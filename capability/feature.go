@@ -2,12 +2,12 @@
 
 package capability
 
-// Feature is something that a pod can ask for and a backend may not have.
+// Feature is something that a pod can ask for and a backend may lack.
 type Feature string
 
 // The features, by the part of the pod that asks for them.
 const (
-	// RunToCompletion is that containers which end are not started again, as pods of Jobs want it.
+	// RunToCompletion: containers that end do not start again, as pods of Jobs need it.
 	RunToCompletion       Feature = "RunToCompletion"
 	InitContainers        Feature = "InitContainers"
 	Sidecars              Feature = "Sidecars"
@@ -44,7 +44,7 @@ const (
 
 	HostNetwork Feature = "HostNetwork"
 	HostPorts   Feature = "HostPorts"
-	// HostPortMapping is a host port that is another one than the port of the container.
+	// HostPortMapping: a host port differs from the port of the container.
 	HostPortMapping Feature = "HostPortMapping"
 	HostAliases     Feature = "HostAliases"
 	DNS             Feature = "DNS"
@@ -68,7 +68,7 @@ const (
 	RuntimeClass    Feature = "RuntimeClass"
 )
 
-// entry is a feature and what the table of support says about it.
+// entry is a feature with its text in the table of support.
 type entry struct {
 	feature Feature
 	fields  string // of a pod, that ask for it

@@ -10,12 +10,12 @@ import (
 // Need is a field of a pod that asks for a feature.
 type Need struct {
 	Feature Feature
-	// Path is that of the field, such as spec.volumes[0].hostPath.
+	// Path is the path of the field, such as spec.volumes[0].hostPath.
 	Path string
 }
 
-// Needs returns what a pod asks for, in the order of its fields; a field that asks for two features is there twice. Fields that ask for what every
-// backend has, or that the node itself deals with, are not in it.
+// Needs returns the needs of a pod, in the order of its fields; a field that asks for two features appears
+// twice. It leaves out fields that every backend supports, or that the node handles itself.
 func Needs(pod *corev1.Pod) []Need {
 	n := &needs{hostNetwork: pod.Spec.HostNetwork}
 	spec := field.NewPath("spec")
@@ -46,7 +46,7 @@ func Needs(pod *corev1.Pod) []Need {
 	return n.list
 }
 
-// needs collects what a pod asks for.
+// needs collects the needs of a pod.
 type needs struct {
 	list        []Need
 	hostNetwork bool // of the pod

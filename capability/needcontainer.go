@@ -42,8 +42,8 @@ func (n *needs) container(c *corev1.Container, path *field.Path) {
 	}
 }
 
-// port is about a port of the node. In a pod that has the network of the node every port is one, and the API server writes so
-// into each: that pod asks for the network, and for nothing besides.
+// port handles a port of the node. In a pod with the network of the node, every port is a host port, and the API
+// server writes it into each: that pod asks for the network, and for no port besides.
 func (n *needs) port(p *corev1.ContainerPort, path *field.Path) {
 	n.when(p.HostPort != 0 && !n.hostNetwork, HostPorts, path)
 	n.when(p.HostPort != 0 && p.HostPort != p.ContainerPort, HostPortMapping, path)
@@ -63,7 +63,7 @@ func (n *needs) probe(p *corev1.Probe, path *field.Path) {
 	}
 }
 
-// bindMountOptions is where a mount has its options; nil in a program whose API is older than they are.
+// bindMountOptions is the index of a mount's options, or nil in a program with an older API.
 var bindMountOptions = func() []int {
 	f, _ := reflect.TypeFor[corev1.VolumeMount]().FieldByName("BindMountOptions")
 	return f.Index

@@ -31,7 +31,8 @@ func fieldOf(pod *corev1.Pod, path string) reflect.Value {
 	return v
 }
 
-// childOf returns the field of a struct, or of a pointer to one, that has a name in JSON; the zero Value if there is none.
+// childOf returns the field with a JSON name of a struct, or of a pointer to a struct; the zero Value if there
+// is none.
 func childOf(v reflect.Value, name string) reflect.Value {
 	v = reflect.Indirect(v)
 	if !v.IsValid() {

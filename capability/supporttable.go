@@ -11,7 +11,7 @@ import (
 type Named struct {
 	Name string
 	Declaration
-	// Proven are the features that somebody has seen to work.
+	// Proven are the features that a check has shown to work.
 	Proven map[Feature]bool
 }
 

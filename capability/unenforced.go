@@ -9,11 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// UnenforcedAnnotation is an annotation of a Node: the features, separated by commas, that its pods may ask for and do not get.
+// UnenforcedAnnotation is an annotation of a Node with the features, separated by commas, that its pods may ask
+// for and do not get.
 const UnenforcedAnnotation = "virtual-kubelet.io/unenforced"
 
-// acceptable are the features without which a pod still runs its containers, with their files and the resources that they ask for. A feature that gives
-// a container power over the machine is not among them: a container that does not get it does not work.
+// acceptable are the features without which a pod still runs its containers, with their files and resources. A
+// feature that gives a container power over the machine is not among them: a container without that power does
+// not work.
 var acceptable = []Feature{
 	ContainerRestartRules, PostStartHooks, PreStopHooks, StopSignal, ExecProbes, NetworkProbes, TerminationMessages, InteractiveContainers,
 	MountPropagation, MountOptions, HostPorts, HostPortMapping, HostAliases, DNS, Hostname, SharedProcesses, UserNamespaces, RunAsUser, FSGroup,
@@ -23,13 +25,14 @@ var acceptable = []Feature{
 // Acceptable returns the features that Accept takes.
 func Acceptable() []Feature { return slices.Clone(acceptable) }
 
-// OwnMachine returns the features to Accept for a service that lacks them and runs each pod in a virtual machine of its own: the rights that a container
-// keeps without them end at that machine.
+// OwnMachine returns the features to Accept for a service that lacks them and runs each pod in a virtual machine
+// of its own: the machine limits the remaining rights of a container.
 func OwnMachine() []Feature { return []Feature{NoNewPrivileges, Seccomp, Capabilities} }
 
-// Accept returns a declaration that lets a pod run without the features, where the backend does not have them, instead of refusing the pod. It takes the
-// place of an earlier Accept. Features that are not Acceptable are refused as before, and so are three fields: capabilities.add, and a profile of the
-// type Localhost for Seccomp or AppArmor, which somebody wrote for this pod.
+// Accept returns a declaration that runs a pod without the features that the backend lacks, instead of refusing
+// the pod. It replaces an earlier Accept. It does not apply to features that are not Acceptable, and to three
+// fields: capabilities.add, and a profile of the type Localhost for Seccomp or AppArmor, which somebody wrote
+// for this pod.
 func (d Declaration) Accept(features ...Feature) Declaration {
 	d = d.clone()
 	clear(d.accepted)
@@ -39,7 +42,7 @@ func (d Declaration) Accept(features ...Feature) Declaration {
 	return d
 }
 
-// Accepted returns the features that the declaration accepts and the backend does not have, or has without some of their fields.
+// Accepted returns the accepted features that the backend lacks, in whole or in some fields.
 func (d Declaration) Accepted() []Feature {
 	var all []Feature
 	for _, f := range Features() {
@@ -50,7 +53,8 @@ func (d Declaration) Accepted() []Feature {
 	return all
 }
 
-// Unenforced returns all that a pod asks for and runs without, as the declaration accepts that; nil if it gets all.
+// Unenforced returns every field of a pod that the pod runs without, because the declaration accepts it; nil if
+// there is none.
 func (d Declaration) Unenforced(pod *corev1.Pod) []Unsupported {
 	_, unenforced := d.judge(pod)
 	return unenforced
@@ -61,7 +65,8 @@ func UnenforcedMessage(all []Unsupported) string {
 	return "this node runs the pod without " + join(all)
 }
 
-// LeaveOut takes out of a private copy of a pod what the backend does not have and the declaration accepts, so that a provider need not know of it.
+// LeaveOut removes the accepted and missing features from a private copy of a pod, so that a provider need not
+// handle them.
 func (d Declaration) LeaveOut(pod *corev1.Pod) {
 	for _, u := range d.Unenforced(pod) {
 		path := u.Path

@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package errdefs defines the kinds of error that providers return and that
-// the controllers and the HTTP server act upon.
+// Package errdefs defines the kinds of errors that providers return and that the controllers and the HTTP server
+// act upon.
 //
-// A kind is a method, not a type: any error with a method NotFound() bool or
-// InvalidInput() bool belongs to that kind when the method answers true, so
-// providers can use errors of their own. The kind survives wrapping with %w,
-// errors.Join and the older Cause() error convention.
+// A kind is a method, not a type: any error with a method NotFound() bool or InvalidInput() bool belongs to that
+// kind when the method answers true, so providers can use errors of their own. The kind survives wrapping with
+// %w, errors.Join and the older Cause() error convention.
 //
-// What surprises: the outermost error that has the method decides. An error
-// whose NotFound answers false hides a NotFound below it.
+// The surprise: the outermost error with the method decides. An error whose NotFound answers false hides a
+// NotFound below it.
 package errdefs
 
 // kindError gives an error a kind without changing its message.
 type kindError struct{ error }
 
-// Cause returns the error that was given the kind.
+// Cause returns the error below the kind.
 func (e kindError) Cause() error { return e.error }
 
-// Unwrap returns the error that was given the kind.
+// Unwrap returns the error below the kind.
 func (e kindError) Unwrap() error { return e.error }
 
-// find reports whether an error in the tree of err has the method of kind T,
-// and what the first one in depth-first order answers. Both conventions of wrapping are
-// followed: Unwrap (single and multiple) and Cause.
+// find reports whether an error in the tree of err has the method of kind T, and the answer of the first such
+// error in depth-first order. It follows both conventions of wrapping: Unwrap (single and multiple) and Cause.
 func find[T error](err error, answer func(T) bool) bool {
 	found, yes := search(err, answer)
 	return found && yes

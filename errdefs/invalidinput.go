@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// ErrInvalidInput is implemented by errors that may say: what was asked
-// can never work as it stands. The answer of InvalidInput counts, not the type.
+// ErrInvalidInput is implemented by errors about a request that can never work as it stands. The answer of
+// InvalidInput counts, not the type.
 type ErrInvalidInput interface {
 	InvalidInput() bool
 	error
@@ -18,7 +18,7 @@ type invalidInputError struct{ kindError }
 
 func (*invalidInputError) InvalidInput() bool { return true }
 
-// InvalidInput returns a new error of the kind invalid-input whose message is msg.
+// InvalidInput returns a new error of the kind invalid-input with the message msg.
 func InvalidInput(msg string) error {
 	return &invalidInputError{kindError{errors.New(msg)}}
 }
@@ -37,9 +37,8 @@ func AsInvalidInput(err error) error {
 	return &invalidInputError{kindError{err}}
 }
 
-// IsInvalidInput reports whether err is of the kind invalid-input. The outermost
-// error that implements ErrInvalidInput decides; of several joined errors, one is
-// enough. It is false for nil.
+// IsInvalidInput reports whether err is of the kind invalid-input. The outermost error that implements
+// ErrInvalidInput decides; of several joined errors, one is enough. It is false for nil.
 func IsInvalidInput(err error) bool {
 	return find(err, ErrInvalidInput.InvalidInput)
 }

@@ -7,8 +7,7 @@ import (
 	"fmt"
 )
 
-// ErrNotFound is implemented by errors that may say: the thing asked for is
-// not there. The answer of NotFound counts, not the type.
+// ErrNotFound is implemented by errors about a missing object. The answer of NotFound counts, not the type.
 type ErrNotFound interface {
 	NotFound() bool
 	error
@@ -18,7 +17,7 @@ type notFoundError struct{ kindError }
 
 func (*notFoundError) NotFound() bool { return true }
 
-// NotFound returns a new error of the kind not-found whose message is msg.
+// NotFound returns a new error of the kind not-found with the message msg.
 func NotFound(msg string) error {
 	return &notFoundError{kindError{errors.New(msg)}}
 }
@@ -37,9 +36,8 @@ func AsNotFound(err error) error {
 	return &notFoundError{kindError{err}}
 }
 
-// IsNotFound reports whether err is of the kind not-found. The outermost
-// error that implements ErrNotFound decides; of several joined errors, one is
-// enough. It is false for nil.
+// IsNotFound reports whether err is of the kind not-found. The outermost error that implements ErrNotFound
+// decides; of several joined errors, one is enough. It is false for nil.
 func IsNotFound(err error) bool {
 	return find(err, ErrNotFound.NotFound)
 }

@@ -4,9 +4,8 @@ package errdefs
 
 import "time"
 
-// ErrRetryAfter is implemented by errors that may say when it is worth trying
-// again, such as the answer of a backend that was asked too often (429 with
-// Retry-After). A time of zero says nothing.
+// ErrRetryAfter is implemented by errors that say when another try is worthwhile, such as the answer of a
+// throttling backend (429 with Retry-After). Zero says nothing.
 type ErrRetryAfter interface {
 	RetryAfter() time.Duration
 	error
@@ -19,8 +18,8 @@ type retryAfterError struct {
 
 func (e *retryAfterError) RetryAfter() time.Duration { return e.after }
 
-// RetryAfter lets err say that what failed is to be tried again after d, not
-// earlier. It keeps the message and the kinds of err. A nil err stays nil.
+// RetryAfter makes err say that the next try comes after d, not earlier. It keeps the message and the kinds of
+// err. A nil err stays nil.
 func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil
@@ -28,9 +27,8 @@ func RetryAfter(err error, d time.Duration) error {
 	return &retryAfterError{kindError{err}, d}
 }
 
-// RetryAfterOf returns after which time what failed with err is to be tried
-// again, and false if err does not say. The outermost error that implements
-// ErrRetryAfter decides; of several joined errors, the longest time.
+// RetryAfterOf returns the time until the next try after err, and false if err does not say. The outermost error
+// that implements ErrRetryAfter decides; of several joined errors, the longest time counts.
 func RetryAfterOf(err error) (after time.Duration, says bool) {
 	find(err, func(e ErrRetryAfter) bool {
 		after = max(after, e.RetryAfter())

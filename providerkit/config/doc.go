@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config loads the configuration of a provider: a YAML or JSON file that says its apiVersion and kind, and
-// above it the environment.
+// Package config loads the configuration of a provider: a YAML or JSON file with apiVersion and kind, overridden
+// by the environment.
 //
-// It promises that what is loaded is what was written: an unknown field, version or kind, a field that comes twice, and a value of
-// another type are errors that name the field, its file and line, and what is known instead. A Secret is never printed, logged or
-// marshalled, and one that is in a file is read again when the file changes. A field that was renamed is read by its old name too, with a warning.
+// The guarantee: it loads exactly the written configuration. An unknown field, version or kind, a repeated
+// field, and a value of another type are errors that name the field, its file and line, and the known
+// alternatives. A Secret is never printed, logged or marshalled, and a Secret in a file is read again when the
+// file changes. A renamed field is also read by its old name, with a warning.
 //
-// What surprises: an environment variable that is empty is not set, so it cannot empty a field that the file fills. Maps and lists of
-// structs are set by the file alone.
+// The surprise: an empty environment variable counts as unset, so it cannot empty a field of the file. Only the
+// file sets maps and lists of structs.
 package config

@@ -25,13 +25,13 @@ type environment struct {
 	lookup  func(string) (string, bool)
 }
 
-// apply sets the fields of the struct that config points at. Several errors are joined.
+// apply sets the fields of the struct that config points at, and joins all errors.
 func (e environment) apply(config any) error {
 	_, err := e.fields(reflect.ValueOf(config).Elem(), "")
 	return err
 }
 
-// fields sets those of the struct v that have a variable, and reports whether one had.
+// fields sets the fields of the struct v from their variables, and reports whether any variable was set.
 func (e environment) fields(v reflect.Value, path string) (found bool, err error) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -53,10 +53,10 @@ func (e environment) fields(v reflect.Value, path string) (found bool, err error
 	return found, err
 }
 
-// maxDepth is how deep fields are looked for in structs that are not there yet: a type may have itself in it.
+// maxDepth bounds the search in structs that do not exist yet: a type may contain itself.
 const maxDepth = 8
 
-// field sets v, which is found at path in a file, from its variable, or what is in it from theirs.
+// field sets v, the field at path, from its variable, or the fields inside v from theirs.
 func (e environment) field(v reflect.Value, path, names string) (found bool, err error) {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() && strings.Count(path, ".") >= maxDepth {
@@ -90,7 +90,7 @@ func (e environment) field(v reflect.Value, path, names string) (found bool, err
 	return false, nil
 }
 
-// names are the variables for a field, the first that is set being the one that counts.
+// names returns the variables for a field. The first variable that is set counts.
 func (e environment) names(path, tag string) (names []string) {
 	if e.prefix != "" {
 		names = append(names, e.prefix+"_"+upperSnake(path))
@@ -135,7 +135,7 @@ func upperSnake(path string) string {
 	return out.String()
 }
 
-// parse sets v to what text says.
+// parse sets v to the value of text.
 func parse(v reflect.Value, text string) error {
 	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		return u.UnmarshalText([]byte(text))

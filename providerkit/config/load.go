@@ -15,28 +15,30 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// Format is what the configuration files of a provider look like. C is a struct whose json tags name the fields of a file; its types may
-// decode themselves from JSON or text. It may have fields for apiVersion and kind, which are then filled.
+// Format describes the configuration files of a provider. C is a struct whose json tags name the fields of a
+// file; its types may decode themselves from JSON or text. If C has fields for apiVersion and kind, Load fills
+// them.
 type Format[C any] struct {
-	// APIVersion is what a file must have as apiVersion, such as nomad.virtual-kubelet.io/v1alpha1.
+	// APIVersion is the required apiVersion of a file, such as nomad.virtual-kubelet.io/v1alpha1.
 	APIVersion string
-	// Kind is what a file must have as kind, such as NomadProviderConfiguration.
+	// Kind is the required kind of a file, such as NomadProviderConfiguration.
 	Kind string
-	// Env begins the names of environment variables, such as VKUBELET_NOMAD: the field pods.maxAge is then set by
-	// VKUBELET_NOMAD_PODS_MAX_AGE, a list with commas between its values. A field may have other names, which the tools of
-	// the service use, in its tag: env:"NOMAD_ADDR"; the first that is set counts. "" is only those of tags.
+	// Env is the prefix of the environment variables, such as VKUBELET_NOMAD: then VKUBELET_NOMAD_PODS_MAX_AGE
+	// sets the field pods.maxAge, a list with commas between its values. The tag of a field may name other
+	// variables, which the tools of the service use: env:"NOMAD_ADDR". The first variable that is set counts.
+	// With "", only the variables in tags count.
 	Env string
 	// Renamed are old names of top-level fields, and the names that they have now. A file or an environment variable with an old name is read, and a
 	// warning names the new one; a file with both is an error.
 	Renamed map[string]string
-	// Default returns what fields have that are not given. Nil: their zero values.
+	// Default returns the values of fields that are not given; nil means zero values.
 	Default func() C
 	// Unversioned reads files that have neither apiVersion nor kind, from before there were any. Such a file need not be YAML if it is not
 	// called so (.yaml, .yml, .json). Nil: they are errors.
 	Unversioned func(name string, data []byte) (C, error)
 }
 
-// Load returns what the file at path says, and the environment above it. An empty path is no file.
+// Load reads the file at path, and overrides it by the environment. An empty path means no file.
 func (f Format[C]) Load(path string) (C, error) {
 	c, err := f.read(path)
 	if err == nil {
@@ -49,7 +51,7 @@ func (f Format[C]) Load(path string) (C, error) {
 	return c, nil
 }
 
-// document is a file: what it says of itself, and the configuration.
+// document is a file: its header and the configuration.
 type document[C any] struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -106,7 +108,7 @@ func isYAML(path string) bool {
 
 func isHeader(f configfile.Field) bool { return f.Name == "apiVersion" || f.Name == "kind" }
 
-// checkHeader insists on the version and kind that are known: a field of another may mean something else.
+// checkHeader refuses other versions and kinds: their fields may have another meaning.
 func (f Format[C]) checkHeader(path string, fields []configfile.Field) error {
 	var errs []error
 	for _, want := range []struct{ field, value string }{{"apiVersion", f.APIVersion}, {"kind", f.Kind}} {

@@ -11,13 +11,13 @@ import (
 
 // Problems are the reasons why a configuration cannot be: a provider tells all of them at once.
 type Problems struct {
-	// Provider is the name of the provider, with which each reason begins.
+	// Provider is the name of the provider, and begins each problem.
 	Provider string
 
 	all []error
 }
 
-// Add adds a reason, which names the field first.
+// Add adds a problem. Its text begins with the name of the field.
 func (p *Problems) Add(format string, args ...any) {
 	p.all = append(p.all, fmt.Errorf(p.Provider+" provider: "+format, args...))
 }

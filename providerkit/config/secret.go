@@ -18,13 +18,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// redacted is what everybody sees of a secret.
+// redacted is the printed form of a secret.
 const redacted = "[redacted]"
 
-// Secret is a value that only Value returns: a password, a token, a key. Whatever prints, logs or marshals it, or a struct that it is in,
-// shows "[redacted]" or nothing.
+// Secret is a password, a token or a key. Only Value returns it. Printing, logging or marshalling a Secret, or a
+// struct with it, shows "[redacted]" or nothing.
 //
-// In a configuration it is the value itself, or says where that is:
+// A configuration has the value itself, or its place:
 //
 //	token: {file: /run/secrets/token}   # read again when the file changes; line ends at its end do not count
 //	token: {env: SERVICE_TOKEN}         # read once
@@ -32,11 +32,11 @@ const redacted = "[redacted]"
 //
 // The zero Secret is not set.
 type Secret struct {
-	// read is a function so that nothing that walks a struct by reflection finds the value.
+	// read is a function, so that reflection over a struct never finds the value.
 	read func(context.Context) string
 }
 
-// Literal returns a Secret with a value that a program has from elsewhere.
+// Literal returns a Secret with a value of the program.
 func Literal(value string) Secret {
 	if value == "" {
 		return Secret{}
@@ -56,7 +56,7 @@ func (s Secret) Value(ctx context.Context) string {
 	return s.read(ctx)
 }
 
-// UnmarshalText takes the value itself. What a Secret was marshalled to is an error.
+// UnmarshalText takes the value itself. The marshalled form of a Secret is an error.
 func (s *Secret) UnmarshalText(text []byte) error {
 	if string(text) == redacted {
 		return fmt.Errorf("the secret itself is missing: this is %s, as it is shown", redacted)
@@ -65,7 +65,7 @@ func (s *Secret) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON takes the value itself, or an object with the file or the environment variable that has it.
+// UnmarshalJSON takes the value itself, or an object that names its file or environment variable.
 func (s *Secret) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
@@ -74,7 +74,7 @@ func (s *Secret) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, &text) == nil {
 		return s.UnmarshalText([]byte(text))
 	}
-	// An error of the decoder could quote what it found.
+	// The error of the decoder could quote the secret.
 	const want = "want the secret as text, or where it is: {file: PATH} or {env: NAME}"
 	var from map[string]string
 	if json.Unmarshal(data, &from) != nil || len(from) != 1 {

@@ -13,8 +13,8 @@ import (
 // idleConnections is how many connections to a service are kept: many pods are created at once.
 const idleConnections = 16
 
-// Transport returns what requests to a service go through: by the proxy of the environment, with TLS of version 1.2 or later, and verified by the
-// authorities of a file in PEM. "" is the authorities of this machine.
+// Transport returns a transport for requests to a service: through the proxy of the environment, with TLS 1.2 or
+// later, verified by the authorities in a PEM file. With "", the authorities of this machine count.
 func Transport(caFile string) (*http.Transport, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = idleConnections

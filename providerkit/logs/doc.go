@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logs answers kubectl logs from the lines that a backend has: since, tail, timestamps, a limit of bytes, and following.
+// Package logs answers kubectl logs from the lines of a backend: since, tail, timestamps, a byte limit, and
+// follow.
 //
-// It promises that lines come in the order of the source, each once, also where the old ones end and the new ones begin; and
-// that nothing is read of the source that nobody asked for: a reader that stops, stops the source.
+// The guarantee: lines come in the order of the source, each once, also where old lines end and new lines begin.
+// Nothing is read from the source without need: a reader that stops also stops the source.
 //
-// What surprises: a tail reads the whole of what is there first, so a source that can begin later should do so.
+// The surprise: a tail first reads all present lines, so a source that can begin later should do so.
 package logs

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// Line is a line of a log. Text ends with a newline, but for a last line that has none. It is not changed.
+// Line is a line of a log. Text ends with a newline, except in an unfinished last line. It must not be changed.
 type Line struct {
 	At   time.Time
 	Text []byte
@@ -20,23 +20,24 @@ type Line struct {
 
 // Source gives the lines of one run of a container, oldest first.
 type Source interface {
-	// Next returns the lines that come next. Where there are none now it waits, until there are some, ctx ends or the
-	// log does; without wait it does not. io.EOF is the end: of the log, or without wait of what is there.
+	// Next returns the next lines. Without new lines it waits until there are some, ctx ends or the log ends;
+	// with wait false it does not wait. io.EOF is the end of the log, or with wait false the end of the present
+	// lines.
 	Next(ctx context.Context, wait bool) ([]Line, error)
 }
 
 // maxTail is how many bytes of lines are kept to find the last ones.
 const maxTail = 16 << 20
 
-// overhead is what a line takes besides its text.
+// overhead is the memory of a line besides its text.
 const overhead = int(unsafe.Sizeof(Line{}))
 
-// stamp is the time of a line as a kubelet writes it: with all nine digits, so that lines can be sorted by it.
+// stamp is a kubelet's form of the time of a line: with all nine digits, so that lines can be sorted by it.
 const stamp = "2006-01-02T15:04:05.000000000Z07:00"
 
-// NewReader returns what opts ask for of the lines of source: all but Previous, which is another source. Of a tail of more than
-// 16 MiB the newest lines are given. The source is asked within Read only, and ctx and Close end a Read that
-// waits. If source is an io.Closer, Close closes it. now is what SinceSeconds count from.
+// NewReader returns the lines of source that opts select, except for Previous, which is another source. A tail
+// gives at most the newest 16 MiB. Only Read reads the source; ctx and Close end a waiting Read. If source is an
+// io.Closer, Close closes it. SinceSeconds count from now.
 func NewReader(ctx context.Context, source Source, opts api.ContainerLogOpts, now time.Time) io.ReadCloser {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &reader{ctx: ctx, cancel: cancel, source: source, opts: opts, since: opts.SinceTime, limit: -1}
@@ -62,7 +63,7 @@ type reader struct {
 	rest   []byte // of the line that is under way
 }
 
-// Read returns what is there, or waits for it if that is asked for.
+// Read returns the present lines, or waits for lines if the options say so.
 func (r *reader) Read(b []byte) (int, error) {
 	for len(r.rest) == 0 {
 		if r.limit == 0 {
@@ -88,7 +89,7 @@ func (r *reader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// fill sees to it that there is a line.
+// fill gets the next line.
 func (r *reader) fill() error {
 	if r.opts.Tail > 0 && !r.tailed {
 		if err := r.tail(); err != nil {
@@ -109,7 +110,7 @@ func (r *reader) fill() error {
 	return nil
 }
 
-// tail reads all that is there, and keeps the last lines.
+// tail reads all present lines, and keeps the last of them.
 func (r *reader) tail() error {
 	kept := 0
 	for {
@@ -133,7 +134,7 @@ func (r *reader) tail() error {
 	}
 }
 
-// next returns the lines that come next and are not too old; there may be none.
+// next returns the next lines that are not too old; there may be none.
 func (r *reader) next(wait bool) ([]Line, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, err
@@ -154,7 +155,7 @@ func (r *reader) next(wait bool) ([]Line, error) {
 	return young, nil
 }
 
-// Close ends the reader, and a Read that waits.
+// Close ends the reader, and a waiting Read.
 func (r *reader) Close() error {
 	r.cancel()
 	if c, ok := r.source.(io.Closer); ok {

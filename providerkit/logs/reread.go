@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// Reread is the log of a service that has no stream of it: its newest lines are read again and again.
+// Reread is the log of a service without a stream: it reads the newest lines again and again.
 type Reread struct {
 	// Read returns the newest lines of the log, which may begin with those of that time; zero is all that the service has. ended is what Ended said:
 	// until then a last line that has no end may be left out.

@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// trustBundle adds the certificates that a source selects; none of what is optional is an empty file, as in a kubelet.
+// trustBundle adds the certificates that a source selects. An optional source without certificates gives an
+// empty file, as in a kubelet.
 func (c *collector) trustBundle(ctx context.Context, source *corev1.ClusterTrustBundleProjection) error {
 	if c.from.Bundles == nil {
 		return errors.New("trust bundles: nothing can be read yet")
@@ -42,7 +43,7 @@ func (c *collector) certificate(ctx context.Context, source *corev1.PodCertifica
 	return nil
 }
 
-// had is the key with its certificate that the volume has already; nil if it does not have both.
+// had returns the key and certificate in the volume, or nil without both.
 func (c *collector) had(source *corev1.PodCertificateProjection) []byte {
 	switch {
 	case c.from.Had == nil:

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podspec makes of a pod's spec what a backend takes: the files of the volumes that are written from the API, and the grace period.
+// Package podspec turns a pod's spec into the input of a backend: the files of volumes that are written from the
+// API, and the grace period.
 //
-// It promises what a kubelet gives: the same keys, paths and modes, the same words for what is missing, and an
-// object that is optional may be. What a volume asks for and cannot be had is an error; nothing is left out.
+// The guarantee: it gives the same keys, paths, modes and error texts as a kubelet. An optional object may be
+// missing. Anything else that a volume asks for and that is not available is an error; nothing is left out.
 //
-// What surprises: nothing is watched. A provider that keeps files up to date asks again, at the latest when a token
-// among them is to be replaced; of certificates it is not told when that is.
+// The surprise: nothing is watched. A provider that keeps files up to date asks again, at the latest when a
+// token among them must be replaced. It is not told when certificates must be replaced.
 package podspec

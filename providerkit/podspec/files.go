@@ -36,13 +36,14 @@ type Sources struct {
 	Objects Objects
 	Tokens  podinputs.PodTokens
 	Bundles podinputs.PodTrustBundles
-	// Lasting lets tokens live as long as activeDeadlineSeconds lets the pod run, for who replaces none.
+	// Lasting lets tokens live as long as the pod's activeDeadlineSeconds, for providers that do not replace
+	// tokens.
 	Lasting bool
-	// Certificates gives keys with certificates, and Had returns a file that the volume has already, by its path in the
-	// spec, nil if it has none: after a restart, a key that is valid is used on. Had may be nil.
+	// Certificates gives keys with certificates. Had returns the file of the volume at a path of the spec, or
+	// nil: after a restart, a valid key stays in use. Had may be nil.
 	Certificates podinputs.PodCertificates
 	Had          func(path string) []byte
-	// Allocatable returns what the node has for pods, the default of a limit. Nil is nothing known.
+	// Allocatable returns the allocatable resources of the node, the default of a limit. Nil means unknown.
 	Allocatable func() corev1.ResourceList
 }
 
@@ -51,7 +52,7 @@ type File struct {
 	// Path is relative to the volume, with slashes, as the spec has it: it may lead out of the volume, if the API
 	// server did not look.
 	Path string
-	// Data is shared with the object that it is from, and not to be changed.
+	// Data is shared with its object; do not change it.
 	Data []byte
 	Mode fs.FileMode
 	// User is the owner of a token, of certificates and of keys if all containers run as the same user; otherwise nil, and the
@@ -66,12 +67,12 @@ func Written(v *corev1.Volume) bool {
 	return v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil
 }
 
-// Files returns the files of a volume of the pod for which Written is true, sorted by path. Of a path that two sources of a
-// projected volume have, the last one counts. The time is when a token among them is to be replaced, zero if
-// there is none, and it is right beside an error too.
+// Files returns the files of a volume of the pod for which Written is true, sorted by path. If two sources of a
+// projected volume have the same path, the last source counts. The time says when a token among the files must
+// be replaced; it is zero without tokens, and valid beside an error, too.
 //
-// Of a source of a kind that is not known here it is an error of the kind invalid-input, which another try does not change.
-// Other errors say as a kubelet does what is missing, and pass.
+// For a source of an unknown kind, the error is of the kind invalid-input, and another try does not change it.
+// Other errors name the missing object in a kubelet's words, and may pass.
 func (s Sources) Files(ctx context.Context, pod *corev1.Pod, volume *corev1.Volume, at *field.Path) ([]File, time.Time, error) {
 	c := collector{from: s, pod: pod, files: map[string]File{}}
 	err := c.collect(ctx, volume, at)
@@ -83,7 +84,7 @@ func (s Sources) Files(ctx context.Context, pod *corev1.Pod, volume *corev1.Volu
 	return files, c.again, nil
 }
 
-// collector reads what the files of a volume are to be.
+// collector reads the files of a volume.
 type collector struct {
 	from  Sources
 	pod   *corev1.Pod
@@ -123,7 +124,7 @@ func (c *collector) defaults(mode *int32) {
 	}
 }
 
-// projected collects all sources, and says of all what is wrong.
+// projected collects all sources, and joins the errors of all.
 func (c *collector) projected(ctx context.Context, sources []corev1.VolumeProjection, at *field.Path) error {
 	var failed []error
 	for i := range sources {
@@ -185,7 +186,7 @@ func (c *collector) secret(ctx context.Context, name string, items []corev1.KeyT
 	return c.keys(data, items, optional, "references non-existent secret key: %s")
 }
 
-// keys adds the keys of an object that are wanted; without items, all.
+// keys adds the wanted keys of an object, or all keys without items.
 func (c *collector) keys(data map[string][]byte, items []corev1.KeyToPath, optional *bool, absent string) error {
 	if len(items) == 0 {
 		for key, value := range data {
@@ -245,7 +246,7 @@ func (c *collector) token(ctx context.Context, source *corev1.ServiceAccountToke
 	return nil
 }
 
-// addPrivate adds a file that is for the containers' user alone if they have one user, or one group.
+// addPrivate adds a file for the containers' user alone if they have one user, or one group.
 func (c *collector) addPrivate(name string, data []byte) {
 	user := oneUser(c.pod)
 	mode := c.mode
@@ -263,7 +264,7 @@ func (c *collector) add(name string, data []byte, mode *int32) {
 	c.files[name] = f
 }
 
-// missing says that an object does not exist as a kubelet does, with the kind in the singular.
+// missing says in a kubelet's words that an object does not exist. kind is singular.
 func missing(err error, kind, name string) error {
 	if apierrors.IsNotFound(err) {
 		return apierrors.NewNotFound(corev1.Resource(kind), name)

@@ -9,11 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// reference is what Kubernetes expands in words of a command and values of variables; $$ is a dollar.
+// reference matches the references that Kubernetes expands in words of a command and in values of variables; $$
+// is a dollar.
 var reference = regexp.MustCompile(`\$\$|\$\(([^)]*)\)`)
 
-// SecretWord returns the path of the word of a command that names a variable with something of a Secret in it; nil if there is none. The container is
-// one of the spec, in which nothing is expanded; at is its path. It is for services that show commands to everybody who may read instances.
+// SecretWord returns the path of the word of a command that names a variable with a part of a Secret, or nil.
+// The container is unexpanded, and at is its path. It serves services that show commands to everybody who may
+// read instances.
 func SecretWord(c *corev1.Container, at *field.Path) *field.Path {
 	secret := map[string]bool{}
 	all := false // a variable that the spec does not have may come from a Secret

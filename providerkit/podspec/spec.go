@@ -12,11 +12,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// Grace is how long a pod that is to stop may take: the grace period of its deletion, else that of its spec, else the 30 s that
-// the API server sets.
+// Grace returns the time that a stopping pod may take: the grace period of its deletion, else of its spec, else
+// the 30 s that the API server sets.
 func Grace(pod *corev1.Pod) time.Duration { return time.Duration(lifecycle.Grace(pod)) * time.Second }
 
-// Mode turns the bits of a mode in the API, which are those of Unix, into those of package os.
+// Mode converts the Unix mode bits of the API to a mode of package os.
 func Mode(bits int32) fs.FileMode {
 	mode := fs.FileMode(bits) & fs.ModePerm
 	for bit, flag := range map[int32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
@@ -27,7 +27,7 @@ func Mode(bits int32) fs.FileMode {
 	return mode
 }
 
-// oneUser returns the user that all containers of the pod run as; nil if they differ, or the image decides.
+// oneUser returns the user of all containers of the pod, or nil if they differ or the image decides.
 func oneUser(pod *corev1.Pod) *int64 {
 	var inPod, user *int64
 	if s := pod.Spec.SecurityContext; s != nil {

@@ -12,31 +12,31 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
-// unread is the value of each key of an object that was not read.
+// unread is the value of each key of an unread object.
 const unread = "unread"
 
-// Unread are the ConfigMaps, Secrets and tokens that a pod names, which nobody has read: each object has the keys that the pod names, with a value that
-// says nothing. It is a podinputs.PodObjects and a podinputs.PodTokens.
+// Unread stands for the ConfigMaps, Secrets and tokens of a pod without reading them: each object has the keys
+// that the pod names, with a placeholder value. It is a podinputs.PodObjects and a podinputs.PodTokens.
 type Unread struct {
 	configMaps map[string]*corev1.ConfigMap
 	secrets    map[string]*corev1.Secret
 	more       []string // keys of each Secret
 }
 
-// NewUnread returns those of a pod. Each Secret has more keys than the pod names.
+// NewUnread returns the unread objects of a pod. Each Secret has the keys in more, too.
 func NewUnread(pod *corev1.Pod, more ...string) Unread {
 	o := Unread{configMaps: map[string]*corev1.ConfigMap{}, secrets: map[string]*corev1.Secret{}, more: more}
 	o.add(pod)
 	return o
 }
 
-// UnreadAllocatable stands for what a node has for pods, the default of a limit.
+// UnreadAllocatable stands for the allocatable resources of a node, the default of a limit.
 func UnreadAllocatable() corev1.ResourceList {
 	one := *resource.NewQuantity(1, resource.DecimalSI)
 	return corev1.ResourceList{corev1.ResourceCPU: one, corev1.ResourceMemory: one, corev1.ResourceEphemeralStorage: one}
 }
 
-// add adds what a pod takes from other objects.
+// add adds the objects that a pod names.
 func (o Unread) add(pod *corev1.Pod) {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {

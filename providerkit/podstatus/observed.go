@@ -12,45 +12,46 @@ type Pod struct {
 	IPs, HostIPs []string
 	// Ended is that nothing of the pod runs any more, and nothing of it will. False says nothing: the containers may.
 	Ended bool
-	// Failed is that a pod that has Ended was ended by its backend, whatever its containers exited with: a spot
-	// instance that was taken away for example.
+	// Failed says that the backend ended a pod that has Ended, whatever its containers exited with, for example
+	// because it took a spot instance away.
 	Failed bool
 	// Reason and Message are about the pod as a whole.
 	Reason, Message string
-	// Containers are those that the backend tells of, init containers and ephemeral ones too, in any order. Those that are not
-	// there wait, and names that the pod does not have are left out.
+	// Containers are the containers that the backend reports, including init containers and ephemeral
+	// containers, in any order. Missing containers are waiting; names that the pod lacks are ignored.
 	Containers []Container
 }
 
-// State is what a container does.
+// State is the state of a container.
 type State int
 
 const (
-	// Waiting is a container that has not been started, or that is about to be started again.
+	// Waiting: the container was not started yet, or is about to start again.
 	Waiting State = iota
-	// Running is a container that runs.
+	// Running: the container runs.
 	Running
-	// Exited is a container that has ended.
+	// Exited: the container has ended.
 	Exited
 )
 
-// Container is what a backend says of a container.
+// Container is the report of a backend about a container.
 type Container struct {
 	Name  string
 	State State
-	// Run is the run that is on, or that ended in the state Exited. In the state Waiting it is not looked at.
+	// Run is the current run, or in the state Exited the run that ended. It is ignored in the state Waiting.
 	Run Run
 	// Last is the run before; nil if there was none, or nothing is known of it. Without its ExitCode lastState stays empty, because the API has no end
 	// without one.
 	Last *Run
 	// Restarts is how many runs came before this one.
 	Restarts int32
-	// Reason and Message say why a container is Waiting: CrashLoopBackOff or ImagePullBackOff for example. "" is as a
-	// kubelet calls a container that is about to be started.
+	// Reason and Message say why a container is Waiting, such as CrashLoopBackOff or ImagePullBackOff. "" stands
+	// for a kubelet's reason for a container that is about to start.
 	Reason, Message string
-	// Image and ImageID are what runs; "" for Image is that of the spec.
+	// Image and ImageID are the running image; an empty Image stands for the image of the spec.
 	Image, ImageID string
-	// Started and Ready are what probes say. Nil is a backend without the probe: what runs has started, and is ready.
+	// Started and Ready are results of probes. Nil means a backend without the probe: a running container has
+	// started, and is ready.
 	Started, Ready *bool
 }
 
@@ -60,8 +61,8 @@ type Run struct {
 	ID        string
 	StartedAt time.Time
 
-	// Of a run that has ended. A nil ExitCode is one that the backend does not tell: the container then waits,
-	// with the reason ContainerStatusUnknown.
+	// The end of a run. A nil ExitCode is unknown to the backend: the container then waits, with the reason
+	// ContainerStatusUnknown.
 	FinishedAt time.Time
 	ExitCode   *int32
 	// Reason is "" or the backend's: OOMKilled for example. Message is the termination message.

@@ -4,8 +4,8 @@ package podstatus
 
 import corev1 "k8s.io/api/core/v1"
 
-// Remember sets how the run before ended, for a backend that tells one run of a container: from the status that the container was told to have last,
-// which may be nil. An end that nobody has seen stays unknown.
+// Remember sets the end of the run before, for a backend that reports one run of a container. It takes the end
+// from the last reported status, which may be nil. An unseen end stays unknown.
 func (c *Container) Remember(was *corev1.ContainerStatus) {
 	if was == nil || c.Last != nil {
 		return

@@ -16,7 +16,7 @@ const (
 	reasonInitializing = "PodInitializing"
 	reasonCompleted    = "Completed"
 	reasonError        = "Error"
-	// reasonUnknown is that of a container that has ended nobody knows how.
+	// reasonUnknown is the reason of a container with an unknown end.
 	reasonUnknown = "ContainerStatusUnknown"
 )
 
@@ -59,14 +59,14 @@ func Status(pod *corev1.Pod, seen Pod) corev1.PodStatus {
 	return s
 }
 
-// facts are what a status follows from.
+// facts are the inputs of a status.
 type facts struct {
 	pod   *corev1.Pod
 	seen  map[string]*Container // by name; of one that is not there, nothing is known
 	begun bool                  // a main container has run, so the init containers are done
 }
 
-// of returns what is known of a container.
+// of returns the report about a container.
 func (f *facts) of(c *corev1.Container) *Container {
 	if s := f.seen[c.Name]; s != nil {
 		return s
@@ -83,7 +83,7 @@ func (f *facts) anyMain(is func(*Container) bool) bool {
 	return false
 }
 
-// phase is that of the pod.
+// phase returns the phase of the pod.
 func (f *facts) phase(seen *Pod) corev1.PodPhase {
 	if len(f.pod.Spec.Containers) == 0 {
 		return seen.phase()
@@ -104,8 +104,8 @@ func (f *facts) phase(seen *Pod) corev1.PodPhase {
 	return corev1.PodRunning
 }
 
-// phase is that of a pod whose spec is not known: which containers are yet to come is not known either, so it has
-// not ended unless the backend says so.
+// phase returns the phase of a pod with an unknown spec. Its later containers are unknown, too, so it has ended
+// only if the backend says so.
 func (p *Pod) phase() corev1.PodPhase {
 	is := func(what func(*Container) bool) bool {
 		for i := range p.Containers {
@@ -126,8 +126,8 @@ func (p *Pod) phase() corev1.PodPhase {
 	return corev1.PodPending
 }
 
-// over reports whether the containers tell that the pod has ended: none runs, and none is started again. Ephemeral containers
-// and those that the pod does not have do not count.
+// over reports whether the containers show that the pod has ended: none runs, and none starts again. Ephemeral
+// containers, and containers that the pod lacks, do not count.
 func (f *facts) over() bool {
 	for _, list := range [][]corev1.Container{f.pod.Spec.InitContainers, f.pod.Spec.Containers} {
 		for i := range list {
@@ -147,7 +147,8 @@ func (f *facts) over() bool {
 	return true
 }
 
-// initFailed reports whether an init container has failed for good. One that ended nobody knows how may be followed by the others.
+// initFailed reports whether an init container has failed for good. After an init container with an unknown end,
+// the others may follow.
 func (f *facts) initFailed() bool {
 	for i := range f.pod.Spec.InitContainers {
 		c := &f.pod.Spec.InitContainers[i]
@@ -158,8 +159,8 @@ func (f *facts) initFailed() bool {
 	return false
 }
 
-// final reports whether a container has ended and is not started again. Of one whose exit code is not known, neither
-// a success nor a failure may start it.
+// final reports whether a container has ended and does not start again. With an unknown exit code, neither a
+// success nor a failure may start it.
 func (f *facts) final(c *corev1.Container) bool {
 	s := f.of(c)
 	switch {
@@ -175,7 +176,8 @@ func succeeded(c *Container) bool {
 	return c.State == Exited && c.Run.ExitCode != nil && *c.Run.ExitCode == 0
 }
 
-// started reports whether a container that has ended ran at all: a backend may call everything ended that is over.
+// started reports whether an ended container ever ran: a backend may report every container of an ended pod as
+// ended.
 func started(c *Container) bool { return c.Run.ExitCode != nil || !c.Run.StartedAt.IsZero() }
 
 // ran reports whether a container has run before.
@@ -185,8 +187,8 @@ func sidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// init is the status of an init container. One that the backend has forgotten is done once a main container has run,
-// as those start after it only.
+// init returns the status of an init container. A container that the backend has forgotten is done if a main
+// container has run, because those start after it.
 func (f *facts) init(c *corev1.Container) corev1.ContainerStatus {
 	s := f.container(c)
 	if sidecar(c) {

@@ -13,7 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Wait returns when the first complete list has come: what the service has from before a restart is known then. Else it is why not.
+// Wait returns after the first complete list, when the pods from before a restart are known. Its error says why
+// there is no list.
 func (c *Cache[T]) Wait(ctx context.Context) error {
 	select {
 	case <-c.synced:
@@ -37,15 +38,16 @@ func (c *Cache[T]) Synced() bool {
 	}
 }
 
-// Complete reports whether the service does not have what is not known here: the last round did not fail, and a list is so late
-// after the first round that it has all that an earlier process made.
+// Complete reports whether an unknown pod is certainly not at the service: the last round succeeded, and some
+// list came so late after the first round that it has every pod of an earlier process.
 func (c *Cache[T]) Complete() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err == nil && c.settled(c.complete)
 }
 
-// settled reports whether a list that is asked for at that time has all that an earlier process made. c.mu is held.
+// settled reports whether a list requested at that time has every pod of an earlier process. The caller holds
+// c.mu.
 func (c *Cache[T]) settled(asked time.Time) bool {
 	return !c.began.IsZero() && !asked.Before(c.began.Add(c.config.EarlierWithin))
 }
@@ -57,8 +59,8 @@ func (c *Cache[T]) LastError() (err error, since time.Time) { //nolint:revive,st
 	return c.err, c.since
 }
 
-// Away returns why the service is taken to be away: several rounds in a row failed. One that failed is asked again soon, and makes
-// no node not ready. The error says since when; nil is a service that answers.
+// Away says why the service counts as away: several rounds in a row failed. A single failed round is repeated
+// soon, and makes no node NotReady. The error says since when; nil means that the service answers.
 func (c *Cache[T]) Away() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +70,8 @@ func (c *Cache[T]) Away() error {
 	return fmt.Errorf("since %s: %w", c.since.UTC().Format("15:04:05 MST"), c.err)
 }
 
-// Get returns a pod of a UID with the instance that it is. False is one that the service does not have, as far as is known.
+// Get returns a pod by its UID, with its instance. False means that the service has no such pod, as far as is
+// known.
 func (c *Cache[T]) Get(uid types.UID) (pod *corev1.Pod, instance T, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +82,8 @@ func (c *Cache[T]) Get(uid types.UID) (pod *corev1.Pod, instance T, ok bool) {
 	return e.pod, e.instance, true
 }
 
-// Unshown reports whether the service has accepted a pod, has not shown it yet, and is within its time to do so. It is false for a pod that is not known.
+// Unshown reports whether the service has accepted a pod, has not shown it yet, and still has time to do so. It
+// is false for an unknown pod.
 func (c *Cache[T]) Unshown(uid types.UID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +91,8 @@ func (c *Cache[T]) Unshown(uid types.UID) bool {
 	return e != nil && !e.shown && time.Since(e.accepted) < c.config.SeenWithin
 }
 
-// Find returns the pod of a name with the instance that it is; of several one that does not stop, and of those the one that came last. An error is of the kind not-found.
+// Find returns the pod of a name, with its instance. Of several pods it prefers a pod that does not stop, and
+// then the newest. An error is of the kind not-found.
 func (c *Cache[T]) Find(namespace, name string) (pod *corev1.Pod, instance T, err error) {
 	if pod, instance, ok := c.find(namespace, name); ok {
 		return pod, instance, nil
@@ -98,7 +103,7 @@ func (c *Cache[T]) Find(namespace, name string) (pod *corev1.Pod, instance T, er
 	return nil, instance, errdefs.NotFoundf("there is no pod %s/%s at the service", namespace, name)
 }
 
-// seek asks for a list that may have a pod of an earlier process, and reports whether there is to be one at once.
+// seek requests a list that may have a pod of an earlier process, and reports whether the list comes at once.
 func (c *Cache[T]) seek() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +127,7 @@ func (c *Cache[T]) find(namespace, name string) (pod *corev1.Pod, instance T, ok
 	return found.pod, found.instance, true
 }
 
-// Known is a pod of which the service has told.
+// Known is a pod that the service has reported.
 type Known[T any] struct {
 	Pod      *corev1.Pod // not to be changed
 	Instance T
@@ -130,7 +135,7 @@ type Known[T any] struct {
 	Missing  int  // complete lists in a row have lacked it
 }
 
-// Known returns every pod with its instance, for a service that is asked about pods and has no list.
+// Known returns every pod with its instance, for a service that answers about single pods and has no list.
 func (c *Cache[T]) Known() []Known[T] {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,21 +17,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Identity says which pod an instance at a service is, and which instance of it.
+// Identity names the pod of an instance, and the instance.
 type Identity struct {
 	Namespace, Name string
 	UID             types.UID
-	// ID is the service's name for the instance. Of several of one pod the one that was created first is the pod, and of those the
-	// one with the least ID.
+	// ID is the service's name for the instance. If a pod has several instances, the pod is the instance that
+	// was created first, and among equal times the instance with the least ID.
 	ID        string
 	CreatedAt time.Time
 }
 
-// Partial is the error of a List that had reasons not to ask for all instances. The round has not failed.
+// Partial is the error of a List with a reason to request some instances only. The round has not failed.
 var Partial = errors.New("only some instances were asked for") //nolint:errname,revive,staticcheck // as io.EOF: it is no failure
 
-// Unanswered is the error of a List that is complete but for these pods, about which the service gave no answer. They are not missing, and were not seen.
-// True is a pod that was asked for: lists of before that lacked it prove nothing any more. The round has not failed.
+// Unanswered is the error of a List that is complete except for these pods, for which the service gave no
+// answer. They are neither missing nor seen. True marks a pod that was requested: earlier lists without it prove
+// nothing any more. The round has not failed.
 type Unanswered map[types.UID]bool
 
 // Error implements error.
@@ -39,29 +40,34 @@ func (u Unanswered) Error() string {
 	return fmt.Sprintf("the service gave no answer about %d pods", len(u))
 }
 
-// Config is what a Cache needs to know of a service whose instances are of type T. List, Identify and Status are required.
+// Config describes a service with instances of type T. List, Identify and Status are required.
 type Config[T any] struct {
-	// List returns every instance of this node. It is complete or an error: a list that was cut is an error too. With Partial it is
-	// what was looked at, and nothing is missed that it lacks. With Unanswered that is so for some pods.
+	// List returns every instance of this node, or an error; a truncated list is an error, too. With the error
+	// Partial, it returns some instances, and no other pod is missing. With Unanswered, that holds for some
+	// pods.
 	List func(context.Context) ([]T, error)
-	// Changed returns the instances that changed at since or later; more do no harm. Nil is a service without such a request: then
-	// every round is a list.
+	// Changed returns the instances that changed at since or later; more instances do no harm. Nil is a service
+	// without such a request: then every round is a list.
 	Changed func(ctx context.Context, since time.Time) ([]T, error)
-	// Identify says which pod an instance is. False is an instance that is none of a pod of this node.
+	// Identify returns the pod of an instance. False means that the instance belongs to no pod of this node.
 	Identify func(T) (Identity, bool)
-	// Status is what an instance makes of a pod, which has the status that was told last. It is a pure function, and is called with a lock held.
+	// Status returns the status of a pod from its instance. The pod has the status that was reported last.
+	// Status is a pure function; the cache holds a lock meanwhile.
 	Status func(pod *corev1.Pod, instance T) corev1.PodStatus
-	// Annotations are those that a pod gets from its instance. Nil: none.
+	// Annotations returns the annotations that an instance gives its pod. It may be nil.
 	Annotations func(T) map[string]string
-	// Ended reports whether an instance of which the deletion was asked is gone, though lists still have it. Nil: none is.
+	// Ended reports whether a deleted instance is gone although lists still have it. It may be nil.
 	Ended func(T) bool
-	// Pod returns the pod as the cluster has it, or nil. It is asked when the service tells of a pod that nobody created since the start,
-	// until it knows it. Nil, or what returns nil, lets the pod have its name and UID alone until Update.
+	// Pod returns the cluster's pod, or nil. The cache calls it for a reported pod that nobody created since the
+	// start, until it returns the pod. Without it, or while it returns nil, the pod has only its name and UID
+	// until Update.
 	Pod func(Identity) *corev1.Pod
-	// Had reports whether the cluster has a pod of a name that the service had, by its status. After a start lists are asked for one that Find
-	// does not find: an earlier process may have made it just now. Nil: such a pod is found by the lists that are due.
+	// Had reports whether the cluster has a pod of a name with a status that shows it at the service. After a
+	// start, a pod that Find does not find leads to a list: an earlier process may have just created it. If Had
+	// is nil, the regular lists find such a pod.
 	Had func(namespace, name string) bool
-	// Double is called by Run for an instance of a pod that has an earlier one, once a list. Nil: they are left.
+	// Double is called by Run, once in a list, for a second instance of a pod. If it is nil, such instances
+	// stay.
 	Double func(context.Context, T)
 
 	// Busy is the time between two rounds while a pod starts or stops, Rest at all other times, and Idle while there is no pod.
@@ -69,23 +75,25 @@ type Config[T any] struct {
 	Busy, Rest, Idle time.Duration
 	// Soon is how long after Hurry the next round is at the latest; 0 is half of Busy.
 	Soon time.Duration
-	// Slowest is the longest time between two rounds that failed, unless the service asks for more; 0 is 1 min.
+	// Slowest is the longest time between two failed rounds, unless the service asks for more; 0 is 1 min.
 	Slowest time.Duration
 	// ListEvery is how often a round is a list where Changed would do; 0 is 5 min.
 	ListEvery time.Duration
-	// SeenWithin is how long the service may take until its lists have a pod that it accepted; 0 is 2 min.
+	// SeenWithin is the longest time until the service's lists have an accepted pod; 0 is 2 min.
 	SeenWithin time.Duration
-	// EarlierWithin is the same for a pod that an earlier process made; 0 is SeenWithin, and less than 0 is a service whose first list has them all.
+	// EarlierWithin is the same for a pod of an earlier process; 0 is SeenWithin, and a negative value is a
+	// service whose first list has all pods.
 	EarlierWithin time.Duration
 	// LostFor is how long complete lists must lack a pod, besides their number, until it is lost: the service may repeat an answer. 0 is no time.
 	LostFor time.Duration
 }
 
-// GoneAfter is how many complete lists in a row must lack a pod that was stopped until it is gone.
+// GoneAfter is the number of complete lists in a row without a stopped pod after which the pod is gone.
 const GoneAfter = 2
 
 const (
-	// roundTime bounds a round, so that a service which never answers is seen to be away. A list of many pages at a slow rate takes minutes.
+	// roundTime bounds a round, so that a service without answers counts as away. A list of many pages at a slow
+	// rate takes minutes.
 	roundTime = 10 * time.Minute
 	// awayAfter is how many rounds in a row must fail until the service is away.
 	awayAfter = 2
@@ -93,7 +101,7 @@ const (
 	lostAfter = 3
 )
 
-// Cache has what the service said of each pod last. Its methods may be called from any goroutine.
+// Cache has the last report of the service about each pod. Its methods may be called from any goroutine.
 type Cache[T any] struct {
 	config Config[T]
 	wake   chan struct{}
@@ -114,7 +122,7 @@ type Cache[T any] struct {
 	sought   bool                    // guarded by mu; a pod of an earlier process is to be found by a list
 }
 
-// entry is what is known of a pod.
+// entry is the known state of a pod.
 type entry[T any] struct {
 	pod      *corev1.Pod // handed out: replaced, never changed, and what it points to neither
 	instance T
@@ -145,10 +153,11 @@ func New[T any](c Config[T]) *Cache[T] {
 	}
 }
 
-// Notify sets what is called with each pod whose status changed. The pod is not to be changed. It is called before Run, and before any pod is there.
+// Notify sets the function that the cache calls with each pod whose status changed. The function must not change
+// the pod. Call Notify before Run, and before the first pod.
 func (c *Cache[T]) Notify(f func(*corev1.Pod)) { c.notify = f }
 
-// Accepted adds a pod that the service has taken, with what it said of it. It is reported.
+// Accepted adds a pod that the service has accepted, with its answer, and reports the pod.
 func (c *Cache[T]) Accepted(pod *corev1.Pod, instance T) {
 	id, _ := c.config.Identify(instance)
 	c.order.Lock()
@@ -171,7 +180,8 @@ func (c *Cache[T]) Accepted(pod *corev1.Pod, instance T) {
 	c.Hurry()
 }
 
-// Stopping notes that the service has accepted the deletion of a pod: it is there until complete lists lack it, or it has Ended.
+// Stopping records that the service has accepted the deletion of a pod. The pod stays until complete lists lack
+// it, or it has Ended.
 func (c *Cache[T]) Stopping(uid types.UID) {
 	c.mu.Lock()
 	if e := c.pods[uid]; e != nil && (!e.stopping || e.doubted) { // a deletion that is asked for again does not put off the end
@@ -185,8 +195,8 @@ func (c *Cache[T]) Stopping(uid types.UID) {
 	c.Hurry()
 }
 
-// Doubted notes that the service has said not to have a pod that is to be deleted, which something before the service may have said. The pod is there
-// until complete lists lack it, also when its instance has ended.
+// Doubted records that the service has denied a pod that is to be deleted. A proxy of the service may have said
+// so. The pod stays until complete lists lack it, also when its instance has ended.
 func (c *Cache[T]) Doubted(uid types.UID) {
 	c.mu.Lock()
 	if e := c.pods[uid]; e != nil && !e.stopping {
@@ -197,20 +207,20 @@ func (c *Cache[T]) Doubted(uid types.UID) {
 	c.Hurry()
 }
 
-// stop notes that a pod is to be deleted: lists of before do not count. c.mu is held.
+// stop records the deletion of a pod: earlier lists do not count. The caller holds c.mu.
 func (*Cache[T]) stop(e *entry[T]) {
 	if !e.stopping {
 		e.stopping, e.missing = true, 0
 	}
 }
 
-// bury removes a pod that lists may go on to have. c.mu is held.
+// bury removes a pod that may stay in lists. The caller holds c.mu.
 func (c *Cache[T]) bury(e *entry[T]) {
 	delete(c.pods, e.id.UID)
 	c.buried[e.id.ID] = true
 }
 
-// Forget removes a pod that the service has said not to have.
+// Forget removes a pod that the service has denied.
 func (c *Cache[T]) Forget(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -234,7 +244,7 @@ func (c *Cache[T]) Update(pod *corev1.Pod) bool {
 	return true
 }
 
-// Refresh makes the status of a pod anew: Status depends on more than the service, and that has changed.
+// Refresh computes the status of a pod again, after a change outside of the service that Status depends on.
 func (c *Cache[T]) Refresh(uid types.UID) {
 	c.order.Lock()
 	defer c.order.Unlock()
@@ -247,7 +257,7 @@ func (c *Cache[T]) Refresh(uid types.UID) {
 	c.tell(report)
 }
 
-// setPod takes a pod as the cluster has it. The status is what the service makes of it.
+// setPod takes the cluster's pod, with the status from the service.
 func (e *entry[T]) setPod(pod *corev1.Pod) {
 	next := pod.DeepCopy()
 	next.Status = e.pod.Status
@@ -276,7 +286,8 @@ func (c *Cache[T]) refresh(e *entry[T]) *corev1.Pod {
 	return e.pod
 }
 
-// annotated returns the annotations of a pod with those of its instance, and whether it has these already.
+// annotated returns the annotations of a pod with the annotations of its instance, and whether the pod has these
+// already.
 func (c *Cache[T]) annotated(e *entry[T]) (all map[string]string, same bool) {
 	all, same = e.pod.Annotations, true
 	if c.config.Annotations == nil {
@@ -297,7 +308,7 @@ func (c *Cache[T]) annotated(e *entry[T]) (all map[string]string, same bool) {
 	return all, same
 }
 
-// tell reports a pod that changed. c.order is held, c.mu is not.
+// tell reports a changed pod. The caller holds c.order, and not c.mu.
 func (c *Cache[T]) tell(pod *corev1.Pod) {
 	if pod != nil {
 		c.notify(pod)
@@ -325,7 +336,7 @@ func (c *Cache[T]) begin(asked time.Time) {
 	}
 }
 
-// note takes down whether the service answered what it was asked at that time.
+// note records whether the service answered the request of that time.
 func (c *Cache[T]) note(asked time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

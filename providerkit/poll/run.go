@@ -23,7 +23,7 @@ func (c *Cache[T]) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-c.wake:
-			// A service that fails is not asked sooner, and many creates must not put the round off.
+			// A failing service is not asked sooner, and many creates must not delay the round.
 			if soon := time.Now().Add(c.config.Soon); failed == 0 && next.After(soon) {
 				next = soon
 				timer.Reset(c.config.Soon)

@@ -13,12 +13,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// Take takes what the service said of some instances by itself, or when it was asked about them at that time.
+// Take takes reports about some instances that the service pushed, or that were requested at that time.
 func (c *Cache[T]) Take(ctx context.Context, asked time.Time, instances ...T) {
 	c.apply(ctx, instances, asked, false, nil)
 }
 
-// TakeAll takes a complete list that was asked for at that time without a round: of a service that tells by itself what changes.
+// TakeAll takes a complete list that was requested at that time, outside of a round, from a service that pushes
+// its changes.
 func (c *Cache[T]) TakeAll(ctx context.Context, asked time.Time, instances []T) {
 	c.begin(asked)
 	c.apply(ctx, instances, asked, true, nil)
@@ -91,7 +92,8 @@ func (c *Cache[T]) applyInOrder(ctx context.Context, instances []T, asked time.T
 	return doubles
 }
 
-// take takes down what the service said of one instance. It returns the pod if its status changed, and what is a pod's second instance.
+// take records the report about one instance. It returns the pod if its status changed, and the instance if it
+// is a second instance of its pod.
 func (c *Cache[T]) take(id Identity, instance T, asked time.Time, list bool) (report *corev1.Pod, double *T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,14 +133,14 @@ func (c *Cache[T]) take(id Identity, instance T, asked time.Time, list bool) (re
 	return report, double
 }
 
-// gone reports whether an instance is one that ended and was deleted, whatever the service calls it since.
+// gone reports whether an instance has ended and was deleted, whatever the service reports since.
 func (c *Cache[T]) gone(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.buried[id]
 }
 
-// date notes when the instances that are pods came to be, of those that were accepted before anybody said so.
+// date records the creation times of accepted instances, which the first answer lacked.
 func (c *Cache[T]) date(instances []T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +152,8 @@ func (c *Cache[T]) date(instances []T) {
 	}
 }
 
-// before is whether an instance is the pod in the place of another. One of which nobody knows when it came to be is not the earlier one.
+// before reports whether an instance takes precedence over another instance of its pod. An instance with an
+// unknown creation time is not the earlier instance.
 func before(a, b Identity) bool {
 	if a.CreatedAt.IsZero() != b.CreatedAt.IsZero() {
 		return b.CreatedAt.IsZero()
@@ -180,7 +183,7 @@ func (c *Cache[T]) inCluster(id Identity) *corev1.Pod {
 	return nil
 }
 
-// lacking counts the pods that a complete list lacks. It removes those that are gone, and returns those that are lost.
+// lacking counts the pods that a complete list lacks. It removes pods that are gone, and returns lost pods.
 func (c *Cache[T]) lacking(there map[types.UID]bool, ids map[string]bool, asked time.Time, unanswered Unanswered) (lost []*corev1.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

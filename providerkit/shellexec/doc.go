@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shellexec lets a POSIX shell in the container run a command, for services whose sessions tell no exit code and cannot end an input.
-// The shell says how the command ended, and gives the command its input with an end.
+// Package shellexec runs a command through a POSIX shell in the container, for services whose sessions report no
+// exit code and cannot end an input. The shell reports the end of the command, and gives the command an input
+// with an end.
 //
-// The guarantee: the caller gets every byte that the command printed and nothing else, the exit code, and the command gets every byte of the
-// input and then its end. This holds with a terminal that the caller did not ask for, if the image has stty. It was tested with the sh
-// of dash, bash and busybox.
+// The guarantee: the caller gets every byte of the command's output and no other byte, and the exit code. The
+// command gets every byte of the input, and then its end. This also holds on a terminal that the caller did not
+// ask for, if the image has stty. It was tested with the sh of dash, bash and busybox.
 //
-// What surprises: standard output and standard error are one stream. The shell needs only what POSIX has built in, and stty of the image
-// where the service always gives a terminal; without stty a command with input is refused. An input that ends on a terminal of the caller is
-// ended with the key for that, Ctrl-D, which a program may read in its own way. The command sees the variables l, m, o and s of the shell only
-// if the image exports them. Input takes up to five bytes for each of its bytes.
+// The surprise: standard output and standard error are one stream. The shell needs only the built-ins of POSIX,
+// and stty from the image where the service always gives a terminal; without stty, a command with input is
+// refused. On a terminal of the caller, the key Ctrl-D ends the input, and a program may read this key in its
+// own way. The command sees the shell variables l, m, o and s only if the image exports them. Each input byte
+// takes up to five bytes.
 package shellexec

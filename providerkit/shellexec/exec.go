@@ -15,7 +15,8 @@ import (
 	utilexec "k8s.io/utils/exec"
 )
 
-// Exec is one command that a shell runs. Write and the methods that look at what was written are for one goroutine, and Send for another.
+// Exec is one command in a shell. One goroutine calls Write and the methods that read its results; another
+// goroutine calls Send.
 type Exec struct {
 	o            Options
 	mark         string
@@ -27,7 +28,7 @@ type Exec struct {
 	exit    *int
 }
 
-// New returns a command that is to be run.
+// New returns a command to run.
 func New(o Options) *Exec {
 	if o.By == Reading && o.TTY {
 		o.By = Words
@@ -46,12 +47,12 @@ func (e *Exec) Command() []string {
 	return append([]string{"sh", "-c", "m=$1;shift;" + e.o.body(), "sh", e.mark}, e.o.Command...)
 }
 
-// NeedsInput reports whether the service has to pass an input on, which may be that of the shell alone.
+// NeedsInput reports whether the service must pass an input on. The input may serve the shell alone.
 func (e *Exec) NeedsInput() bool { return e.o.Input || e.o.By != Words }
 
-// Send sends what the shell needs, and then the input of the caller until it ends, each when the shell is ready for it. It returns the first
-// error of write, or that of the context. A service may end while the input does not: run Send in a goroutine, and end the context with
-// the session.
+// Send sends the script, and then the input of the caller until its end, each when the shell is ready. It
+// returns the first error of write or of the context. A service may end before the input: run Send in a
+// goroutine, and end the context with the session.
 func (e *Exec) Send(ctx context.Context, in io.Reader, write func([]byte) error) error {
 	if e.o.By == Typing {
 		opener := "m=" + e.mark + ";o=$(stty -g 2>/dev/null);stty -echo 2>/dev/null;" + tellReady + read + ";exit\n"
@@ -104,13 +105,14 @@ func wait(ctx context.Context, until <-chan struct{}) error {
 	}
 }
 
-// ErrNoTTY is the error of Write for a command whose input the terminal of the service would print again.
+// ErrNoTTY is the error of Write for a command whose input the terminal of the service would echo.
 var ErrNoTTY = errors.New("input without a terminal needs stty in the image: ask for a terminal, or use an image with stty")
 
-// mostHeld bounds what is kept of what came before the command begins.
+// mostHeld bounds the output that is kept from before the command begins.
 const mostHeld = 64 << 10
 
-// Write takes what the session prints, and passes on what the command printed. What comes after the end of the command is dropped.
+// Write takes the output of the session, and passes the output of the command on. It drops output after the end
+// of the command.
 func (e *Exec) Write(data []byte) (int, error) {
 	if e.exit != nil {
 		return len(data), nil
@@ -145,7 +147,7 @@ func (e *Exec) Write(data []byte) (int, error) {
 	}
 }
 
-// begin takes what the shell says before the command prints.
+// begin handles the lines of the shell before the output of the command.
 func (e *Exec) begin(word string) error {
 	switch word {
 	case "ready":
@@ -176,7 +178,8 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// said finds a line of the shell. end is what follows the line, and -1 without a whole line: what begins at at may become one then.
+// said finds a line of the shell. end is the position after the line, or -1 without a whole line: the bytes from
+// at on may become a line later.
 func (e *Exec) said() (at int, word string, end int) {
 	mark := []byte("\x1e" + e.mark + " ")
 	if at = bytes.Index(e.held, mark); at >= 0 {
@@ -214,7 +217,8 @@ func (e *Exec) pass(n int) error {
 // Begun returns a channel that is closed when the shell runs the command.
 func (e *Exec) Begun() <-chan struct{} { return e.begun }
 
-// Ended reports whether the command has ended, and how: with nil, or with an error that has the exit code, as the kubelet API wants it.
+// Ended reports whether the command has ended. err is nil, or an error with the exit code in the form of the
+// kubelet API.
 func (e *Exec) Ended() (ended bool, err error) {
 	if e.exit == nil {
 		return false, nil
@@ -225,10 +229,11 @@ func (e *Exec) Ended() (ended bool, err error) {
 	return true, utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", *e.exit), Code: *e.exit}
 }
 
-// End says how the command ended, for a service that tells it in some cases.
+// End sets the exit code, for a service that reports it in some cases.
 func (e *Exec) End(code int) { e.exit = &code }
 
-// Flush passes on what is kept, for a session that ended before the shell said how the command did: it may say why.
+// Flush passes the kept output on, for a session that ended before the shell reported the end of the command:
+// the output may say why.
 func (e *Exec) Flush() error {
 	if e.exit != nil {
 		return nil

@@ -11,28 +11,29 @@ type By int
 const (
 	// Words hands the script and the command to the shell as its arguments.
 	Words By = iota
-	// Reading hands the shell a short script that reads the rest from the input, for services that limit the number or length of words. The shell
-	// says first that it reads, so that a session may be known by its first output before anything is sent.
-	// With a TTY it is Words, because the input is then the caller's.
+	// Reading gives the shell a short script that reads the rest from the input, for services that limit the
+	// number or length of words. The shell first prints that it reads, so the first output identifies a session
+	// before anything is sent. With a TTY it is Words, because the input is then the caller's.
 	Reading
-	// Typing types the script into a shell that runs on a terminal without arguments.
+	// Typing types the script into a shell on a terminal, started without arguments.
 	Typing
 )
 
-// Options say what is to be run, and how.
+// Options describe a command and its session.
 type Options struct {
-	// Command is what the caller wants to run.
+	// Command is the command of the caller.
 	Command []string
 	// By says how the shell gets its script.
 	By By
 	// TTY says that the caller asked for a terminal.
 	TTY bool
-	// Terminal says that the service gives the shell a terminal in any case.
+	// Terminal says that the service always gives the shell a terminal.
 	Terminal bool
 	// Input says that the caller has an input.
 	Input bool
-	// Rows and Columns are the size that the shell gives to the terminal, for services that have no request for it. 0: the shell sets none.
+	// Rows and Columns are the terminal size that the shell sets, for services without a request for it. With 0
+	// the shell sets none.
 	Rows, Columns uint16
-	// Stdout gets what the command prints. Nil: nobody does.
+	// Stdout gets the output of the command. Nil discards it.
 	Stdout io.Writer
 }

@@ -8,21 +8,22 @@ import (
 	"strings"
 )
 
-// The parts of the scripts. The shell prints lines for Exec that begin with the byte 036 and the mark in m: no list of processes and no echo of
-// what was typed has both.
+// The parts of the scripts. Lines of the shell for Exec begin with the byte 036 and the mark in m: no process
+// list and no echo of typed text contains both.
 const (
-	// read reads lines into s until the one with a dot, and runs s. A shell that edits its lines leaves this text as it is.
+	// read reads lines into s up to a line with a dot, and runs s. A shell with line editing leaves this text
+	// unchanged.
 	read = `s=;while IFS= read -r l;do [ "$l" = . ]&&break;s=$s$l;done;eval "$(printf %b "$s")"`
-	// tellReady says that lines are read.
+	// tellReady prints that the shell reads lines.
 	tellReady = `printf '\036%s ready\n' "$m";`
-	// tellBegun says that the command begins.
+	// tellBegun prints that the command begins.
 	tellBegun = `printf '\036%s begun\n' "$m";`
 	// makeRaw lets a terminal change nothing, and says whether it does.
 	makeRaw = `if stty raw -echo 2>/dev/null;then l=raw;else l=cooked;fi;printf '\036%s %s\n' "$m" $l;`
 	// tellCode says how the command ended. Both outputs of the command are one: in two, the last of one could come after this line.
 	tellCode = `2>&1;printf '\036%s %d\n' "$m" $?`
-	// run has no input, runFed has the lines that follow until the one with a dot, and runTyped has the terminal, whose key for an
-	// interrupt is for the command alone.
+	// run has no input. runFed feeds the following lines up to a line with a dot. runTyped has the terminal,
+	// whose interrupt key is for the command alone.
 	run      = `"$@" </dev/null ` + tellCode
 	runFed   = `while IFS= read -r l;do [ "$l" = . ]&&break;printf %b "$l";done|{ "$@" ` + tellCode + `;}`
 	runTyped = `trap : INT QUIT 2>/dev/null;"$@" ` + tellCode

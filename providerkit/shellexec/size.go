@@ -12,8 +12,8 @@ import (
 // sizePatience is how long the first size of a terminal is waited for.
 const sizePatience = time.Second
 
-// FirstSize returns the size that the terminal of the caller begins with, for services whose sessions keep one size. It is zero without a terminal,
-// or if no size comes soon. Later sizes are read until the session ends, and go nowhere.
+// FirstSize returns the first size of the caller's terminal, for services whose sessions keep one size. It is
+// zero without a terminal, or if no size comes soon. FirstSize discards later sizes until the session ends.
 func FirstSize(ctx context.Context, attach api.AttachIO) (size api.TermSize) {
 	sizes := attach.Resize()
 	if !attach.TTY() || sizes == nil {
