@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Kind is what an Action does.
+// Kind is the kind of an Action.
 type Kind int
 
 const (
@@ -21,21 +21,21 @@ const (
 	// Start pulls the image of Container, creates instance number Attempt of it in the sandbox
 	// SandboxID, starts it and runs its postStart hook. The kind of the container does not matter.
 	Start
-	// CancelStart ends the Start of Container that is in progress, as far as it can be ended: the pod
-	// must end. It begins and ends at once.
+	// CancelStart ends the Start of Container in progress, as far as possible, because the pod must end. It
+	// begins and ends at once.
 	CancelStart
-	// BackOff says that Container waits before it is started again. Its event is all there is to do; it begins
-	// and ends at once.
+	// BackOff says that Container waits before its next start. It only records an event; it begins and ends at
+	// once.
 	BackOff
-	// Kill says that the instance ID will be stopped, and why. Its event is all there is to do; it begins and ends at
-	// once. PreStop and Stop do it.
+	// Kill says that the instance ID is about to stop, and why. It only records an event; it begins and ends at
+	// once. PreStop and Stop follow.
 	Kill
 	// PreStop runs the preStop hook of the instance ID for no longer than Grace.
 	PreStop
 	// Stop stops the instance ID: it is asked to end, and killed after Grace. It may be asked for again with a shorter
 	// Grace while the first call still waits, or while a PreStop does.
 	Stop
-	// Resize gives the running instance ID the resources that its container has in the spec.
+	// Resize gives the running instance ID the resources of its container in the spec.
 	Resize
 	// RemoveContainer removes the instance ID, which has ended or never ran.
 	RemoveContainer
@@ -66,7 +66,7 @@ type Action struct {
 	// Event is recorded when the action begins, if it is set; about the container, if there is one.
 	Event *Event
 
-	// Resources are what Resize gives the instance.
+	// Resources are the new resources for Resize.
 	Resources *corev1.ResourceRequirements
 
 	backoff backoff   // of Start: what the container waits after this instance
@@ -75,31 +75,31 @@ type Action struct {
 	waiting string    // of BackOff: the message of the waiting container
 }
 
-// Event is what is said about a pod.
+// Event is an event of a pod.
 type Event struct {
 	Type, Reason, Message string
 }
 
-// Plan is what to do now for one pod.
+// Plan has the next actions for one pod.
 type Plan struct {
 	// Actions can all be begun now, in this order.
 	Actions []Action
 	// Again is when to look again, although nothing happens; zero: not before something happens.
 	Again time.Time
-	// Gone says that nothing of a deleted pod is left: it can be forgotten.
+	// Gone says that nothing of a deleted pod is left: the worker can forget it.
 	Gone bool
 }
 
 // Outcome is how an action ended. The zero value is success.
 type Outcome struct {
-	// ID is that of the instance or sandbox that Start or RunSandbox made, also if it failed later.
+	// ID is the instance or sandbox that Start or RunSandbox made, also after a later failure.
 	ID string
-	// Reason says that the action failed, and Message why. Of Start, it is that of the waiting container: ErrImagePull,
-	// ImagePullBackOff, ErrImageNeverPull, InvalidImageName, CreateContainerConfigError, CreateContainerError, RunContainerError or
-	// PostStartHookError.
+	// Reason and Message describe the failure of the action. For Start, Reason is the reason of the waiting
+	// container: ErrImagePull, ImagePullBackOff, ErrImageNeverPull, InvalidImageName,
+	// CreateContainerConfigError, CreateContainerError, RunContainerError or PostStartHookError.
 	Reason  string
 	Message string
-	// RetryAfter is when the action may be tried again; 0 leaves it to the plan. Of SetupVolumes that succeeded, it is
-	// when to look at the volumes again.
+	// RetryAfter is the time until the next try; 0 leaves it to the plan. After a successful SetupVolumes, it is
+	// the time until the next look at the volumes.
 	RetryAfter time.Duration
 }

@@ -18,7 +18,7 @@ type backoff struct {
 	hash  string    // of what it was set for: another image begins anew
 }
 
-// until returns the end of the back-off after an instance that ended at that time; the zero time is no back-off.
+// until returns the end of the back-off after an instance that ended at that time; zero means no back-off.
 func (b backoff) until(ended time.Time, hash string) time.Time {
 	if b.expired(ended, hash) {
 		return time.Time{}
@@ -26,7 +26,7 @@ func (b backoff) until(ended time.Time, hash string) time.Time {
 	return ended.Add(b.delay)
 }
 
-// next returns the back-off with which the container is started again.
+// next returns the back-off for the next start of the container.
 func (b backoff) next(ended time.Time, hash string, now time.Time) backoff {
 	if b.expired(ended, hash) {
 		return backoff{backoffFirst, now, hash}

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Begin remembers that an action begins. It is called before the action is begun.
+// Begin records the beginning of an action. Call it before the action begins.
 func (m *Memory) Begin(a Action, now time.Time) {
 	switch a.Kind {
 	case SetupVolumes:
@@ -57,7 +57,7 @@ func (m *Memory) beginInstance(i *instanceMemory, a Action) {
 	}
 }
 
-// End remembers how an action ended that Begin was called for. It does nothing for those that end at once.
+// End records the outcome of an action after its Begin. It does nothing for actions that end at once.
 func (m *Memory) End(a Action, o Outcome, now time.Time) {
 	switch a.Kind {
 	case SetupVolumes:
@@ -130,7 +130,7 @@ func (m *Memory) forgetSandbox(id string) {
 	}
 }
 
-// forget forgets an instance that was removed.
+// forget forgets a removed instance.
 func (m *Memory) forget(name, id string) {
 	delete(m.instances, id)
 	if c := m.containers[name]; c != nil && c.id == id {

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// reasonPostStart is why a container waits whose postStart hook failed.
+// reasonPostStart is the reason of a container that waits after its postStart hook failed.
 const reasonPostStart = "PostStartHookError"
 
-// check looks whether an instance that runs is to be kept, and kills it if not.
+// check kills a running instance if it must not stay.
 func (s *starter) check(c *corev1.Container, inst *Container) {
 	if i := s.mem.instance(inst.ID); i.kill {
 		s.kill(inst, kill{}, true)
@@ -76,7 +76,7 @@ func (s *starter) resize(c *corev1.Container, inst *Container) {
 	}
 }
 
-// Changed returns which of CPU and memory differ.
+// Changed returns the resources that differ, of CPU and memory.
 func Changed(a, b *corev1.ResourceRequirements) (changed []corev1.ResourceName) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		if !sameQuantity(a.Limits, b.Limits, name) || !sameQuantity(a.Requests, b.Requests, name) {

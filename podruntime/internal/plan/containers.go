@@ -137,7 +137,7 @@ func (s *starter) backOff(c *corev1.Container, m containerMemory, last *Containe
 	return true
 }
 
-// unshown reports whether the instance that was started last may not be shown by the runtime yet.
+// unshown reports whether the runtime may not show the last started instance yet.
 func (p *planner) unshown(name string) bool {
 	m := p.mem.container(name)
 	if m.id == "" || slices.ContainsFunc(p.byName[name], func(c Container) bool { return c.ID == m.id }) {
@@ -151,7 +151,7 @@ func (p *planner) unshown(name string) bool {
 	return true
 }
 
-// trim removes instances that nobody needs: all dead ones but the newest, and those that were never started.
+// trim removes useless instances: all dead instances but the newest, and instances that never started.
 func (p *planner) trim() {
 	for _, name := range slices.Sorted(maps.Keys(p.byName)) {
 		if p.mem.container(name).starting {

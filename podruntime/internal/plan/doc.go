@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what a runtime of containers must do next for one pod: the rules of a kubelet, as a
-// pure function (Next) of the pod, of what the runtime has (Observed) and of what the
-// pod's worker remembers (Memory).
+// Package plan decides the next steps of a container runtime for one pod: the rules of a kubelet, as a pure
+// function (Next) of the pod, of the runtime's state (Observed) and of the memory of the pod's worker (Memory).
 //
-// The guarantee: whoever does what Next says, tells Memory when an action begins and ends, and looks
-// again, never has two instances of one container, never starts a main container before the init
-// containers are done, and ends with what the pod asks for or with a terminal pod.
+// The guarantee: a worker follows Next, tells Memory when an action begins and ends, and calls Next again. It
+// never has two instances of one container, never starts a main container before the init containers are done,
+// and ends with the state that the pod asks for or with a terminal pod.
 //
-// What surprises: the actions of one Plan need not wait for each other, they can all be begun at once. What
-// must come later is in a later Plan: Next is asked whenever something began, ended or changed.
+// The surprise: the actions of one Plan need not wait for each other, and can all begin at once. Later steps are
+// in a later Plan: call Next whenever an action begins or ends, or the state changes.
 package plan

@@ -34,7 +34,7 @@ func (p *planner) end() {
 	}
 }
 
-// endGrace is how long the containers of a pod get to end that must.
+// endGrace returns the time that the containers of a pod get when it must end.
 func (p *planner) endGrace() time.Duration {
 	switch {
 	case p.mem.deletion != nil:
@@ -45,7 +45,8 @@ func (p *planner) endGrace() time.Duration {
 	return podGrace(p.pod)
 }
 
-// cancelStarts ends what is being started, and reports whether there is any. An instance that may not be shown yet is waited for.
+// cancelStarts ends the starts in progress, and reports whether there are any. It waits for an instance that the
+// runtime may not show yet.
 func (p *planner) cancelStarts() (busy bool) {
 	for _, name := range slices.Sorted(maps.Keys(p.mem.containers)) {
 		c := p.mem.container(name)
@@ -85,7 +86,7 @@ func (p *planner) runs(name string) bool {
 	return slices.ContainsFunc(p.byName[name], func(c Container) bool { return c.State == Running || c.State == Unknown })
 }
 
-// clear removes what the runtime still has of a deleted pod that has ended.
+// clear removes the remains of a deleted pod that has ended from the runtime.
 func (p *planner) clear() {
 	left := false
 	if p.clearContainers() {
@@ -98,7 +99,7 @@ func (p *planner) clear() {
 	p.plan.Gone = !left
 }
 
-// clearContainers removes the containers of a pod that has ended, and reports whether there are any.
+// clearContainers removes the containers of an ended pod, and reports whether there are any.
 func (p *planner) clearContainers() (left bool) {
 	for _, name := range slices.Sorted(maps.Keys(p.byName)) {
 		for i := range p.byName[name] {

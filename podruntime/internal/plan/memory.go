@@ -9,17 +9,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Memory is what the worker of a pod remembers of it, and the runtime does not know. The zero value is that of a
-// worker that has just started. It belongs to the worker: nothing here is safe for use by several goroutines.
+// Memory is the knowledge of a pod's worker that the runtime lacks. The zero value belongs to a worker that has
+// just started. The worker owns it: it is not safe for use by several goroutines.
 type Memory struct {
-	// StartTime is when the node saw the pod first; status.startTime. The worker sets it once, from the status
-	// if that has one.
+	// StartTime is the time at which the node first saw the pod (status.startTime). The worker sets it once,
+	// from the status if that has one.
 	StartTime time.Time
 	// Probes are the results of probes by container ID, as far as they are known. The worker sets them.
 	Probes map[string]Probe
-	// Eviction says that the pod must end, and has failed. The worker sets it once.
+	// Eviction says that the pod must end as failed. The worker sets it once.
 	Eviction *Eviction
-	// Reclaim says that nothing of a pod that has ended may stay on the disk but its sandbox. The worker sets it.
+	// Reclaim says that an ended pod must leave the disk, except for its sandbox. The worker sets it.
 	Reclaim bool
 	// ResizePending is why new resources of the pod are not given to its containers. The worker sets it.
 	ResizePending *ResizePending
@@ -37,31 +37,31 @@ type Memory struct {
 	instances  map[string]*instanceMemory  // by ID
 }
 
-// Eviction is why a pod must end that nobody deleted.
+// Eviction is the reason to end a pod that nobody deleted.
 type Eviction struct {
 	Reason, Message string
 	// Grace is the grace period; nil: the pod's own.
 	Grace *time.Duration
-	// Disruption says that the pod did nothing wrong: a Job does not count it as a failure.
+	// Disruption says that the pod is not to blame: a Job does not count it as a failure.
 	Disruption bool
 }
 
 // ResizePending is why a resize does not begin: Deferred or Infeasible.
 type ResizePending struct{ Reason, Message string }
 
-// Result is what a probe of a container says.
+// Result is the result of a probe.
 type Result int
 
 const (
-	// NoResult is a probe that has not come to a result, or that does not exist.
+	// NoResult: the probe does not exist, or has no result yet.
 	NoResult Result = iota
-	// Success is a probe that succeeded often enough.
+	// Success: the probe succeeded often enough.
 	Success
-	// Failure is a probe that failed often enough.
+	// Failure: the probe failed often enough.
 	Failure
 )
 
-// Probe is what the probes of a container instance say.
+// Probe has the results of the probes of a container instance.
 type Probe struct{ Startup, Readiness, Liveness Result }
 
 // deletion is the request to end the pod; by is the end of the grace period.
@@ -104,8 +104,7 @@ type instanceMemory struct {
 	resized  *corev1.ResourceRequirements
 }
 
-// Delete remembers that the pod must end within grace. It can be asked for again: only a shorter
-// time counts.
+// Delete records that the pod must end within grace. Later calls can only shorten the time.
 func (m *Memory) Delete(grace time.Duration, now time.Time) {
 	by := now.Add(grace)
 	if m.deletion == nil || by.Before(m.deletion.by) {
@@ -128,7 +127,7 @@ func (m *Memory) VolumesReady() bool { return m.ready }
 // Starting reports whether a Start of the container is in progress.
 func (m *Memory) Starting(name string) bool { return m.container(name).starting }
 
-// container returns what is remembered of a container, to be read.
+// container returns the memory of a container, for reading.
 func (m *Memory) container(name string) containerMemory {
 	if c := m.containers[name]; c != nil {
 		return *c
@@ -136,7 +135,7 @@ func (m *Memory) container(name string) containerMemory {
 	return containerMemory{}
 }
 
-// instance returns what is remembered of an instance, to be read.
+// instance returns the memory of an instance, for reading.
 func (m *Memory) instance(id string) instanceMemory {
 	if i := m.instances[id]; i != nil {
 		return *i
@@ -144,7 +143,7 @@ func (m *Memory) instance(id string) instanceMemory {
 	return instanceMemory{}
 }
 
-// box returns what is remembered of a sandbox, to be read.
+// box returns the memory of a sandbox, for reading.
 func (m *Memory) box(id string) sandboxMemory {
 	if s := m.sandboxes[id]; s != nil {
 		return *s

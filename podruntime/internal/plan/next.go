@@ -8,11 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// minGrace is what every container gets to end by itself.
+// minGrace is the least time that every container gets to end by itself.
 const minGrace = 2 * time.Second
 
-// Next decides what to do now for the pod. The status of pod is the last one that is known: of the API
-// server, or that was reported to it. Next changes nothing.
+// Next decides the next actions for the pod. The pod has the last known status, from the API server or as
+// reported to it. Next changes nothing.
 func Next(pod *corev1.Pod, seen Observed, mem *Memory, now time.Time) Plan {
 	p := &planner{View: Look(pod, seen, mem, now)}
 	if p.mustEnd() {
@@ -31,7 +31,7 @@ type planner struct {
 
 func (p *planner) do(a Action) { p.plan.Actions = append(p.plan.Actions, a) }
 
-// wait looks again at that time, if not earlier.
+// wait requests another call at that time or earlier.
 func (p *planner) wait(until time.Time) {
 	if p.plan.Again.IsZero() || until.Before(p.plan.Again) {
 		p.plan.Again = until
@@ -89,7 +89,7 @@ func (p *planner) initFailed() bool {
 	return false
 }
 
-// frontier returns the index of the last init container that was created, or -1: those before it were done.
+// frontier returns the index of the last created init container, or -1: the containers before it are done.
 func (p *planner) frontier() int {
 	for i := len(p.pod.Spec.InitContainers) - 1; i >= 0; i-- {
 		if p.active(p.pod.Spec.InitContainers[i].Name) != nil {
@@ -117,7 +117,7 @@ func (p *planner) run() {
 	p.containers(box, volumes)
 }
 
-// resetting reports whether instances are still alive that all containers wait for.
+// resetting reports whether instances are still alive while all containers wait for their end.
 func (p *planner) resetting() bool {
 	for c := range ordinary(p.pod) {
 		if list := p.byName[c.Name]; len(list) > 0 && p.reset(&list[0]) && p.runs(c.Name) {
@@ -135,7 +135,7 @@ func (p *planner) setupVolumes() bool {
 	return p.mem.ready
 }
 
-// killOld kills what is not to be in the pod any more, and reports whether there is any.
+// killOld kills instances that the pod no longer has, and reports whether there are any.
 func (p *planner) killOld() (alive bool) {
 	box, _ := p.Sandbox()
 	for c := range p.alive() {

@@ -8,12 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Observed is what the runtime has of one pod. It must be read after the last Memory.End, or an action
-// that is done could be asked for again.
+// Observed is the runtime's state of one pod. Read it after the last Memory.End, or Next could ask for a
+// completed action again.
 type Observed struct {
 	// Runtime is the name of the runtime, the scheme of container IDs in a status: containerd for example.
 	Runtime string
-	// HostIPs are the addresses of the node, the first one of its primary family.
+	// HostIPs are the addresses of the node, beginning with its primary family.
 	HostIPs    []string
 	Sandboxes  []Sandbox   // in any order
 	Containers []Container // in any order, with those that have exited
@@ -28,7 +28,7 @@ type Sandbox struct {
 	Ready     bool
 	CreatedAt time.Time
 	IPs       []string // none for a pod in the host's network
-	// NoAddress says that the runtime reports on the network of the sandbox, and that it has no address.
+	// NoAddress says that the runtime reports the network of the sandbox, and that the sandbox has no address.
 	NoAddress bool
 }
 
@@ -36,13 +36,13 @@ type Sandbox struct {
 type State int
 
 const (
-	// Unknown is a container of which the runtime has lost track: it may run.
+	// Unknown: the runtime has lost track of the container, which may run.
 	Unknown State = iota
-	// Created is a container that was never started.
+	// Created: the container was never started.
 	Created
-	// Running is a container that runs.
+	// Running: the container runs.
 	Running
-	// Exited is a container that has ended.
+	// Exited: the container has ended.
 	Exited
 )
 
@@ -56,7 +56,7 @@ type Container struct {
 	CreatedAt time.Time
 	StartedAt time.Time
 
-	// Of an instance that has exited. Message is the termination message.
+	// The end of an exited instance. Message is the termination message.
 	FinishedAt time.Time
 	ExitCode   int32
 	Reason     string
@@ -66,9 +66,9 @@ type Container struct {
 	ImageRef string // the digest; imageID of the status
 	// Hash is the label with Hash(container) at the time of its creation; "" is not known.
 	Hash string
-	// Created are the resources of the spec that the instance was created with; nil is not known.
+	// Created are the resources of the spec at the creation of the instance; nil is unknown.
 	Created *corev1.ResourceRequirements
-	// Resources are those that the runtime says it has now; nil if it does not say.
+	// Resources are the present resources by the runtime; nil if it does not report them.
 	Resources *corev1.ResourceRequirements
 	// User and StopSignal are nil if the runtime does not say.
 	User       *corev1.ContainerUser

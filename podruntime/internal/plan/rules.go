@@ -31,7 +31,7 @@ func ordinary(pod *corev1.Pod) iter.Seq[*corev1.Container] {
 	}
 }
 
-// named returns the container of that name, or nil.
+// named returns the container with that name, or nil.
 func named(pod *corev1.Pod, name string) *corev1.Container {
 	for c := range ordinary(pod) {
 		if c.Name == name {
@@ -68,8 +68,8 @@ func MayRestartAll(pod *corev1.Pod) bool {
 	return false
 }
 
-// restartsKilled reports whether a container that is killed because of a probe is started again. Its rules are about exit
-// codes, and do not count.
+// restartsKilled reports whether a container starts again after a failed probe killed it. Its rules are about
+// exit codes, and do not count.
 func restartsKilled(pod *corev1.Pod, c *corev1.Container) bool {
 	if c.RestartPolicy != nil {
 		return *c.RestartPolicy != corev1.ContainerRestartPolicyNever
@@ -77,7 +77,7 @@ func restartsKilled(pod *corev1.Pod, c *corev1.Container) bool {
 	return pod.Spec.RestartPolicy != corev1.RestartPolicyNever
 }
 
-// podGrace is the grace period of a pod that nobody deleted.
+// podGrace returns the grace period of a pod that nobody deleted.
 func podGrace(pod *corev1.Pod) time.Duration {
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		return time.Duration(*s) * time.Second
@@ -101,7 +101,7 @@ func deadline(pod *corev1.Pod, mem *Memory) (time.Time, bool) {
 	return mem.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second), true
 }
 
-// hasID reports whether a container ID of a status is that of the instance.
+// hasID reports whether a container ID of a status belongs to the instance.
 func hasID(containerID, id string) bool {
 	_, after, found := strings.Cut(containerID, "://")
 	return found && after == id

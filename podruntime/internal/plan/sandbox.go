@@ -4,7 +4,7 @@ package plan
 
 import corev1 "k8s.io/api/core/v1"
 
-// renewSandbox brings up a sandbox where there is none to start containers in. All that ran in an older one has ended.
+// renewSandbox makes a sandbox if there is none for new containers. Everything in older sandboxes has ended.
 func (p *planner) renewSandbox() {
 	if p.mem.sandbox.busy || p.unshownSandbox() {
 		return
@@ -26,7 +26,7 @@ func (p *planner) renewSandbox() {
 	p.do(a)
 }
 
-// unshownSandbox reports whether the sandbox that was run last may not be shown by the runtime yet.
+// unshownSandbox reports whether the runtime may not show the last sandbox yet.
 func (p *planner) unshownSandbox() bool {
 	if p.mem.sandboxID == "" {
 		return false
@@ -44,8 +44,8 @@ func (p *planner) unshownSandbox() bool {
 	return true
 }
 
-// stopSandboxes stops all sandboxes, and reports whether they are stopped. One that is not ready may still have
-// a network, so it is stopped too, once.
+// stopSandboxes stops all sandboxes, and reports whether they have stopped. A sandbox that is not ready may
+// still have a network, so it is stopped, too, once.
 func (p *planner) stopSandboxes() bool {
 	all := true
 	for i := range p.boxes {

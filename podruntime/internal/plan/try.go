@@ -5,16 +5,16 @@ package plan
 import "time"
 
 const (
-	// retryFirst and retryMost bound the time after which an action that failed is tried again.
+	// retryFirst and retryMost bound the pause after a failed action.
 	retryFirst = time.Second
 	retryMost  = 10 * time.Second
-	// retryStart is the time after which a container that could not be started is tried again.
+	// retryStart is the pause after a failed start of a container.
 	retryStart = 10 * time.Second
-	// settleAfter is how long the runtime may take to show what it has done.
+	// settleAfter bounds the time until the runtime shows the result of an action.
 	settleAfter = 10 * time.Second
 )
 
-// try is an action that is tried until it succeeds.
+// try is an action that is repeated until it succeeds.
 type try struct {
 	busy     bool
 	failures int

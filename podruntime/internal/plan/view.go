@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// What is said of a container whose end nobody saw.
+// The shown end of a container if nobody saw its end.
 const (
 	exitUnknown   = 137
 	reasonUnknown = "ContainerStatusUnknown"
@@ -61,8 +61,7 @@ func Look(pod *corev1.Pod, seen Observed, mem *Memory, now time.Time) *View {
 // Instances returns the instances of a container, the newest first.
 func (v *View) Instances(name string) []Container { return v.byName[name] }
 
-// Sandbox returns the sandbox in which containers can be started, or why there is none, as a
-// kubelet says it.
+// Sandbox returns the sandbox for new containers, or says in a kubelet's words why there is none.
 func (v *View) Sandbox() (box *Sandbox, why string) {
 	if len(v.boxes) == 0 {
 		return nil, "no pod sandbox exists"
@@ -89,8 +88,8 @@ func (v *View) Started(c *corev1.Container, i *Container) bool {
 	})
 }
 
-// Ready reports whether an instance that has started is ready. Before its probe has a result, it is what it was when
-// the worker of the pod was another one.
+// Ready reports whether a started instance is ready. Before the first result of its probe, the instance keeps
+// the state that it had under the earlier worker.
 func (v *View) Ready(c *corev1.Container, i *Container) bool {
 	switch result := v.mem.Probes[i.ID].Readiness; {
 	case i.State != Running:
@@ -121,12 +120,12 @@ func (v *View) Status(name string) *corev1.ContainerStatus {
 	return nil
 }
 
-// Waiting returns why a container that is not running waits, or nil if nothing is known.
+// Waiting says why a container waits, or returns nil if that is unknown.
 func (v *View) Waiting(name string) *corev1.ContainerStateWaiting {
 	return v.mem.container(name).waiting
 }
 
-// Restarts reports whether a container is started again after this instance, which has ended.
+// Restarts reports whether a container starts again after the end of this instance.
 func (v *View) Restarts(c *corev1.Container, i *Container) bool {
 	switch {
 	case i.State == Created, i.State == Unknown:
@@ -187,9 +186,9 @@ func (v *View) overtook(i *Container) bool {
 	return false
 }
 
-// firstAfterReset returns the instance of a sidecar that replaced the one from before all were to restart, or that
-// one if nothing has replaced it yet. Later instances say nothing, as a sidecar is restarted at any time: nil if
-// that one may have been removed.
+// firstAfterReset returns the first instance of a sidecar after the restart of all containers, or the instance
+// from before if no other exists. Later instances say nothing, because a sidecar restarts at any time: the
+// result is nil if the first instance may have been removed.
 func (v *View) firstAfterReset(list []Container) *Container {
 	for k := range list {
 		switch {
@@ -205,7 +204,7 @@ func (v *View) firstAfterReset(list []Container) *Container {
 	return nil
 }
 
-// Has returns the resources that an instance was given last, or nil if nobody knows.
+// Has returns the last resources that an instance was given, or nil if they are unknown.
 func (v *View) Has(i *Container) *corev1.ResourceRequirements {
 	if r := v.mem.instance(i.ID).resized; r != nil {
 		return r
@@ -216,7 +215,8 @@ func (v *View) Has(i *Container) *corev1.ResourceRequirements {
 // ResizeError returns why the last resize of an instance failed; "" if none did.
 func (v *View) ResizeError(i *Container) string { return v.mem.instance(i.ID).resize.message }
 
-// AllRestart reports whether a container has ended in a way that restarts all, and that is not over.
+// AllRestart reports whether a container has ended in a way that restarts all containers, and this restart is in
+// progress.
 func (v *View) AllRestart() bool {
 	if v.resetAt.IsZero() {
 		return false
@@ -229,7 +229,8 @@ func (v *View) AllRestart() bool {
 	return true
 }
 
-// last returns the newest instance, or nil. One that the runtime lost, but that the status knows to have run, has exited.
+// last returns the newest instance, or nil. An instance that the runtime lost, but that ran by the status, has
+// exited.
 func (v *View) last(name string) *Container {
 	if list := v.byName[name]; len(list) > 0 {
 		return &list[0]
@@ -252,8 +253,8 @@ func (v *View) last(name string) *Container {
 	return lost
 }
 
-// active returns the newest instance in the newest sandbox, or nil: what ran in another one, or before all
-// containers were to be replaced, does not count.
+// active returns the newest instance in the newest sandbox, or nil. Instances of other sandboxes, and from
+// before a restart of all containers, do not count.
 func (v *View) active(name string) *Container {
 	list := v.byName[name]
 	if len(list) == 0 || len(v.boxes) == 0 || list[0].SandboxID != v.boxes[0].ID || v.reset(&list[0]) {
@@ -262,8 +263,8 @@ func (v *View) active(name string) *Container {
 	return &list[0]
 }
 
-// Hash is the label that a container instance is created with: an instance with another one runs something
-// else than the spec asks for.
+// Hash is the label of a container instance at its creation: an instance with another hash does not run the
+// container of the spec.
 func Hash(c *corev1.Container) string {
 	b, err := json.Marshal([]string{c.Name, c.Image})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 const completed = "PodCompleted"
 
-// conditions sets those that the pod controller does not derive, or not with a kubelet's words.
+// conditions sets the conditions that the pod controller does not derive, or not with a kubelet's words.
 func (f *facts) conditions(s *corev1.PodStatus) {
 	set := func(t corev1.PodConditionType, isTrue bool, reason, message string) {
 		status := corev1.ConditionFalse
@@ -104,7 +104,7 @@ func (f *facts) containersReady(s *corev1.PodStatus) (reason, message string) {
 	return "ContainersNotReady", fmt.Sprintf("containers with unready status: %s", unready)
 }
 
-// resizeConditions tell of new resources that containers do not have yet.
+// resizeConditions report new resources that containers do not have yet.
 func (f *facts) resizeConditions(s *corev1.PodStatus) {
 	if terminal(s.Phase) {
 		return
@@ -122,7 +122,7 @@ func (f *facts) resizeConditions(s *corev1.PodStatus) {
 	}
 }
 
-// resizing reports whether a container that runs does not have the resources of the spec, and what failed.
+// resizing reports whether a running container lacks the resources of the spec, and the failures.
 func (f *facts) resizing() (failures []string, resizing bool) {
 	for _, list := range [][]corev1.Container{f.pod.Spec.InitContainers, f.pod.Spec.Containers} {
 		for i := range list {
@@ -143,7 +143,7 @@ func (f *facts) resizing() (failures []string, resizing bool) {
 	return failures, resizing
 }
 
-// restartCondition tells of all containers that restart because one of them ended, if the pod has such a rule.
+// restartCondition reports the restart of all containers after the end of one, if the pod has such a rule.
 func (f *facts) restartCondition(s *corev1.PodStatus) {
 	if !plan.MayRestartAll(f.pod) {
 		return

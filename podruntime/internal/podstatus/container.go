@@ -13,7 +13,7 @@ import (
 	kitstatus "github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// What is said of a container whose end nobody saw.
+// The shown end of a container if nobody saw its end.
 const (
 	exitUnknown   = 137
 	reasonUnknown = "ContainerStatusUnknown"
@@ -40,8 +40,8 @@ func (f *facts) container(c *corev1.Container, k kind) corev1.ContainerStatus {
 	return s
 }
 
-// shown are the instances that the status tells of. One whose postStart hook still runs is not among them: a container
-// runs for others when its hook is done.
+// shown returns the instances for the status. An instance whose postStart hook still runs is not among them: a
+// container runs for others after its hook is done.
 func (f *facts) shown(c *corev1.Container) []plan.Container {
 	list := f.view.Instances(c.Name)
 	if len(list) == 0 || !f.mem.Starting(c.Name) {
@@ -54,7 +54,7 @@ func (f *facts) shown(c *corev1.Container) []plan.Container {
 	return list
 }
 
-// present is the status of a container that the runtime has.
+// present returns the status of a container that the runtime has.
 func (f *facts) present(c *corev1.Container, list []plan.Container, old *corev1.ContainerStatus) corev1.ContainerStatus {
 	i := &list[0]
 	s := corev1.ContainerStatus{
@@ -84,7 +84,7 @@ func (f *facts) present(c *corev1.Container, list []plan.Container, old *corev1.
 	return s
 }
 
-// state is that of one instance.
+// state returns the state of one instance.
 func (f *facts) state(i *plan.Container) corev1.ContainerState {
 	switch i.State {
 	case plan.Running:
@@ -113,8 +113,8 @@ func (f *facts) initial() corev1.ContainerState {
 	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: f.noRoom()}}
 }
 
-// noRoom says that a pod waits for room on the disk, in words that stay the same at every try; "" if it does not. All other failures of
-// volumes and sandboxes are in events only, as by a kubelet.
+// noRoom says that a pod waits for room on the disk, in words that stay the same at every try; "" if it does
+// not. As in a kubelet, all other failures of volumes and sandboxes appear in events only.
 func (f *facts) noRoom() string {
 	for _, words := range []string{"no space left on device", "disk quota exceeded"} { // the kernel's, also through a runtime
 		if strings.Contains(f.mem.Blocked(), words) {
@@ -124,8 +124,8 @@ func (f *facts) noRoom() string {
 	return ""
 }
 
-// absent is the status of a container that the runtime does not have: of one that has not run yet, or that the runtime
-// has forgotten.
+// absent returns the status of a container that the runtime lacks: it has not run yet, or the runtime has
+// forgotten it.
 func (f *facts) absent(c *corev1.Container, old *corev1.ContainerStatus) corev1.ContainerStatus {
 	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: f.initial()}
 	switch {
@@ -144,8 +144,8 @@ func (f *facts) absent(c *corev1.Container, old *corev1.ContainerStatus) corev1.
 	return s
 }
 
-// treatedAsDone shows a regular init container that was forgotten as what it must have been: done, if main
-// containers were created. It reports whether the status is final.
+// treatedAsDone shows a forgotten regular init container as done, if main containers were created. It reports
+// whether the status is final.
 func (f *facts) treatedAsDone(c *corev1.Container, s *corev1.ContainerStatus, instances int) bool {
 	if t := s.State.Terminated; t != nil && t.ExitCode == 0 {
 		return true
@@ -161,7 +161,7 @@ func (f *facts) treatedAsDone(c *corev1.Container, s *corev1.ContainerStatus, in
 	return true
 }
 
-// waiting shows why a container that is to be started is not: its end becomes the last state.
+// waiting shows why a container has not started again: its end becomes the last state.
 func (f *facts) waiting(s *corev1.ContainerStatus, c *corev1.Container, list []plan.Container, k kind) {
 	why := f.view.Waiting(c.Name)
 	if why == nil && f.replaced(c, list) {

@@ -10,7 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// addresses sets those of node and pod: one of the node's primary family, and one of the other.
+// addresses sets the addresses of node and pod: one of the node's primary family, and one of the other family.
 func (f *facts) addresses(s *corev1.PodStatus) {
 	for _, ip := range f.seen.HostIPs {
 		s.HostIPs = append(s.HostIPs, corev1.HostIP{IP: ip})
@@ -74,7 +74,7 @@ const (
 	minCPULimit = 10
 )
 
-// resources are what a container was allowed, and what it has.
+// resources returns the allocated and the actual resources of a container.
 func (f *facts) resources(c *corev1.Container, i *plan.Container, old *corev1.ContainerStatus) (corev1.ResourceList, *corev1.ResourceRequirements) {
 	allocated := &c.Resources
 	had := f.view.Has(i)
@@ -100,7 +100,7 @@ func (f *facts) resources(c *corev1.Container, i *plan.Container, old *corev1.Co
 	return allocated.Requests, has
 }
 
-// lay lays CPU and memory as they are over those in list. CPU that is no more than least on both sides stays.
+// lay writes the actual CPU and memory over the values in list. CPU of at most least on both sides stays.
 func lay(list, actual corev1.ResourceList, least int64) {
 	if list == nil {
 		return

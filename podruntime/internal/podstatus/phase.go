@@ -36,10 +36,10 @@ func (f *facts) phase(s *corev1.PodStatus) {
 
 func terminal(p corev1.PodPhase) bool { return p == corev1.PodSucceeded || p == corev1.PodFailed }
 
-// count counts containers by what is known of them.
+// count counts containers by their state.
 type count struct{ pending, running, waiting, stopped, final, succeeded int }
 
-// computed is the phase that follows from the statuses of the containers.
+// computed returns the phase that follows from the statuses of the containers.
 func (f *facts) computed(s *corev1.PodStatus) corev1.PodPhase {
 	var n count
 	for i := range f.pod.Spec.InitContainers {
@@ -106,7 +106,7 @@ func (f *facts) countMain(n *count, c *corev1.Container, s *corev1.ContainerStat
 	}
 }
 
-// restartable reports whether a container that ended like that is started again.
+// restartable reports whether a container starts again after such an end.
 func (f *facts) restartable(c *corev1.Container, end *corev1.ContainerStateTerminated) bool {
 	if list := f.view.Instances(c.Name); len(list) > 0 && end.ContainerID == f.id(&list[0]) {
 		return f.view.Restarts(c, &list[0])
@@ -114,7 +114,7 @@ func (f *facts) restartable(c *corev1.Container, end *corev1.ContainerStateTermi
 	return kitstatus.RestartsAfter(f.pod, c, end.ExitCode)
 }
 
-// ended is how a container that does not run ended last; nil if it never ran.
+// ended returns the last end of a container that does not run, or nil if it never ran.
 func ended(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	switch {
 	case s.State.Running != nil:

@@ -29,10 +29,10 @@ type file struct {
 	user *int64 // its owner; nil is ours
 }
 
-// project brings the files of a volume to what they are to be. A version is a directory with a time in its name,
-// written in full and given to its group before ..data is moved to it; what is seen in the volume are links through
-// ..data. Whatever a crash leaves, at any point, is made good by the next call: a link or version that was
-// not published is removed, and what is missing is linked.
+// project updates the files of a volume. A version is a directory with a time in its name. It is complete, and
+// belongs to its group, before ..data moves to it; the names in the volume are links through ..data. The next
+// call repairs whatever a crash left, at any point: it removes unpublished links and versions, and adds missing
+// links.
 func project(root *os.Root, files map[string]file, group *int64) error {
 	files, err := clean(files)
 	if err != nil {
@@ -75,8 +75,8 @@ func clean(files map[string]file) (map[string]file, error) {
 	return out, nil
 }
 
-// version returns the version that counts; "" if there is none that is whole. Before it is published nothing
-// has that name, and after it is not changed.
+// version returns the current version, or "" if there is no complete version. No version has its name before it
+// is published, and a published version never changes.
 func version(root *os.Root) string {
 	name, err := root.Readlink(currentLink)
 	if err != nil || !strings.HasPrefix(name, "..") || !plain(name) {
@@ -147,7 +147,7 @@ func publish(root *os.Root, version string) error {
 	return root.Rename(nextLink, currentLink)
 }
 
-// tidy links what is new in the volume, and removes what is of older versions.
+// tidy links new files in the volume, and removes the files of older versions.
 func tidy(root *os.Root, current string, files map[string]file) error {
 	tops := map[string]bool{}
 	for name := range files {

@@ -18,14 +18,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// claim is what is known of a volume that is a PersistentVolume. It is found out once and kept on disk: containers start
-// again while the API server is away, and a volume does not become another one.
+// claim describes a volume on a PersistentVolume. It is found once and kept on disk: containers start again
+// while the API server is away, and the volume never becomes another one.
 type claim struct {
-	// Name is that of the PersistentVolume.
+	// Name is the name of the PersistentVolume.
 	Name string
 	// Path is where it is on the machine.
 	Path string
-	// Local says that it is of the kind local, else of the kind hostPath.
+	// Local distinguishes the kind local from the kind hostPath.
 	Local bool
 }
 
@@ -39,7 +39,7 @@ func readOnly(volume *corev1.Volume) bool {
 	return volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ReadOnly
 }
 
-// dirsOf are the directories that a PersistentVolume must be in.
+// dirsOf returns the directories that a PersistentVolume must be in.
 func (v *Volumes) dirsOf(c claim) []string {
 	if c.Local {
 		return slices.Concat(v.cfg.LocalVolumes, v.cfg.HostPaths)
@@ -47,7 +47,7 @@ func (v *Volumes) dirsOf(c claim) []string {
 	return v.cfg.HostPaths
 }
 
-// setupClaim finds out which PersistentVolume a volume is, and looks whether it is there.
+// setupClaim finds the PersistentVolume of a volume, and checks that it is there.
 func (v *Volumes) setupClaim(ctx context.Context, pod *corev1.Pod, volume *corev1.Volume) error {
 	c, err := v.claimed(pod.UID, volume.Name)
 	if err == nil {
@@ -80,7 +80,7 @@ func (v *Volumes) setupClaim(ctx context.Context, pod *corev1.Pod, volume *corev
 	return v.keepClaim(pod.UID, volume.Name, c)
 }
 
-// onMachine says where a PersistentVolume is, and refuses those that this node cannot give.
+// onMachine returns the place of a PersistentVolume, and refuses kinds that this node does not support.
 func (v *Volumes) onMachine(found *corev1.PersistentVolume) (claim, error) {
 	no := func(field, why string) (claim, error) {
 		return claim{}, errdefs.InvalidInputf("PersistentVolume %q: spec.%s: %s", found.Name, field, why)
@@ -126,8 +126,8 @@ func (v *Volumes) openClaim(c claim) (*os.Root, error) {
 	return dir, nil
 }
 
-// giveClaim gives a local volume to the group of the pod. If only a root that differs is to be changed, and it does not, that
-// is all.
+// giveClaim gives a local volume to the group of the pod. With fsGroupChangePolicy OnRootMismatch it stops if
+// the root already matches.
 func (v *Volumes) giveClaim(root *os.Root, pod *corev1.Pod) error {
 	group := fsGroup(pod)
 	if group == nil {
@@ -147,7 +147,7 @@ func (v *Volumes) giveClaim(root *os.Root, pod *corev1.Pod) error {
 	return giveTo(root, ".", group, false)
 }
 
-// claimed returns what was kept of a volume. A file that is cut off, or is not there, is an error.
+// claimed returns the kept description of a volume. A missing or truncated file is an error.
 func (v *Volumes) claimed(uid types.UID, volume string) (c claim, err error) {
 	root, err := os.OpenRoot(filepath.Join(v.pods, string(uid)))
 	if err != nil {
@@ -164,7 +164,7 @@ func (v *Volumes) claimed(uid types.UID, volume string) (c claim, err error) {
 	return c, nil
 }
 
-// keepClaim keeps what is known of a volume, all of it or nothing.
+// keepClaim writes the description of a volume, whole or not at all.
 func (v *Volumes) keepClaim(uid types.UID, volume string, c claim) error {
 	raw, err := json.Marshal(c)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// Config is what Volumes are made from.
+// Config is the configuration of Volumes.
 type Config struct {
 	// Root is the directory for pods: each has Root/pods/<uid>. Required. It is made if it
 	// does not exist.
@@ -20,28 +20,31 @@ type Config struct {
 	// Memory is a directory on a file system in memory, for volumes in memory where no
 	// file system can be mounted. "" looks for one: in $XDG_RUNTIME_DIR, then in /dev/shm.
 	Memory string
-	// NoMounts says that this process mounts nothing, even if it could: the runtime
-	// would not see it, being in another mount namespace for example.
+	// NoMounts forbids this process to mount, even if it could: the runtime would not see the mounts, for
+	// example in another mount namespace.
 	NoMounts bool
-	// SubPaths says that the runtime opens what a mount has of a volume where this process can mount nothing. HostPath is then a directory
-	// that no container can replace, and ImageSubPath, of a mount without image, is the way from there: steps with // between them. The
-	// runtime opens each step beneath the one before, whatever links are on it, and mounts what it has opened.
+	// SubPaths says that the runtime opens the content of a volume where this process can mount nothing.
+	// HostPath is then a directory that no container can replace, and ImageSubPath, of a mount without image, is
+	// the path from there, with // between its steps. The runtime opens each step beneath the step before,
+	// whatever links are on it, and mounts the opened file.
 	SubPaths bool
-	// HostPaths are the directories that volumes of the kind hostPath may be in; none means that such
-	// volumes are refused, "/" allows all.
+	// HostPaths are the directories for volumes of the kind hostPath. An empty list refuses such volumes; "/"
+	// allows all.
 	HostPaths []string
-	// LocalVolumes are the directories that PersistentVolumes of the kind local may be in, beside HostPaths.
+	// LocalVolumes are the directories for PersistentVolumes of the kind local, in addition to HostPaths.
 	LocalVolumes []string
-	// Provision is the directory that MakeVolume makes volumes in, beside being one of LocalVolumes; "" makes none.
+	// Provision is the directory in which MakeVolume makes volumes; it counts as one of LocalVolumes, too. ""
+	// makes none.
 	Provision string
-	// Allocatable returns what the node has for pods: the default of a limit, and the bound of volumes
-	// in memory. Nil is nothing known.
+	// Allocatable returns the allocatable resources of the node: the default of a limit, and the bound of
+	// volumes in memory. Nil means unknown.
 	Allocatable func() corev1.ResourceList
-	// Image pulls the image of a volume, if the pod may have it, and says what to mount: a mount with Image set, for
-	// a runtime that mounts images, or with the HostPath of a directory that has its files. The rest of the
-	// mount is filled in. Nil refuses such volumes.
+	// Image pulls the image of a volume, if the pod may have it. It returns a mount with Image set, for a
+	// runtime that mounts images, or with the HostPath of a directory with the files. Volumes fills in the rest.
+	// Nil refuses such volumes.
 	Image func(ctx context.Context, pod *corev1.Pod, volume *corev1.Volume) (*runtimeapi.Mount, error)
-	// RecursiveReadOnly says whether the runtime can mount read-only including what is mounted below. Nil is no.
+	// RecursiveReadOnly reports whether the runtime can mount read-only including the mounts below. Nil means
+	// no.
 	RecursiveReadOnly func(pod *corev1.Pod) bool
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// setupEmptyDir makes an emptyDir. That it is complete is a file beside it: one that a crash left without its mode or group
-// is made again, and one that has files of containers is left alone.
+// setupEmptyDir makes an emptyDir. A file beside it marks it as complete: a directory that a crash left without
+// its mode or group is made again, and a directory with files of containers stays.
 func (v *Volumes) setupEmptyDir(pod *corev1.Pod, volume *corev1.Volume) error {
 	memory := onMemory(volume)
 	dir := v.place(pod.UID, volume.Name, memory)
@@ -99,8 +99,8 @@ func (v *Volumes) make(pod *corev1.Pod, name string, memory bool, limit int64) e
 	return nil
 }
 
-// memorySize returns the size of a file system in memory: what the pod can use anyway, else what the node has, or
-// its own limit if that is less; 0 is not known.
+// memorySize returns the size of a file system in memory: the memory of the pod, else of the node, or the
+// volume's own limit if that is less; 0 is unknown.
 func (v *Volumes) memorySize(pod *corev1.Pod, limit int64) int64 {
 	var size int64
 	if v.cfg.Allocatable != nil {

@@ -15,11 +15,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// maxEnvFile is the size of the largest file of variables that is read.
+// maxEnvFile bounds the size of a file of variables.
 const maxEnvFile = 1 << 20
 
-// EnvFiles returns pod, or a copy of it, in which the variables of the container that are to be read from files
-// of volumes (fileKeyRef) have their values. It is called when the container starts, before its environment is resolved.
+// EnvFiles returns pod, or a copy of it, with the values of the container's variables from files of volumes
+// (fileKeyRef). Call it when the container starts, before its environment is resolved.
 func (v *Volumes) EnvFiles(pod *corev1.Pod, container string) (*corev1.Pod, error) {
 	fromFile := func(e corev1.EnvVar) bool { return e.ValueFrom != nil && e.ValueFrom.FileKeyRef != nil }
 	find := func(pod *corev1.Pod) *corev1.Container {
@@ -52,7 +52,7 @@ func (v *Volumes) EnvFiles(pod *corev1.Pod, container string) (*corev1.Pod, erro
 		case value == "":
 			return nil, fmt.Errorf("environment variable key %q not found in file %q", ref.Key, ref.Path)
 		}
-		// What is in a file is no reference to other variables.
+		// The content of a file contains no references to other variables.
 		c.Env[i].Value, c.Env[i].ValueFrom = strings.ReplaceAll(value, "$", "$$"), nil
 	}
 	c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return fromFile(e) && slices.Contains(absent, e.Name) })
@@ -81,8 +81,8 @@ func (v *Volumes) envFile(pod *corev1.Pod, ref *corev1.FileKeySelector) (string,
 	return value, nil
 }
 
-// readWithin reads an ordinary file that is not too large. A container may have made it anything else, so it
-// is opened without waiting for a writer.
+// readWithin reads an ordinary file of limited size. A container may have replaced it by anything, so the open
+// does not wait for a writer.
 func readWithin(dir, name string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Error says which volumes of a pod cannot be set up.
+// Error names the volumes of a pod that cannot be set up.
 type Error struct {
 	// Volumes has an error for each of them, with the text of a kubelet's event FailedMount:
 	// MountVolume.SetUp failed for volume "x" : configmap "y" not found.
@@ -26,7 +26,7 @@ func (e *Error) Error() string {
 // Unwrap returns the errors.
 func (e *Error) Unwrap() []error { return e.Volumes }
 
-// add adds what went wrong with a volume.
+// add adds the error of a volume.
 func (e *Error) add(volume string, err error) {
 	if err != nil {
 		e.Volumes = append(e.Volumes, fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", volume, err))

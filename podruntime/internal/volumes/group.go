@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// giveTo gives a directory with all that is in it to the group of the pod: it may read, and write what is not
-// read-only, and what is made in its directories is the group's too. Containers of other pods may write a
-// PersistentVolume meanwhile: see changeOne.
+// giveTo gives a directory with its content to the group of the pod: the group may read, and write unless the
+// volume is read-only, and new files in its directories belong to the group, too. Containers of other pods may
+// write a PersistentVolume meanwhile: see changeOne.
 func giveTo(root *os.Root, name string, group *int64, readOnly bool) error {
 	if group == nil {
 		return nil
@@ -38,8 +38,8 @@ func giveOne(root *os.Root, name string, group int64, readOnly bool) error {
 	})
 }
 
-// ignoreRights drops the error of a change of owner that only root may make: containers of another user cannot
-// run as that user's either.
+// ignoreRights drops the error of a change of owner that needs root: without root, containers cannot run as
+// another user either.
 func ignoreRights(err error) error {
 	if os.Geteuid() != 0 && (errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported)) {
 		return nil
@@ -47,7 +47,7 @@ func ignoreRights(err error) error {
 	return err
 }
 
-// mkdir makes a directory with this mode, whatever the umask is. That it is there is an error.
+// mkdir makes a directory with this mode, whatever the umask is. An existing directory is an error.
 func mkdir(root *os.Root, name string, mode fs.FileMode) error {
 	if err := root.Mkdir(name, 0o700); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// allowed says what is wrong with a path of the machine that must be in one of the directories, by its text alone.
+// allowed checks by its text alone that a path of the machine is in one of the directories.
 func allowed(dirs []string, path string) error {
 	switch {
 	case slices.Contains(strings.Split(filepath.ToSlash(path), "/"), ".."):
@@ -32,10 +32,9 @@ func inside(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }
 
-// host opens that of the directories that a path really leads to, and returns the way from there. What is not there
-// yet is below what is. Links are resolved first, as those of the machine are fine (/var/run is one), and then
-// everything goes through os.Root: a container that makes a link of a directory meanwhile gets
-// an error.
+// host opens the directory among dirs that really contains a path, and returns the relative path. A path that
+// does not exist yet is below an existing one. Links of the machine, such as /var/run, are resolved first; then
+// everything goes through os.Root, so a container that replaces a directory by a link meanwhile gets an error.
 func host(dirs []string, path string) (*os.Root, string, error) {
 	if err := allowed(dirs, path); err != nil {
 		return nil, "", err
@@ -54,7 +53,7 @@ func host(dirs []string, path string) (*os.Root, string, error) {
 	}
 	real = filepath.Join(real, rest)
 	for _, prefix := range dirs {
-		// A container that has the outer directory could make a link of the way to this one.
+		// A container with the outer directory could put a link on the path to this one.
 		if slices.ContainsFunc(dirs, within(prefix)) {
 			continue
 		}
@@ -82,7 +81,7 @@ func within(dir string) func(string) bool {
 	}
 }
 
-// setupHostPath checks the type, and makes what may be made.
+// setupHostPath checks the type, and makes the path if the type allows it.
 func (v *Volumes) setupHostPath(source *corev1.HostPathVolumeSource) error {
 	root, rel, err := host(v.cfg.HostPaths, source.Path)
 	if err != nil {
@@ -121,7 +120,7 @@ func (v *Volumes) setupHostPath(source *corev1.HostPathVolumeSource) error {
 	return nil
 }
 
-// wantedType returns what a path must be, and how that is called.
+// wantedType returns the required type of a path, and its name.
 func wantedType(kind corev1.HostPathType) (corev1.HostPathType, string) {
 	switch kind {
 	case corev1.HostPathDirectory, corev1.HostPathDirectoryOrCreate:

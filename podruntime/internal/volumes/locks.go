@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// locks has a lock for each pod that somebody works on.
+// locks has a lock for each pod in use.
 type locks struct {
 	mu   sync.Mutex
 	held map[types.UID]*lock // guarded by mu
@@ -19,7 +19,7 @@ type lock struct {
 	users int // guarded by mu of locks
 }
 
-// lock waits until nobody works on the pod. The function that it returns is called when the work is done.
+// lock waits for the lock of the pod. The caller calls unlock after its work.
 func (l *locks) lock(uid types.UID) (unlock func()) {
 	l.mu.Lock()
 	if l.held == nil {

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// memoryDir finds, or makes, the directory for what is to be in memory where nothing can be mounted; "" is none. It
-// has the name of root in it: several processes on a machine have one each.
+// memoryDir finds, or makes, the directory for content in memory where this process cannot mount; "" is none.
+// Its name contains root: each process on a machine has its own.
 func memoryDir(configured, root string) (string, error) {
 	candidates := []string{os.Getenv("XDG_RUNTIME_DIR"), "/dev/shm"}
 	if configured != "" {
@@ -35,8 +35,8 @@ func memoryDir(configured, root string) (string, error) {
 	return "", nil
 }
 
-// own makes the directory, or sees that it is nobody else's: /dev/shm is for all, and who makes a
-// directory there first, or a link, would read our secrets.
+// own makes the directory, or checks that it belongs to this user: everybody can write to /dev/shm, and another
+// user's directory or link of that name would expose our secrets.
 func own(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err

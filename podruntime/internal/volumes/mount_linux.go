@@ -52,7 +52,7 @@ func isMemoryMount(dir string) bool {
 	return inMemory(dir) && unix.Lstat(dir, &own) == nil && unix.Lstat(filepath.Dir(dir), &parent) == nil && own.Dev != parent.Dev
 }
 
-// mountMemory mounts a file system in memory. It is kept out of swap if the kernel can do that.
+// mountMemory mounts a file system in memory, without swap if the kernel can do that.
 func mountMemory(dir string, size int64) error {
 	options := ""
 	if size > 0 {
@@ -72,11 +72,11 @@ func join(options, more string) string {
 	return options + "," + more
 }
 
-// bind mounts what is at name in root at target. It is opened first, and what was opened is mounted: no change of
-// a name after that matters. What was mounted there for an earlier container is kept if it is the same.
+// bind mounts the file at name in root at target. It opens the file and mounts the opened file, so later changes
+// of the name do not matter. An identical mount for an earlier container stays.
 //
-// Unless mounts are to go both ways, the copy is cut off from its source: a mount or unmount in it must not
-// appear there.
+// Unless the mount propagates both ways, the copy is detached from its source: a mount or unmount in the copy
+// must not appear there.
 func bind(root *os.Root, name, target string, propagation runtimeapi.MountPropagation, recursive bool) error {
 	source, err := open(root, name)
 	if err != nil {
@@ -110,7 +110,7 @@ func bind(root *os.Root, name, target string, propagation runtimeapi.MountPropag
 	return unix.Mount("", target, "", kind|rec, "")
 }
 
-// makeTarget makes the place for a mount, and clears it first. It is below a directory that only this process writes.
+// makeTarget clears and makes the place for a mount. It is below a directory that only this process writes.
 func makeTarget(target string, dir bool) error {
 	if err := detachBelow(target); err != nil {
 		return err
@@ -124,8 +124,8 @@ func makeTarget(target string, dir bool) error {
 	return os.WriteFile(target, nil, 0o640)
 }
 
-// open opens what a name in root leads to, of any kind, only to name it: a pipe does not
-// block, and a device is not touched. A link is followed step by step, each through os.Root.
+// open opens the file of any kind at name in root, as a handle only: a pipe does not block, and a device is not
+// touched. It follows a link step by step, each step through os.Root.
 func open(root *os.Root, name string) (*os.File, error) {
 	for range 40 {
 		f, err := root.OpenFile(name, unix.O_PATH, 0)
@@ -153,11 +153,11 @@ func open(root *os.Root, name string) (*os.File, error) {
 	return nil, unix.ELOOP
 }
 
-// descriptor returns a path for what is open, that nobody can change.
+// descriptor returns a path to an open file that nobody can change.
 func descriptor(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }
 
-// changeOne gives a file or directory a group and another mode. It is opened once: a container that puts another one under that name must not
-// give that one the mode of this. A link has its own group, and no mode.
+// changeOne gives a file or directory a group and another mode. It opens the file once: if a container puts
+// another file under that name, that file must not get this mode. A link has its own group, and no mode.
 func changeOne(root *os.Root, name string, group int, mode func(fs.FileMode) fs.FileMode) error {
 	f, err := root.OpenFile(name, unix.O_PATH, 0)
 	if err != nil {
@@ -168,7 +168,7 @@ func changeOne(root *os.Root, name string, group int, mode func(fs.FileMode) fs.
 	if err != nil {
 		return err
 	}
-	// First the group: a change of it takes the bit that makes it stay.
+	// Change the group first: the change clears the setgid bit.
 	if err := ignoreRights(unix.Fchownat(int(f.Fd()), "", -1, group, unix.AT_EMPTY_PATH)); err != nil {
 		return &os.PathError{Op: "chown", Path: name, Err: err}
 	}

@@ -14,7 +14,7 @@ import (
 
 const nonBlocking = 0
 
-// Nothing is mounted here, and there is no file system in memory that one could count on.
+// Nothing is mounted here, and there is no dependable file system in memory.
 
 func canMount(string) bool { return false }
 
@@ -34,7 +34,7 @@ func changeOne(root *os.Root, name string, group int, mode func(fs.FileMode) fs.
 	if err != nil {
 		return err
 	}
-	// First the group: a change of it takes the bit that makes it stay.
+	// Change the group first: the change clears the setgid bit.
 	if err := ignoreRights(root.Lchown(name, -1, group)); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func isOurs(fs.FileInfo) bool { return true }
 
 func detachBelow(string) error { return nil }
 
-// removeTree removes name in the directory parent with all that is in it; os.Root follows no links.
+// removeTree removes name in the directory parent with its content; os.Root follows no links.
 func removeTree(parent, name string) error {
 	root, err := os.OpenRoot(parent)
 	if err != nil {

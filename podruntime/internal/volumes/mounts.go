@@ -18,7 +18,7 @@ import (
 )
 
 // Mounts returns the mounts of a container, in the order of its volumeMounts. The environment of the container
-// is resolved: it is what subPathExpr is expanded with. An error is fit for the message of CreateContainerConfigError.
+// is resolved, because subPathExpr uses it. An error can be the message of CreateContainerConfigError.
 func (v *Volumes) Mounts(ctx context.Context, pod *corev1.Pod, container *corev1.Container) ([]*runtimeapi.Mount, error) {
 	defer v.locks.lock(pod.UID)()
 	mounts := make([]*runtimeapi.Mount, 0, len(container.VolumeMounts))
@@ -112,7 +112,7 @@ func (v *Volumes) options(pod *corev1.Pod, volume *corev1.Volume, wish *corev1.V
 	return mount, nil
 }
 
-// recursive says whether a mount is read-only with all that is mounted below it.
+// recursive reports whether a mount is read-only including all mounts below it.
 func (v *Volumes) recursive(pod *corev1.Pod, wish *corev1.VolumeMount, propagation corev1.MountPropagationMode) (bool, error) {
 	if wish.RecursiveReadOnly == nil || *wish.RecursiveReadOnly == corev1.RecursiveReadOnlyDisabled {
 		return false, nil
@@ -133,7 +133,7 @@ func (v *Volumes) recursive(pod *corev1.Pod, wish *corev1.VolumeMount, propagati
 	return true, nil
 }
 
-// subPath returns the way into the volume that a mount wants; "" is all of it.
+// subPath returns the path in the volume that a mount wants; "" is the whole volume.
 func subPath(wish *corev1.VolumeMount, env []corev1.EnvVar) (string, error) {
 	sub := wish.SubPath
 	if wish.SubPathExpr != "" {

@@ -29,7 +29,8 @@ func owned(volume *corev1.Volume, files []podspec.File) map[string]file {
 	return out
 }
 
-// users are what the spec says of the owner of a file: for the volume, and for itself. A private file is its owner's alone.
+// users returns the owners of a file by the spec: of the volume, and of the file. A private file belongs to its
+// owner alone.
 func users(volume *corev1.Volume, f *podspec.File) (all, own *int64, private bool) {
 	switch {
 	case volume.ConfigMap != nil:
@@ -57,7 +58,7 @@ func users(volume *corev1.Volume, f *podspec.File) (all, own *int64, private boo
 	return all, own, false
 }
 
-// ofKeys returns the user of the last item of a path: that one counts.
+// ofKeys returns the user of the last item with a path, which counts.
 func ofKeys(items []corev1.KeyToPath, name string) (user *int64) {
 	for i := range items {
 		if items[i].Path == name {

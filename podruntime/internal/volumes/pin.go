@@ -17,13 +17,13 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// pin finds what a container gets of a volume, and keeps it.
+// pin finds the part of a volume for a container, and holds it.
 //
-// The race: a container that runs can write the volume. If the runtime were told a path in it, the
-// container could make a directory on that path a link to anything of the machine, after the check and before
-// the runtime mounts. So what was opened is mounted itself, by its descriptor, at a place of ours, and the
-// runtime is told that place. Where this process can mount nothing, the runtime opens it, once: see Config.SubPaths.
-// A runtime that cannot do that either gets nothing of such a volume.
+// The race: a running container can write the volume. With a path in the volume, it could replace a directory on
+// that path by a link to anything on the machine, after the check and before the runtime mounts. So this process
+// mounts the opened file itself, by its descriptor, at a place of ours, and gives the runtime that place. Where
+// this process cannot mount, the runtime opens the file, once: see Config.SubPaths. A runtime without that
+// ability gets nothing of such a volume.
 type pin struct {
 	v         *Volumes
 	uid       types.UID
@@ -52,7 +52,7 @@ func (p *pin) in(dir string) error {
 	return p.below(root)
 }
 
-// onHost finds the path for a volume that is a path of the machine, in one of the directories.
+// onHost finds the path of a volume on the machine, in one of the directories.
 func (p *pin) onHost(dirs []string, path string) error {
 	root, rel, err := host(dirs, path)
 	if err != nil {
@@ -79,8 +79,8 @@ func (p *pin) onHost(dirs []string, path string) error {
 	return nil
 }
 
-// below finds the path for the subPath of a volume. Why it fails is not said: containers are not to find out
-// what is on the machine.
+// below finds the path for the subPath of a volume. Its errors hide the cause: containers must not learn about
+// the files of the machine.
 func (p *pin) below(root *os.Root) error {
 	if _, err := root.Stat(p.sub); errors.Is(err, fs.ErrNotExist) {
 		if err := makeBelow(root, p.sub); err != nil {
@@ -101,7 +101,8 @@ func (p *pin) failed(what string, err error) error {
 var errNotHeld = errors.New("this node may not mount, so the runtime would look for it a second time, when a container may have put a link there: " +
 	"mount the volume without subPath, or run the node with the right to mount (CAP_SYS_ADMIN)")
 
-// openReason is a reason that tells nothing of what is on the machine: a disk is full, or this node may not mount.
+// openReason returns a reason that reveals no files of the machine: a full disk, or that this node may not
+// mount.
 func openReason(err error) string {
 	for _, known := range []error{syscall.ENOSPC, syscall.EDQUOT, errNotHeld} {
 		if errors.Is(err, known) {
@@ -111,7 +112,8 @@ func openReason(err error) string {
 	return ""
 }
 
-// hold opens a name in a directory and tells the runtime a path that stands for what was opened, or the way that the runtime opens.
+// hold opens a name in a directory, and gives the runtime a path that stands for the opened file, or the path
+// that the runtime opens.
 func (p *pin) hold(root *os.Root, name string, recursive bool) error {
 	if p.v.mounts {
 		target, err := p.target()
@@ -147,8 +149,8 @@ func (p *pin) target() (string, error) {
 	return filepath.Join(dir, strconv.Itoa(p.index)), nil
 }
 
-// makeBelow makes the directories of a path that are missing, with the mode of the volume: a runtime
-// would make them for root only, and without the group of the pod.
+// makeBelow makes the missing directories of a path, with the mode of the volume: a runtime would make them for
+// root only, and without the group of the pod.
 func makeBelow(root *os.Root, name string) error {
 	info, err := root.Stat(".")
 	if err != nil {

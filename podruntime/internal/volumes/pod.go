@@ -37,7 +37,7 @@ func containers(pod *corev1.Pod) iter.Seq[*corev1.Container] {
 	}
 }
 
-// named returns the volumes that containers name. As in a kubelet, no others are set up.
+// named returns the volumes that containers name. As in a kubelet, other volumes are not set up.
 func named(pod *corev1.Pod) map[string]bool {
 	names := map[string]bool{}
 	for c := range containers(pod) {
@@ -56,7 +56,7 @@ func named(pod *corev1.Pod) map[string]bool {
 	return names
 }
 
-// refuse says why a volume cannot be, if that is for ever.
+// refuse says why a volume can never be set up, or returns nil.
 func (c Config) refuse(volume *corev1.Volume, i int) error {
 	at := field.NewPath("spec", "volumes").Index(i)
 	no := func(path *field.Path, why string) error {
@@ -91,7 +91,7 @@ func (c Config) refuse(volume *corev1.Volume, i int) error {
 	return nil
 }
 
-// kindOf returns the name of the field of a source that is set; "" is none, which stands for an emptyDir.
+// kindOf returns the name of the source's field that is set; "" stands for an emptyDir.
 func kindOf(source *corev1.VolumeSource) string {
 	value := reflect.ValueOf(*source)
 	for i := range value.NumField() {
@@ -103,8 +103,8 @@ func kindOf(source *corev1.VolumeSource) string {
 	return ""
 }
 
-// nested returns the directories, in a volume, that other volumes of a container are mounted on. A
-// runtime could not make them, as the volume is read-only for it.
+// nested returns the directories in a volume on which other volumes of a container are mounted. The volume is
+// read-only for the runtime, so it could not make them.
 func nested(pod *corev1.Pod, volume string) []string {
 	var dirs []string
 	for c := range containers(pod) {
@@ -118,7 +118,7 @@ func nested(pod *corev1.Pod, volume string) []string {
 			}
 			below := strings.TrimSuffix(all[i], "/") + "/"
 			for _, other := range all {
-				// What is below another mount is made in that.
+				// A directory below another mount is made in that mount.
 				between := func(m string) bool { return strings.HasPrefix(m, below) && strings.HasPrefix(other, m+"/") }
 				if rest, ok := strings.CutPrefix(other, below); ok && !slices.ContainsFunc(all, between) {
 					dirs = append(dirs, rest)
@@ -129,7 +129,7 @@ func nested(pod *corev1.Pod, volume string) []string {
 	return dirs
 }
 
-// fsGroup returns the group that volumes of the pod belong to.
+// fsGroup returns the group of the pod's volumes.
 func fsGroup(pod *corev1.Pod) *int64 {
 	if pod.Spec.SecurityContext == nil {
 		return nil
@@ -137,7 +137,7 @@ func fsGroup(pod *corev1.Pod) *int64 {
 	return pod.Spec.SecurityContext.FSGroup
 }
 
-// memoryLimit returns the memory that the pod can use at most; 0 is not known.
+// memoryLimit returns the memory limit of the pod; 0 is unknown.
 func memoryLimit(pod *corev1.Pod) int64 {
 	if r := pod.Spec.Resources; r != nil && !r.Limits.Memory().IsZero() {
 		return r.Limits.Memory().Value()

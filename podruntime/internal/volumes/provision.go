@@ -13,16 +13,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// provisioned is what volumes are called that are made here. Nothing else below the directory is ever touched.
+// provisioned matches the names of volumes that are made here. Nothing else below the directory is ever touched.
 var provisioned = regexp.MustCompile(`^pvc-[0-9a-zA-Z][0-9a-zA-Z-]{0,127}$`)
 
-// removing is the end of the name of a directory in which a volume is being removed.
+// removing ends the name of a directory whose volume is being removed.
 const removing = ".removing"
 
 // Provisions reports whether there is a directory to make volumes in.
 func (v *Volumes) Provisions() bool { return v.cfg.Provision != "" }
 
-// provision opens the directory for volumes, to make or remove the one of that name.
+// provision opens the directory for volumes, to make or remove a volume of that name.
 func (v *Volumes) provision(name string) (*os.Root, error) {
 	switch {
 	case !v.Provisions():
@@ -33,8 +33,8 @@ func (v *Volumes) provision(name string) (*os.Root, error) {
 	return os.OpenRoot(v.cfg.Provision)
 }
 
-// MakeVolume makes an empty directory for a PersistentVolume, which everybody may write in, and returns its path. One that
-// is there is left as it is.
+// MakeVolume makes an empty directory for a PersistentVolume, with write access for everybody, and returns its
+// path. An existing directory stays as it is.
 func (v *Volumes) MakeVolume(name string) (string, error) {
 	root, err := v.provision(name)
 	if err != nil {
@@ -56,9 +56,9 @@ func (v *Volumes) MakeVolume(name string) (string, error) {
 	return filepath.Join(v.cfg.Provision, name), err
 }
 
-// RemoveVolume removes the directory of a PersistentVolume with all that is in it; that it is not there is no error. It
-// is first moved into a directory of its own, in one step, so that what a process that was killed left of it is found and nothing
-// that is left can be taken for the volume. No link is followed and no mount entered.
+// RemoveVolume removes the directory of a PersistentVolume with its content, if it exists. It first moves it
+// into a directory of its own, in one step, so that the rest of a killed process's work is found, and nothing of
+// the rest can pass for the volume. It follows no link and enters no mount.
 func (v *Volumes) RemoveVolume(name string) error {
 	root, err := v.provision(name)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Remove removes everything that the pod has on the machine. No container of the pod may run. It can be called again after
-// an error, and for a pod of which nothing is known.
+// Remove removes everything of the pod from the machine. No container of the pod may run. It can be called again
+// after an error, and for an unknown pod.
 //
-// What is in memory goes first, as secrets are there; the directory of the pod goes last, so that Pods has the
-// pod until nothing is left.
+// The content in memory goes first, because it may be secret. The directory of the pod goes last, so that Pods
+// lists the pod until everything is gone.
 func (v *Volumes) Remove(uid types.UID) error {
 	if !plain(string(uid)) {
 		return fmt.Errorf("remove volumes: %q cannot be a UID", uid)
@@ -51,7 +51,7 @@ func (v *Volumes) removeBelow(parent, name string) error {
 	return removeTree(parent, name)
 }
 
-// Pods returns the UIDs of which something is on the machine, left by an earlier process perhaps.
+// Pods returns the UIDs with files on the machine, including those of an earlier process.
 func (v *Volumes) Pods() ([]types.UID, error) {
 	var uids []types.UID
 	for _, dir := range []string{v.pods, v.memory} {

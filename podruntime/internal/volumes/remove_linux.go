@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// detachBelow takes away what is mounted at dir or below it. A mount is first made private with all that is
-// mounted in it: the unmount of a directory of the machine, in a copy that is shared with its source, would
-// be an unmount there too. Then it is cut off at once, used or not, so that what is removed afterwards cannot be in it.
+// detachBelow unmounts everything at dir or below it. It first makes a mount private, with all mounts inside: in
+// a copy that is shared with its source, an unmount of a directory of the machine would be an unmount there,
+// too. Then it detaches the mount at once, used or not, so that a later removal cannot enter it.
 func detachBelow(dir string) error {
 	for range 100 { // mounts can be on top of each other
 		points, err := mountedBelow(dir)
@@ -32,7 +32,8 @@ func detachBelow(dir string) error {
 	return fmt.Errorf("unmount below %s: there is always more", dir)
 }
 
-// detach takes away one mount. It is opened through os.Root: its path may go through directories that a container wrote.
+// detach removes one mount. It opens the mount through os.Root: containers may have written directories on its
+// path.
 func detach(dir, point string) error {
 	root, err := os.OpenRoot(filepath.Dir(dir))
 	if err != nil {
@@ -54,7 +55,7 @@ func detach(dir, point string) error {
 	return unix.Unmount(descriptor(f), unix.MNT_DETACH)
 }
 
-// mountedBelow returns the mount points at dir and below it that are in no other of them.
+// mountedBelow returns the outermost mount points at dir and below it.
 func mountedBelow(dir string) ([]string, error) {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -78,7 +79,7 @@ func mountedBelow(dir string) ([]string, error) {
 	}), nil
 }
 
-// unescape undoes the octal numbers that stand for blanks in the table of mounts.
+// unescape decodes the octal numbers that stand for blanks in the mount table.
 func unescape(s string) string {
 	var out strings.Builder
 	for ; s != ""; s = s[1:] {
@@ -94,8 +95,8 @@ func unescape(s string) string {
 	return out.String()
 }
 
-// removeTree removes name in the directory parent with all that is in it. Nothing is followed or entered but
-// directories of the same mount: what is mounted in there meanwhile is an error, not a loss.
+// removeTree removes name in the directory parent with its content. It enters only directories of the same
+// mount, and follows no link: a mount that appears meanwhile is an error, not a loss.
 func removeTree(parent, name string) error {
 	fd, err := unix.Open(parent, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -122,8 +123,8 @@ type remover struct {
 	moved int    // how many directories were put aside
 }
 
-// maxDepth is how many directories are open at once. A container can make them deeper than a process can
-// have descriptors, so what is deeper is moved up and removed later.
+// maxDepth bounds the number of open directories. A container can nest directories deeper than a process can
+// have descriptors, so deeper directories are moved up and removed later.
 const maxDepth = 100
 
 func (r *remover) aside(i int) string { return r.name + ".deep-" + strconv.Itoa(i) }
@@ -168,7 +169,7 @@ func enter(parent int, name string) (int, error) {
 	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	if os.Geteuid() != 0 {
 		if fd, err := unix.Openat(parent, name, flags|unix.O_PATH, 0); err == nil {
-			// That it fails is seen below.
+			// A failure shows below.
 			_ = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), 0o700)
 			unix.Close(fd)
 		}
@@ -180,7 +181,7 @@ func enter(parent int, name string) (int, error) {
 	if !errors.Is(err, unix.ENOSYS) {
 		return fd, err
 	}
-	// An older kernel: another device tells most mounts, and detachBelow has seen that there is none.
+	// On an older kernel, another device identifies most mounts, and detachBelow has found no mount.
 	fd, err = unix.Openat(parent, name, flags|unix.O_RDONLY, 0)
 	if err != nil {
 		return fd, err

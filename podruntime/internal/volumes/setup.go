@@ -15,15 +15,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// refreshEvery is how often volumes that are written from the API are compared with it. What is read is
-// in memory, so that this is cheap; a kubelet needs up to a minute.
+// refreshEvery is the interval at which volumes are compared with the API. The comparison reads memory, so it is
+// cheap; a kubelet needs up to a minute.
 const refreshEvery = 15 * time.Second
 
-// Check refuses pods with volumes that this node cannot give, whatever it tries: the error is of the kind
-// invalid-input, and names the volume and the field.
+// Check refuses pods with volumes that this node can never provide. The error is of the kind invalid-input, and
+// names the volume and the field.
 func (v *Volumes) Check(pod *corev1.Pod) error { return v.cfg.Check(pod) }
 
-// Check is that of the Volumes of a configuration that is complete.
+// Check is Volumes.Check for a complete configuration.
 func (c Config) Check(pod *corev1.Pod) error {
 	names := named(pod)
 	for i := range pod.Spec.Volumes {
@@ -36,17 +36,16 @@ func (c Config) Check(pod *corev1.Pod) error {
 	return nil
 }
 
-// Setup makes the volumes of the pod that containers name. It can be called again at any time, and then
-// does what is missing. It returns when to call Refresh. An error about volumes is an *Error.
+// Setup makes the volumes that containers of the pod name. It can be called again at any time, and then does the
+// missing work. It returns the time until Refresh. An error about volumes is an *Error.
 func (v *Volumes) Setup(ctx context.Context, pod *corev1.Pod) (again time.Duration, err error) {
 	defer v.locks.lock(pod.UID)()
 	return v.each(ctx, pod, v.setup)
 }
 
-// Refresh brings those volumes that are written from the API up to date, and says when to
-// look again. It is called earlier when labels or annotations of the pod have changed. An error about volumes is
-// an *Error; a volume in it keeps its files. Of a pod that Remove was called for, nothing comes back: who refreshes may have
-// begun before, and be late.
+// Refresh updates the volumes that are written from the API, and returns the time until the next call. Call it
+// earlier when labels or annotations of the pod change. An error about volumes is an *Error; a volume in it
+// keeps its files. After Remove, a late Refresh brings nothing back.
 func (v *Volumes) Refresh(ctx context.Context, pod *corev1.Pod) (again time.Duration, err error) {
 	defer v.locks.lock(pod.UID)()
 	if _, err := os.Lstat(filepath.Join(v.pods, string(pod.UID))); errors.Is(err, fs.ErrNotExist) {
@@ -60,8 +59,8 @@ func (v *Volumes) Refresh(ctx context.Context, pod *corev1.Pod) (again time.Dura
 	})
 }
 
-// each does something for each volume that a container names, as far as it goes, and says when to do it again. The caller has
-// the lock of the pod.
+// each calls do for each volume that a container names, whatever fails, and returns the time until the next
+// call. The caller has the lock of the pod.
 func (v *Volumes) each(ctx context.Context, pod *corev1.Pod, do func(context.Context, *corev1.Pod, int) (time.Time, error)) (time.Duration, error) {
 	var failed Error
 	if _, err := v.Dir(pod.UID); err != nil {
@@ -83,7 +82,7 @@ func (v *Volumes) each(ctx context.Context, pod *corev1.Pod, do func(context.Con
 	return again, failed.orNil()
 }
 
-// setup makes one volume. The time is when it is to be looked at, if that is known.
+// setup makes one volume. The time says when to look at it again, if that is known.
 func (v *Volumes) setup(ctx context.Context, pod *corev1.Pod, i int) (time.Time, error) {
 	volume := &pod.Spec.Volumes[i]
 	if err := v.cfg.refuse(volume, i); err != nil {
@@ -103,7 +102,7 @@ func (v *Volumes) setup(ctx context.Context, pod *corev1.Pod, i int) (time.Time,
 	}
 }
 
-// onMemory says whether a volume is in memory: all that may have secrets in it is.
+// onMemory reports whether a volume is in memory, like every volume that may contain secrets.
 func onMemory(volume *corev1.Volume) bool {
 	return volume.Secret != nil || volume.Projected != nil || volume.DownwardAPI != nil ||
 		volume.EmptyDir != nil && volume.EmptyDir.Medium == corev1.StorageMediumMemory

@@ -13,25 +13,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxFiles bounds what containers write into files that they get from the node, such as /etc/hosts: those are on the
-// machine's disk, and of no volume.
+// maxFiles bounds the growth of files that containers get from the node, such as /etc/hosts: they are on the
+// machine's disk, and in no volume.
 const maxFiles = 10 << 20
 
-// Use is what a volume uses.
+// Use is the space of a volume.
 type Use struct {
-	// Bytes are those of the blocks that its files have.
+	// Bytes is the size of the blocks of its files.
 	Bytes int64
 	// Inodes is the number of files and directories.
 	Inodes int64
-	// Memory says that it is in memory.
+	// Memory marks a volume in memory.
 	Memory bool
-	// AtLeast says that it was not counted to the end: it uses this, and perhaps more.
+	// AtLeast marks an incomplete count: the volume uses this space, and perhaps more.
 	AtLeast bool
 }
 
-// Usage returns what each volume that is set up for the pod uses, by the name of the volume. Paths
-// of the machine, PersistentVolumes and images are not the pod's and are left out. It takes time in proportion to the number of files; when
-// ctx ends, it returns what it has counted so far, and volumes that it has not come to are missing.
+// Usage returns the use of each volume that is set up for the pod, by the name of the volume. It leaves out
+// paths of the machine, PersistentVolumes and images, which do not belong to the pod. It takes time in
+// proportion to the number of files; when ctx ends, it returns the count so far, without the remaining volumes.
 func (v *Volumes) Usage(ctx context.Context, pod *corev1.Pod) (map[string]Use, error) {
 	all := map[string]Use{}
 	names := named(pod)
@@ -57,8 +57,8 @@ func (v *Volumes) Usage(ctx context.Context, pod *corev1.Pod) (map[string]Use, e
 	return all, nil
 }
 
-// Exceeded says whether a volume of the pod is larger than its sizeLimit by what Usage returned, or a file that the pod got
-// for the likes of /etc/hosts has grown beyond all reason: the text is that of an eviction, "" is no.
+// Exceeded reports whether a volume of the pod exceeds its sizeLimit by the result of Usage, or whether a file
+// like /etc/hosts has grown beyond all reason. The text is the message of an eviction; "" means no.
 func (v *Volumes) Exceeded(pod *corev1.Pod, use map[string]Use) (string, error) {
 	for i := range pod.Spec.Volumes {
 		volume := &pod.Spec.Volumes[i]

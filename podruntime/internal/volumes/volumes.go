@@ -46,7 +46,7 @@ func New(cfg Config) (*Volumes, error) {
 	if err := os.MkdirAll(filepath.Join(root, "pods"), 0o750); err != nil {
 		return nil, fmt.Errorf("volumes: %w", err)
 	}
-	// Mount points are compared with what the kernel says, and it knows no links.
+	// Mount points are compared with the kernel's table, which has no links.
 	if root, err = filepath.EvalSymlinks(root); err != nil {
 		return nil, fmt.Errorf("volumes: %w", err)
 	}
@@ -78,10 +78,10 @@ func (v *Volumes) UseBundles(b Bundles) { v.bundles = b }
 // UseCertificates says where keys with certificates come from. It is called once, before Setup.
 func (v *Volumes) UseCertificates(c Certificates) { v.certs = c }
 
-// UseClaims says what finds PersistentVolumes. It is called once, before Setup.
+// UseClaims sets the finder of PersistentVolumes. Call it once, before Setup.
 func (v *Volumes) UseClaims(c Claims) { v.claims = c }
 
-// Medium says, for a log, what volumes in memory are on this machine.
+// Medium describes, for a log, the medium of volumes in memory on this machine.
 func (v *Volumes) Medium() string {
 	switch {
 	case v.mounts:
@@ -93,8 +93,8 @@ func (v *Volumes) Medium() string {
 	}
 }
 
-// Dir makes, if need be, the directory of the pod, for files of the pod that are no volumes, and returns its path.
-// Remove removes it with all that is in it.
+// Dir makes, if necessary, the directory for other files of the pod, and returns its path. Remove removes it
+// with its content.
 func (v *Volumes) Dir(uid types.UID) (string, error) {
 	if !plain(string(uid)) {
 		return "", fmt.Errorf("directory of pod: %q cannot be a UID", uid)
@@ -114,8 +114,8 @@ func (v *Volumes) place(uid types.UID, name string, memory bool) string {
 	return filepath.Join(v.pods, string(uid), volumesDir, name)
 }
 
-// plain says whether a name is one of a directory entry, whoever reads it. The API server lets nothing else through, but
-// what is removed must not depend on that.
+// plain reports whether a name is a single directory entry on every system. The API server allows no other
+// names, but a removal must not depend on that.
 func plain(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\\:\x00") && len(name) <= 253
 }

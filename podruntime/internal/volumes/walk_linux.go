@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errMoved ends a walk: the directory that it was in is not where it was.
+// errMoved ends a walk after its current directory was moved.
 var errMoved = errors.New("a directory was moved while it was measured")
 
-// walker counts what is below a directory. It is in one directory at a time, by its descriptor, and comes back by "..":
-// a container can make directories deeper than paths can be long and than a process can have descriptors.
+// walker counts the files below a directory. It holds one directory at a time, by its descriptor, and returns by
+// "..": a container can nest directories deeper than paths can be long and than a process can have descriptors.
 type walker struct {
 	use  Use
 	dev  uint64         // of the directory that is counted; what is mounted below it is not of the volume
@@ -30,8 +30,8 @@ type level struct {
 	dirs []string // in it, that are still to be entered
 }
 
-// measure counts below a directory. What vanishes meanwhile does not count, a file with several names counts once, and links
-// are not followed. An error beside a use with AtLeast says why the count is not complete.
+// measure counts the files below a directory. Vanished files do not count, a file with several names counts
+// once, and links are not followed. An error beside a use with AtLeast says why the count is incomplete.
 func measure(ctx context.Context, dir string) (Use, error) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -53,7 +53,7 @@ func measure(ctx context.Context, dir string) (Use, error) {
 	return w.use, err
 }
 
-// step enters the next directory, or leaves the one that it is in.
+// step enters the next directory, or leaves the current one.
 func (w *walker) step(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -101,7 +101,7 @@ func (w *walker) leave() error {
 	return nil
 }
 
-// read counts what is in the directory that it has entered.
+// read counts the files of the current directory.
 func (w *walker) read(ctx context.Context, id inode) {
 	here := level{id: id}
 	for ctx.Err() == nil {

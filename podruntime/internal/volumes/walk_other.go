@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// measure counts below a directory. What vanishes meanwhile does not count, and links are not followed. An error beside
-// a use with AtLeast says why the count is not complete.
+// measure counts the files below a directory. Vanished files do not count, and links are not followed. An error
+// beside a use with AtLeast says why the count is incomplete.
 func measure(ctx context.Context, dir string) (Use, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -28,8 +28,8 @@ func (v *Volumes) had(pod *corev1.Pod, volume *corev1.Volume, name string) []byt
 	return data
 }
 
-// write brings a volume that is written from the API up to date. What is wrong with its sources is found
-// before anything changes.
+// write updates a volume that is written from the API. It finds errors of the sources before it changes
+// anything.
 func (v *Volumes) write(ctx context.Context, pod *corev1.Pod, i int) (time.Time, error) {
 	volume := &pod.Spec.Volumes[i]
 	sources := podspec.Sources{
