@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// absorb takes in what came.
+// absorb takes new input into the state of the worker.
 func (w *worker) absorb(in inbox) {
 	w.absorbed += in.controls
 	known := w.full
@@ -59,7 +59,7 @@ func (w *worker) absorb(in inbox) {
 	}
 }
 
-// adopt takes over the pod as it is wanted now. What is known of its status stays.
+// adopt takes the new spec of the pod, and keeps its known status.
 func (w *worker) adopt(pod *corev1.Pod) {
 	if w.reported {
 		qos := pod.Status.QOSClass
@@ -78,7 +78,7 @@ func (w *worker) adopt(pod *corev1.Pod) {
 	w.admit()
 }
 
-// admit refuses a pod that asks for what it must not have. Nothing of it has been started.
+// admit refuses a pod with forbidden settings. None of its containers has started.
 func (w *worker) admit() {
 	err := w.r.sysctls.Verify(w.pod)
 	if err == nil || w.mem.Eviction != nil || !w.seen.empty() {

@@ -27,8 +27,8 @@ func (r *Runtime) worker(uid types.UID, namespace, name string) *worker {
 	return w
 }
 
-// tell gives a worker something to do, and makes the worker if there is none: also when the one
-// that there was has just found that nothing of its pod is left.
+// tell gives a worker new input, and makes the worker if there is none, also if the earlier worker has just
+// found that nothing of its pod is left.
 func (r *Runtime) tell(pod *corev1.Pod, put func(*inbox)) {
 	for !r.worker(pod.UID, pod.Namespace, pod.Name).put(put) {
 	}
@@ -41,7 +41,7 @@ func (r *Runtime) known(uid types.UID) *worker {
 	return r.workers[uid]
 }
 
-// named returns the worker of the pod of that name: of several, of the one that came last.
+// named returns the worker of the pod with that name, or of the newest of several pods.
 func (r *Runtime) named(namespace, name string) *worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +92,7 @@ func (r *Runtime) begin(work func()) bool {
 	return true
 }
 
-// beginWithin is begin for work that must know when the node stops.
+// beginWithin is begin for work that must notice the stop of the node.
 func (r *Runtime) beginWithin(work func(ctx context.Context)) bool {
 	r.mu.Lock()
 	ctx := r.ctx
@@ -100,8 +100,7 @@ func (r *Runtime) beginWithin(work func(ctx context.Context)) bool {
 	return ctx != nil && r.begin(func() { work(ctx) })
 }
 
-// identify returns what the runtime calls itself, the scheme of container IDs, and finds out what it can do. It is asked
-// once.
+// identify returns the runtime's own name, the scheme of container IDs, and finds its abilities. It asks once.
 func (r *Runtime) identify(ctx context.Context) (string, error) {
 	r.mu.Lock()
 	name := r.name
@@ -128,7 +127,7 @@ func (r *Runtime) identify(ctx context.Context) (string, error) {
 	return r.name, nil
 }
 
-// recursiveReadOnly reports whether the runtime can mount read-only for the pod with what is mounted below.
+// recursiveReadOnly reports whether the runtime can mount read-only for the pod, including the mounts below.
 func (r *Runtime) recursiveReadOnly(pod *corev1.Pod) bool {
 	if pod != nil && pod.Spec.RuntimeClassName != nil && *pod.Spec.RuntimeClassName != "" {
 		return false // it is not known here what the class means
@@ -138,7 +137,7 @@ func (r *Runtime) recursiveReadOnly(pod *corev1.Pod) bool {
 	return r.recursive[""]
 }
 
-// runningLogs returns the logs that are being written.
+// runningLogs returns the logs of running containers.
 func (r *Runtime) runningLogs(context.Context) ([]crilog.Container, error) {
 	var list []crilog.Container
 	for _, w := range r.all() {

@@ -13,7 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
 )
 
-// Check refuses the pods that CreatePod of a Runtime with this configuration would refuse, in the same words. It looks at nothing but the pod.
+// Check refuses the pods that CreatePod of a Runtime with this configuration would refuse, in the same words. It
+// looks at the pod alone.
 func Check(cfg Config, pod *corev1.Pod) error {
 	local := slices.Clone(cfg.LocalVolumes)
 	if cfg.ProvisionVolumes != "" {
@@ -23,7 +24,7 @@ func Check(cfg Config, pod *corev1.Pod) error {
 	return volumes.Config{HostPaths: cfg.HostPaths, LocalVolumes: local, Image: pulls}.Check(pod)
 }
 
-// Capabilities returns what pods get from a Runtime with this configuration.
+// Capabilities returns the features of a Runtime with this configuration.
 func Capabilities(cfg Config) capability.Declaration {
 	d := capability.All().
 		Lacks("this node has no volume plugins", capability.CSIVolumes, capability.OtherVolumes, capability.BlockDevices).
@@ -58,7 +59,7 @@ func Capabilities(cfg Config) capability.Declaration {
 	return d
 }
 
-// Capabilities returns what pods get: those that ask for more are refused.
+// Capabilities returns the features of this Runtime. Pods that ask for more are refused.
 func (r *Runtime) Capabilities() capability.Declaration { return Capabilities(r.cfg) }
 
 var _ capability.Declarer = (*Runtime)(nil)

@@ -22,7 +22,7 @@ import (
 const (
 	// DefaultPodPidsLimit is how many processes and threads a pod may have, if nobody says otherwise.
 	DefaultPodPidsLimit = 4096
-	// cgroupsEvery is how often is looked at what pods were refused.
+	// cgroupsEvery is the interval of checks for pods that reached a limit.
 	cgroupsEvery = 10 * time.Second
 	// reasonPids is the event of a pod that has reached its limit of processes.
 	reasonPids = "PidsLimitReached"
@@ -30,16 +30,17 @@ const (
 	machineCgroups = "/sys/fs/cgroup"
 )
 
-// cgroups are those of the pods; the zero value is none, which leaves them to the runtime.
+// cgroups are the cgroups of the pods. The zero value leaves them to the runtime.
 type cgroups struct {
 	tree *podcgroup.Tree
 	pids int64
-	// sandbox is the overhead of a pod that names none.
+	// sandbox is the overhead of a pod without its own.
 	sandbox corev1.ResourceList
 	all     podcgroup.Limits // of all pods together
 }
 
-// openCgroups makes the tree of the cgroups of pods. Its name is that of the directory of this node, which no other process uses.
+// openCgroups makes the cgroup tree of the pods. Its name comes from the directory of this node, which no other
+// process uses.
 func openCgroups(cfg Config, kept reserved, node corev1.NodeStatus) (cgroups, error) {
 	c := cgroups{pids: cfg.PodPidsLimit, sandbox: cfg.SandboxOverhead}
 	if cfg.CgroupParent == "" {
@@ -70,7 +71,7 @@ func openCgroups(cfg Config, kept reserved, node corev1.NodeStatus) (cgroups, er
 	return c, nil
 }
 
-// group is the cgroup of a pod, "" if that is left to the runtime.
+// group returns the cgroup of a pod, or "" if the runtime decides.
 func (c cgroups) group(pod *corev1.Pod) string {
 	if c.tree == nil {
 		return ""
@@ -78,7 +79,7 @@ func (c cgroups) group(pod *corev1.Pod) string {
 	return c.tree.Group(pod.UID, criconfig.QOS(pod))
 }
 
-// limits are what a pod may use as a whole.
+// limits returns the limits of a pod as a whole.
 func (c cgroups) limits(pod *corev1.Pod) podcgroup.Limits {
 	if pod.Spec.Overhead == nil {
 		with := *pod
@@ -100,7 +101,7 @@ func (c cgroups) make(pod *corev1.Pod) error {
 	return c.tree.Make(pod.UID, criconfig.QOS(pod), c.limits(pod))
 }
 
-// restore makes the cgroup of a pod again whose sandbox has outlived it.
+// restore makes the cgroup of a pod again if its sandbox has outlived it.
 func (c cgroups) restore(pod *corev1.Pod) error {
 	if c.tree == nil {
 		return nil
@@ -108,7 +109,7 @@ func (c cgroups) restore(pod *corev1.Pod) error {
 	return c.tree.Restore(pod.UID, criconfig.QOS(pod), c.limits(pod))
 }
 
-// know counts the pod among those of its class, as long as it runs.
+// know counts the pod in its QoS class, as long as it runs.
 func (c cgroups) know(pod *corev1.Pod) error {
 	if ended(pod) {
 		return c.tree.Forget(pod.UID)
@@ -116,7 +117,7 @@ func (c cgroups) know(pod *corev1.Pod) error {
 	return c.tree.Know(pod.UID, criconfig.QOS(pod), c.limits(pod))
 }
 
-// resize changes the cgroup of a pod, before and after those of its containers are changed.
+// resize changes the cgroup of a pod, before and after the change of its containers.
 func (c cgroups) resize(pod *corev1.Pod, containers func() error) error {
 	if c.tree == nil {
 		return containers()
@@ -130,7 +131,7 @@ func (c cgroups) resize(pod *corev1.Pod, containers func() error) error {
 	return c.make(pod)
 }
 
-// remove removes the cgroup of a pod that is gone, and kills what it has left there.
+// remove removes the cgroup of a pod that is gone, and kills its remaining processes.
 func (c cgroups) remove(uid types.UID) error {
 	if c.tree == nil {
 		return nil
@@ -138,14 +139,14 @@ func (c cgroups) remove(uid types.UID) error {
 	return c.tree.Remove(uid)
 }
 
-// close removes what no pod needs.
+// close removes groups that no pod needs.
 func (c cgroups) close() {
 	if c.tree != nil {
 		c.tree.Close()
 	}
 }
 
-// pods are those that have a cgroup.
+// pods returns the pods with a cgroup.
 func (c cgroups) pods() []types.UID {
 	if c.tree == nil {
 		return nil
@@ -153,13 +154,13 @@ func (c cgroups) pods() []types.UID {
 	return c.tree.Pods()
 }
 
-// watchCgroups tells of pods that have as many processes as they may, and counts what pods of an earlier process have, until ctx
-// ends.
+// watchCgroups reports pods that have reached their limit of processes, and counts the pods of an earlier
+// process, until ctx ends.
 func (r *Runtime) watchCgroups(ctx context.Context) {
 	if r.cgroups.tree == nil {
 		return
 	}
-	// A process that ended since New has removed it if it had no pods.
+	// A process that ended after New has removed the tree if it had no pods.
 	if err := r.cgroups.tree.Prepare(r.cgroups.all); err != nil {
 		log.G(ctx).WithError(err).Error("make the cgroups of pods")
 	}

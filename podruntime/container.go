@@ -70,7 +70,7 @@ func (j job) image(ctx context.Context, c *corev1.Container, sandbox *runtimeapi
 	})
 }
 
-// config is what the runtime is told of an instance. What prevents it is fit for the status of the container.
+// config returns the runtime's configuration of an instance. An error can go into the status of the container.
 func (j job) config(ctx context.Context, a plan.Action, c *corev1.Container, img image.Image) (*runtimeapi.ContainerConfig, error) {
 	pod, err := j.r.volumes.EnvFiles(j.addressed(), c.Name)
 	if err != nil {
@@ -100,7 +100,7 @@ func (j job) config(ctx context.Context, a plan.Action, c *corev1.Container, img
 	})
 }
 
-// addressed returns the pod with the addresses that it has now, for its environment.
+// addressed returns the pod with its present addresses, for its environment.
 func (j job) addressed() *corev1.Pod {
 	pod := *j.pod
 	hosts := j.r.hostIPs()
@@ -121,7 +121,7 @@ func (j job) addressed() *corev1.Pod {
 	return &pod
 }
 
-// podIPs are those of the sandbox, or of the node for a pod on its network.
+// podIPs returns the addresses of the sandbox, or of the node for a pod in its network.
 func (j job) podIPs() []string {
 	if j.pod.Spec.HostNetwork {
 		return j.r.hostIPs()
@@ -159,7 +159,7 @@ func (j job) mounts(ctx context.Context, a plan.Action, pod *corev1.Pod, c *core
 	return mounts, nil
 }
 
-// targetOf returns the instance whose processes an ephemeral container is to see; "" for none.
+// targetOf returns the instance whose processes an ephemeral container sees, or "".
 func (j job) targetOf(name string) (string, error) {
 	for i := range j.pod.Spec.EphemeralContainers {
 		e := &j.pod.Spec.EphemeralContainers[i]
@@ -187,7 +187,7 @@ func (j job) postStart(ctx context.Context, a plan.Action, c *corev1.Container, 
 	}
 	target := probe.Target{Pod: j.pod, Container: c, ID: id, PodIPs: j.podIPs(), Running: true}
 	if err := j.r.prober.Hook(ctx, target, c.Lifecycle.PostStart); err != nil {
-		// What the hook said may be secret: it is not in the event.
+		// The output of the hook may be secret, so the event does not have it.
 		j.r.containerEvent(j.pod, a.Container, corev1.EventTypeWarning, probe.FailedPostStartHook, probe.PostStartHookMessage)
 		return plan.Outcome{ID: id, Reason: reasonPostStart, Message: err.Error()}
 	}

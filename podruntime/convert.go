@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// sandboxOf returns what a runtime says of a sandbox.
+// sandboxOf converts a runtime's sandbox status.
 func sandboxOf(s *runtimeapi.PodSandboxStatus) plan.Sandbox {
 	out := plan.Sandbox{
 		ID: s.GetId(), Attempt: s.GetMetadata().GetAttempt(), Ready: s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY,
@@ -46,7 +46,7 @@ func stateOf(s runtimeapi.ContainerState) plan.State {
 	return plan.Unknown
 }
 
-// containerOf returns what a runtime says of a container, without its termination message and its sandbox.
+// containerOf converts a runtime's container status, without its termination message and its sandbox.
 func containerOf(s *runtimeapi.ContainerStatus) plan.Container {
 	out := plan.Container{
 		ID: s.GetId(), Name: s.GetLabels()[criconfig.LabelContainerName], Attempt: s.GetMetadata().GetAttempt(), State: stateOf(s.GetState()),
@@ -89,7 +89,7 @@ func userOf(u *runtimeapi.ContainerUser) *corev1.ContainerUser {
 	}}
 }
 
-// resourcesOf turns the limits of a cgroup into those of a spec.
+// resourcesOf converts the limits of a cgroup to limits of a spec.
 func resourcesOf(l *runtimeapi.LinuxContainerResources) *corev1.ResourceRequirements {
 	if l == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/podstatus"
 )
 
-// decide begins what is to be done now, and returns when to look again.
+// decide begins the next actions, and returns the time until the next look.
 func (w *worker) decide(ctx context.Context) (again time.Duration, gone bool) {
 	if w.mem.StartTime.IsZero() {
 		w.mem.StartTime = time.Now()
@@ -44,7 +44,7 @@ func (w *worker) decide(ctx context.Context) (again time.Duration, gone bool) {
 	return time.Second, false // a plan that never rests would take all of a CPU
 }
 
-// onlyEnds reports whether a plan does nothing but bring a pod that has ended to its end.
+// onlyEnds reports whether a plan only completes the end of a pod.
 func onlyEnds(p plan.Plan) bool {
 	return !slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Kind != plan.StopSandbox && a.Kind != plan.Finish })
 }
@@ -87,7 +87,7 @@ func (w *worker) perform(ctx context.Context, a plan.Action, now time.Time) (ins
 	return false
 }
 
-// report tells the pod controller what has changed.
+// report reports changes to the pod controller.
 func (w *worker) report(now time.Time) {
 	status := podstatus.Status(w.pod, w.seen.observed, &w.mem, now)
 	if status.QOSClass == "" {
@@ -123,7 +123,7 @@ func (w *worker) show() {
 	w.shown, w.places, w.ready, w.boxed = w.pod, places, ready, len(w.seen.observed.Sandboxes) > 0
 }
 
-// reflect tells those who wait for it that what was asked for so far has been looked at.
+// reflect tells waiting callers that the worker has looked at everything so far.
 func (w *worker) reflect() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,7 +134,7 @@ func (w *worker) reflect() {
 	}
 }
 
-// sameMetadata reports whether nothing has changed that volumes can show.
+// sameMetadata reports whether no metadata changed that volumes can show.
 func sameMetadata(a, b *corev1.Pod) bool {
 	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }

@@ -32,7 +32,7 @@ func (r *Runtime) containerEvent(pod *corev1.Pod, container, eventType, reason, 
 	r.cfg.Recorder.Event(ref, eventType, reason, message)
 }
 
-// ending reports whether the node stops: what fails now fails because of that, and says nothing about a pod.
+// ending reports whether the node stops: then failures come from the stop, and say nothing about a pod.
 func (r *Runtime) ending() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,13 +60,13 @@ func fieldPath(pod *corev1.Pod, container string) string {
 	return fmt.Sprintf("spec.containers{%s}", container)
 }
 
-// said is the text of an error of the runtime: of one that came over the wire, what the runtime itself said.
+// said returns the text of an error of the runtime, without the words of the wire.
 func said(err error) string {
 	s, _ := status.FromError(err)
 	return s.Message()
 }
 
-// without takes the ID of an instance out of a text, so that events about a container are alike.
+// without removes the ID of an instance from a text, so that events about a container are alike.
 func without(text, id, name string) string {
 	if id == "" {
 		return text

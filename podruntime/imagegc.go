@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/image"
 )
 
-// ImageGC says when images that nothing uses are removed. The fields mean what the settings of a kubelet mean that begin
-// with imageGC, imageMinimumGCAge and imageMaximumGCAge.
+// ImageGC configures the removal of unused images. The fields correspond to a kubelet's settings imageGC…,
+// imageMinimumGCAge and imageMaximumGCAge.
 type ImageGC struct {
 	// HighThresholdPercent is how full the disk of images may be: from there on images are removed, those first that were not
 	// used for the longest time, until it is as full as LowThresholdPercent says. Defaults 85 and 80; 100 removes none.
@@ -32,7 +32,7 @@ type ImageGC struct {
 
 const defaultMinimumAge = 2 * time.Minute
 
-// policy returns what g says, with its defaults.
+// policy returns the policy of g, with its defaults.
 func (g ImageGC) policy() (image.Policy, error) {
 	p := image.Policy{
 		High: cmp.Or(g.HighThresholdPercent, 85), Low: cmp.Or(g.LowThresholdPercent, 80),
@@ -49,7 +49,7 @@ func (g ImageGC) policy() (image.Policy, error) {
 	return p, nil
 }
 
-// newCollector returns what removes images that nothing uses.
+// newCollector returns the collector of unused images.
 func (r *Runtime) newCollector() (*image.Collector, error) {
 	policy, err := r.cfg.ImageGC.policy()
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *Runtime) newCollector() (*image.Collector, error) {
 	}), nil
 }
 
-// imageDisk measures the file system that images are on.
+// imageDisk measures the file system of images.
 func (r *Runtime) imageDisk(ctx context.Context) (image.Disk, error) {
 	fs, err := r.stats.ImageFs(ctx)
 	if err != nil {
@@ -70,8 +70,8 @@ func (r *Runtime) imageDisk(ctx context.Context) (image.Disk, error) {
 	return image.Disk{Capacity: *fs.CapacityBytes, Available: *fs.AvailableBytes}, nil
 }
 
-// imagesInUse returns the images that containers have, also those of others who share the runtime, and those that pods of this
-// node name: their containers are about to be made.
+// imagesInUse returns the images of containers, including those of other users of the runtime, and the images
+// that pods of this node name: their containers are about to be made.
 func (r *Runtime) imagesInUse(ctx context.Context) (map[string]bool, error) {
 	containers, err := r.cfg.Runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{})
 	if err != nil {

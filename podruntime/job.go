@@ -19,10 +19,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
-// callTimeout is how long the runtime may take for one change, beyond what the change itself waits for.
+// callTimeout bounds one change by the runtime, beyond the waits of the change itself.
 const callTimeout = 2 * time.Minute
 
-// Reasons of actions that fail. Of those on containers, they are in the status.
+// Reasons of failed actions. For actions on containers, the status shows them.
 const (
 	reasonVolumes      = "FailedMount"
 	reasonSandbox      = "FailedCreatePodSandBox"
@@ -38,7 +38,7 @@ const (
 	eventFailedKillPod = "FailedKillPod"
 )
 
-// job is one action on its own goroutine: it has what it needs of the worker as it was then.
+// job is one action on its own goroutine, with a copy of the worker's state at its beginning.
 type job struct {
 	r       *Runtime
 	pod     *corev1.Pod // never changed
@@ -48,7 +48,7 @@ type job struct {
 	deleted bool // the pod was deleted, and has ended
 }
 
-// job copies for an action what it needs.
+// job makes the copy for an action.
 func (w *worker) job(a plan.Action) job {
 	j := job{r: w.r, pod: w.pod, others: slices.Clone(w.seen.observed.Containers), deleted: w.mem.Deleted() && w.mem.Finished()}
 	for _, s := range w.seen.observed.Sandboxes {
@@ -102,7 +102,7 @@ func (j job) setup(ctx context.Context) plan.Outcome {
 	return plan.Outcome{RetryAfter: again} // to look whether they have changed
 }
 
-// mountEvents says which volumes of a pod cannot be given.
+// mountEvents records the volumes of a pod that cannot be set up.
 func (r *Runtime) mountEvents(pod *corev1.Pod, err error) {
 	var failed *volumes.Error
 	if !errors.As(err, &failed) {
@@ -121,7 +121,7 @@ func (j job) preStop(ctx context.Context, a plan.Action) plan.Outcome {
 		return plan.Outcome{}
 	}
 	if _, err := j.r.prober.PreStop(ctx, target, a.Grace); err != nil {
-		// What the hook said may be secret.
+		// The output of the hook may be secret.
 		j.r.containerEvent(j.pod, a.Container, corev1.EventTypeWarning, probe.FailedPreStopHook, probe.PreStopHookMessage)
 		return plan.Outcome{Reason: reasonHook, Message: probe.PreStopHookMessage}
 	}
@@ -139,7 +139,7 @@ func (j job) stop(ctx context.Context, a plan.Action) plan.Outcome {
 	return j.gone(a, reasonStop, j.r.cfg.Runtime.StopContainer(ctx, a.ID, seconds))
 }
 
-// resize gives a running instance what the spec says now.
+// resize gives a running instance the resources of the spec.
 func (j job) resize(ctx context.Context, a plan.Action) plan.Outcome {
 	c := containerNamed(j.pod, a.Container)
 	if c == nil {
@@ -182,7 +182,7 @@ func (j job) finish() plan.Outcome {
 	return plan.Outcome{}
 }
 
-// gone is the outcome of a call that makes something go: what does not exist has gone.
+// gone is the outcome of a removal: a missing object counts as removed.
 func (j job) gone(_ plan.Action, reason string, err error) plan.Outcome {
 	if err == nil || status.Code(err) == codes.NotFound {
 		return plan.Outcome{}
@@ -193,7 +193,7 @@ func (j job) gone(_ plan.Action, reason string, err error) plan.Outcome {
 	return plan.Outcome{Reason: reason, Message: said(err)}
 }
 
-// containerNamed returns the container of that name, of any kind, nil if the pod has none.
+// containerNamed returns the container with that name, of any kind, or nil.
 func containerNamed(pod *corev1.Pod, name string) *corev1.Container {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {

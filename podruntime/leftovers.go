@@ -14,12 +14,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// leftoversEvery is how often the disk is looked through for pods that are gone.
+// leftoversEvery is the interval of searches for the files of gone pods.
 const leftoversEvery = 5 * time.Minute
 
-// clean removes from disk what pods have left that nobody knows any more: their removal failed, or the machine
-// lost its containers. What was not known at two looks, one after the other, goes: the pod controller has
-// told of all pods by then.
+// clean removes the files of unknown pods: their removal failed, or the machine lost their containers. It
+// removes the files of a pod that was unknown in two searches in a row: the pod controller has told of all pods
+// by then.
 func (r *Runtime) clean(ctx context.Context) {
 	suspects := map[types.UID]bool{}
 	for {
@@ -55,7 +55,7 @@ func (r *Runtime) clean(ctx context.Context) {
 	}
 }
 
-// leftovers returns the pods that have something on disk, or a cgroup, and no worker.
+// leftovers returns the pods with files or a cgroup, and without a worker.
 func (r *Runtime) leftovers() ([]types.UID, error) {
 	uids, err := r.volumes.Pods()
 	entries, readErr := os.ReadDir(filepath.Join(r.cfg.Root, "messages"))

@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// listEvery is how often all is listed: that is how soon an end is noticed which nobody waits for, in a
+	// listEvery is the interval of complete lists. It bounds the time until an unexpected end is noticed with a
 	// runtime without events.
 	listEvery = time.Second
 	// listWithEvents is the same while the runtime sends events.
 	listWithEvents = 10 * time.Second
-	// listAnew is after how many lists workers are told although nothing has changed: what came and went between
-	// two lists is in neither.
+	// listAnew is the number of lists after which workers get a list without changes: neither of two lists has a
+	// container that came and went between them.
 	listAnew = 30
 	// listTimeout is how long a list may take.
 	listTimeout = 2 * time.Minute
 )
 
-// listed is what a list has of one pod: states by ID.
+// listed is the part of a list for one pod: states by ID.
 type listed struct {
 	round           uint64
 	namespace, name string
@@ -48,7 +48,7 @@ func (l *listed) same(o *listed) bool {
 // any reports whether the runtime has anything of the pod.
 func (l *listed) any() bool { return l != nil && len(l.sandboxes)+len(l.containers) > 0 }
 
-// lister lists, for all pods together, what the runtime has, and tells workers what has changed.
+// lister lists the runtime's content for all pods together, and tells workers about changes.
 type lister struct {
 	r      *Runtime
 	rounds atomic.Uint64 // lists that have begun
@@ -64,7 +64,7 @@ func newLister(r *Runtime) *lister {
 	return &lister{r: r, first: make(chan struct{}), last: map[types.UID]*listed{}}
 }
 
-// round is the number of the list that has begun last.
+// round returns the number of the last list that has begun.
 func (l *lister) round() uint64 { return l.rounds.Load() }
 
 // run lists until ctx ends.
@@ -102,8 +102,8 @@ func (l *lister) run(ctx context.Context) {
 	}
 }
 
-// list asks the runtime for everything that is for this node. An error of either list is one of
-// both: half of a pod would look like its end.
+// list asks the runtime for everything of this node. An error of either list counts for both: half of a pod
+// would look like its end.
 func (l *lister) list(ctx context.Context) (map[types.UID]*listed, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -138,8 +138,8 @@ func (l *lister) list(ctx context.Context) (map[types.UID]*listed, error) {
 	return all, nil
 }
 
-// tell gives workers what is not as it was in the last list, and now and then everything. What nobody knows
-// gets a worker, whatever the last list had: what came while its worker found that nothing was left must not be lost.
+// tell gives workers the changes since the last list, and everything now and then. An unknown pod gets a worker,
+// whatever the last list had: a pod that appears while its worker finds nothing must not be lost.
 func (l *lister) tell(all map[types.UID]*listed) {
 	round := l.round()
 	for uid, now := range all {

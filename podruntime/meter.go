@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// meterTime is how long the volumes of one pod may take to be measured; what is counted by then counts.
+	// meterTime bounds the measurement of one pod's volumes; the count so far counts.
 	meterTime = time.Minute
 	// meterTurns is how many pods are measured at once.
 	meterTurns = 2
@@ -26,11 +26,11 @@ const (
 	meterRest = 5
 )
 
-// errNotMeasured is the answer for a pod that is being measured for the first time.
+// errNotMeasured is the answer for a pod during its first measurement.
 var errNotMeasured = errors.New("its volumes are being measured")
 
-// meter measures the volumes of pods in the background, and has the last figures while it does: who asks never waits for a
-// walk through files, of which a container can make as many as it likes.
+// meter measures the volumes of pods in the background, and keeps the last figures meanwhile. Callers never wait
+// for a walk through files, because a container can make as many files as it likes.
 type meter struct {
 	walk  func(ctx context.Context, pod *corev1.Pod) (map[string]volumes.Use, error)
 	begin func(work func(ctx context.Context)) bool // runs work in the background until ctx ends, see Runtime.begin
@@ -40,7 +40,7 @@ type meter struct {
 	pods map[types.UID]*figures // guarded by mu
 }
 
-// figures are what the volumes of a pod used. All of it is guarded by mu of meter.
+// figures are the measured figures of a pod's volumes. mu of meter guards all of it.
 type figures struct {
 	use  map[string]volumes.Use // replaced, never changed
 	err  error                  // of the last walk
@@ -53,8 +53,8 @@ func newMeter(walk func(context.Context, *corev1.Pod) (map[string]volumes.Use, e
 	return &meter{walk: walk, begin: begin, turns: make(chan struct{}, meterTurns), pods: map[types.UID]*figures{}}
 }
 
-// usage returns what each volume of the pod uses, measured no longer ago than fresh if that can be had before patience ends, and
-// else what was measured last. The result must not be changed.
+// usage returns the use of each volume of the pod, no older than fresh if that is possible before patience ends,
+// else the last figures. The result must not be changed.
 func (m *meter) usage(patience context.Context, pod *corev1.Pod, fresh time.Duration) (map[string]volumes.Use, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,7 +115,7 @@ func (m *meter) measure(ctx context.Context, pod *corev1.Pod, f *figures) {
 	f.busy = nil
 }
 
-// merge returns what is known after a walk: what it did not come to the end of is at least what it was.
+// merge returns the figures after a walk: an incomplete figure is at least the earlier figure.
 func merge(last, now map[string]volumes.Use) map[string]volumes.Use {
 	all := maps.Clone(last)
 	if all == nil {
@@ -130,7 +130,7 @@ func merge(last, now map[string]volumes.Use) map[string]volumes.Use {
 	return all
 }
 
-// forget drops the figures of a pod that is gone.
+// forget drops the figures of a gone pod.
 func (m *meter) forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,19 +10,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// declaredFeatures are what a scheduler and the API server must know of a node before they give it pods that
-// need it (k8s.io/component-helpers/nodedeclaredfeatures).
+// declaredFeatures are the features that a scheduler and the API server must know before they give the node pods
+// that need them (k8s.io/component-helpers/nodedeclaredfeatures).
 var declaredFeatures = []string{"InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}
 
-// declareFeatures adds what pods get here to what n declares.
+// declareFeatures adds the features of this runtime to n.
 func declareFeatures(n *corev1.Node) {
 	all := append(slices.Clone(n.Status.DeclaredFeatures), declaredFeatures...)
 	slices.Sort(all) // the API server insists
 	n.Status.DeclaredFeatures = slices.Compact(all)
 }
 
-// wellConditions gives each condition that has no status yet the one of a node that is well, in a
-// kubelet's words. While it is not well, Ping says so, and that counts for Ready.
+// wellConditions gives each condition without a status the value of a healthy node, in a kubelet's words. If the
+// node is not healthy, Ping says so, and that counts for Ready.
 func wellConditions(n *corev1.Node, now time.Time) {
 	well := []corev1.NodeCondition{
 		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},

@@ -17,7 +17,8 @@ import (
 // readTimeout is how long the runtime may take to tell of one sandbox or container.
 const readTimeout = 30 * time.Second
 
-// observe reads what may have changed. After an error what is known stays known, and nothing must be decided.
+// observe reads everything that may have changed. After an error the known state stays, and no decision may
+// follow.
 func (w *worker) observe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -82,7 +83,7 @@ func (w *worker) observeContainers(ctx context.Context) error {
 	return nil
 }
 
-// skeleton makes the pod from what its sandbox and containers tell, until its spec comes.
+// skeleton makes the pod from its sandbox and containers, until its spec comes.
 func (w *worker) skeleton() {
 	var meta *criconfig.Meta
 	if s := w.seen.sandbox(); s != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// reflectTimeout is how long those who ask for a pod wait until it shows what was asked for just before.
+// reflectTimeout bounds the wait of callers for a pod that shows their last request.
 const reflectTimeout = 2 * time.Second
 
-// CreatePod notes that the pod is wanted, and returns.
+// CreatePod records that the pod is wanted, and returns.
 func (r *Runtime) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	if uid := string(pod.UID); !filepath.IsLocal(uid) || filepath.Base(uid) != uid || uid == "." {
 		return errdefs.InvalidInputf("pod %s/%s: %q cannot be a UID: what a pod has on disk is named by it", pod.Namespace, pod.Name, uid)
@@ -29,7 +29,7 @@ func (r *Runtime) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// UpdatePod notes what the pod is to be now, and returns.
+// UpdatePod records the new spec of the pod, and returns.
 func (r *Runtime) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	if err := r.listed(ctx); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (r *Runtime) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// DeletePod notes that the pod must stop within its grace period, and returns.
+// DeletePod records that the pod must stop within its grace period, and returns.
 func (r *Runtime) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	if err := r.listed(ctx); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (r *Runtime) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// listed waits until it is known which pods the runtime has.
+// listed waits until the pods of the runtime are known.
 func (r *Runtime) listed(ctx context.Context) error {
 	select {
 	case <-r.lister.first:
@@ -73,11 +73,11 @@ func (r *Runtime) listed(ctx context.Context) error {
 	}
 }
 
-// AnswersForAllPods says that a pod that the runtime does not have does not exist: nothing is answered before the
-// runtime has listed its pods, and after a reboot of the machine it has none.
+// AnswersForAllPods says that a pod that the runtime lacks does not exist: there are no answers before the first
+// list of its pods, and after a reboot of the machine it has none.
 func (r *Runtime) AnswersForAllPods() bool { return true }
 
-// GetPod returns the pod of that name.
+// GetPod returns the pod with that name.
 func (r *Runtime) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	if err := r.listed(ctx); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (r *Runtime) GetPod(ctx context.Context, namespace, name string) (*corev1.P
 	return w.current(ctx, patience)
 }
 
-// GetPodStatus returns the status of the pod of that name.
+// GetPodStatus returns the status of the pod with that name.
 func (r *Runtime) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
 	pod, err := r.GetPod(ctx, namespace, name)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *Runtime) GetPodStatus(ctx context.Context, namespace, name string) (*co
 	return &pod.Status, nil
 }
 
-// GetPods returns all pods that the runtime has.
+// GetPods returns all pods of the runtime.
 func (r *Runtime) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	if err := r.listed(ctx); err != nil {
 		return nil, err
@@ -124,8 +124,7 @@ func (r *Runtime) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	return pods, nil
 }
 
-// current returns the pod with its status: one that shows what was asked for just before, unless patience ends
-// earlier.
+// current returns the pod with a status that shows the last request, unless patience ends earlier.
 func (w *worker) current(ctx, patience context.Context) (*corev1.Pod, error) {
 	select {
 	case <-w.settled:
@@ -149,7 +148,7 @@ func (w *worker) current(ctx, patience context.Context) (*corev1.Pod, error) {
 	return w.shown.DeepCopy(), nil
 }
 
-// running returns the instances that run, by the name of their container.
+// running returns the running instances, by the name of their container.
 func (w *worker) running() map[string]instance {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -24,16 +24,16 @@ import (
 const (
 	// pressureEvery is how often the machine is measured.
 	pressureEvery = 10 * time.Second
-	// pressureTime is how long that may take, with what is done about it.
+	// pressureTime bounds one check, with the actions that follow.
 	pressureTime = time.Minute
-	// specTime is how long, from its start on, a node that has too little left waits for the specs of the pods that run.
+	// specTime is the time after the start for which a node under pressure waits for the specs of running pods.
 	specTime = time.Minute
 	// evictedTime is how long the end of an evicted pod is waited for until another one must go.
 	evictedTime = 30 * time.Second
 )
 
-// evictor sees when the machine has too little left: it says so in the conditions of the node, removes images that
-// nothing uses, and then ends one pod after the other.
+// evictor notices when the machine runs short of a resource: it sets the conditions of the node, removes unused
+// images, and then ends one pod after the other.
 type evictor struct {
 	r          *Runtime
 	thresholds []eviction.Threshold
@@ -106,7 +106,8 @@ func (e *evictor) round(ctx context.Context) {
 	e.evict(ctx, met[0], summary)
 }
 
-// measure returns the thresholds below which the machine is. An error beside a summary is that nothing is known of the pods.
+// measure returns the thresholds that the machine is below. An error beside a summary means that nothing is
+// known about the pods.
 func (e *evictor) measure(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summary, error) {
 	summary, err := e.summary(ctx)
 	if summary == nil {
@@ -115,9 +116,9 @@ func (e *evictor) measure(ctx context.Context) ([]eviction.Met, *statsv1alpha1.S
 	return observed(&summary.Node).Met(e.thresholds), summary, err
 }
 
-// DefaultEvictionHard returns a value of Config.EvictionHard for a machine that does other work too, and that has pods and images on the
-// file system of root: the thresholds of a kubelet, where they are not more than 5 GiB and 250,000 inodes, nor more than half of the
-// amount that is available now. A machine that is almost full evicts nothing for that.
+// DefaultEvictionHard returns a value of Config.EvictionHard for a machine with other work, and with pods and
+// images on the file system of root: a kubelet's thresholds, but at most 5 GiB and 250,000 inodes, and at most
+// half of the amount that is available now. So a machine that is almost full evicts nothing for that reason.
 func DefaultEvictionHard(root string) map[string]string {
 	now := observed(stats.Machine(root))
 	for images, node := range map[eviction.Signal]eviction.Signal{
@@ -130,7 +131,7 @@ func DefaultEvictionHard(root string) map[string]string {
 	return eviction.Default(now)
 }
 
-// observed is what is available of the machine.
+// observed returns the available resources of the machine.
 func observed(n *statsv1alpha1.NodeStats) eviction.Observations {
 	seen := eviction.Observations{}
 	note := func(s eviction.Signal, available, capacity *uint64) {
@@ -157,8 +158,8 @@ func observed(n *statsv1alpha1.NodeStats) eviction.Observations {
 	return seen
 }
 
-// awaitsSpecs reports whether the specs of pods are to come that an earlier process has begun: until then, those that have come would go
-// instead of them.
+// awaitsSpecs reports whether the specs of some pods of an earlier process are still missing: until they come,
+// other pods would be evicted instead.
 func (e *evictor) awaitsSpecs() bool {
 	return time.Since(e.began) < specTime && slices.ContainsFunc(e.r.all(), func(w *worker) bool {
 		pod := w.lastShown()
@@ -166,7 +167,7 @@ func (e *evictor) awaitsSpecs() bool {
 	})
 }
 
-// ends reports whether the pod that was evicted last is still on its way: what it gives back is not seen yet.
+// ends reports whether the pod that was evicted last is still ending: the freed resources are not visible yet.
 func (e *evictor) ends() bool {
 	if e.evicted == nil || time.Now().After(e.until) || e.r.known(e.evicted.uid) == nil || ended(e.evicted.lastShown()) {
 		e.evicted = nil
@@ -178,7 +179,8 @@ func ended(pod *corev1.Pod) bool {
 	return pod == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// evict ends the pod that must go first. One without a sandbox waits, maybe for room: it has nothing to give back.
+// evict ends the pod that must go first. A pod without a sandbox waits, perhaps for room: it has nothing to give
+// back.
 func (e *evictor) evict(ctx context.Context, m eviction.Met, summary *statsv1alpha1.Summary) {
 	maps.DeleteFunc(e.told, func(uid types.UID, _ bool) bool { return e.r.known(uid) == nil })
 	use := map[types.UID]*statsv1alpha1.PodStats{}
@@ -213,7 +215,7 @@ func (w *worker) lastShown() *corev1.Pod {
 	return w.shown
 }
 
-// current returns the conditions of the node that are true.
+// current returns the node conditions that are true.
 func (e *evictor) current() []corev1.NodeConditionType {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -230,7 +232,7 @@ func (e *evictor) listen(node *corev1.Node, notify func(*corev1.Node)) {
 	}
 }
 
-// report says which conditions are true.
+// report reports the conditions that are true.
 func (e *evictor) report(conditions []corev1.NodeConditionType) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
-// probe tells the prober of the containers, and takes over what it knows.
+// probe gives the prober the containers, and takes its results.
 func (w *worker) probe() {
 	w.mem.Probes = nil
 	if !w.full {
@@ -35,7 +35,7 @@ func (w *worker) probe() {
 	}
 }
 
-// probed says in the words of the plan what a container's probes say.
+// probed converts the results of a container's probes.
 func probed(r probe.Result) plan.Probe {
 	out := plan.Probe{Readiness: plan.Failure}
 	if r.Ready {
@@ -53,7 +53,7 @@ func probed(r probe.Result) plan.Probe {
 	return out
 }
 
-// addresses are those of the pod.
+// addresses returns the addresses of the pod.
 func (w *worker) addresses() []string {
 	if w.pod.Spec.HostNetwork {
 		return w.seen.observed.HostIPs
@@ -64,7 +64,7 @@ func (w *worker) addresses() []string {
 	return nil
 }
 
-// probeTarget is the instance that an action is about.
+// probeTarget returns the instance of an action.
 func (j job) probeTarget() (probe.Target, bool) {
 	if j.target == nil {
 		return probe.Target{}, false

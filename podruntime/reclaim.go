@@ -20,12 +20,12 @@ const (
 	freeTime = 20 * time.Second
 	// reclaimEvery is how often it is looked whether containers are gone.
 	reclaimEvery = 100 * time.Millisecond
-	// knowTime is how long figures of pods are waited for that are no older than the lack.
+	// knowTime bounds the wait for figures of pods that are no older than the shortage.
 	knowTime = 20 * time.Second
 )
 
-// free removes containers of pods that have ended and images that nothing uses, and measures anew. A removal that takes long goes on
-// while pods are evicted.
+// free removes containers of ended pods and unused images, and measures again. A slow removal continues while
+// pods are evicted.
 func (e *evictor) free(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summary, error) {
 	bounded, cancel := context.WithTimeout(ctx, freeTime)
 	defer cancel()
@@ -42,8 +42,8 @@ func (e *evictor) free(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summ
 	return e.measure(ctx)
 }
 
-// reclaim removes the containers of pods that have ended, with all that they wrote: a pod that was evicted would else keep the disk full,
-// and the next one would go for it.
+// reclaim removes the containers of ended pods with all their files: an evicted pod would else keep the disk
+// full, and the next pod would be evicted for it.
 func (e *evictor) reclaim(ctx context.Context) {
 	var left []*worker
 	for _, w := range e.r.all() {
@@ -79,7 +79,7 @@ func (e *evictor) know(ctx context.Context, since time.Time) ([]eviction.Met, *s
 	}
 }
 
-// measureVolumes measures the volumes of all pods now, but for those that take long; of them it is known that they have much.
+// measureVolumes measures the volumes of all pods now, except slow ones, which are known to be large.
 func (e *evictor) measureVolumes(ctx context.Context) {
 	patience, cancel := context.WithTimeout(ctx, stats.Freshness)
 	defer cancel()

@@ -18,18 +18,18 @@ import (
 // resourcePID is the number of processes, as kubeReserved and systemReserved name it. A node does not offer it to a scheduler.
 const resourcePID corev1.ResourceName = "pid"
 
-// reservable are what can be kept from pods, as by a kubelet.
+// reservable are the resources that can be kept from pods, as in a kubelet.
 var reservable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceEphemeralStorage, corev1.ResourceMemory, resourcePID}
 
-// reserved is what of the machine is not for pods.
+// reserved are the resources of the machine that pods do not get.
 type reserved struct {
-	// daemons is what the configuration keeps for the node itself and for what else runs on the machine.
+	// daemons is kept by the configuration for the node and for other programs of the machine.
 	daemons corev1.ResourceList
-	// eviction is what must stay available: beyond it, pods are evicted.
+	// eviction must stay available: below it, pods are evicted.
 	eviction corev1.ResourceList
 }
 
-// reserve adds up what of the machine is not for pods. More than there is, is an error.
+// reserve adds up the resources that pods do not get. More than the machine has is an error.
 func reserve(cfg Config) (reserved, error) {
 	r := reserved{daemons: corev1.ResourceList{}, eviction: corev1.ResourceList{}}
 	for _, of := range []struct {
@@ -72,7 +72,7 @@ func reserve(cfg Config) (reserved, error) {
 	return r, nil
 }
 
-// of is what of a resource pods cannot have.
+// of returns the amount of a resource that pods do not get.
 func (r reserved) of(name corev1.ResourceName) resource.Quantity {
 	all := r.daemons[name].DeepCopy()
 	all.Add(r.eviction[name])
@@ -102,8 +102,8 @@ func quantities(setting map[string]string) (corev1.ResourceList, error) {
 	return list, nil
 }
 
-// offer writes what the machine has into s, or what the configuration says of it, and what of it pods may have: what is
-// not reserved. What s says otherwise of the machine stays.
+// offer writes the capacity of the machine, or of the configuration, into s, and the allocatable amounts. Other
+// values in s stay.
 func (r *Runtime) offer(s *corev1.NodeStatus) {
 	if s.Capacity == nil {
 		s.Capacity = corev1.ResourceList{}

@@ -10,12 +10,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// lockAgain is how long it takes to notice that another process has let go of the directory.
+// lockAgain is the time until this process notices that another process has released the directory.
 const lockAgain = 200 * time.Millisecond
 
-// lock waits until no other process uses the directory: two of them would start each container twice, for
-// neither sees what the other has only begun. A process that is about to end is waited for; so is one that
-// was frozen, until somebody ends it. It returns nil when ctx has ended.
+// lock waits until no other process uses the directory. Two processes would start each container twice, because
+// neither sees a container that the other one is starting. lock also waits for a process that is about to end,
+// or that is frozen. It returns nil when ctx ends.
 func (r *Runtime) lock(ctx context.Context) (*os.File, error) {
 	for waits := false; ctx.Err() == nil; waits = true {
 		f, err := lockRoot(r.cfg.Root)

@@ -25,7 +25,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
-// Runtime is a provider that runs pods on a runtime of containers. New makes it.
+// Runtime is a provider that runs pods on a container runtime. Make it with New.
 type Runtime struct {
 	cfg      Config
 	settings criconfig.Settings
@@ -124,29 +124,29 @@ func New(cfg Config) (*Runtime, error) {
 	return r, nil
 }
 
-// UsePodObjects takes what reads ConfigMaps, Secrets and environments.
+// UsePodObjects sets the reader of ConfigMaps, Secrets and environments.
 func (r *Runtime) UsePodObjects(objects podinputs.PodObjects) {
 	r.objects = objects
 	r.volumes.UseObjects(objects)
 }
 
-// UsePodTokens takes what gives tokens of service accounts.
+// UsePodTokens sets the source of service account tokens.
 func (r *Runtime) UsePodTokens(tokens podinputs.PodTokens) { r.volumes.UseTokens(tokens) }
 
-// UsePodTrustBundles takes what reads ClusterTrustBundles.
+// UsePodTrustBundles sets the reader of ClusterTrustBundles.
 func (r *Runtime) UsePodTrustBundles(bundles podinputs.PodTrustBundles) {
 	r.volumes.UseBundles(bundles)
 }
 
-// UsePodCertificates takes what gives certificates for pods.
+// UsePodCertificates sets the source of certificates for pods.
 func (r *Runtime) UsePodCertificates(certificates podinputs.PodCertificates) {
 	r.volumes.UseCertificates(certificates)
 }
 
-// UsePodClaims takes what finds PersistentVolumes.
+// UsePodClaims sets the finder of PersistentVolumes.
 func (r *Runtime) UsePodClaims(claims podinputs.PodClaims) { r.volumes.UseClaims(claims) }
 
-// ProvisionsVolumes reports whether the configuration has a directory for PersistentVolumes that the node makes.
+// ProvisionsVolumes reports whether the configuration has a directory in which the node makes PersistentVolumes.
 func (r *Runtime) ProvisionsVolumes() bool { return r.volumes.Provisions() }
 
 // MakeVolume makes the directory of a PersistentVolume.
@@ -159,12 +159,12 @@ func (r *Runtime) RemoveVolume(_ context.Context, name string) error {
 	return r.volumes.RemoveVolume(name)
 }
 
-// UsePullCredentials takes what gives credentials for registries.
+// UsePullCredentials sets the source of registry credentials.
 func (r *Runtime) UsePullCredentials(credentials podinputs.PullCredentials) {
 	r.credentials = credentials
 }
 
-// NotifyPods takes the function that is told of every change of a pod.
+// NotifyPods sets the function that gets every change of a pod.
 func (r *Runtime) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { r.notify = notify }
 
 func (r *Runtime) pullCredentials(ctx context.Context, pod *corev1.Pod) ([]podinputs.RegistryCredential, error) {

@@ -53,8 +53,8 @@ func (j job) newSandbox(ctx context.Context, attempt uint32) (string, error) {
 	return j.r.cfg.Runtime.RunPodSandbox(ctx, config, handler)
 }
 
-// sandboxConfig is what the runtime is told of a pod. Only who makes the sandbox lets files record events about it: its
-// containers come with the same configuration.
+// sandboxConfig returns the runtime's configuration of a pod. Only the maker of the sandbox lets files record
+// events about it: its containers come with the same configuration.
 func (r *Runtime) sandboxConfig(pod *corev1.Pod, attempt uint32, files *hostfiles.Files) (*runtimeapi.PodSandboxConfig, error) {
 	hostname, err := files.Hostname(pod)
 	if err != nil {
@@ -71,7 +71,8 @@ func (r *Runtime) sandboxConfig(pod *corev1.Pod, attempt uint32, files *hostfile
 	return config, r.nameVolumes(pod, config)
 }
 
-// nameVolumes tells the runtime the volumes that the sandbox may have by itself, and nothing else that a pod may say in that place.
+// nameVolumes names the volumes that the sandbox may hold by itself to the runtime, and drops the pod's own text
+// in that place.
 func (r *Runtime) nameVolumes(pod *corev1.Pod, config *runtimeapi.PodSandboxConfig) error {
 	delete(config.Annotations, SandboxVolumesAnnotation)
 	dirs := r.volumes.InSandbox(pod)
@@ -89,7 +90,7 @@ func (r *Runtime) nameVolumes(pod *corev1.Pod, config *runtimeapi.PodSandboxConf
 	return nil
 }
 
-// errNoHandlers is said of pods with a runtime class where nobody knows what these mean.
+// errNoHandlers refuses pods with a runtime class if no handlers are known.
 var errNoHandlers = errors.New("runtime classes are not supported by this node")
 
 // handler returns the runtime handler of the class of the pod.
@@ -104,14 +105,14 @@ func (r *Runtime) handler(ctx context.Context, pod *corev1.Pod) (string, error) 
 	return r.cfg.RuntimeHandler(ctx, *class)
 }
 
-// stopSandbox ends what the pod has of the network, and whatever runs in it.
+// stopSandbox ends the network of the pod, and everything that runs in it.
 func (j job) stopSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return j.gone(a, reasonStop, j.r.cfg.Runtime.StopPodSandbox(ctx, a.ID))
 }
 
-// removeSandbox removes a sandbox. The logs of a pod that was deleted go before it: without a sandbox, nobody would
+// removeSandbox removes a sandbox. It first removes the logs of a deleted pod: without a sandbox, nobody would
 // find them after a crash, and others have logs in the same place.
 func (j job) removeSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -124,7 +125,7 @@ func (j job) removeSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	return j.gone(a, reasonRemove, j.r.cfg.Runtime.RemovePodSandbox(ctx, a.ID))
 }
 
-// sweep removes what is left on disk of a pod that is gone.
+// sweep removes the files of a gone pod.
 func (r *Runtime) sweep(pod *corev1.Pod) error {
 	err := errors.Join(r.volumes.Remove(pod.UID), os.RemoveAll(r.messageDir(pod.UID)), r.cgroups.remove(pod.UID))
 	if r.cfg.KeepLogs {

@@ -14,9 +14,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
 )
 
-// settingsOf are what the machine and the configuration say of all containers.
+// settingsOf returns the settings of the machine and the configuration for all containers.
 func settingsOf(cfg Config) criconfig.Settings {
-	// The node has no capacity yet: that is written into it later.
+	// The node has no capacity yet: a later step writes it.
 	memory := stats.Capacity(cfg.Root, stats.DefaultPods)[corev1.ResourceMemory]
 	_, v2 := os.Stat("/sys/fs/cgroup/cgroup.controllers")
 	return criconfig.Settings{
@@ -26,7 +26,8 @@ func settingsOf(cfg Config) criconfig.Settings {
 	}
 }
 
-// ownOOMScore is that of this process: without a special right, what it starts cannot go below.
+// ownOOMScore returns the score of this process: without a special right, its children cannot have a lower
+// score.
 func ownOOMScore() int64 {
 	raw, err := os.ReadFile("/proc/self/oom_score_adj")
 	if err != nil {
@@ -49,7 +50,7 @@ func swapLimits() bool {
 	return false
 }
 
-// hugePageSizes are those of the machine, as cgroups write them.
+// hugePageSizes returns the sizes of the machine in the notation of cgroups.
 func hugePageSizes() []string {
 	entries, err := os.ReadDir("/sys/kernel/mm/hugepages")
 	if err != nil {

@@ -53,8 +53,9 @@ func storageLimit(pod *corev1.Pod) (limit resource.Quantity, limited bool) {
 	return limit, limited
 }
 
-// exceededStorage says which limit of ephemeral storage a pod is beyond, by what each container has written to its layer
-// and its log, and each volume has: the text is that of an eviction, "" is none.
+// exceededStorage returns the limit of ephemeral storage that a pod exceeds, by the bytes that each container
+// has written to its layer and log, and by the use of each volume. The text is the message of an eviction; ""
+// means none.
 func exceededStorage(pod *corev1.Pod, written map[string]int64, use map[string]volumes.Use) string {
 	if limit, limited := storageLimit(pod); limited {
 		var total int64
@@ -79,7 +80,7 @@ func exceededStorage(pod *corev1.Pod, written map[string]int64, use map[string]v
 	return ""
 }
 
-// written is what the containers of a sandbox that run have written to their layers and logs, in bytes.
+// written returns the bytes that the running containers of a sandbox have written to their layers and logs.
 func (r *Runtime) written(ctx context.Context, pod *corev1.Pod, sandbox string) (map[string]int64, error) {
 	if sandbox == "" {
 		return nil, nil // nothing runs
@@ -100,7 +101,7 @@ func (r *Runtime) written(ctx context.Context, pod *corev1.Pod, sandbox string) 
 	return all, nil
 }
 
-// exceeded says which limit of its disk or its volumes a pod is beyond; "" is none.
+// exceeded returns the limit of disk or volumes that a pod exceeds; "" means none.
 func (r *Runtime) exceeded(ctx context.Context, pod *corev1.Pod, sandbox string) (string, error) {
 	use, err := r.meter.usage(ctx, pod, measureEvery)
 	if errors.Is(err, errNotMeasured) {

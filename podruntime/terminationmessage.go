@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// maxMessage is how much of a termination message is kept, and maxMessages of those of all containers of a pod.
+	// maxMessage bounds a termination message, and maxMessages the messages of all containers of a pod.
 	maxMessage  = 4096
 	maxMessages = 12 * 1024
 )
@@ -60,8 +60,8 @@ func (r *Runtime) messageMount(pod *corev1.Pod, c *corev1.Container, attempt uin
 	return &runtimeapi.Mount{ContainerPath: inside, HostPath: path}, nil
 }
 
-// terminationMessage is the message of a container that has ended: what the runtime says, and what it said itself. It is read
-// once: the file does not outlive the pod.
+// terminationMessage returns the message of an ended container: the runtime's message, and the container's own.
+// It reads the file once: the file does not outlive the pod.
 func (w *worker) terminationMessage(ctx context.Context, before plan.Container, c *containerView, s *runtimeapi.ContainerStatus) string {
 	if before.State == plan.Exited {
 		return before.Message
@@ -90,8 +90,8 @@ func (w *worker) terminationMessage(ctx context.Context, before plan.Container, 
 	return s.Message + ": " + words
 }
 
-// tail returns the end of a file that a container wrote. What a container without a file system of its own has put there instead
-// is not followed, nor waited for.
+// tail returns the end of a file that a container wrote. It neither follows a link nor waits for a pipe that a
+// container without its own file system has put in its place.
 func tail(path string) (string, error) {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 const (
 	// measureEvery is how often pods with a limit of the disk are measured.
 	measureEvery = 10 * time.Second
-	// evictionGrace is how long the containers of a pod get that uses too much.
+	// evictionGrace is the time that the containers of an evicted pod get.
 	evictionGrace = time.Second
-	// critical is the priority from which on pods are not evicted.
+	// critical is the least priority of pods that are not evicted.
 	critical = eviction.Critical
 )
 
@@ -27,7 +27,7 @@ func (w *worker) cares() bool {
 	return w.full && w.mem.VolumesReady() && !w.mem.Finished() && !w.mem.Deleted() && w.mem.Eviction == nil
 }
 
-// refresh brings the volumes up to date when it is time, and returns how long that is from now.
+// refresh updates the volumes when it is time, and returns the time until the next update.
 func (w *worker) refresh(ctx context.Context, now time.Time) time.Duration {
 	switch {
 	case w.refreshing, !w.cares(), len(w.pod.Spec.Volumes) == 0:
@@ -47,8 +47,8 @@ func (w *worker) refresh(ctx context.Context, now time.Time) time.Duration {
 	return idle
 }
 
-// measure looks when it is time whether the pod uses more of the disk than it may, and returns how long that is
-// from now.
+// measure checks, when it is time, whether the pod uses too much of the disk, and returns the time until the
+// next check.
 func (w *worker) measure(ctx context.Context, now time.Time) time.Duration {
 	switch {
 	case w.measuring, !w.cares(), !storageLimited(w.pod), w.pod.Spec.Priority != nil && *w.pod.Spec.Priority >= critical:
@@ -90,7 +90,7 @@ func (w *worker) evict(why plan.Eviction) {
 	w.r.podEvent(w.pod, corev1.EventTypeWarning, why.Reason, why.Message)
 }
 
-// limitMessages cuts the termination messages of the containers of a pod so that all of them have room.
+// limitMessages cuts the termination messages of a pod's containers so that all of them fit.
 func limitMessages(s *corev1.PodStatus) {
 	lists := [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses}
 	count := 0
@@ -105,7 +105,7 @@ func limitMessages(s *corev1.PodStatus) {
 		for i := range list {
 			for _, state := range []*corev1.ContainerState{&list[i].State, &list[i].LastTerminationState} {
 				if state.Terminated != nil && len(state.Terminated.Message) > each {
-					// It may be part of a status that others are reading.
+					// Other goroutines may read the status that contains it.
 					state.Terminated = state.Terminated.DeepCopy()
 					state.Terminated.Message = state.Terminated.Message[:each]
 				}

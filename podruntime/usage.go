@@ -23,12 +23,12 @@ func (r *Runtime) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summary, 
 	return r.stats.Summary(ctx)
 }
 
-// GetMetricsResource returns the metrics that metrics-server reads.
+// GetMetricsResource returns the metrics for metrics-server.
 func (r *Runtime) GetMetricsResource(ctx context.Context) ([]*dto.MetricFamily, error) {
 	return r.stats.Metrics(ctx)
 }
 
-// newStats returns what measures the pods of this node.
+// newStats returns the measurement of this node's pods.
 func (r *Runtime) newStats() *stats.Stats {
 	return stats.New(stats.Config{
 		Runtime: r.cfg.Runtime, Images: r.cfg.Images,
@@ -44,13 +44,13 @@ func (r *Runtime) logsOf(pod statsv1alpha1.PodReference, container string) strin
 }
 
 const (
-	// usageFresh is how old figures of volumes may be, as those of a kubelet.
+	// usageFresh bounds the age of volume figures, as in a kubelet.
 	usageFresh = time.Minute
-	// usagePatience is how long who asks for them waits for newer ones.
+	// usagePatience bounds a caller's wait for newer figures.
 	usagePatience = 100 * time.Millisecond
 )
 
-// volumeUse returns what the volumes of a pod use. Of one that nothing is known of, there are none.
+// volumeUse returns the use of a pod's volumes, or nothing if it is unknown.
 func (r *Runtime) volumeUse(ctx context.Context, ref statsv1alpha1.PodReference) ([]stats.Volume, error) {
 	_, pod, err := r.shown(ref.Namespace, ref.Name)
 	if err != nil || string(pod.UID) != ref.UID {
@@ -79,10 +79,11 @@ func (r *Runtime) volumeUse(ctx context.Context, ref statsv1alpha1.PodReference)
 	return all, nil
 }
 
-// versionTime is how long the start of a node waits for a runtime that may not run yet.
+// versionTime bounds the wait of a starting node for a runtime that may not run yet.
 const versionTime = 5 * time.Second
 
-// runtimeVersion is what a kubelet calls the runtime, such as containerd://2.1.4; "" if it does not answer.
+// runtimeVersion returns a kubelet's text for the runtime, such as containerd://2.1.4, or "" if the runtime does
+// not answer.
 func (r *Runtime) runtimeVersion(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, versionTime)
 	defer cancel()
@@ -94,8 +95,8 @@ func (r *Runtime) runtimeVersion(ctx context.Context) string {
 	return version.GetRuntimeName() + "://" + version.GetRuntimeVersion()
 }
 
-// ConfigureNode writes into n what the machine offers, where n does not say otherwise: capacity, what of it
-// pods may have, what the machine is, and which container runtime runs on it, if that answers now.
+// ConfigureNode writes the properties of the machine into n, where n has no value: capacity, allocatable
+// amounts, system information, and the version of the container runtime, if it answers now.
 func (r *Runtime) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	r.offer(&n.Status)
 	is, info := stats.NodeInfo(), &n.Status.NodeInfo

@@ -12,8 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// view is what the worker knows that the runtime has of its pod. What is dirty is read again before it is
-// used. It is a cache: a list that fails changes nothing in it.
+// view is the worker's view of its pod at the runtime. A dirty part is read again before its next use. It is a
+// cache: a failed list changes nothing in it.
 type view struct {
 	observed   plan.Observed
 	sandboxes  map[string]*sandboxView
@@ -30,7 +30,7 @@ type sandboxView struct {
 type containerView struct {
 	dirty bool
 	since uint64
-	// sandbox is what the status of a container does not tell.
+	// sandbox is missing in the status of a container.
 	sandbox string
 	seen    plan.Container
 	meta    criconfig.Meta
@@ -43,7 +43,7 @@ func newView() view {
 
 func (v *view) empty() bool { return len(v.sandboxes) == 0 && len(v.containers) == 0 }
 
-// meetSandbox notes a sandbox that must be read.
+// meetSandbox records a sandbox that must be read.
 func (v *view) meetSandbox(id string, round uint64) {
 	if s := v.sandboxes[id]; s != nil {
 		s.dirty = true
@@ -52,7 +52,7 @@ func (v *view) meetSandbox(id string, round uint64) {
 	v.sandboxes[id] = &sandboxView{dirty: true, since: round}
 }
 
-// meetContainer notes a container that must be read.
+// meetContainer records a container that must be read.
 func (v *view) meetContainer(id, sandbox string, round uint64) {
 	if c := v.containers[id]; c != nil {
 		c.dirty = true
@@ -61,7 +61,7 @@ func (v *view) meetContainer(id, sandbox string, round uint64) {
 	v.containers[id] = &containerView{dirty: true, since: round, sandbox: sandbox}
 }
 
-// touch notes that something happened to a container or sandbox that is known.
+// touch records a change of a known container or sandbox.
 func (v *view) touch(id string) {
 	if s := v.sandboxes[id]; s != nil {
 		s.dirty = true
@@ -71,7 +71,7 @@ func (v *view) touch(id string) {
 	}
 }
 
-// after notes what an action has done: it must be read before the next decision.
+// after records the result of an action, which must be read before the next decision.
 func (v *view) after(a plan.Action, o plan.Outcome, round uint64) {
 	switch a.Kind {
 	case plan.RunSandbox:
@@ -100,8 +100,8 @@ func (v *view) after(a plan.Action, o plan.Outcome, round uint64) {
 	}
 }
 
-// merge takes over a list of all that the runtime has of the pod. What is missing there and was
-// known when the list began is gone; it returns the containers of which that is so.
+// merge takes a complete list of the pod. A container or sandbox that was known when the list began, and is
+// missing in it, is gone; merge returns the gone containers.
 func (v *view) merge(l *listed) (lost []string) {
 	for id, s := range v.sandboxes {
 		if _, has := l.sandboxes[id]; !has && s.since < l.round {
@@ -127,7 +127,7 @@ func (v *view) merge(l *listed) (lost []string) {
 	return lost
 }
 
-// assemble makes what plan and podstatus look at. The oldest come first.
+// assemble makes the input of plan and podstatus, oldest first.
 func (v *view) assemble() {
 	v.observed.Sandboxes = v.observed.Sandboxes[:0]
 	for _, s := range v.sandboxes {
@@ -153,7 +153,7 @@ func (v *view) sandbox() *plan.Sandbox {
 	return nil
 }
 
-// instance is what those who answer requests must know of a container instance.
+// instance has the data of a container instance for requests.
 type instance struct {
 	id      string
 	attempt uint32

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// watchAgain is after which time to ask for events again that have stopped coming.
+	// watchAgain is the pause after the events have stopped.
 	watchAgain = 5 * time.Second
 	// watchBuffer is how many events may wait.
 	watchBuffer = 256
@@ -59,7 +59,7 @@ func (l *lister) watchOnce(ctx context.Context) error {
 	}
 }
 
-// heard makes the worker of a pod look at what has ended. What starts was started by the worker itself.
+// heard makes the worker of a pod look at an end. The worker itself starts containers, so it knows about starts.
 func (l *lister) heard(e *runtimeapi.ContainerEventResponse) {
 	kind := e.GetContainerEventType()
 	if kind != runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT && kind != runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT {

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// worker owns one pod: it alone decides what happens to it. What takes time is done on other
-// goroutines, which put their outcome into the inbox.
+// worker owns one pod: it alone decides about it. Slow work runs on other goroutines, which put their outcome
+// into the inbox.
 type worker struct {
 	r               *Runtime
 	uid             types.UID
@@ -52,7 +52,7 @@ type worker struct {
 	measureAt  time.Time // of the volumes
 }
 
-// inbox is what came for the worker since it looked last.
+// inbox has the worker's input since its last look.
 type inbox struct {
 	pod      *corev1.Pod
 	stop     *stopRequest
@@ -135,11 +135,11 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// idle is how long a pod is left alone of which nothing is heard and nothing is planned.
+// idle is the longest time between two looks at a pod without news and plans.
 const idle = 10 * time.Minute
 
-// pass takes in what came, looks at the runtime, begins what is to be done and reports. It returns when to look
-// again.
+// pass takes the input, reads the runtime, begins the next actions and reports. It returns the time until the
+// next look.
 func (w *worker) pass(ctx context.Context) (again time.Duration, gone bool) {
 	w.absorb(w.take())
 	if err := w.observe(ctx); err != nil {
@@ -165,7 +165,7 @@ func (w *worker) pass(ctx context.Context) (again time.Duration, gone bool) {
 	return again, gone
 }
 
-// sweep forgets what others remember of the pod, and removes what is on disk.
+// sweep forgets the pod, and removes its files.
 func (w *worker) sweep(ctx context.Context) {
 	if err := w.r.sweep(w.pod); err != nil {
 		log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithError(err).Warn("remove what is left on disk of a pod that is gone; it is tried again")
@@ -173,7 +173,7 @@ func (w *worker) sweep(ctx context.Context) {
 	w.r.puller.Forget(w.uid)
 }
 
-// settle tells those who wait that what the runtime had is known, or cannot be known.
+// settle tells waiting callers that the runtime's state is known, or cannot be known.
 func (w *worker) settle() {
 	select {
 	case <-w.settled:
@@ -182,8 +182,8 @@ func (w *worker) settle() {
 	}
 }
 
-// unread shows that there is the pod, of which the runtime cannot tell how it is: those who ask for all pods must not
-// wait for it, nor take it for gone.
+// unread shows that the pod exists while the runtime cannot tell its state: callers that ask for all pods must
+// neither wait for it nor take it for gone.
 func (w *worker) unread() {
 	w.mu.Lock()
 	if w.shown == nil {
