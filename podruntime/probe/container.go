@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// restartMargin is how much earlier than the Prober a container was started that was there before it.
+// restartMargin distinguishes containers from before the Prober: they started at least that much earlier.
 const restartMargin = 10 * time.Second
 
-// container is what is known of a container.
+// container is the known state of a container.
 type container struct {
 	target Target
 	old    bool // it was there before the Prober
@@ -48,7 +48,7 @@ func (w *probe) period() time.Duration { return seconds(w.spec.PeriodSeconds, 10
 
 func (w *probe) timeout() time.Duration { return seconds(w.spec.TimeoutSeconds, 1) }
 
-// seconds returns the default of the API for what nobody has set.
+// seconds returns n, or the default of the API for an unset n.
 func seconds(n, unset int32) time.Duration {
 	if n <= 0 {
 		n = unset
@@ -82,14 +82,14 @@ func newContainer(t Target, begin time.Time, m *probeMetrics) *container {
 	return c
 }
 
-// update takes in what is said of the container later. When it was started does not change.
+// update takes later data of the container. Its start time does not change.
 func (c *container) update(t Target) {
 	t.StartedAt = c.target.StartedAt
 	c.target = t
 }
 
-// recall takes over what was known before the Prober. A container of which nothing is known has
-// started, unless its startup probe says otherwise.
+// recall takes the state from before the Prober. A container without a known state has started, unless its
+// startup probe says otherwise.
 func (c *container) recall() {
 	pod := c.target.Pod
 	known := statusOf(pod, c.target.ID)
@@ -112,7 +112,7 @@ func (c *container) recall() {
 	})
 }
 
-// statusOf returns nil if the pod's status does not know that container, but perhaps one before it.
+// statusOf returns the status of that container, or nil if the pod's status has another instance, or none.
 func statusOf(pod *corev1.Pod, id string) *corev1.ContainerStatus {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
 		for i := range list {
@@ -152,8 +152,7 @@ func (c *container) wants(w *probe) bool {
 	}
 }
 
-// first returns when a probe is run first that is wanted from now on. That of readiness is run at once:
-// others wait for it.
+// first returns the time of a new probe's first run. A readiness probe runs at once: others wait for it.
 func (c *container) first(w *probe, now time.Time) time.Time {
 	delay := time.Duration(w.spec.InitialDelaySeconds) * time.Second
 	earliest := c.target.StartedAt.Add(delay)
@@ -198,7 +197,7 @@ func (c *container) take(w *probe, o outcome) {
 	}
 }
 
-// series is what the metrics of a container are kept under.
+// series identifies the metrics of a container.
 type series struct {
 	pod  types.UID
 	name string

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// forbidden are the addresses of which a machine gets its credentials: link-local ones, and those of the metadata
+// forbidden are the addresses from which a machine gets its credentials: link-local addresses, and the metadata
 // services of clouds.
 var forbidden = []netip.Prefix{
 	netip.MustParsePrefix("169.254.0.0/16"),
@@ -24,7 +24,7 @@ var forbidden = []netip.Prefix{
 
 type targetKey struct{}
 
-// withTarget says for which pod connections are made.
+// withTarget says which pod connections are made for.
 func withTarget(ctx context.Context, t Target) context.Context {
 	return context.WithValue(ctx, targetKey{}, t)
 }
@@ -35,9 +35,9 @@ type dialer struct {
 	pods PodNetwork
 }
 
-// dial connects as net.Dialer does, but to no forbidden address. It is checked after names are resolved, so
-// that no name leads there. Pods with a network that the machine is not in are reached in that network, and a probe reaches nothing else
-// that its pod does not reach: a pod in the network of the machine reaches the machine.
+// dial connects like net.Dialer, but to no forbidden address. It checks the address after names are resolved, so
+// no name leads there. Pods in a network without the machine are reached in that network. A probe reaches only
+// addresses that its pod reaches, too: a pod in the network of the machine reaches the machine.
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if to, err := netip.ParseAddrPort(address); err == nil && d.pods != nil && d.pods.HasPod(to.Addr().Unmap()) {
 		return d.pods.DialPod(ctx, netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
@@ -58,7 +58,7 @@ func (d dialer) dialMachine(ctx context.Context, network, address string, t Targ
 	return conn, nil
 }
 
-// allowed is asked with an address that is no name.
+// allowed checks an address, which is no name.
 func (d dialer) allowed(address string, t Target) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -76,7 +76,7 @@ func (d dialer) allowed(address string, t Target) error {
 	return fmt.Errorf("%s is a link-local or metadata address, which pods may not make the node connect to", ip)
 }
 
-// isOwn tells whether an address is one of those of the pod itself.
+// isOwn reports whether an address belongs to the pod itself.
 func isOwn(ip netip.Addr, own []string) bool {
 	return slices.ContainsFunc(own, func(text string) bool {
 		a, err := netip.ParseAddr(text)

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
 )
 
-// execSlack is how much longer than the timeout a runtime may take to end a command that did not end, unless Config says.
+// execSlack is the extra time after the timeout for the runtime to end a command, unless Config has another.
 const execSlack = 2 * time.Second
 
 func (p *Prober) askExec(ctx context.Context, action *corev1.ExecAction, t Target, timeout time.Duration) (outcome, string, error) {
@@ -42,7 +42,7 @@ func (p *Prober) askExec(ctx context.Context, action *corev1.ExecAction, t Targe
 	}
 }
 
-// outOfTime knows the two ways in which a runtime says that it has ended a command.
+// outOfTime recognizes the two errors of runtimes that have ended a command.
 func outOfTime(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded
 }
@@ -54,8 +54,8 @@ func both(stdout, stderr []byte) string {
 	return string(stdout) + string(stderr)
 }
 
-// expand replaces $(NAME) by the values that are in the spec itself: what is read from elsewhere for
-// the container is not for its probes.
+// expand replaces $(NAME) by values in the spec itself. Values from elsewhere are for the container, not for its
+// probes.
 func expand(command []string, env []corev1.EnvVar) []string {
 	out := make([]string, len(command))
 	for i, word := range command {
@@ -64,7 +64,7 @@ func expand(command []string, env []corev1.EnvVar) []string {
 	return out
 }
 
-// static returns the value of the last variable of that name.
+// static returns the value of the last variable with that name.
 func static(env []corev1.EnvVar, name string) (string, bool) {
 	for i := len(env) - 1; i >= 0; i-- {
 		if env[i].Name == name {

@@ -20,7 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// askGRPC asks the health service, version 1. All that goes wrong is a failure.
+// askGRPC asks the health service, version 1. Every error is a failure.
 func (p *Prober) askGRPC(ctx context.Context, action *corev1.GRPCAction, t Target, timeout time.Duration) (outcome, string, error) {
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -60,7 +60,7 @@ func credentialsFor(action *corev1.GRPCAction) credentials.TransportCredentials 
 	return insecure.NewCredentials()
 }
 
-// connected waits for a connection. A server that does not listen yet may do so before the time is up.
+// connected waits for a connection. A server that does not listen yet may do so before the timeout.
 func connected(ctx context.Context, conn *grpc.ClientConn) error {
 	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
 		if state == connectivity.Idle {

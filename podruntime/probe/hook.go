@@ -15,8 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
 )
 
-// Reasons and messages of the events about hooks that failed. What a hook has said is not in
-// them, since it may be secret.
+// Reasons and messages of events about failed hooks. They leave out the output of the hook, which may be secret.
 const (
 	FailedPostStartHook  = "FailedPostStartHook"
 	FailedPreStopHook    = "FailedPreStopHook"
@@ -24,9 +23,9 @@ const (
 	PreStopHookMessage   = "PreStopHook failed"
 )
 
-// Hook runs a lifecycle hook of a container until it or ctx ends; the caller ends ctx when the
-// container has ended. The text of the error is fit for the status of the container, as the
-// message of the reason PostStartHookError. An HTTP hook fails only if no answer comes, of whatever code.
+// Hook runs a lifecycle hook of a container until it or ctx ends; the caller ends ctx when the container has
+// ended. The text of the error can be the message of the reason PostStartHookError in the status of the
+// container. An HTTP hook fails only without an answer; any status code is a success.
 func (p *Prober) Hook(ctx context.Context, t Target, hook *corev1.LifecycleHandler) error {
 	switch {
 	case hook.Exec != nil:
@@ -52,8 +51,8 @@ func (p *Prober) Hook(ctx context.Context, t Target, hook *corev1.LifecycleHandl
 	return nil
 }
 
-// PreStop runs the preStop hook of a container, if it has one, for no longer than the grace period, and returns how
-// much of that it took.
+// PreStop runs the preStop hook of a container, if there is one, within the grace period, and returns its
+// duration.
 func (p *Prober) PreStop(ctx context.Context, t Target, grace time.Duration) (took time.Duration, err error) {
 	if t.Container.Lifecycle == nil || t.Container.Lifecycle.PreStop == nil || grace <= 0 {
 		return 0, nil
@@ -65,8 +64,8 @@ func (p *Prober) PreStop(ctx context.Context, t Target, grace time.Duration) (to
 	return min(time.Since(begin), grace), err
 }
 
-// hookHTTP asks again without TLS if the server does not speak it, without the credentials that
-// were meant to be secret.
+// hookHTTP asks again without TLS if the server does not speak TLS, and then leaves out the credentials, which
+// are secret.
 func (p *Prober) hookHTTP(ctx context.Context, t Target, action *corev1.HTTPGetAction) error {
 	if action.Host == "" && len(t.PodIPs) == 0 {
 		return errors.New("the pod has no address yet")
@@ -91,7 +90,7 @@ func (p *Prober) hookHTTP(ctx context.Context, t Target, action *corev1.HTTPGetA
 	return nil
 }
 
-// answered reads the answer, so that the server can finish it.
+// answered reads the answer, so that the server can complete it.
 func answered(resp *http.Response, err error) error {
 	if err != nil {
 		return err

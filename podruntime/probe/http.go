@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// version is that of the kubelet whose behaviour this is; servers see it.
+// version is the version of the imitated kubelet; servers see it.
 const version = "1.37"
 
 // transports returns those for HTTP as servers choose it and for HTTP/2 without TLS. They use no proxy of the
@@ -67,13 +67,13 @@ func (p *Prober) askHTTP(ctx context.Context, action *corev1.HTTPGetAction, t Ta
 		if code >= 200 && code < 300 {
 			return success, "", nil
 		}
-		// Without the body, which may tell what only the node may see.
+		// Leave out the body, which may be for the node alone.
 		return failure, fmt.Sprintf("HTTP probe failed with statuscode: %d", code), nil
 	}
 }
 
-// sameHost follows redirects to the host that was asked, on whatever port; the answer with
-// another is the last.
+// sameHost follows redirects to the same host, on any port. An answer that redirects to another host is the last
+// answer.
 func sameHost(req *http.Request, via []*http.Request) error {
 	if req.URL.Hostname() != via[0].URL.Hostname() {
 		return http.ErrUseLastResponse
@@ -111,7 +111,7 @@ func newRequest(ctx context.Context, action *corev1.HTTPGetAction, t Target, age
 	return req, nil
 }
 
-// setHeaders sets what the pod asks for. An empty Accept means none.
+// setHeaders sets the headers of the pod. An empty Accept means none.
 func setHeaders(req *http.Request, headers []corev1.HTTPHeader, agent string) {
 	for _, h := range headers {
 		req.Header.Add(h.Name, h.Value)
@@ -127,7 +127,7 @@ func setHeaders(req *http.Request, headers []corev1.HTTPHeader, agent string) {
 	req.Host = req.Header.Get("Host")
 }
 
-// addressOf returns the address that is asked where the probe names no host.
+// addressOf returns the address for a probe without a host.
 func addressOf(t Target) string {
 	if len(t.PodIPs) == 0 {
 		return ""

@@ -73,7 +73,7 @@ func (m *probeMetrics) forget(c *container) {
 	m.results.DeletePartialMatch(labels)
 }
 
-// Metrics returns prober_probe_total and prober_probe_duration_seconds of the containers that are known, for
+// Metrics returns prober_probe_total and prober_probe_duration_seconds of the known containers, for
 // /metrics/probes.
 func (p *Prober) Metrics(context.Context) ([]*dto.MetricFamily, error) {
 	families, err := p.metrics.registry.Gather()

@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// outcome is what one run of a probe says, as the texts of events have it.
+// outcome is the outcome of one run of a probe, in the words of events.
 type outcome string
 
 const (
@@ -24,13 +24,13 @@ const (
 )
 
 const (
-	// tries is how often a probe is made that cannot be made, unless Config says.
+	// tries bounds the attempts of a probe that cannot run, unless Config has another number.
 	tries = 3
 	// readLimit is how much of an answer is looked at.
 	readLimit = 10 << 10
 )
 
-// run makes one run of a probe and tells what it found.
+// run runs a probe once, and reports the outcome.
 func (p *Prober) run(ctx context.Context, w *probe, t Target) {
 	leave, begun := p.enter(ctx)
 	if !begun {
@@ -86,7 +86,7 @@ func (p *Prober) ask(ctx context.Context, w *probe, t Target) (outcome, string, 
 	}
 }
 
-// tell records the event about a run that was not plainly good.
+// tell records the event of a run that was not plainly good.
 func (p *Prober) tell(kind Kind, t Target, outcome outcome, output string, err error) {
 	reason := "Unhealthy"
 	var text string

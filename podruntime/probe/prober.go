@@ -33,8 +33,8 @@ type Prober struct {
 	queue      queue                 // guarded by mu
 }
 
-// New returns a Prober that knows of no container. What was started more than ten seconds before now is
-// taken to be as its pod's status says.
+// New returns a Prober without containers. A container that started more than ten seconds ago has the state in
+// its pod's status.
 func New(cfg Config) *Prober {
 	if cfg.Changed == nil {
 		cfg.Changed = func(types.UID) {}
@@ -86,7 +86,7 @@ func (p *Prober) Run(ctx context.Context) {
 	}
 }
 
-// launch begins what is due and returns how long it is until something else is.
+// launch begins due probes, and returns the time until the next.
 func (p *Prober) launch(ctx context.Context, running *sync.WaitGroup) (wait time.Duration, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,8 +107,7 @@ func (p *Prober) launch(ctx context.Context, running *sync.WaitGroup) (wait time
 	return 0, false
 }
 
-// Ensure makes the Prober know of a container, or of what has changed about it. It is cheap, and
-// meant to be called whenever the pod is looked at.
+// Ensure gives the Prober a container, or its new data. It is cheap: call it at every look at the pod.
 func (p *Prober) Ensure(t Target) {
 	p.mu.Lock()
 	c := p.containers[t.ID]
@@ -128,7 +127,7 @@ func (p *Prober) Ensure(t Target) {
 	}
 }
 
-// Forget drops all that is known of a container.
+// Forget drops the state of a container.
 func (p *Prober) Forget(containerID string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,7 +146,7 @@ func (p *Prober) Forget(containerID string) {
 	p.metrics.forget(c)
 }
 
-// Result returns what is known of a container. One that was never ensured has none.
+// Result returns the state of a container. A container without Ensure has none.
 func (p *Prober) Result(containerID string) (Result, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +157,7 @@ func (p *Prober) Result(containerID string) (Result, bool) {
 	return c.result(), true
 }
 
-// settle makes queue and running probes what the state of the container asks for.
+// settle adapts queue and running probes to the state of the container.
 func (p *Prober) settle(c *container) {
 	now := time.Now()
 	for _, w := range c.probes {
@@ -184,8 +183,8 @@ func (p *Prober) settle(c *container) {
 	}
 }
 
-// finish takes in the outcome of a run, and reports whether it counts: that of a container that
-// stopped meanwhile does not. An error leaves all as it was.
+// finish takes the outcome of a run, and reports whether it counts: a container that stopped meanwhile does not
+// count. An error changes nothing.
 func (p *Prober) finish(ctx context.Context, w *probe, outcome outcome, took time.Duration, err error) (counts, changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// queue has the probes that wait, the one that is due first at its head.
+// queue has the waiting probes, the next one at its head.
 type queue []*probe
 
 func (q *queue) add(w *probe) { heap.Push(q, w) }
 
-// remove does nothing with a probe that is not in it.
+// remove removes a probe if it is in the queue.
 func (q *queue) remove(w *probe) {
 	if w.queued() {
 		heap.Remove(q, w.place-1)

@@ -18,7 +18,7 @@ type Instance struct {
 	Pod *corev1.Pod
 	// Container has its environment resolved.
 	Container *corev1.Container
-	// Spec are the resources that the container has in the pod, and Hash tells what else it was made from.
+	// Spec are the resources of the container in the pod, and Hash identifies its other inputs.
 	Spec *corev1.ResourceRequirements
 	Hash string
 	// Attempt counts the instances of the container, from 0.
@@ -28,7 +28,7 @@ type Instance struct {
 	// ImageUser is the user of the image.
 	ImageUser User
 	Mounts    []*runtimeapi.Mount
-	// Target is the ID of the container whose processes it is to see; "" for none.
+	// Target is the ID of the container whose processes the instance sees, or "".
 	Target string
 }
 
@@ -63,7 +63,7 @@ func (s Settings) Container(in Instance) (*runtimeapi.ContainerConfig, error) {
 	}, nil
 }
 
-// envs leaves out what has no value yet: the address of a pod that gets none.
+// envs leaves out variables without a value: the address of a pod that gets none.
 func envs(vars []corev1.EnvVar) []*runtimeapi.KeyValue {
 	all := make([]*runtimeapi.KeyValue, 0, len(vars))
 	for _, v := range vars {

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package criconfig turns a pod and its containers into what a runtime is asked for: configurations of
-// sandboxes and containers.
+// Package criconfig turns a pod and its containers into requests for a runtime: configurations of sandboxes and
+// containers.
 //
-// The guarantee: the same pod always gives the same configuration, and it is that which a kubelet sends.
+// The guarantee: the same pod always gives the same configuration, and a kubelet sends the same.
 //
-// What surprises: the labels and annotations written here are all that is known of a pod after a restart of the
-// process, until its spec comes.
+// The surprise: after a restart of the process, the labels and annotations that this package writes are the only
+// knowledge about a pod until its spec comes.
 package criconfig
 
 import corev1 "k8s.io/api/core/v1"
 
-// Settings are what of a configuration does not depend on the pod.
+// Settings are the parts of a configuration that do not depend on the pod.
 type Settings struct {
 	// Node is the name of the node; see LabelNode.
 	Node string
 	// LogRoot is the directory of the logs of containers.
 	LogRoot string
-	// SeccompRoot is the directory that the names of seccomp profiles are in.
+	// SeccompRoot is the directory of seccomp profiles.
 	SeccompRoot string
 	// PodCgroup returns the cgroup of a pod; nil leaves it to the runtime.
 	PodCgroup func(*corev1.Pod) string
 	// MemoryCapacity is the memory of the machine in bytes.
 	MemoryCapacity int64
-	// OOMScoreFloor is the lowest oom_score_adj that the runtime may give: a process
-	// without CAP_SYS_RESOURCE cannot go below its own.
+	// OOMScoreFloor is the lowest oom_score_adj that the runtime may set: a process without CAP_SYS_RESOURCE
+	// cannot go below its own.
 	OOMScoreFloor int64
-	// SwapLimits says that swap can be limited: containers then get none, beyond their memory.
+	// SwapLimits says that swap can be limited: containers then get no swap.
 	SwapLimits bool
-	// CgroupV2 says that the machine has the unified hierarchy of cgroups.
+	// CgroupV2 says that the machine has the unified cgroup hierarchy.
 	CgroupV2 bool
-	// HugePageSizes are the sizes that the machine has, as cgroups write them, such as 2MB.
+	// HugePageSizes are the sizes of the machine in the notation of cgroups, such as 2MB.
 	HugePageSizes []string
 }

@@ -11,14 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Labels of sandboxes and containers: those of a kubelet, which tools look for.
+// Labels of sandboxes and containers, the same as a kubelet's: tools look for them.
 const (
 	LabelPodName       = "io.kubernetes.pod.name"
 	LabelPodNamespace  = "io.kubernetes.pod.namespace"
 	LabelPodUID        = "io.kubernetes.pod.uid"
 	LabelContainerName = "io.kubernetes.container.name"
-	// LabelNode is the node that a sandbox or container is for: one runtime may serve several nodes, and
-	// a kubelet as well.
+	// LabelNode is the node of a sandbox or container: one runtime may serve several nodes, and a kubelet as
+	// well.
 	LabelNode = "virtual-kubelet.io/node"
 )
 
@@ -31,13 +31,13 @@ const (
 	AnnotationContainerPorts           = "io.kubernetes.container.ports"
 	AnnotationPreStop                  = "io.kubernetes.container.preStopHandler"
 	AnnotationGracePeriod              = "io.kubernetes.pod.terminationGracePeriod"
-	// AnnotationResources are the resources of the spec that a container was made with.
+	// AnnotationResources are the resources in the spec at the creation of a container.
 	AnnotationResources = "virtual-kubelet.io/resources"
-	// AnnotationSpec is what of the spec of its pod a sandbox remembers; see Skeleton.
+	// AnnotationSpec is the part of a pod's spec that its sandbox remembers; see Skeleton.
 	AnnotationSpec = "virtual-kubelet.io/spec"
 )
 
-// podLabels are those of the sandbox: the pod's own, and what it is found by.
+// podLabels returns the labels of the sandbox: the pod's own, and the identifying labels.
 func (s Settings) podLabels(pod *corev1.Pod) map[string]string {
 	labels := maps.Clone(pod.Labels)
 	if labels == nil {
@@ -47,15 +47,15 @@ func (s Settings) podLabels(pod *corev1.Pod) map[string]string {
 	return labels
 }
 
-// identity is what a sandbox or container is found by.
+// identity returns the labels by which a sandbox or container is found.
 func (s Settings) identity(pod *corev1.Pod) map[string]string {
 	return map[string]string{
 		LabelPodName: pod.Name, LabelPodNamespace: pod.Namespace, LabelPodUID: string(pod.UID), LabelNode: s.Node,
 	}
 }
 
-// annotations are what must be known of a container when its spec is not: what it was made from, how it is
-// stopped and what it says at its end.
+// annotations returns the facts about a container that are needed without its spec: its inputs, how to stop it,
+// and its termination message.
 func annotations(in Instance) map[string]string {
 	c := in.Container
 	a := map[string]string{

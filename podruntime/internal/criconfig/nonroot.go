@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// VerifyNonRoot returns an error if a container that must not run as root would, or if nobody can tell.
+// VerifyNonRoot returns an error if a container that must not run as root would do so, or if that is unknown.
 func VerifyNonRoot(pod *corev1.Pod, c *corev1.Container, image User) error {
 	sc := effective(pod, c)
 	if sc.RunAsNonRoot == nil || !*sc.RunAsNonRoot {

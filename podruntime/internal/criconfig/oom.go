@@ -9,12 +9,11 @@ import (
 const (
 	oomGuaranteed = -997
 	oomBestEffort = 1000
-	// nodeCritical is the priority of the pods that the node itself needs.
+	// nodeCritical is the priority of pods that the node itself needs.
 	nodeCritical = 2_000_001_000
 )
 
-// oomScore says how soon the kernel is to end a container when memory runs out: those that
-// use more than they asked for come first.
+// oomScore ranks a container for the kernel when memory runs out: containers above their request end first.
 func oomScore(pod *corev1.Pod, c *corev1.Container, capacity int64) int64 {
 	if p := pod.Spec.Priority; p != nil && *p >= nodeCritical {
 		return oomGuaranteed
@@ -36,7 +35,7 @@ func oomScore(pod *corev1.Pod, c *corev1.Container, capacity int64) int64 {
 	return min(max(oomBestEffort-oomBestEffort*request/capacity, oomBestEffort+oomGuaranteed), oomBestEffort-1)
 }
 
-// remaining is what each container gets of the memory that the pod requests beyond its containers.
+// remaining returns each container's share of the memory that the pod requests beyond its containers.
 func remaining(pod *corev1.Pod) int64 {
 	if pod.Spec.Resources == nil || pod.Spec.Resources.Requests.Memory().IsZero() {
 		return 0
@@ -64,7 +63,7 @@ func leastRequest(pod *corev1.Pod) int64 {
 	return max(least, 0)
 }
 
-// QOS returns the class of a pod, by what the API server has said of it, else by what its containers ask for.
+// QOS returns the class of a pod from its status, else from the resources of its containers.
 func QOS(pod *corev1.Pod) corev1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass

@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// thermal are files that tell containers of each other's load; which there are depends on the machine.
+// thermal are files that reveal the load of other containers. The machine decides which exist.
 var thermal = sync.OnceValue(func() []string {
 	found, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle") // only a bad pattern is an error
 	return found
 })
 
-// maskedPaths are what a container must not see of the machine.
+// maskedPaths returns the paths of the machine that a container must not see.
 func maskedPaths() []string {
 	return slices.Concat([]string{
 		"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
@@ -22,7 +22,7 @@ func maskedPaths() []string {
 	}, thermal())
 }
 
-// readonlyPaths are what a container must not change of the machine.
+// readonlyPaths returns the paths of the machine that a container must not change.
 func readonlyPaths() []string {
 	return []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 }

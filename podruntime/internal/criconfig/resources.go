@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// period is the time in µs over which the share of CPUs is counted.
+	// period is the CPU accounting period in µs.
 	period = 100_000
-	// minQuota is the least that the kernel takes, minShares and maxShares the range of a cgroup.
+	// minQuota is the least quota of the kernel; minShares and maxShares are the range of a cgroup.
 	minQuota  = 1_000
 	minShares = 2
 	maxShares = 262_144
 )
 
-// Resources returns what a container may use.
+// Resources returns the limits of a container.
 func (s Settings) Resources(pod *corev1.Pod, c *corev1.Container) *runtimeapi.LinuxContainerResources {
 	limits := effectiveLimits(pod, c)
 	request, has := c.Resources.Requests[corev1.ResourceCPU]
@@ -39,12 +39,12 @@ func (s Settings) Resources(pod *corev1.Pod, c *corev1.Container) *runtimeapi.Li
 	return out
 }
 
-// Update is what a running container may use from now on.
+// Update returns the new limits of a running container.
 func (s Settings) Update(pod *corev1.Pod, c *corev1.Container) *runtimeapi.ContainerResources {
 	return &runtimeapi.ContainerResources{Linux: s.Resources(pod, c)}
 }
 
-// effectiveLimits are those of the container, and those of the pod for what it leaves open.
+// effectiveLimits returns the limits of the container, and the pod's limits for the rest.
 func effectiveLimits(pod *corev1.Pod, c *corev1.Container) corev1.ResourceList {
 	limits := corev1.ResourceList{}
 	if r := pod.Spec.Resources; r != nil {
@@ -76,7 +76,7 @@ func (s Settings) linux(cpuRequest, cpuLimit, memoryLimit resource.Quantity) *ru
 	return out
 }
 
-// hugePages are the limits for every size that the machine has: without one, a container could take all.
+// hugePages returns limits for every size of the machine: without a limit, a container could take all.
 func (s Settings) hugePages(limits corev1.ResourceList) []*runtimeapi.HugepageLimit {
 	var all []*runtimeapi.HugepageLimit
 	for _, size := range s.HugePageSizes {
@@ -105,7 +105,7 @@ func cgroupSize(size string) string {
 	return fmt.Sprintf("%d%s", n, units[unit])
 }
 
-// podResources are what the containers of a pod may use together.
+// podResources returns the limits of all containers of a pod together.
 func (s Settings) podResources(pod *corev1.Pod) *runtimeapi.LinuxContainerResources {
 	requests, limits := podSums(pod)
 	request, has := requests[corev1.ResourceCPU]
@@ -115,7 +115,8 @@ func (s Settings) podResources(pod *corev1.Pod) *runtimeapi.LinuxContainerResour
 	return s.linux(request, limits[corev1.ResourceCPU], limits[corev1.ResourceMemory])
 }
 
-// Whole returns what a pod may use as a whole: what its containers may together, and the overhead of its RuntimeClass.
+// Whole returns the limits of a pod as a whole: of all containers together, and the overhead of its
+// RuntimeClass.
 func Whole(pod *corev1.Pod) *runtimeapi.LinuxContainerResources {
 	requests, limits := podSums(pod)
 	if _, has := requests[corev1.ResourceCPU]; !has {

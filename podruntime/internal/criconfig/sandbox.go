@@ -9,10 +9,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// errUserNamespace is said of a pod that asks for a user namespace of its own.
+// errUserNamespace refuses a pod with a user namespace of its own.
 var errUserNamespace = errors.New("the runtime does not support user namespaces (spec.hostUsers: false)")
 
-// Network is what a pod finds of the network before it has an address.
+// Network is the network configuration of a pod before it has an address.
 type Network struct {
 	Hostname string
 	DNS      *runtimeapi.DNSConfig
@@ -62,7 +62,7 @@ func sysctls(pod *corev1.Pod) map[string]string {
 	return all
 }
 
-// portMappings are all ports that are named: the runtime leaves alone those without a host port.
+// portMappings returns all ports: the runtime ignores ports without a host port.
 func portMappings(pod *corev1.Pod) []*runtimeapi.PortMapping {
 	var all []*runtimeapi.PortMapping
 	add := func(c *corev1.Container) {
@@ -93,7 +93,7 @@ func protocol(p corev1.Protocol) runtimeapi.Protocol {
 	return runtimeapi.Protocol_TCP
 }
 
-// sandboxSecurity is what the pod's own processes have: the container that holds its namespaces.
+// sandboxSecurity returns the security context of the container that holds the pod's namespaces.
 func sandboxSecurity(pod *corev1.Pod) (*runtimeapi.LinuxSandboxSecurityContext, error) {
 	namespaces, err := namespaces(pod)
 	if err != nil {
@@ -114,7 +114,7 @@ func sandboxSecurity(pod *corev1.Pod) (*runtimeapi.LinuxSandboxSecurityContext, 
 	return out, err
 }
 
-// namespaces are those that containers share with their pod or with the machine.
+// namespaces returns the namespaces that containers share with their pod or with the machine.
 func namespaces(pod *corev1.Pod) (*runtimeapi.NamespaceOption, error) {
 	if pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers {
 		return nil, errUserNamespace

@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// effective returns the security context of a container: what it does not say itself is the pod's.
+// effective returns the security context of a container, with the pod's values for the rest.
 func effective(pod *corev1.Pod, c *corev1.Container) corev1.SecurityContext {
 	var sc corev1.SecurityContext
 	if c.SecurityContext != nil {
@@ -62,7 +62,7 @@ func (s Settings) containerSecurity(pod *corev1.Pod, c *corev1.Container, image 
 	return out, errors.Join(errs[:]...)
 }
 
-// groups are those of the volumes, and what else the pod asks for.
+// groups returns the groups of volumes, and the other groups of the pod.
 func groups(pod *corev1.Pod) (ids []int64, policy runtimeapi.SupplementalGroupsPolicy, err error) {
 	sc := pod.Spec.SecurityContext
 	if sc == nil {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// skeletonSpec is what of a spec decides how a pod ends: nothing of it is secret.
+// skeletonSpec returns the parts of a spec that decide about the end of a pod. They contain no secrets.
 func skeletonSpec(pod *corev1.Pod) *corev1.PodSpec {
 	return &corev1.PodSpec{
 		RestartPolicy:                 pod.Spec.RestartPolicy,
@@ -37,7 +37,7 @@ func skeletonContainers(list []corev1.Container) []corev1.Container {
 	return out
 }
 
-// podAnnotations are the pod's own, and what a Skeleton is made from.
+// podAnnotations returns the pod's own annotations, and the input of Skeleton.
 func podAnnotations(pod *corev1.Pod) map[string]string {
 	a := maps.Clone(pod.Annotations)
 	if a == nil {
@@ -47,8 +47,8 @@ func podAnnotations(pod *corev1.Pod) map[string]string {
 	return a
 }
 
-// Skeleton returns what a sandbox tells of its pod: enough to say how the pod is, and to end it. It has no
-// node name, so that nobody takes it for the pod of the API server.
+// Skeleton returns the pod that a sandbox remembers: enough to report its state, and to end it. It has no node
+// name, so that nobody takes it for the pod of the API server.
 func Skeleton(labels, annotations map[string]string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: labels[LabelPodName], Namespace: labels[LabelPodNamespace], UID: types.UID(labels[LabelPodUID]),
@@ -57,7 +57,7 @@ func Skeleton(labels, annotations map[string]string) *corev1.Pod {
 	maps.DeleteFunc(pod.Labels, func(key, _ string) bool {
 		return key == LabelPodName || key == LabelPodNamespace || key == LabelPodUID || key == LabelNode
 	})
-	// What the runtime itself notes there is not the pod's.
+	// Annotations of the runtime itself do not belong to the pod.
 	maps.DeleteFunc(pod.Annotations, func(key, _ string) bool {
 		return key == AnnotationSpec || strings.HasPrefix(key, "io.kubernetes.cri")
 	})
@@ -65,7 +65,7 @@ func Skeleton(labels, annotations map[string]string) *corev1.Pod {
 	return pod
 }
 
-// Flesh adds to a skeleton what one of its containers tells.
+// Flesh adds the data of one container to a skeleton.
 func Flesh(pod *corev1.Pod, labels, annotations map[string]string, image string) {
 	name := labels[LabelContainerName]
 	c := named(pod, name)
@@ -95,7 +95,7 @@ func Flesh(pod *corev1.Pod, labels, annotations map[string]string, image string)
 	}
 }
 
-// named returns the container of that name, nil if the pod has none but ephemeral ones.
+// named returns the regular or init container with that name, or nil.
 func named(pod *corev1.Pod, name string) *corev1.Container {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
@@ -107,5 +107,5 @@ func named(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// Meta is what a sandbox or container says of itself.
+// Meta has the labels and annotations of a sandbox or container.
 type Meta struct{ Labels, Annotations map[string]string }

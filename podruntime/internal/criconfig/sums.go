@@ -8,8 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podSums returns what all containers request, and what they may use together: no limit if
-// one of them has none.
+// podSums returns the requests of all containers, and their limits together: no limit if one of them has none.
 func podSums(pod *corev1.Pod) (requests, limits corev1.ResourceList) {
 	requests = sum(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
 	limits = sum(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
@@ -28,8 +27,8 @@ func podSums(pod *corev1.Pod) (requests, limits corev1.ResourceList) {
 	return requests, limits
 }
 
-// sum adds up what runs at the same time: all containers with the sidecars, or one init container
-// with the sidecars before it.
+// sum adds up containers that run at the same time: all containers with the sidecars, or one init container with
+// the sidecars before it.
 func sum(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	total, sidecars, peak := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range pod.Spec.Containers {

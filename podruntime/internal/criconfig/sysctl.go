@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// safeSysctls are those that a pod may set, because they are its own and do no harm to others.
+// safeSysctls are the sysctls that a pod may set, because they are its own and do no harm to others.
 var safeSysctls = map[string]bool{
 	"kernel.shm_rmid_forced":              true,
 	"net.ipv4.ip_local_port_range":        true,
@@ -26,22 +26,22 @@ var safeSysctls = map[string]bool{
 	"net.ipv4.tcp_wmem":                   true,
 }
 
-// The sysctls of the namespaces that a pod has. No others can be set without setting them for the whole machine.
+// The sysctls of a pod's namespaces. Any other sysctl applies to the whole machine.
 var (
 	netSysctls = []string{"net."}
 	ipcSysctls = []string{"kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."}
 )
 
-// Sysctls says which sysctls pods may set. The zero value allows those that are safe.
+// Sysctls are the sysctls that pods may set. The zero value allows the safe sysctls.
 type Sysctls struct {
 	unsafe []string
 	// machineNetwork says that no pod has a network of its own.
 	machineNetwork bool
 }
 
-// NewSysctls returns a rule that allows more than what is safe: names such as net.core.somaxconn, and beginnings of names such as
-// kernel.msg*. An error names the first that is of no namespace of a pod. machineNetwork says that every pod is in the network of
-// the machine.
+// NewSysctls allows more than the safe sysctls: names such as net.core.somaxconn, and prefixes such as
+// kernel.msg*. An error names the first that belongs to no namespace of a pod. machineNetwork says that every
+// pod is in the network of the machine.
 func NewSysctls(unsafe []string, machineNetwork bool) (Sysctls, error) {
 	s := Sysctls{machineNetwork: machineNetwork}
 	for _, pattern := range unsafe {
@@ -58,7 +58,7 @@ func NewSysctls(unsafe []string, machineNetwork bool) (Sysctls, error) {
 	return s, nil
 }
 
-// begins reports whether a name begins with one of several.
+// begins reports whether a name has one of several prefixes.
 func begins(name string, with []string) bool {
 	return slices.ContainsFunc(with, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
@@ -70,7 +70,7 @@ func (s Sysctls) allows(name string) bool {
 	})
 }
 
-// Verify returns an error, with the text of a kubelet, if a pod wants to set what it must not.
+// Verify returns an error in a kubelet's words if a pod sets a forbidden sysctl.
 func (s Sysctls) Verify(pod *corev1.Pod) error {
 	if pod.Spec.SecurityContext == nil {
 		return nil
@@ -91,7 +91,7 @@ func (s Sysctls) Verify(pod *corev1.Pod) error {
 	return nil
 }
 
-// dotted writes the name of a sysctl with dots between its parts, also one that was written as a path: there
+// dotted returns the name of a sysctl with dots between its parts, also if it was written as a path: in a path,
 // dots are part of names.
 func dotted(name string) string {
 	if first := strings.IndexAny(name, "./"); first < 0 || name[first] == '.' {

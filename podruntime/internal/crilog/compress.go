@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// compress replaces a rotated file by a compressed one, which is whole as soon as it is there.
+// compress replaces a rotated file by a compressed file, which is complete as soon as it exists.
 func (l logFile) compress(ctx context.Context, name string) (err error) {
 	from, err := l.open(name)
 	if err != nil {
@@ -30,7 +30,7 @@ func (l logFile) compress(ctx context.Context, name string) (err error) {
 	if err := l.write(ctx, unfinished, from, info.Mode().Perm()); err != nil {
 		return err
 	}
-	// The time of the last line, by which readers leave files out.
+	// Keep the time of the last line, by which readers skip files.
 	if err := l.root.Chtimes(unfinished, info.ModTime(), info.ModTime()); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// Dir is the directory that all logs are in.
+// Dir is the directory of all logs.
 type Dir struct {
 	path string
 	root *os.Root
@@ -37,13 +37,13 @@ func OpenDir(path string) (*Dir, error) {
 func (d *Dir) Close() error { return d.root.Close() }
 
 const (
-	// messageLines and messageBytes bound the termination message that is made of a log.
+	// messageLines and messageBytes bound the termination message from a log.
 	messageLines = 80
 	messageBytes = 2048
 )
 
-// TerminationMessage returns the end of a log, for a container that failed without a message: no
-// more than 80 lines and 2048 bytes. What prevents it is said in the message.
+// TerminationMessage returns the end of a log, for a container that failed without a message: at most 80 lines
+// and 2048 bytes. An error becomes the message.
 func (d *Dir) TerminationMessage(ctx context.Context, path string) string {
 	message, err := d.end(ctx, path)
 	if err != nil {
@@ -75,7 +75,7 @@ func (d *Dir) end(ctx context.Context, path string) (string, error) {
 	}
 }
 
-// Remove removes a log with all its rotated files. One that does not exist is removed.
+// Remove removes a log with all its rotated files, if it exists.
 func (d *Dir) Remove(path string) error {
 	file, err := d.file(path)
 	if err != nil {

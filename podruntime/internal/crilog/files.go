@@ -22,13 +22,13 @@ const (
 	tmp           = ".tmp"
 )
 
-// logFile is the file of a log that is being written, relative to the root.
+// logFile is the current file of a log, relative to the root.
 type logFile struct {
 	root *os.Root
 	name string
 }
 
-// file returns the file of that path, which must be below the directory.
+// file returns the file at that path, which must be below the directory.
 func (d *Dir) file(path string) (logFile, error) {
 	name := filepath.Clean(path)
 	if filepath.IsAbs(name) {
@@ -44,7 +44,7 @@ func (d *Dir) file(path string) (logFile, error) {
 	return logFile{d.root, name}, nil
 }
 
-// open opens a file of the log: itself, or a rotated one. What is no regular file is refused: opening another
+// open opens a file of the log: the current file, or a rotated file. It refuses other kinds of files, whose open
 // might wait for ever.
 func (l logFile) open(name string) (*os.File, error) {
 	info, err := l.root.Stat(name)
@@ -57,8 +57,8 @@ func (l logFile) open(name string) (*os.File, error) {
 	return l.root.Open(name)
 }
 
-// rotated returns the names of the rotated files, the oldest first. One of which there is a compressed
-// copy counts once. unused are those that an interrupted rotation left.
+// rotated returns the names of the rotated files, oldest first. A file with a compressed copy counts once.
+// unused are the remains of an interrupted rotation.
 func (l logFile) rotated() (names, unused []string, err error) {
 	dir, err := l.root.Open(filepath.Dir(l.name))
 	if err != nil {
@@ -93,14 +93,14 @@ func (l logFile) rotated() (names, unused []string, err error) {
 	return names, unused, nil
 }
 
-// source is a part of a log that is read from its beginning to its end.
+// source is a part of a log, read from its beginning to its end.
 type source struct {
 	io.Reader
 	file *os.File
 }
 
-// openRotated opens a rotated file at an offset, also when it was compressed meanwhile. One that is gone
-// is fs.ErrNotExist.
+// openRotated opens a rotated file at an offset, also after its compression. For a removed file, the error is
+// fs.ErrNotExist.
 func (l logFile) openRotated(name string, offset int64) (source, error) {
 	f, err := l.open(name)
 	if errors.Is(err, fs.ErrNotExist) && !strings.HasSuffix(name, gz) {

@@ -14,7 +14,7 @@ import (
 // user may have few of them open at a time, and a file system shared by machines sends none.
 const followEvery = 100 * time.Millisecond
 
-// wait is called at the end of the file that is written. It returns nil when it is worth reading on.
+// wait is called at the end of the current file. It returns nil when there may be more to read.
 func (r *reader) wait() error {
 	same, err := r.log.is(r.file)
 	if err != nil {
@@ -35,7 +35,7 @@ func (r *reader) wait() error {
 		r.alive = nil // what is left is an unfinished line
 		return nil
 	case !r.alive():
-		// What it wrote before it ended may have come after the end was read.
+		// The container may have written after the last read and before its end.
 		r.last = true
 		return nil
 	default:
@@ -49,7 +49,7 @@ func (r *reader) exists() (bool, error) {
 	return !none, err
 }
 
-// follow goes on with the files that have come after the one that was read.
+// follow continues with the files after the last read file.
 func (r *reader) follow() error {
 	p, names, err := r.log.find()
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *reader) follow() error {
 	for came < len(names) && strings.TrimSuffix(names[came], gz) <= r.newest {
 		came++
 	}
-	// The first that came is the one that was read.
+	// The first new file is the file that was read.
 	for _, name := range names[min(came+1, len(names)):] {
 		r.todo = append(r.todo, part{name: name})
 	}
@@ -73,7 +73,7 @@ func (r *reader) follow() error {
 	return old.Close()
 }
 
-// awaitLive waits for the file to be written, which a rotation has taken away.
+// awaitLive waits for the current file, which a rotation has moved away.
 func (r *reader) awaitLive() error {
 	if r.alive == nil {
 		return io.EOF

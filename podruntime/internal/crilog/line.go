@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// stampLayout has all nine digits, as the timestamps that a kubelet gives.
+// stampLayout has all nine digits, like a kubelet's timestamps.
 const stampLayout = "2006-01-02T15:04:05.000000000Z07:00"
 
-// maxHead is more than the head of a line has, which is all before its text.
+// maxHead bounds the head of a line, the part before its text.
 const maxHead = 64
 
 // entry is one line of a file.
@@ -21,7 +21,7 @@ type entry struct {
 	text   []byte // without the newline at its end
 }
 
-// parse reads a line, or the beginning of one. What is no line of a CRI log is not ok.
+// parse reads a line, or its beginning. ok is false for other text than a CRI log line.
 func parse(line []byte) (e entry, ok bool) {
 	stamp, rest, ok := bytes.Cut(line, blank)
 	if !ok || len(stamp) > maxHead || e.at.UnmarshalText(stamp) != nil {

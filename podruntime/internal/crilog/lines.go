@@ -11,10 +11,10 @@ import (
 // bufferSize bounds the memory of a reader. Lines of runtimes are of at most 16 KiB.
 const bufferSize = 32 << 10
 
-// errMustRead says that the next line is not in the buffer.
+// errMustRead says that the buffer lacks the next line.
 var errMustRead = errors.New("must read")
 
-// lines splits what it reads. After io.EOF it can be asked again, when the source has more.
+// lines splits its source into lines. After io.EOF it can continue when the source has more.
 type lines struct {
 	source io.Reader
 	buf    []byte

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// part is a file, or the end of one, that is to be read.
+// part is a file, or the end of a file, to read.
 type part struct {
 	name   string
 	offset int64
 	skip   int // so many lines are left out
 }
 
-// plan is what of a log is to be read, and the state that it was found in.
+// plan has the parts of a log to read, and the state of the log.
 type plan struct {
 	parts  []part   // rotated files, the oldest first
 	live   *os.File // at its offset; nil if it does not exist
@@ -54,7 +54,7 @@ func (l logFile) find() (p plan, names []string, err error) {
 	return p, names, nil
 }
 
-// is reports whether f is the file that is written. A nil f is one that does not exist.
+// is reports whether f is the current file. A nil f is a missing file.
 func (l logFile) is(f *os.File) (bool, error) {
 	now, err := l.root.Stat(l.name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +77,7 @@ func (p *plan) close() error {
 	return p.live.Close()
 }
 
-// choose finds what to read for a tail, or, if that is nil, of what is newer than since.
+// choose finds the parts for a tail, or without a tail the parts since that time.
 func (l logFile) choose(t *tail, since time.Time) (plan, error) {
 	p, names, err := l.find()
 	if err != nil {
@@ -133,7 +133,7 @@ func (p *plan) measure(t *tail) error {
 	return err
 }
 
-// choosePart looks at a rotated file. One that was last written before since has nothing newer.
+// choosePart looks at a rotated file. A file without a write after since has nothing newer.
 func (l logFile) choosePart(name string, t *tail, since time.Time) (p part, wanted bool, err error) {
 	p.name = name
 	src, err := l.openRotated(name, 0)

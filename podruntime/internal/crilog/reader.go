@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// reader is a log as it is asked for. It has no goroutine: what is asked for is read by Read.
+// reader is the requested part of a log. It has no goroutine: Read reads the files.
 type reader struct {
 	ctx    context.Context // of the request that it answers
 	log    logFile
@@ -87,7 +87,7 @@ func tailOf(opts api.ContainerLogOpts) *tail {
 	return nil
 }
 
-// Read returns what there is, and waits only when there is nothing.
+// Read returns the present content, and waits only if there is none.
 func (r *reader) Read(p []byte) (n int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +108,7 @@ func (r *reader) Read(p []byte) (n int, err error) {
 	return 0, r.err
 }
 
-// give copies what is pending, up to the limit.
+// give copies the pending output, up to the limit.
 func (r *reader) give(p []byte) int {
 	if r.left >= 0 {
 		p = p[:min(int64(len(p)), r.left)]
@@ -191,7 +191,7 @@ func trailing(piece []byte) int {
 	return 0
 }
 
-// next ends the file that was read.
+// next closes the file that was read.
 func (r *reader) next() error {
 	err := r.file.Close()
 	r.file = nil
@@ -201,7 +201,7 @@ func (r *reader) next() error {
 	return err
 }
 
-// open opens the next file. One that was removed meanwhile, to make room, is left out.
+// open opens the next file. It skips a file that was removed meanwhile to make room.
 func (r *reader) open() error {
 	if err := r.stopped(); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (r *reader) open() error {
 	return err
 }
 
-// Close ends a Read that waits, and all later ones.
+// Close ends a waiting Read, and all later calls.
 func (r *reader) Close() error {
 	r.once.Do(func() { close(r.closed) })
 	r.mu.Lock()

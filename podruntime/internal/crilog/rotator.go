@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// Container is one whose log is being written.
+// Container is a container with a growing log.
 type Container struct {
 	ID   string
 	Path string // as for Dir.Read
@@ -23,11 +23,11 @@ type Container struct {
 type Rotator struct {
 	// Dir has the logs. Required.
 	Dir *Dir
-	// Running returns the containers that run. Required.
+	// Running returns the running containers. Required.
 	Running func(context.Context) ([]Container, error)
 	// Reopen makes the runtime write to a new file, as ReopenContainerLog of a cri.RuntimeService. Required.
 	Reopen func(ctx context.Context, containerID string) error
-	// MaxSize is the size in bytes from which on a file is rotated; 0 means 10 MiB.
+	// MaxSize is the size in bytes at which a file is rotated; 0 means 10 MiB.
 	MaxSize int64
 	// MaxFiles is the number of files of one container, at least 2; 0 means 5.
 	MaxFiles int
@@ -35,8 +35,7 @@ type Rotator struct {
 	Every time.Duration
 }
 
-// Run rotates until ctx ends. What goes wrong with one log is logged, and tried again with the
-// next look.
+// Run rotates logs until ctx ends. It logs the failure of one log, and tries again at the next look.
 func (r *Rotator) Run(ctx context.Context) {
 	every := r.Every
 	if every <= 0 {
@@ -100,8 +99,8 @@ func (r *Rotator) check(ctx context.Context, c Container) error {
 	return r.rotate(ctx, c, file)
 }
 
-// makeRoom removes the oldest files and compresses the others. With the one that is written and the
-// one that is made of it, there are then as many as there may be.
+// makeRoom removes the oldest files and compresses the others. With the current file and its next rotated file,
+// the number of files is then the maximum.
 func (r *Rotator) makeRoom(ctx context.Context, file logFile) error {
 	names, unused, err := file.rotated()
 	if err != nil {

@@ -19,7 +19,7 @@ type shape struct {
 	stderr  bool
 }
 
-// begin prepares the output for an entry. A line that the other stream interrupts is broken there.
+// begin prepares the output for an entry. It breaks a line that the other stream interrupts.
 func (s *shape) begin(e entry, stamps bool) {
 	head := s.head[:0]
 	goesOn := !s.atStart && s.joins && s.stderr == e.stderr
@@ -33,8 +33,8 @@ func (s *shape) begin(e entry, stamps bool) {
 	s.part, s.joins, s.stderr, s.atStart = e.part, e.part, e.stderr, false
 }
 
-// add puts out a piece of the text of the entry. The newline at its end is that of the line, or none
-// if the entry is a part.
+// add writes a piece of the text of the entry. The newline at its end ends the line, or is dropped if the entry
+// is a part.
 func (s *shape) add(piece []byte) {
 	if ends := bytes.HasSuffix(piece, newline); ends && s.part {
 		piece = piece[:len(piece)-1]
@@ -48,7 +48,7 @@ func (s *shape) add(piece []byte) {
 	}
 }
 
-// take moves what is pending.
+// take moves the pending output.
 func (s *shape) take(p []byte) int {
 	n := copy(p, s.pending)
 	s.pending = s.pending[n:]

@@ -28,7 +28,7 @@ type tail struct {
 	head [maxHead]byte
 }
 
-// done says that older files are of no interest.
+// done says that older files are not needed.
 func (t *tail) done() bool { return t.found >= t.want }
 
 // plain returns where the wanted lines begin in the first size bytes of a file.
@@ -58,7 +58,7 @@ func (t *tail) plain(f io.ReaderAt, size int64) (int64, error) {
 	return 0, nil
 }
 
-// line counts the line between start and end, and reports whether it is the first that is too much.
+// line counts the line between start and end, and reports whether it is one line too many.
 func (t *tail) line(f io.ReaderAt, start, end int64) (stop bool, err error) {
 	if end < 0 {
 		return false, nil
@@ -71,7 +71,8 @@ func (t *tail) line(f io.ReaderAt, start, end int64) (stop bool, err error) {
 	if !ok {
 		return false, nil
 	}
-	// A part is of the line that was found last, unless none was, since it is not finished, or that one is long already.
+	// A part belongs to the line that was found last, unless there is none yet, because the part is unfinished,
+	// or that line is long already.
 	if e.part && t.begun && t.size+end-start <= maxTailLine {
 		t.size += end - start
 		return false, nil
@@ -84,7 +85,7 @@ func (t *tail) line(f io.ReaderAt, start, end int64) (stop bool, err error) {
 	return false, nil
 }
 
-// headAt returns the beginning of a line, of which the block has perhaps a part.
+// headAt returns the beginning of a line. The block may contain only a part of it.
 func (t *tail) headAt(f io.ReaderAt, start, end int64) ([]byte, error) {
 	length := min(end-start, maxHead)
 	if i := start - t.from; i+length <= int64(len(t.buf)) {

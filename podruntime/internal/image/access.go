@@ -11,9 +11,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// mayUse tells whether the pod may use an image that is on the machine because others pulled it, by the rules that a kubelet has
-// since 1.35. One that nobody pulled here was put there for all pods. One that was pulled is for pods that have credentials with
-// which it was pulled under this name, or for all if once it was pulled without any; others have to ask the registry.
+// mayUse reports whether the pod may use an image that is already on the machine, by the rules of kubelets since
+// 1.35. An image that nobody pulled here was put there for all pods. A pulled image is for pods with credentials
+// that pulled it under this name, or for all if it was pulled without credentials once; other pods have to ask
+// the registry.
 func (p *Puller) mayUse(ctx context.Context, req Request, name, id string) (bool, error) {
 	use, known := p.pulls.find(id, name)
 	if !known || use.Anybody {
@@ -34,14 +35,14 @@ func (p *Puller) mayUse(ctx context.Context, req Request, name, id string) (bool
 	return false, nil
 }
 
-// refused is the error for a pod that may not use the image, and not ask for it.
+// refused returns the error for a pod that may neither use the image nor ask for it.
 func (p *Puller) refused(req Request) *Error {
 	message := fmt.Sprintf("Container image %q is present with pull policy of Never but does not have the proper credentials set to pull it", req.Image)
 	p.say(req, corev1.EventTypeWarning, ErrNeverPull, message)
 	return &Error{Reason: ErrNeverPull, Message: message, RetryAfter: inspectAgain}
 }
 
-// remember notes with which credentials an image was pulled.
+// remember records the credentials of a pull.
 func (p *Puller) remember(name, id string, auth *runtimeapi.AuthConfig) *Error {
 	if err := p.pulls.pulled(id, name, auth); err != nil {
 		return &Error{Reason: ErrPull, Message: fmt.Sprintf("remember who may use image %q: %v", name, err), RetryAfter: inspectAgain}

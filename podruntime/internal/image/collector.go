@@ -26,11 +26,11 @@ const (
 const (
 	// collectEvery is how often a Collector looks at images and disk.
 	collectEvery = 5 * time.Minute
-	// collectTime is how long that may take.
+	// collectTime bounds a collection.
 	collectTime = 10 * time.Minute
 )
 
-// Policy says when images that nothing uses are removed.
+// Policy says when unused images are removed.
 type Policy struct {
 	// High is how full the disk may be, in percent; from there on images are removed until it is as full as Low says.
 	// 100 is never.
@@ -40,11 +40,11 @@ type Policy struct {
 	MinAge, MaxAge time.Duration
 }
 
-// Disk is the file system that images are on, in bytes.
+// Disk is the file system of images, in bytes.
 type Disk struct{ Capacity, Available uint64 }
 
-// Collector removes images that nothing uses when they take too much of the disk, as a kubelet does: those first that were not
-// used for the longest time. All fields are required.
+// Collector removes unused images when they take too much of the disk, as a kubelet does, beginning with the
+// image that was unused longest. All fields are required.
 type Collector struct {
 	Policy
 	Images cri.ImageManagerService
@@ -67,7 +67,7 @@ func NewCollector(c Collector) *Collector {
 	return &c
 }
 
-// seen is what is remembered of an image.
+// seen is the memory of an image.
 type seen struct {
 	id             string
 	size           uint64
@@ -94,7 +94,7 @@ func (c *Collector) Run(ctx context.Context) {
 	}
 }
 
-// Free removes all images that nothing uses and that are old enough, and returns when that is done. It needs Run.
+// Free removes all unused images of sufficient age, and returns after the removal. It needs Run.
 func (c *Collector) Free(ctx context.Context) error {
 	done := make(chan error, 1)
 	select {
@@ -124,7 +124,7 @@ func (c *Collector) free(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// round collects, and says so if that fails twice: a runtime that is started again is no event.
+// round collects, and reports a second failure in a row: a restart of the runtime is no event.
 func (c *Collector) round(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, collectTime)
 	defer cancel()
@@ -139,7 +139,7 @@ func (c *Collector) round(ctx context.Context) {
 	c.failed = err != nil
 }
 
-// collect removes what is too old, and then what takes too much space.
+// collect removes expired images, and then images that take too much space.
 func (c *Collector) collect(ctx context.Context, now time.Time) error {
 	if err := c.detect(ctx, now); err != nil {
 		return err
@@ -183,9 +183,9 @@ func (c *Collector) collect(ctx context.Context, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// detect notes which images there are, and which of them are in use.
+// detect records the present images, and which of them are in use.
 func (c *Collector) detect(ctx context.Context, now time.Time) error {
-	// Before the list: an image that comes between the two is new, and stays for that.
+	// Ask before the list: an image that appears in between is new, and stays for that reason.
 	inUse, err := c.InUse(ctx)
 	if err != nil {
 		return fmt.Errorf("find out which images are in use: %w", err)
@@ -241,7 +241,7 @@ func (p Policy) excess(d Disk) uint64 {
 	return target - min(target, d.Available)
 }
 
-// candidates returns those of the images that are old enough, in the order in which they are removed.
+// candidates returns the images of sufficient age, in the order of removal.
 func (p Policy) candidates(unused []*seen, now time.Time) []*seen {
 	list := slices.DeleteFunc(slices.Clone(unused), func(s *seen) bool { return now.Sub(s.first) < p.MinAge })
 	slices.SortFunc(list, func(a, b *seen) int {
@@ -250,7 +250,7 @@ func (p Policy) candidates(unused []*seen, now time.Time) []*seen {
 	return list
 }
 
-// expired returns those of the images that nothing has used for too long.
+// expired returns the images that were unused for too long.
 func (p Policy) expired(unused []*seen, now time.Time) []*seen {
 	if p.MaxAge <= 0 {
 		return nil

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package image makes images present on the runtime before containers start: by the pull policy, with the
-// credentials of the pod, and with the delays, events and reasons of a kubelet. It also removes those that nothing uses.
+// credentials of the pod, and with the delays, events and reasons of a kubelet. It also removes unused images.
 //
-// The guarantee: an image that failed to be pulled for a pod is not asked for again before its delay has
-// passed, which grows from 10 seconds to 5 minutes; nothing is pulled that the policy forbids; a registry that
-// does not answer keeps nobody from another one; and a pod gets a private image that is on the machine only with
-// credentials that it was pulled with, also after a restart.
+// The guarantee: after a failed pull for a pod, the next request waits for a delay that grows from 10 seconds to
+// 5 minutes. Nothing is pulled against the policy. A silent registry does not block other registries. A pod gets
+// a private image from the machine only with credentials that pulled it, also after a restart.
 //
-// What surprises: Ensure does not wait for the delay. It fails at once, and its error says when to come again.
+// The surprise: Ensure does not wait for the delay. It fails at once, and its error says when to come again.
 package image
 
 import (
@@ -37,18 +36,19 @@ const (
 const (
 	firstDelay = 10 * time.Second
 	lastDelay  = 5 * time.Minute
-	// inspectAgain is after which time to ask again whether an image is there.
+	// inspectAgain is the pause before the next check for an image.
 	inspectAgain = 10 * time.Second
 	// parallel is how many images are pulled at the same time from one registry.
 	parallel = 5
 )
 
-// Config is what a Puller is made from.
+// Config is the configuration of a Puller.
 type Config struct {
 	Images cri.ImageManagerService
-	// Credentials returns those of the pod. Nil means that there are none.
+	// Credentials returns the credentials of the pod. Nil means that there are none.
 	Credentials func(ctx context.Context, pod *corev1.Pod) ([]podinputs.RegistryCredential, error)
-	// Dir is the directory for what must outlive the process: who pulled what. "" keeps it in memory.
+	// Dir is the directory for the records that must outlive the process: the credentials of pulls. "" keeps
+	// them in memory.
 	Dir string
 	// Event records an event about a container of the pod.
 	Event func(pod *corev1.Pod, container, eventType, reason, message string)
@@ -63,7 +63,7 @@ type Puller struct {
 	pulls   *pulls
 }
 
-// New returns a Puller, with what an earlier one in the same directory knew.
+// New returns a Puller with the records of an earlier Puller in the same directory.
 func New(cfg Config) (*Puller, error) {
 	known, err := openPulls(cfg.Dir)
 	if err != nil {
@@ -83,9 +83,9 @@ type Request struct {
 	Handler string
 }
 
-// Image is one that is present.
+// Image is a present image.
 type Image struct {
-	// Ref is what to make containers with.
+	// Ref is the reference for new containers.
 	Ref  string
 	User criconfig.User
 }

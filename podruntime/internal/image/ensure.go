@@ -78,8 +78,8 @@ func (p *Puller) inspect(ctx context.Context, spec *runtimeapi.ImageSpec) (*Imag
 	return image, nil
 }
 
-// pull asks the registry, unless it is too early. An image that was there before is not one that a pull brought of which
-// nobody heard how it ended.
+// pull asks the registry, unless it is too early. A local image counts as pulled only if its pull was seen to
+// finish.
 func (p *Puller) pull(ctx context.Context, req Request, spec *runtimeapi.ImageSpec, before *Image) (Image, *Error) {
 	key := keyOf(req.Pod.UID, req.Image)
 	if now := time.Now(); p.delays.IsInBackOffSinceUpdate(key, now) {
@@ -104,7 +104,7 @@ func (p *Puller) pull(ctx context.Context, req Request, spec *runtimeapi.ImageSp
 	}
 	how := unheard
 	defer func() {
-		// What is pulled without credentials is for all anyway.
+		// An image that is pulled without credentials is for all pods anyway.
 		if how == unheard && (before != nil || len(req.Pod.Spec.ImagePullSecrets) == 0) {
 			how = refused
 		}
@@ -130,7 +130,7 @@ func (p *Puller) pull(ctx context.Context, req Request, spec *runtimeapi.ImageSp
 	return p.pulled(req, ref, answer, err, begin, got)
 }
 
-// lostAnswer tells whether an error leaves it open whether the image was pulled; one of several that are joined is enough.
+// lostAnswer reports whether an error leaves the outcome of a pull open; one of several joined errors is enough.
 func lostAnswer(ctx context.Context, err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return lostAnswer(ctx, err) })
@@ -158,7 +158,7 @@ func (p *Puller) pulled(req Request, ref string, answer *runtimeapi.ImageStatusR
 	return image, nil
 }
 
-// failed remembers a failure, for the delay and for what is said meanwhile.
+// failed records a failure, for the delay and for messages meanwhile.
 func (p *Puller) failed(req Request, key string, err error) *Error {
 	p.say(req, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %v", req.Image, err))
 	now := time.Now()
@@ -166,11 +166,11 @@ func (p *Puller) failed(req Request, key string, err error) *Error {
 	delay := p.delays.Get(key)
 	reason, message := explain(req.Image, err)
 	p.last.put(req.Pod.UID, req.Image, failure{text: reason + ": " + message, again: now.Add(delay)})
-	// Halfway, the reason becomes that of the delay.
+	// Halfway, the reason of the delay takes over.
 	return &Error{Reason: reason, Message: message, RetryAfter: delay / 2}
 }
 
-// Forget drops what is remembered of a pod.
+// Forget drops the records of a pod.
 func (p *Puller) Forget(uid types.UID) {
 	for _, image := range p.last.dropAll(uid) {
 		p.delays.DeleteEntry(keyOf(uid, image))

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// gates bound how many images are pulled at the same time, for each registry by itself: one that takes
-// requests and never answers them would otherwise stop all pulls.
+// gates bound the concurrent pulls of each registry by itself: a registry that never answers would otherwise
+// stop all pulls.
 type gates struct {
 	mu  sync.Mutex
 	all map[string]*gate // guarded by mu: by registry, for as long as somebody is at one
@@ -50,7 +50,7 @@ func (g *gates) left(registry string) {
 	}
 }
 
-// registry returns the host of an image's name; "" is that of names without one.
+// registry returns the host in an image's name, or "".
 func registry(image string) string {
 	if host, _, has := strings.Cut(image, "/"); has && isHost(host) {
 		return host

@@ -17,11 +17,11 @@ var (
 	digestPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}$`)
 )
 
-// errFormat is what is wrong with most names.
+// errFormat is the error of most invalid names.
 var errFormat = errors.New("invalid reference format")
 
-// Normalize returns the name with the tag latest, if it has neither a tag nor a digest. A name that no
-// image can have is an error.
+// Normalize returns the name with the tag latest, if it has neither a tag nor a digest. An impossible name is an
+// error.
 func Normalize(image string) (string, error) {
 	rest, digest, hasDigest := strings.Cut(image, "@")
 	tag, hasTag := "", false

@@ -17,7 +17,8 @@ import (
 	crierrors "k8s.io/cri-api/pkg/errors"
 )
 
-// fetch pulls with the credentials that match, one after the other, and without any if none does. It returns those that did it.
+// fetch pulls with the matching credentials, one after the other, or without credentials if none match. It
+// returns the successful credentials.
 func (p *Puller) fetch(ctx context.Context, req Request, spec *runtimeapi.ImageSpec) (ref string, with *runtimeapi.AuthConfig, err error) {
 	auths, err := p.auths(ctx, req)
 	if err != nil {
@@ -83,7 +84,7 @@ func explain(image string, err error) (reason, message string) {
 	return ErrPull, err.Error()
 }
 
-// failure is the last one of an image, and when it may be tried again.
+// failure is the last failure of an image, with the time of the next try.
 type failure struct {
 	text  string
 	again time.Time
@@ -122,7 +123,7 @@ func (m *messages) drop(uid types.UID, image string) {
 	}
 }
 
-// dropAll returns the images of the pod that had failed.
+// dropAll returns the failed images of the pod.
 func (m *messages) dropAll(uid types.UID) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

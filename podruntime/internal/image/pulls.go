@@ -23,15 +23,16 @@ import (
 const (
 	keyFile = "key"
 	suffix  = ".json"
-	// pulling begins the names of files that say that an image is being pulled, by its name.
+	// pulling begins the names of files for pulls in progress.
 	pulling = "pulling-"
 	// maxCredentials is how many are remembered for an image, the newest.
 	maxCredentials = 64
 )
 
-// pulls are the images that were pulled for pods, and with what. They outlive the process: an image that nobody knows to
-// have been pulled is for all pods. Of a credential there is a digest with a key of this node, so that passwords
-// cannot be tried on the files elsewhere. A file that cannot be read counts as an image that nobody may use without asking.
+// pulls records the images that were pulled for pods, and the credentials. The records outlive the process,
+// because an image without a record is for all pods. A credential is stored as a digest with a key of this node,
+// so nobody can test passwords on the files elsewhere. An unreadable file counts as an image that no pod may use
+// without asking the registry.
 type pulls struct {
 	dir string // "" keeps nothing on disk
 	key []byte

@@ -10,7 +10,7 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// count returns a value that a runtime knows, nil for one that it does not.
+// count returns a value of the runtime, or nil without one.
 func count(v *runtimeapi.UInt64Value) *uint64 {
 	if v == nil {
 		return nil
@@ -87,7 +87,7 @@ func network(u *runtimeapi.NetworkUsage) *statsv1alpha1.NetworkStats {
 	return n
 }
 
-// sumOf returns what containers use together: each figure from those that have it.
+// sumOf adds up the use of containers: each figure from the containers that have it.
 func sumOf(containers []statsv1alpha1.ContainerStats) statsv1alpha1.ContainerStats {
 	var sum statsv1alpha1.ContainerStats
 	for _, c := range containers {

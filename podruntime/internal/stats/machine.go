@@ -16,10 +16,10 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// userHZ is the unit of CPU times in /proc, which is the same on all architectures that Go runs on.
+// userHZ is the unit of CPU times in /proc, the same on all architectures of Go.
 const userHZ = 100
 
-// machine reads what the kernel tells. What it does not tell is nil.
+// machine reads the figures of the kernel. Missing figures are nil.
 type machine struct {
 	proc string // the directory /proc
 	root string // the directory / for what is in /etc and /sys
@@ -50,7 +50,7 @@ func number(word string) uint64 {
 	return n
 }
 
-// cpu returns the CPU time that was used since the machine was started.
+// cpu returns the CPU time since the start of the machine.
 func (m machine) cpu(now metav1.Time) *statsv1alpha1.CPUStats {
 	for _, words := range m.fields("stat") {
 		if words[0] != "cpu" || len(words) < 8 {
@@ -67,7 +67,7 @@ func (m machine) cpu(now metav1.Time) *statsv1alpha1.CPUStats {
 	return nil
 }
 
-// processors returns how many processors are online, 0 if that is not known.
+// processors returns the number of online processors, or 0 if it is unknown.
 func (m machine) processors() int64 {
 	n := int64(0)
 	for _, words := range m.fields("stat") {
@@ -78,7 +78,7 @@ func (m machine) processors() int64 {
 	return n
 }
 
-// booted returns when the machine was started, or else a time that is known.
+// booted returns the start of the machine, or otherwise if it is unknown.
 func (m machine) booted(otherwise metav1.Time) metav1.Time {
 	for _, words := range m.fields("stat") {
 		if words[0] == "btime" && len(words) == 2 {
@@ -107,7 +107,7 @@ func (m machine) meminfo() map[string]uint64 {
 	return info
 }
 
-// memory returns what is used of the memory; the working set is what cannot be had back at once.
+// memory returns the use of memory; the working set is the memory that cannot be reclaimed at once.
 func (m machine) memory(now metav1.Time) *statsv1alpha1.MemoryStats {
 	info := m.meminfo()
 	if info == nil {
@@ -149,8 +149,8 @@ func (m machine) processes(now metav1.Time) *statsv1alpha1.RlimitStats {
 	return &statsv1alpha1.RlimitStats{Time: now, MaxPID: &most, NumOfRunningProcesses: &running}
 }
 
-// network returns what passed through the interfaces of the network that a process has. The default interface is
-// the one with the default route.
+// network returns the traffic through the interfaces of a process's network. The default interface has the
+// default route.
 func (m machine) network(now metav1.Time, process string) *statsv1alpha1.NetworkStats {
 	stats := &statsv1alpha1.NetworkStats{Time: now}
 	standard := m.defaultInterface(process)
@@ -201,7 +201,7 @@ func (m machine) usedOf(u *runtimeapi.FilesystemUsage) *statsv1alpha1.FsStats {
 	return stats
 }
 
-// filesystem returns the file system that a path is on, nil if that cannot be known.
+// filesystem returns the file system of a path, or nil if it is unknown.
 func (m machine) filesystem(now metav1.Time, path string) *statsv1alpha1.FsStats {
 	if path == "" {
 		return nil

@@ -14,9 +14,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// Metrics returns the families of a kubelet's /metrics/resource. When the runtime does not answer, they say so, and
-// have what the machine uses. The labels come in the order namespace, pod, container: programs exist that
-// take the second one for the pod.
+// Metrics returns the families of a kubelet's /metrics/resource. If the runtime does not answer, they say so,
+// and have the use of the machine. The labels come in the order namespace, pod, container: some programs take
+// the second label for the pod.
 func (s *Stats) Metrics(ctx context.Context) ([]*dto.MetricFamily, error) {
 	got, err := s.measure(ctx)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// podStats returns what the pods use that have a sandbox which is ready, sorted by namespace and name.
+// podStats returns the use of pods with a ready sandbox, sorted by namespace and name.
 func (s *Stats) podStats(ctx context.Context, fs *statsv1alpha1.FsStats) ([]statsv1alpha1.PodStats, error) {
 	sandboxes, err := s.sandboxes(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func podRef(m *runtimeapi.PodSandboxMetadata) statsv1alpha1.PodReference {
 	return statsv1alpha1.PodReference{Name: m.GetName(), Namespace: m.GetNamespace(), UID: m.GetUid()}
 }
 
-// sandboxes returns the latest sandbox of each pod that has one which is ready.
+// sandboxes returns the latest ready sandbox of each pod.
 func (s *Stats) sandboxes(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
 	list, err := s.config.Runtime.ListPodSandbox(ctx, &runtimeapi.PodSandboxFilter{
 		LabelSelector: s.config.Labels, State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
@@ -82,13 +82,13 @@ func (s *Stats) sandboxes(ctx context.Context) ([]*runtimeapi.PodSandbox, error)
 	}), nil
 }
 
-// measured is a container that runs, and what it uses.
+// measured is a running container with its use.
 type measured struct {
 	container *runtimeapi.Container
 	stats     *runtimeapi.ContainerStats
 }
 
-// containers returns the containers that run and are measured, by sandbox, sorted by name.
+// containers returns the measured running containers, by sandbox, sorted by name.
 func (s *Stats) containers(ctx context.Context) (map[string][]measured, error) {
 	list, err := s.config.Runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{
 		LabelSelector: s.config.Labels, State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
@@ -116,9 +116,9 @@ func (s *Stats) containers(ctx context.Context) (map[string][]measured, error) {
 	return bySandbox, nil
 }
 
-// sandboxStats returns what whole sandboxes use, nothing if the runtime does not know. Some do not, and say so in many
-// ways; then containers are summed. One that has measured them once knows: that it fails now is an error, as
-// the sums would be less than what was said before.
+// sandboxStats returns the use of whole sandboxes, or nothing if the runtime does not know it. Some runtimes do
+// not, and say so in many ways; then containers are summed up. For a runtime that has measured sandboxes once, a
+// failure is an error: the sums would be less than the earlier values.
 func (s *Stats) sandboxStats(ctx context.Context) (map[string]*runtimeapi.LinuxPodSandboxStats, error) {
 	list, err := s.config.Runtime.ListPodSandboxStats(ctx, &runtimeapi.PodSandboxStatsFilter{LabelSelector: s.config.Labels})
 	if err != nil && ctx.Err() == nil && !s.whole && status.Code(err) != codes.Unavailable {
@@ -135,7 +135,7 @@ func (s *Stats) sandboxStats(ctx context.Context) (map[string]*runtimeapi.LinuxP
 	return known, nil
 }
 
-// usage adds what a pod uses as a whole: what the runtime says, or the sum of its containers.
+// usage adds the use of a pod as a whole: the runtime's figures, or the sum of its containers.
 func (s *Stats) usage(pod *statsv1alpha1.PodStats, sandbox string, live map[string]uint64, whole *runtimeapi.LinuxPodSandboxStats) {
 	pod.CPU, pod.Memory, pod.IO = cpu(whole.GetCpu()), memory(whole.GetMemory()), io(whole.GetIo())
 	pod.Network = network(whole.GetNetwork())
@@ -160,8 +160,8 @@ func (s *Stats) usage(pod *statsv1alpha1.PodStats, sandbox string, live map[stri
 	pod.Swap = sum.Swap
 }
 
-// sandboxNetwork returns what passed through the network of a sandbox, from its process. A pod on the network
-// of the machine has none of its own.
+// sandboxNetwork returns the traffic of a sandbox's network, through its process. A pod in the network of the
+// machine has no network of its own.
 func (s *Stats) sandboxNetwork(ctx context.Context, id string) *statsv1alpha1.NetworkStats {
 	pid, known := s.pids[id]
 	if !known {
@@ -192,7 +192,7 @@ func pidOf(answer *runtimeapi.PodSandboxStatusResponse) int {
 	return info.PID
 }
 
-// forget forgets pods and sandboxes that are no more.
+// forget forgets pods and sandboxes that no longer exist.
 func (s *Stats) forget(sandboxes []*runtimeapi.PodSandbox) {
 	pods, ids := map[string]bool{}, map[string]bool{}
 	for _, sandbox := range sandboxes {

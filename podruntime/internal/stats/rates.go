@@ -24,7 +24,7 @@ func (r rates) begin() {
 	}
 }
 
-// forget forgets what was not measured since begin.
+// forget forgets containers without a measurement since begin.
 func (r rates) forget() {
 	for id, last := range r {
 		if !last.seen {
@@ -33,7 +33,7 @@ func (r rates) forget() {
 	}
 }
 
-// rate adds to cpu how much is used now, from this reading and the last one, unless that is known.
+// rate adds the present use to cpu, from this reading and the last one, unless it is known.
 func (r rates) rate(id string, cpu *statsv1alpha1.CPUStats) {
 	if cpu == nil || cpu.UsageCoreNanoSeconds == nil {
 		return
@@ -56,13 +56,14 @@ func (r rates) rate(id string, cpu *statsv1alpha1.CPUStats) {
 	}
 }
 
-// podTotal is the CPU time of a pod whose runtime knows that of its containers only.
+// podTotal is the CPU time of a pod whose runtime knows only its containers'.
 type podTotal struct {
 	ended uint64            // used by containers that are no more
 	live  map[string]uint64 // used by the others, by container
 }
 
-// update takes a reading of all containers that run, and returns the total: it never falls when a container ends.
+// update takes a reading of all running containers, and returns the total, which never falls when a container
+// ends.
 func (p *podTotal) update(live map[string]uint64) uint64 {
 	for id, used := range p.live {
 		if _, there := live[id]; !there {

@@ -16,30 +16,30 @@ import (
 // Freshness is how long an answer is given again.
 const Freshness = time.Second
 
-// Config is what is measured.
+// Config says what to measure.
 type Config struct {
 	Runtime cri.RuntimeService
 	Images  cri.ImageManagerService
-	// Node is the name of the node; Labels are those of its sandboxes and containers.
+	// Node is the name of the node; its sandboxes and containers have Labels.
 	Node   string
 	Labels map[string]string
-	// Root is a directory on the file system that pods have their ephemeral storage on.
+	// Root is a directory on the file system of the pods' ephemeral storage.
 	Root string
-	// Logs returns the directory that has the logs of a container. Nil: they are not measured.
+	// Logs returns the directory with the logs of a container. Nil: logs are not measured.
 	Logs func(pod statsv1alpha1.PodReference, container string) string
-	// Volumes returns what the volumes of a pod use. Nil: they are not measured.
+	// Volumes returns the use of a pod's volumes. Nil: volumes are not measured.
 	Volumes func(ctx context.Context, pod statsv1alpha1.PodReference) ([]Volume, error)
 	// Proc is where the kernel tells of processes; "" is /proc.
 	Proc string
 }
 
-// Volume is what a volume uses.
+// Volume is the use of a volume.
 type Volume struct {
 	Name          string
 	Bytes, Inodes uint64
-	// Claim is the name of the claim that the volume is of, "" for a volume of the pod itself.
+	// Claim is the name of the volume's claim, or "" for a volume of the pod itself.
 	Claim string
-	// Ephemeral says that it is part of the pod's ephemeral storage: on the disk, and gone with the pod.
+	// Ephemeral says that the volume is part of the pod's ephemeral storage: on the disk, and gone with the pod.
 	Ephemeral bool
 }
 
@@ -50,7 +50,7 @@ type Stats struct {
 	started metav1.Time
 
 	turn chan struct{} // has room for one: who measures
-	// Owned by who has the turn.
+	// The holder of the turn owns these fields.
 	last  *sample
 	taken time.Time
 	rates rates
@@ -59,13 +59,13 @@ type Stats struct {
 	pids  map[string]int       // by sandbox; -1: it has no process that tells of its network
 }
 
-// sample is what was measured at one time.
+// sample has the measurements of one time.
 type sample struct {
 	summary *statsv1alpha1.Summary
 	err     error // of the runtime: there is nothing about pods then
 }
 
-// New returns what measures.
+// New returns the measurement of a node.
 func New(config Config) *Stats {
 	m := machine{proc: config.Proc, root: "/"}
 	if m.proc == "" {
@@ -77,7 +77,7 @@ func New(config Config) *Stats {
 	}
 }
 
-// Summary returns what the node and its pods use. Callers must not change it.
+// Summary returns the use of the node and its pods. Callers must not change it.
 func (s *Stats) Summary(ctx context.Context) (*statsv1alpha1.Summary, error) {
 	got, err := s.measure(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Stats) Summary(ctx context.Context) (*statsv1alpha1.Summary, error) {
 	return got.summary, got.err
 }
 
-// measure returns a sample that is fresh.
+// measure returns a fresh sample.
 func (s *Stats) measure(ctx context.Context) (*sample, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -112,7 +112,7 @@ func (s *Stats) measure(ctx context.Context) (*sample, error) {
 	return got, nil
 }
 
-// node returns what the machine uses, as far as it can be known.
+// node returns the known use of the machine.
 func (s *Stats) node(ctx context.Context) statsv1alpha1.NodeStats {
 	now := metav1.Now()
 	node := statsv1alpha1.NodeStats{
@@ -138,7 +138,7 @@ func (s *Stats) node(ctx context.Context) statsv1alpha1.NodeStats {
 	return node
 }
 
-// ImageFs returns how large the file system that has the images is, and what is free of it.
+// ImageFs returns the size and the free space of the file system of images.
 func (s *Stats) ImageFs(ctx context.Context) (*statsv1alpha1.FsStats, error) {
 	info, err := s.config.Images.ImageFsInfo(ctx)
 	if err != nil {
@@ -152,19 +152,20 @@ func (s *Stats) ImageFs(ctx context.Context) (*statsv1alpha1.FsStats, error) {
 	return nil, errors.New("the container runtime does not tell on which file system of this machine its images are")
 }
 
-// Machine returns what is available now of the memory of the machine and of the file system of a directory.
+// Machine returns the available memory of the machine, and the available space on the file system of a
+// directory.
 func Machine(root string) *statsv1alpha1.NodeStats {
 	m, now := machine{proc: "/proc", root: "/"}, metav1.Now()
 	return &statsv1alpha1.NodeStats{Memory: m.memory(now), Fs: m.filesystem(now, root)}
 }
 
-// Capacity returns what the machine has for pods: processors, memory, huge pages, and the storage of
-// the file system that has root.
+// Capacity returns the machine's capacity for pods: processors, memory, huge pages, and the storage of root's
+// file system.
 func Capacity(root string, pods int64) corev1.ResourceList {
 	return machine{proc: "/proc", root: "/"}.capacity(root, pods)
 }
 
-// MaxPID returns how many processes and threads the machine can have, 0 if that is not known.
+// MaxPID returns the machine's limit of processes and threads, or 0 if it is unknown.
 func MaxPID() int64 {
 	if limits := (machine{proc: "/proc", root: "/"}).processes(metav1.Now()); limits != nil {
 		return *limits.MaxPID
@@ -172,5 +173,5 @@ func MaxPID() int64 {
 	return 0
 }
 
-// NodeInfo returns what the machine is.
+// NodeInfo returns the system information of the machine.
 func NodeInfo() corev1.NodeSystemInfo { return machine{proc: "/proc", root: "/"}.info() }

@@ -10,7 +10,7 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// container returns what a container uses.
+// container returns the use of a container.
 func (s *Stats) container(c measured, pod statsv1alpha1.PodReference, fs *statsv1alpha1.FsStats) statsv1alpha1.ContainerStats {
 	stats := statsv1alpha1.ContainerStats{
 		Name: c.container.GetMetadata().GetName(), StartTime: at(c.container.GetCreatedAt()),
@@ -27,7 +27,7 @@ func (s *Stats) container(c measured, pod statsv1alpha1.PodReference, fs *statsv
 	return stats
 }
 
-// on returns what is used of a file system by one of those that share it.
+// on returns the part of a shared file system that one user takes.
 func on(fs *statsv1alpha1.FsStats, bytes, inodes uint64) *statsv1alpha1.FsStats {
 	part := &statsv1alpha1.FsStats{Time: metav1.Now()}
 	if fs != nil {
@@ -52,8 +52,8 @@ func SizeOf(directory string) (bytes, inodes uint64) {
 	return bytes, inodes + 1
 }
 
-// storage adds what the volumes of a pod use, and what it uses of the machine's disk: its volumes, the layers that
-// its containers write to, and their logs.
+// storage adds the use of a pod's volumes, and its use of the machine's disk: its volumes, the writable layers
+// of its containers, and their logs.
 func (s *Stats) storage(ctx context.Context, pod *statsv1alpha1.PodStats, fs *statsv1alpha1.FsStats) {
 	var bytes, inodes uint64
 	count := func(part *statsv1alpha1.FsStats) {
