@@ -16,9 +16,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// Access returns the access that a kubeconfig has, with the context that is named, "" for its current one. The libraries read files that it
-// names again, but not the file itself: a token that is in it is that of the file as it is now, for the server that it had first. What else
-// is in it is read once.
+// Access returns the access in a kubeconfig, with the named context, or with "" its current context. The
+// libraries reread the files that it names, but not the file itself: Access rereads its token, for the server
+// that the file had first. Everything else in the file is read once.
 func Access(kubeconfig, named string) (*rest.Config, error) {
 	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: named}).ClientConfig()
@@ -83,7 +83,7 @@ func (t *keptToken) current(ctx context.Context) string {
 	return t.token
 }
 
-// in returns the server and the token of a kubeconfig, "" for what it does not have.
+// in returns the server and the token of a kubeconfig, or "".
 func (t *keptToken) in(loaded *clientcmdapi.Config) (server, token string) {
 	name := t.context
 	if name == "" {

@@ -24,8 +24,8 @@ const (
 	byMaker = "maker" // the UID of the home cluster, where that is said
 )
 
-// remoteCache is what the remote cluster has of this node: one watch for all pods, one for the copies of each kind. A list that fails
-// leaves it as it was.
+// remoteCache has the objects of this node in the remote cluster: one watch for all pods, and one for the copies
+// of each kind. A failed list changes nothing in it.
 type remoteCache struct {
 	client                    kubernetes.Interface
 	factory                   informers.SharedInformerFactory
@@ -78,7 +78,7 @@ func indexUID(o any) ([]string, error) {
 	return []string{string(uid)}, nil
 }
 
-// informers are those of the cache, by what they watch.
+// informers returns the informers of the cache, by the kind of their objects.
 func (c *remoteCache) informers() map[string]cache.SharedIndexInformer {
 	all := map[string]cache.SharedIndexInformer{"pods": c.pods, "configmaps": c.configMaps, "secrets": c.secrets}
 	if c.owners != nil {
@@ -87,7 +87,7 @@ func (c *remoteCache) informers() map[string]cache.SharedIndexInformer {
 	return all
 }
 
-// withoutManagedFields saves the memory of what nobody here reads.
+// withoutManagedFields drops fields that nobody here reads, to save memory.
 func withoutManagedFields(o any) (any, error) {
 	if m, ok := o.(metav1.Object); ok {
 		m.SetManagedFields(nil)
@@ -108,7 +108,7 @@ func (c *remoteCache) synced() bool {
 	return c.pods.HasSynced() && c.configMaps.HasSynced() && c.secrets.HasSynced() && (c.owners == nil || c.owners.HasSynced())
 }
 
-// unlisted is why what is here was not listed yet; nil if it was.
+// unlisted says why the cache has no list yet, or returns nil.
 func (c *remoteCache) unlisted() error {
 	var errs []error
 	for kind, informer := range c.informers() {
@@ -119,7 +119,7 @@ func (c *remoteCache) unlisted() error {
 	return errors.Join(errs...)
 }
 
-// refusal is why what is here was not listed yet, if the remote API server has said that it may not be; nil if not.
+// refusal returns the refusal of the remote API server if it forbids a list that is still missing, or nil.
 func (c *remoteCache) refusal() error {
 	for kind, informer := range c.informers() {
 		if err := c.failures.Of(kind); !informer.HasSynced() && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)) {
@@ -129,7 +129,7 @@ func (c *remoteCache) refusal() error {
 	return nil
 }
 
-// list asks for what an informer watches.
+// list requests the objects of an informer.
 func (c *remoteCache) list(ctx context.Context, kind string, one metav1.ListOptions) (err error) {
 	one.LabelSelector = c.selector
 	switch core := c.client.CoreV1(); kind {
@@ -145,7 +145,7 @@ func (c *remoteCache) list(ctx context.Context, kind string, one metav1.ListOpti
 	return err
 }
 
-// find returns the remote pods of an index, and what has no pod yet. They are shared.
+// find returns the remote pods of an index, and the owner objects without a pod. They are shared.
 func (c *remoteCache) find(index, key string) []*corev1.Pod {
 	return c.merged(func(from cache.SharedIndexInformer) []any {
 		objects, _ := from.GetIndexer().ByIndex(index, key) // fails for an index that does not exist
@@ -153,7 +153,7 @@ func (c *remoteCache) find(index, key string) []*corev1.Pod {
 	})
 }
 
-// makers are the home clusters that have made remote pods, "" for those that do not say it.
+// makers returns the home clusters that made remote pods, with "" for pods that do not name theirs.
 func (c *remoteCache) makers() []string {
 	makers := c.pods.GetIndexer().ListIndexFuncValues(byMaker)
 	if c.owners != nil {
@@ -162,7 +162,7 @@ func (c *remoteCache) makers() []string {
 	return makers
 }
 
-// all returns all remote pods, and what has no pod yet. They are shared.
+// all returns all remote pods, and the owner objects without a pod. They are shared.
 func (c *remoteCache) all() []*corev1.Pod {
 	return c.merged(func(from cache.SharedIndexInformer) []any { return from.GetStore().List() })
 }
@@ -188,7 +188,7 @@ func (c *remoteCache) merged(list func(cache.SharedIndexInformer) []any) (pods [
 // pod returns a remote pod, nil if there is none. It is shared.
 func (c *remoteCache) pod(namespace, name string) *corev1.Pod { return podIn(c.pods, namespace, name) }
 
-// owner returns what a remote pod is made of, nil if there is none. It is shared.
+// owner returns the owner object of a remote pod, or nil. It is shared.
 func (c *remoteCache) owner(namespace, name string) *corev1.Pod {
 	if c.owners == nil {
 		return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// nodeWatch knows the nodes of the remote cluster, and what pods of others take of them.
+// nodeWatch knows the nodes of the remote cluster, and the resources that other pods take of them.
 type nodeWatch struct {
 	home      Home
 	factories []informers.SharedInformerFactory
@@ -32,11 +32,11 @@ type nodeWatch struct {
 	failures Failures // of the nodes, by "", and of pods, by the selector
 }
 
-// runningSelector finds pods that take room of a node.
+// runningSelector selects pods that take room of a node.
 const runningSelector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
-// newNodeWatch keeps of pods what they request, and of which node. Those of the node itself are not asked for once more: it would take
-// every change of them twice.
+// newNodeWatch keeps the requests and the node of each pod. It does not watch the pods of the node itself, whose
+// changes would arrive twice.
 func newNodeWatch(client kubernetes.Interface, home Home) *nodeWatch {
 	plain := informers.NewSharedInformerFactory(client, 0)
 	w := &nodeWatch{home: home, client: client, factories: []informers.SharedInformerFactory{plain}, nodes: plain.Core().V1().Nodes().Informer()}
@@ -57,7 +57,7 @@ func (w *nodeWatch) prepare(informer cache.SharedIndexInformer, of string) {
 	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { w.failures.Note(of, err) })
 }
 
-// list asks for what an informer watches.
+// list requests the objects of an informer.
 func (w *nodeWatch) list(ctx context.Context, of string, one metav1.ListOptions) (err error) {
 	if of == "" {
 		_, err = w.client.CoreV1().Nodes().List(ctx, one)
@@ -68,7 +68,7 @@ func (w *nodeWatch) list(ctx context.Context, of string, one metav1.ListOptions)
 	return err
 }
 
-// onlyRequests drops what is not needed to know the room of nodes.
+// onlyRequests drops all fields that do not matter for the room of nodes.
 func onlyRequests(o any) (any, error) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
@@ -101,7 +101,7 @@ func (w *nodeWatch) synced() bool {
 	return w.nodes.HasSynced() && !slices.ContainsFunc(w.others, func(pods cache.SharedIndexInformer) bool { return !pods.HasSynced() })
 }
 
-// check says why no pod can run in the remote cluster, or why that is not known; nil if one can.
+// check says why no pod can run in the remote cluster, or why that is unknown; nil if a pod can.
 func (w *nodeWatch) check(ctx context.Context) error {
 	var err error
 	if w.synced() {
@@ -130,7 +130,7 @@ func (w *nodeWatch) all() (nodes []*corev1.Node) {
 	return nodes
 }
 
-// NotReady are the names of the nodes that are not Ready, in their order.
+// NotReady returns the names of the nodes that are not Ready, in the order of nodes.
 func NotReady(nodes []*corev1.Node) (names []string) {
 	for _, n := range nodes {
 		if !isReady(n) {
@@ -147,8 +147,8 @@ func isReady(n *corev1.Node) bool {
 	})
 }
 
-// Room is what the Ready nodes that take pods have, without what pods of others request. What pods of the node itself request is
-// not taken off: the scheduler at home does that.
+// Room returns the resources of the Ready schedulable nodes, minus the requests of other pods. It does not
+// subtract the requests of the node's own pods: the scheduler at home does that.
 func Room(nodes []*corev1.Node, pods []*corev1.Pod, home Home) corev1.ResourceList {
 	room := corev1.ResourceList{}
 	counts := map[string]bool{}
@@ -195,14 +195,14 @@ func add(to corev1.ResourceList, name corev1.ResourceName, q resource.Quantity, 
 	to[name] = sum
 }
 
-// conditionNodes is the condition of the node that says whether all nodes of the remote cluster are Ready.
+// conditionNodes is the node condition that says whether all nodes of the remote cluster are Ready.
 const conditionNodes corev1.NodeConditionType = "RemoteNodesReady"
 
 // storagePerPod is how much ephemeral storage is offered for each pod where the capacity is configured and does not say.
 const storagePerPod = "20Gi"
 
-// setRoom writes into n what the remote cluster offers. Until that is known it is nothing, and not zero: a pod that was bound to the node
-// before then would be refused for want of room, for good.
+// setRoom writes the room of the remote cluster into n. Unknown room is left out instead of zero: a pod that was
+// bound to the node before would be refused for good for want of room.
 func (c *Cluster) setRoom(n *corev1.Node) {
 	room := storage.Offer(c.config.Capacity, resource.MustParse(storagePerPod))
 	if c.nodes != nil {
@@ -222,7 +222,7 @@ func (c *Cluster) setRoom(n *corev1.Node) {
 	n.Status.Capacity, n.Status.Allocatable = room.DeepCopy(), room.DeepCopy()
 }
 
-// withNodes returns conditions with that of the remote cluster's nodes.
+// withNodes returns conditions with the condition of the remote cluster's nodes.
 func withNodes(conditions []corev1.NodeCondition, notReady []string, now metav1.Time) []corev1.NodeCondition {
 	want := corev1.NodeCondition{Type: conditionNodes, Status: corev1.ConditionTrue, Reason: "AllReady", LastHeartbeatTime: now, LastTransitionTime: now}
 	if len(notReady) > 0 {

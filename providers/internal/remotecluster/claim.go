@@ -19,12 +19,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// claimAgain is how long the answer holds that another home cluster has the name.
+// claimAgain is the life of the answer that another home cluster has the name.
 const claimAgain = 10 * time.Second
 
-// claim holds the name of the home cluster in the remote one, for all its nodes. It says which cluster that is, by the UID of its
-// Service kubernetes, and is written once: in a namespace of its own, or in a ConfigMap where all pods go to one namespace. Where others make the
-// namespaces each pod says it.
+// claim reserves the name of the home cluster in the remote cluster, for all its nodes. It identifies the home
+// cluster by the UID of its Service kubernetes. It is written once: in a namespace of its own, or in a ConfigMap
+// if all pods go to one namespace. If others make the namespaces, each pod names its home cluster instead.
 type claim struct {
 	of      *Cluster
 	doubted atomic.Bool // it may have been lost over there
@@ -103,11 +103,12 @@ func (c *claim) check(ctx context.Context, take bool) error {
 	return nil
 }
 
-// byPods reports whether pods say which home cluster they are of. Where others make the namespaces there is no place for a claim, and no right to make one.
+// byPods reports whether pods name their home cluster. If others make the namespaces, there is no place for a
+// claim, and no right to make one.
 func (c *claim) byPods() bool { return c.of.config.Claim && c.of.config.NamespaceOf != nil }
 
-// checkPods fails if a remote pod of this name and node was made by another home cluster. One whose UID home has is this home's, whose Service was
-// made anew.
+// checkPods fails if another home cluster made a remote pod of this name and node. A remote pod with the UID of
+// a pod at home belongs to this home, whose Service was recreated.
 func (c *claim) checkPods(home types.UID) error {
 	for _, maker := range c.of.cache.makers() {
 		if maker == "" || maker == string(home) {
@@ -124,7 +125,7 @@ func (c *claim) checkPods(home types.UID) error {
 	return nil
 }
 
-// read returns which home cluster has the name, and where that is said.
+// read returns the home cluster with the name, and the place of the claim.
 func (c *claim) read(ctx context.Context) (uid types.UID, at string, err error) {
 	name, namespace := c.of.config.Home.claimName(), c.of.config.Namespace
 	if namespace == "" {
@@ -165,7 +166,8 @@ func (c *claim) write(ctx context.Context, home types.UID) error {
 	return err
 }
 
-// hasPodsOfHome reports whether a remote pod has the UID of one at home, which no other home has: the Service of this one was made anew.
+// hasPodsOfHome reports whether a remote pod has the UID of a pod at home. No other home has that UID, so the
+// Service of this home was recreated.
 func (c *Cluster) hasPodsOfHome() bool {
 	for _, remote := range c.cache.all() {
 		at, uid := homeOf(remote)

@@ -29,58 +29,63 @@ import (
 )
 
 const (
-	// refreshEvery is how often copies are compared with what they are of.
+	// refreshEvery is the interval at which copies are compared with their originals.
 	refreshEvery = 15 * time.Second
-	// listedEvery is how often it is looked whether the remote cluster was listed, by who waits for that.
+	// listedEvery is the interval of checks while a caller waits for the first list of the remote cluster.
 	listedEvery = 100 * time.Millisecond
 )
 
-// Config says which node of which home uses the remote cluster, and how.
+// Config says which node of which home cluster uses the remote cluster, and how.
 type Config struct {
 	Home Home
 	// REST is the access to the remote cluster, with the limits of its requests.
 	REST *rest.Config
-	// Namespace is where all pods go; "": each namespace of home has one, which is made when it is needed.
+	// Namespace is the remote namespace of all pods. With "", each namespace of home has its own, which is made
+	// on demand.
 	Namespace string
-	// Namespaces are remote namespaces that exist, by that at home. They go before the others; with Namespace there are none.
+	// Namespaces are existing remote namespaces, by the namespace at home. They take precedence; with Namespace
+	// there are none.
 	Namespaces map[string]string
-	// NamespaceOf returns the remote namespace for one at home, where others make them. An error of the kind not-found says that there is
-	// none. Nil: by Namespace and Namespaces.
+	// NamespaceOf returns the remote namespace for a namespace at home, if others make them. An error of the
+	// kind not-found says that there is none. Nil stands for Namespace and Namespaces.
 	NamespaceOf func(home string) (string, error)
 	// Labels are more labels of remote pods.
 	Labels map[string]string
-	// ServiceAccount is that of pods over there. "": the namespace's default one.
+	// ServiceAccount is the service account of remote pods, or "" for the namespace's default.
 	ServiceAccount string
 	// Place says where a pod may run. Nil: anywhere.
 	Place func(*corev1.Pod) (Placement, error)
-	// Owner is the kind of object that is made instead of pods. Nil: the pods themselves.
+	// Owner is the kind of object that is made instead of pods. Nil stands for pods.
 	Owner *OwnerKind
-	// Annotations reports which annotations of pods the remote cluster sees. Nil: none.
+	// Annotations reports which annotations of pods the remote cluster gets. Nil means none.
 	Annotations func(key string) bool
-	// StorageClasses are the remote storage classes, by those at home. Pods that claim volumes of others are refused.
+	// StorageClasses are the remote storage classes, by the class at home. Pods with claims of other classes are
+	// refused.
 	StorageClasses map[string]string
-	// Global says which services are in the remote cluster too. Nil: none. It is not for one Namespace for all.
+	// Global reports which services exist in the remote cluster, too. Nil means none. It does not work with one
+	// Namespace for all.
 	Global func(*corev1.Service) bool
 	// Adjust changes the remote pod of a pod at home, after it was translated: the same each time it is called. Nil: nothing is changed.
 	Adjust func(home, remote *corev1.Pod) error
 	// Answers asks whether the remote cluster answers and lets pods run. Nil: /readyz is asked.
 	Answers func(context.Context) error
-	// Capacity is what the node offers. Nil: what the Ready nodes of the remote cluster have free.
+	// Capacity is the capacity of the node. Nil stands for the free resources of the remote cluster's Ready
+	// nodes.
 	Capacity corev1.ResourceList
 	// Pods and Services are those at home.
 	Pods     corev1listers.PodLister
 	Services corev1listers.ServiceLister
-	// Listed reports whether these have all that home has. Nil: they do.
+	// Listed reports whether these listers have all objects of home. Nil means yes.
 	Listed func() bool
-	// Claim says that no other home cluster may have the name. Of two that have it, the second one is refused.
+	// Claim reserves the name for this home cluster: a second home cluster with the name is refused.
 	Claim bool
-	// Recorder records events about pods at home. Nil: what the remote cluster says of pods is not shown there.
+	// Recorder records events about pods at home. Nil: events of the remote cluster do not appear at home.
 	Recorder record.EventRecorder
-	// RefreshEvery is how often copies are compared with what they are of. 0: 15 seconds.
+	// RefreshEvery is the interval at which copies are compared with their originals. 0 is 15 seconds.
 	RefreshEvery time.Duration
 }
 
-// Cluster is the remote cluster for one node. Its methods are those of a provider.
+// Cluster is the remote cluster for one node. It has the methods of a provider.
 type Cluster struct {
 	config  Config
 	client  kubernetes.Interface
@@ -120,7 +125,7 @@ type Cluster struct {
 	base       *corev1.Node                         // guarded by mu; what was told of it last
 }
 
-// writer makes and removes the pods of the node in the remote cluster, or what they are made of.
+// writer makes and removes the pods of the node in the remote cluster, or their owner objects.
 type writer interface {
 	create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error)
 	get(ctx context.Context, namespace, name string) (*corev1.Pod, error)
@@ -192,17 +197,18 @@ func New(c Config) (*Cluster, error) {
 	return cl, nil
 }
 
-// UsePodObjects takes what reads ConfigMaps and Secrets at home.
+// UsePodObjects sets the reader of ConfigMaps and Secrets at home.
 func (c *Cluster) UsePodObjects(o node.PodObjects) { c.objects = o }
 
-// UsePodTokens takes what gives tokens of home.
+// UsePodTokens sets the source of tokens of home.
 func (c *Cluster) UsePodTokens(t node.PodTokens) { c.tokens = t }
 
-// NotifyPods takes what changes are told to.
+// NotifyPods sets the function that gets every change of a pod.
 func (c *Cluster) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { c.notify = notify }
 
-// RunInBackground watches the remote cluster, and keeps copies and tokens up to date, until ctx ends. Nothing begins before home was listed:
-// who asked for the end of a remote pod, and what is needed of what is there, is known by the pods of home.
+// RunInBackground watches the remote cluster, and keeps copies and tokens up to date, until ctx ends. It begins
+// after the first lists of home: the pods of home say who asked for the end of a remote pod, and which remote
+// objects are needed.
 func (c *Cluster) RunInBackground(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), c.config.Listed) {
 		return nil
@@ -253,7 +259,8 @@ func (c *Cluster) RunInBackground(ctx context.Context) error {
 	}
 }
 
-// keepUp removes what no pod needs. Of everything it also brings up to date what is not of single pods.
+// keepUp removes objects that no pod needs. With everything it also updates the objects that do not belong to
+// single pods.
 func (c *Cluster) keepUp(ctx context.Context, everything bool) {
 	c.copies.collect(ctx, everything)
 	if !everything {
@@ -270,14 +277,14 @@ func (c *Cluster) keepUp(ctx context.Context, everything bool) {
 	c.tellNode()
 }
 
-// restored has what was written once be looked at again: a remote cluster that was restored may lack it.
+// restored requests another look at objects that are written once: a remote cluster from a backup may lack them.
 func (c *Cluster) restored() {
 	c.claim.doubted.Store(true)
 	c.namespaces.forget()
 	c.copies.soon() // looks at the claim
 }
 
-// ready waits until the remote cluster was listed once, and what was listed is known to be this home's.
+// ready waits for the first list of the remote cluster, and until its objects are known to belong to this home.
 func (c *Cluster) ready(ctx context.Context) error {
 	if err := c.listed(ctx); err != nil {
 		return err
@@ -285,8 +292,8 @@ func (c *Cluster) ready(ctx context.Context) error {
 	return c.claim.check(ctx, true)
 }
 
-// listed waits until the remote cluster was listed once, or has refused that: who waits for a right that is missing is told which, and
-// not that time is over.
+// listed waits for the first list of the remote cluster, or for its refusal: a caller without a right learns
+// which right it lacks, instead of a timeout.
 func (c *Cluster) listed(ctx context.Context) error {
 	if c.cache.synced() {
 		return nil
@@ -305,7 +312,7 @@ func (c *Cluster) listed(ctx context.Context) error {
 	return fmt.Errorf("the remote cluster was not listed yet: %w", errors.Join(ctx.Err(), c.cache.unlisted()))
 }
 
-// homeLabels are the labels of everything that is the node's, and those given.
+// homeLabels returns the labels of every object of the node, and more.
 func (c *Cluster) homeLabels(more map[string]string) map[string]string {
 	l := c.config.Home.Labels()
 	maps.Copy(l, more)
@@ -321,7 +328,7 @@ func (c *Cluster) homePod(namespace, name string) *corev1.Pod {
 	return pod
 }
 
-// homeUID is that of the home cluster: of its Service kubernetes.
+// homeUID returns the UID of the home cluster, which is the UID of its Service kubernetes.
 func (c *Cluster) homeUID() (types.UID, bool) {
 	if c.config.Services == nil {
 		return "", false
@@ -333,7 +340,7 @@ func (c *Cluster) homeUID() (types.UID, bool) {
 	return service.UID, true
 }
 
-// shownWithin is how long the watch may take to show a pod that was made, before the remote cluster is asked for it.
+// shownWithin is the time for the watch to show a created pod, before a request asks for it.
 const shownWithin = 10 * time.Second
 
 // serviceOfAPI is the Service of the API server, in the namespace default. Its UID tells clusters apart.

@@ -20,10 +20,10 @@ import (
 // object is a ConfigMap or Secret in the remote cluster.
 type object struct{ kind, namespace, name string }
 
-// String is the key of the object in the index of the pods that name it.
+// String returns the key of the object in the index of the pods that name it.
 func (o object) String() string { return o.kind + "/" + o.namespace + "/" + o.name }
 
-// copies are the objects of the node in the remote cluster. Those that no pod names are removed.
+// copies are the objects of the node in the remote cluster. Objects without a pod that names them are removed.
 type copies struct {
 	of         *Cluster
 	wake       chan struct{}
@@ -55,7 +55,7 @@ func (c *copies) rouse() {
 	}
 }
 
-// release lets what a pod named that is gone be removed soon, if no other one names it.
+// release allows the removal of objects that a gone pod named, if no other pod names them.
 func (c *copies) release(pod *corev1.Pod) {
 	c.mu.Lock()
 	for _, o := range named(pod) {
@@ -65,7 +65,7 @@ func (c *copies) release(pod *corev1.Pod) {
 	c.rouse()
 }
 
-// hold keeps objects from being removed until release is called. It waits for the end of a removal of one of them.
+// hold keeps objects from removal until release is called. It waits for the end of a removal in progress.
 func (c *copies) hold(all []object) (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,8 @@ func (c *copies) hold(all []object) (release func()) {
 	}
 }
 
-// put writes what a pod needs, where it differs from what is there, but for objects that are done. Nil: none is; else it adds to them.
+// put writes the objects of a pod that differ from the remote objects, except for those in done, and adds to
+// done. A nil done means none.
 func (c *copies) put(ctx context.Context, home *corev1.Pod, n need, done map[object]bool) error {
 	for _, r := range n.refs {
 		o := object{r.Kind, n.namespace, c.of.config.Home.CopyName(r.Kind, r.Namespace, r.Name)}
@@ -108,7 +109,8 @@ func (c *copies) put(ctx context.Context, home *corev1.Pod, n need, done map[obj
 	return c.files(ctx, home, n)
 }
 
-// copyOf writes the copy of an object at home. One that is gone at home stays while pods need it, as it does in a kubelet.
+// copyOf writes the copy of an object at home. As in a kubelet, the copy of a deleted object stays while pods
+// need it.
 func (c *copies) copyOf(ctx context.Context, home *corev1.Pod, namespace string, r Ref) error {
 	meta := metav1.ObjectMeta{
 		Namespace: namespace, Name: c.of.config.Home.CopyName(r.Kind, r.Namespace, r.Name), Labels: c.of.config.Home.Labels(),
@@ -142,7 +144,8 @@ func describe(err error, doing string, r Ref) error {
 	return fmt.Errorf("%s %s %s/%s: %w", doing, r.Kind, r.Namespace, r.Name, err)
 }
 
-// typeOf keeps the types that a kubelet reads. Others have rules of their own, or controllers that act on them.
+// typeOf keeps the types that a kubelet reads. Other types have rules of their own, or controllers that act on
+// them.
 func typeOf(t corev1.SecretType) corev1.SecretType {
 	if t == corev1.SecretTypeDockerConfigJson || t == corev1.SecretTypeDockercfg {
 		return t
@@ -190,7 +193,7 @@ func (c *copies) putSecret(ctx context.Context, want *corev1.Secret) error {
 	return wrote(&c.written, o, cached, made, err)
 }
 
-// equal reports whether two maps have the same; one without entries is one that is not there.
+// equal reports whether two maps are equal; an empty map equals nil.
 func equal[V any](a, b map[string]V) bool {
 	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
 }
@@ -200,8 +203,9 @@ func exactly(uid types.UID) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 }
 
-// collect removes what no pod names, until the remote cluster does not answer: of what pods named that are gone, or of everything, as a pod may
-// have gone unseen. Each look at everything takes as long as there are pods, so it is not for every pod that goes.
+// collect removes objects that no pod names, until the remote cluster does not answer: objects that gone pods
+// named, or with everything all such objects, because a pod may have gone unseen. A look at everything takes
+// time in proportion to the pods, so it does not happen for every gone pod.
 func (c *copies) collect(ctx context.Context, everything bool) {
 	c.mu.Lock()
 	released := c.released
@@ -235,7 +239,8 @@ func (c *copies) collect(ctx context.Context, everything bool) {
 	}
 }
 
-// remove removes one that no pod names, and reports whether the remote cluster answers. Meanwhile no create begins that needs it; others do.
+// remove removes an object that no pod names, and reports whether the remote cluster answers. Meanwhile no
+// create begins that needs the object; other creates do.
 func (c *copies) remove(ctx context.Context, o object, there metav1.Object) bool {
 	if c.of.names(o) {
 		return true
@@ -279,7 +284,7 @@ func (c *copies) leave(o object) {
 	delete(c.removing, o)
 }
 
-// named are the objects that a remote pod names.
+// named returns the objects that a remote pod names.
 func named(pod *corev1.Pod) (all []object) {
 	add := func(kind, name string) { all = append(all, object{kind, pod.Namespace, name}) }
 	for i := range pod.Spec.Volumes {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// dial connects to ports of a pod until ctx ends, over a websocket, or over SPDY where there is none. The libraries take no context for it: an API server
-// that says nothing must not keep who has left.
+// dial connects to ports of a pod until ctx ends, over a websocket, or over SPDY if the server has none. The
+// libraries take no context for it: a silent API server must not keep a client that has left.
 func dial(ctx context.Context, access *rest.Config, to *url.URL) (httpstream.Connection, error) {
 	dialer, err := dialerFor(until(ctx, access), to)
 	if err != nil {
@@ -41,7 +41,7 @@ func dial(ctx context.Context, access *rest.Config, to *url.URL) (httpstream.Con
 	}
 }
 
-// until returns an access whose requests are dropped when ctx ends, with their connections.
+// until returns an access whose requests end with ctx, together with their connections.
 func until(ctx context.Context, access *rest.Config) *rest.Config {
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		context.AfterFunc(ctx, func() { _ = got.Conn.Close() })
@@ -53,7 +53,7 @@ func until(ctx context.Context, access *rest.Config) *rest.Config {
 	return access
 }
 
-// roundTripper is a transport that is a function.
+// roundTripper is a function as a transport.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.

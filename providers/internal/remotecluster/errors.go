@@ -16,7 +16,7 @@ import (
 // requestTimeout bounds a request that is no stream.
 const requestTimeout = 30 * time.Second
 
-// kind gives an error of the remote API server the kind that the node acts on, in a request for a pod that is there.
+// kind gives an error of the remote API server its kind for the node, in a request for an existing pod.
 func kind(err error) error {
 	switch {
 	case err == nil:
@@ -29,7 +29,7 @@ func kind(err error) error {
 	return later(err)
 }
 
-// createKind is kind for a create: what is not found there is the namespace, which passes.
+// createKind is kind for a create: there, not-found is about the namespace, and passes.
 func createKind(err error) error {
 	if apierrors.IsInvalid(err) {
 		return errdefs.AsInvalidInput(err)
@@ -37,9 +37,9 @@ func createKind(err error) error {
 	return later(err)
 }
 
-// noAnswer reports whether an error says that what was asked does not answer, or not now: another request would not fare better. What was
-// refused for a reason of its own is an answer, also what a webhook of one namespace or kind should have decided, which does not answer: the API
-// server says 500 for it.
+// noAnswer reports whether an error says that the server does not answer, or not now: another request would not
+// fare better. A refusal for a reason of its own is an answer. So is the failure of a webhook for one namespace
+// or kind that does not answer: the API server sends 500 for it.
 func noAnswer(err error) bool {
 	if errdefs.IsNotFound(err) || errdefs.IsInvalidInput(err) {
 		return false

@@ -17,21 +17,23 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// earlyPods is of how many pods, which the watch has not shown yet, events are kept, and earlyEvents of how many events of each.
+// earlyPods bounds the pods that the watch has not shown yet and whose events are kept, and earlyEvents the
+// events of each.
 const (
 	earlyPods   = 100
 	earlyEvents = 10
 )
 
-// normalQPS and normalBurst bound how many Normal events are told: those of many pods that start together are hundreds. Warnings are all told.
+// normalQPS and normalBurst limit Normal events: many pods that start together have hundreds. Warnings are not
+// limited.
 const (
 	normalQPS   = 5
 	normalBurst = 100
 )
 
-// remoteEvents tells at home what the remote cluster says of pods of the node. It is what a reflector writes to, and keeps of an event
-// no more than how often it was told. What was said before the node watched is told of pods only that this process made: of others the process before
-// this one may have.
+// remoteEvents repeats the events of the remote cluster about pods of the node at home. A reflector writes to
+// it, and it keeps only the count of an event. Events from before the watch are repeated only for pods of this
+// process: the process before may have repeated the others.
 type remoteEvents struct {
 	of     *Cluster
 	normal flowcontrol.PassiveRateLimiter
@@ -49,7 +51,7 @@ func newEvents(of *Cluster) *remoteEvents {
 	}
 }
 
-// saying is an event that is to be told, about a remote pod.
+// saying is an event to repeat about a remote pod.
 type saying struct {
 	event *corev1.Event
 	pod   *corev1.Pod
@@ -94,7 +96,7 @@ func (e *remoteEvents) Delete(o any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore. What a watch that broke has missed is told.
+// Replace implements cache.ReflectorStore. It repeats the events that a broken watch missed.
 func (e *remoteEvents) Replace(all []any, _ string) error {
 	e.mu.Lock()
 	var news []saying
@@ -142,7 +144,7 @@ func (e *remoteEvents) news(event *corev1.Event) []saying {
 	return []saying{{event, pod}}
 }
 
-// seen tells what was said of a pod before the watch has shown it.
+// seen repeats the events of a pod from before the watch showed it.
 func (e *remoteEvents) seen(pod *corev1.Pod) {
 	at := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	e.mu.Lock()
@@ -156,7 +158,7 @@ func (e *remoteEvents) seen(pod *corev1.Pod) {
 	e.tell(news)
 }
 
-// tell records events about pods at home. The recorder counts what is said again, and bounds how much is said of a pod.
+// tell records events about pods at home. The recorder counts repetitions, and limits the events of a pod.
 func (e *remoteEvents) tell(news []saying) {
 	for _, n := range news {
 		at, uid := homeOf(n.pod)

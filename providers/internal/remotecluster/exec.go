@@ -74,7 +74,7 @@ func streamsOf(ctx context.Context, with api.AttachIO) remotecommand.StreamOptio
 	return o
 }
 
-// sizeQueue are the sizes of the caller's terminal. It lives as long as the session, whose context it has.
+// sizeQueue has the sizes of the caller's terminal. It lives as long as the session, whose context it has.
 type sizeQueue struct {
 	ctx   context.Context
 	sizes <-chan api.TermSize

@@ -11,14 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Failures are the watches that failed since they were looked at, each with the last error. A watch goes on by itself, and tells nobody
-// that it works again: one that may not list any more would show what was there for ever.
+// Failures are the watches that failed since the last check, each with its last error. A watch continues by
+// itself, and does not report its recovery: a watch that may not list any more would show old objects for ever.
 type Failures struct {
 	mu  sync.Mutex
 	all map[string]*failure // guarded by mu; by what is watched
 }
 
-// failure is one of its own, also where a later one has the same error.
+// failure distinguishes failures with the same error.
 type failure struct{ err error }
 
 // Note notes why a list or a watch failed.
@@ -41,7 +41,7 @@ func (f *Failures) Of(of string) error {
 	return nil
 }
 
-// Any is the error of one of them, nil if there is none.
+// Any returns the error of one of them, or nil.
 func (f *Failures) Any() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,7 +51,8 @@ func (f *Failures) Any() error {
 	return nil
 }
 
-// Check lists what failed, as the watch would, and fails if that does. What can be listed is forgotten. At rest it asks for nothing.
+// Check lists the objects of failed watches, as the watch would, and returns the error of a failed list. It
+// forgets failures after a successful list. At rest it sends no request.
 func (f *Failures) Check(ctx context.Context, list func(ctx context.Context, of string, one metav1.ListOptions) error) error {
 	f.mu.Lock()
 	failed := maps.Clone(f.all)

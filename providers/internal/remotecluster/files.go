@@ -79,7 +79,7 @@ func keptUntil(have *corev1.Secret, n need) time.Time {
 	return at
 }
 
-// need is what a pod needs in the remote cluster, and what that follows from.
+// need has the needs of a pod in the remote cluster, and their inputs.
 type need struct {
 	generation          int64
 	labels, annotations map[string]string
@@ -91,7 +91,7 @@ type need struct {
 	tokens    map[string]*corev1.ServiceAccountTokenProjection
 }
 
-// needs is what a translated pod needs.
+// needs returns the needs of a translated pod.
 func (tr *Translation) needs(home *corev1.Pod) need {
 	return need{
 		generation: home.Generation, labels: home.Labels, annotations: home.Annotations,
@@ -99,7 +99,8 @@ func (tr *Translation) needs(home *corev1.Pod) need {
 	}
 }
 
-// needOf is what a pod needs that is there. It is worked out again when either pod is another one, and not with each look.
+// needOf returns the needs of an existing remote pod. It computes them when either pod has changed, and not at
+// each look.
 func (c *Cluster) needOf(home, there *corev1.Pod) (need, error) {
 	c.mu.Lock()
 	n, known := c.needs[home.UID]
@@ -122,8 +123,9 @@ func (c *Cluster) needOf(home, there *corev1.Pod) (need, error) {
 	return n, nil
 }
 
-// refresh brings what the pods of the node need up to date: what several of them need once. Where one side does not answer it is tried with one
-// pod at a time, and not with all of them: a remote cluster that is dark must not cost home a token for each pod. The order is another one each time.
+// refresh updates the needs of the node's pods, shared needs once. If one side does not answer, it tries one pod
+// at a time instead of all: a dark remote cluster must not cost home a token for each pod. The order changes
+// each time.
 func (c *Cluster) refresh(ctx context.Context) {
 	c.mu.Lock()
 	tracked := maps.Clone(c.tracked)

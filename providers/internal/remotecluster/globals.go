@@ -23,15 +23,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// global is the label or annotation, with the value true, by which services are marked.
+// global is the label or annotation, with the value true, of global services.
 const global = "global"
 
-// globalsTimeout bounds one look at all global services. What is left over is done with the next one.
+// globalsTimeout bounds one look at all global services. The next look does the rest.
 const globalsTimeout = time.Minute
 
-// globals are the services that are marked global, with the addresses at home that are behind them, as the remote cluster has them. Both
-// are all nodes' of a home: each would write the same, and a node that goes for good leaves nothing that the others do not keep up to date.
-// EndpointSlices go with their Service.
+// globals are the global services with their addresses at home, as the remote cluster has them. They belong to
+// all nodes of a home: each would write the same, and the other nodes keep them up to date after a node has gone
+// for good. EndpointSlices go with their Service.
 type globals struct {
 	of               *Cluster
 	factory          informers.SharedInformerFactory
@@ -63,7 +63,7 @@ func (g *globals) run(ctx context.Context) {
 // UsesEndpointSlices reports whether global services are taken to the remote cluster.
 func (c *Cluster) UsesEndpointSlices() bool { return c.config.Global != nil }
 
-// UseEndpointSlices takes those of home.
+// UseEndpointSlices sets the EndpointSlices of home.
 func (c *Cluster) UseEndpointSlices(slices discoverylisters.EndpointSliceLister) {
 	c.mu.Lock()
 	c.homeSlices = slices
@@ -71,7 +71,7 @@ func (c *Cluster) UseEndpointSlices(slices discoverylisters.EndpointSliceLister)
 	c.copies.soon()
 }
 
-// MarkedGlobal is a Config.Global: of those that have the mark as a label or an annotation.
+// MarkedGlobal is a Config.Global for services with the mark as a label or an annotation.
 func MarkedGlobal(s *corev1.Service) bool {
 	return s.Labels[global] == "true" || s.Annotations[global] == "true"
 }
@@ -90,7 +90,8 @@ func Shared(namespaces map[string]string) (one, other string) {
 	return "", ""
 }
 
-// isGlobal reports whether a Service is in the remote cluster too. That of the API server is another one in each cluster.
+// isGlobal reports whether a Service exists in the remote cluster, too. The Service of the API server differs in
+// each cluster.
 func (g *globals) isGlobal(s *corev1.Service) bool {
 	return g.of.config.Global(s) && (s.Namespace != metav1.NamespaceDefault || s.Name != serviceOfAPI)
 }
@@ -157,7 +158,7 @@ func (g *globals) service(s *corev1.Service, namespace string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: g.meta(s, namespace, s.Name, nil), Spec: spec}
 }
 
-// meta is that of an object in the remote cluster, with the labels of the one at home and more.
+// meta returns the metadata of an object in the remote cluster, with the labels of the original and more.
 func (g *globals) meta(home metav1.Object, namespace, name string, more map[string]string) metav1.ObjectMeta {
 	l := maps.Clone(home.GetLabels())
 	maps.DeleteFunc(l, func(k, _ string) bool { return strings.HasPrefix(k, prefix) })
@@ -170,8 +171,8 @@ func (g *globals) meta(home metav1.Object, namespace, name string, more map[stri
 		Annotations: map[string]string{AnnotationNamespace: home.GetNamespace(), AnnotationName: home.GetName()}}
 }
 
-// put writes a Service where it differs from what is there, and returns it, nil if it is not there or not known yet. One that is somebody
-// else's, or of another namespace at home, stays as it is.
+// put writes a Service if it differs from the remote Service, and returns it; nil if it does not exist or is
+// unknown yet. A Service of somebody else, or of another namespace at home, stays as it is.
 func (g *globals) put(ctx context.Context, want *corev1.Service) *corev1.Service {
 	api := g.of.client.CoreV1().Services(want.Namespace)
 	o, there, _ := g.services.GetStore().GetByKey(want.Namespace + "/" + want.Name) // fails for a key that is none

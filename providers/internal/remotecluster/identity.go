@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Labels and annotations of what is ours in the remote cluster.
+// Labels and annotations of our objects in the remote cluster.
 const (
 	prefix = "remote.virtual-kubelet.io/"
-	// LabelCluster is the name of the home cluster, LabelNode that of the node, as labels can have them.
+	// LabelCluster is the name of the home cluster, LabelNode the name of the node, in the form of label values.
 	LabelCluster = prefix + "cluster"
 	LabelNode    = prefix + "node"
 	// LabelUID is the UID of the pod at home.
@@ -28,30 +28,32 @@ const (
 	// AnnotationNamespace and AnnotationName are where the object is at home.
 	AnnotationNamespace = prefix + "namespace"
 	AnnotationName      = prefix + "name"
-	// annotationSent has the keys of the labels and annotations that came from home, so that one which is gone there is removed, and images.
+	// annotationSent has the images, and the keys of the labels and annotations from home, so that a key that
+	// home removes is removed.
 	annotationSent = prefix + "sent"
 	// annotationRestarts has the restarts of containers before the pod was made again.
 	annotationRestarts = prefix + "restarts-before"
-	// annotationHome is the UID of the home cluster that has a name, or made a pod.
+	// annotationHome is the UID of the home cluster that has a name, or that made a pod.
 	annotationHome = prefix + "home-uid"
 	// annotationRefresh says when the first token of a Secret is to be replaced.
 	annotationRefresh = prefix + "refresh-at"
 )
 
-// Home is whose pods they are: a node of a home cluster.
+// Home is a node of a home cluster, the owner of the pods.
 type Home struct {
 	Cluster, Node string
 }
 
-// Labels are those of everything that is the node's in the remote cluster.
+// Labels returns the labels of every object of the node in the remote cluster.
 func (h Home) Labels() map[string]string {
 	return map[string]string{LabelCluster: labelValue(h.Cluster), LabelNode: labelValue(h.Node)}
 }
 
-// Selector finds everything that is the node's.
+// Selector selects every object of the node.
 func (h Home) Selector() string { return labels.Set(h.Labels()).String() }
 
-// othersSelectors find together everything that is not the node's: of other home clusters or of none, and of other nodes of this one.
+// othersSelectors together select every object that is not the node's: of other home clusters or none, and of
+// other nodes of this home.
 func (h Home) othersSelectors() []string {
 	cluster, node := labelValue(h.Cluster), labelValue(h.Node)
 	return []string{LabelCluster + "!=" + cluster, LabelCluster + "=" + cluster + "," + LabelNode + "!=" + node}
@@ -71,29 +73,30 @@ func (h Home) PodName(pod *corev1.Pod) string {
 // filesName is the name of the Secret with the tokens and the downward API of a pod.
 func (h Home) filesName(pod *corev1.Pod) string { return h.PodName(pod) + "-files" }
 
-// CopyName is the name of the copy of a ConfigMap or Secret, which all pods of the node share.
+// CopyName returns the name of the copy of a ConfigMap or Secret, which all pods of the node share.
 func (h Home) CopyName(kind, namespace, name string) string {
 	return shorten(name, 200) + "-" + hash(h.Cluster, h.Node, kind, namespace, name)
 }
 
-// NamespaceName is the remote namespace for one of the home cluster, which all nodes of that share.
+// NamespaceName returns the remote namespace for a namespace of the home cluster, which all nodes of the home
+// share.
 func (h Home) NamespaceName(namespace string) string {
 	return strings.ToLower(shorten(h.Cluster+"-"+namespace, 52)) + "-" + hash(h.Cluster, namespace)
 }
 
-// claimName is the name of what says which home cluster has the name. No namespace at home is called "".
+// claimName returns the name of the claim. No namespace at home has the name "".
 func (h Home) claimName() string { return h.NamespaceName("") }
 
-// shorten cuts what would be too long, so that more can follow after a hyphen.
+// shorten cuts a long name, so that a hyphen and more can follow.
 func shorten(s string, n int) string { return strings.TrimRight(s[:min(len(s), n)], "-._") }
 
-// hash is ten hexadecimal digits of the parts, which cannot run into each other.
+// hash returns ten hexadecimal digits for the parts, which cannot run into each other.
 func hash(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:5])
 }
 
-// labelValue is what a label can have of s: all of it if it is short enough.
+// labelValue returns s if it is short enough for a label, else a shortened form.
 func labelValue(s string) string {
 	if len(s) <= 63 {
 		return s

@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// GetContainerLogs returns the log of a container, which the remote API server has from its node.
+// GetContainerLogs returns the log of a container from the remote API server.
 func (c *Cluster) GetContainerLogs(ctx context.Context, namespace, name, container string, o api.ContainerLogOpts) (io.ReadCloser, error) {
 	remote, err := c.container(ctx, namespace, name, container)
 	if err != nil {

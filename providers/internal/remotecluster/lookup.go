@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// watchPods tells of what the watch shows.
+// watchPods reports the changes that the watch shows.
 func (c *Cluster) watchPods() error {
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { c.seen(o.(*corev1.Pod)) },
@@ -41,7 +41,7 @@ func (c *Cluster) watchPods() error {
 	return nil
 }
 
-// noteRemoval notes that somebody began to remove a pod whom home did not ask to.
+// noteRemoval records a removal of a pod that home did not request.
 func (c *Cluster) noteRemoval(before, remote *corev1.Pod) {
 	if before.DeletionTimestamp != nil || remote.DeletionTimestamp == nil || c.asked(remote) {
 		return
@@ -71,7 +71,7 @@ func (c *Cluster) seen(remote *corev1.Pod) {
 	c.tell(remote)
 }
 
-// gone tells how a pod ended whose stop was asked for. Of another one the node finds out by itself that it is lost.
+// gone reports the end of a pod whose stop home requested. The node finds by itself that any other pod is lost.
 func (c *Cluster) gone(remote *corev1.Pod) {
 	_, uid := homeOf(remote)
 	if c.asked(remote) && terminal(remote.Status.Phase) && !(isOwner(remote) && c.remade()) {
@@ -116,14 +116,14 @@ func (c *Cluster) tell(remote *corev1.Pod) {
 	}
 }
 
-// waits reports whether nothing is known of a pod but that it is not started, as home says already: it would be written for nothing. The
-// time for which a pod may be active begins with what is told.
+// waits reports whether a pod is only known as not started, as home already says: a write would be useless. The
+// active time of a pod begins with the first report.
 func waits(pod, home *corev1.Pod) bool {
 	return home != nil && home.UID == pod.UID && home.Spec.ActiveDeadlineSeconds == nil &&
 		isBlank(&pod.Status) && len(pod.Status.Conditions) == 0 && isBlank(&home.Status)
 }
 
-// isBlank reports whether a status says of no container anything, and of the pod only that it is not started.
+// isBlank reports whether a status says nothing about containers, and only that the pod is not started.
 func isBlank(s *corev1.PodStatus) bool {
 	return (s.Phase == "" || s.Phase == corev1.PodPending) && s.Reason == "" && s.Message == "" && s.StartTime == nil && s.PodIP == "" &&
 		len(s.InitContainerStatuses)+len(s.ContainerStatuses) == 0
@@ -169,13 +169,13 @@ func (c *Cluster) findUID(uid types.UID) *corev1.Pod {
 	return c.made[uid].pod
 }
 
-// everyPod returns all remote pods, and those that the watch has not shown yet. They are shared.
+// everyPod returns all remote pods, including pods that the watch has not shown yet. They are shared.
 func (c *Cluster) everyPod() []*corev1.Pod {
 	return c.withUnseen(c.cache.all, func(*corev1.Pod) bool { return true })
 }
 
-// withUnseen adds to the pods that the watch has shown those for which is is true that were made and that it has not shown yet. The
-// latter are looked for first: what the watch shows meanwhile is then in one of both.
+// withUnseen adds pods that were created but are not in the watch cache yet, if is selects them. It reads the
+// unseen pods first, so a pod that the watch shows meanwhile is in one of both.
 func (c *Cluster) withUnseen(shown func() []*corev1.Pod, is func(*corev1.Pod) bool) []*corev1.Pod {
 	var unseen []*corev1.Pod
 	c.mu.Lock()
@@ -196,7 +196,7 @@ func (c *Cluster) withUnseen(shown func() []*corev1.Pod, is func(*corev1.Pod) bo
 	return append(pods, slices.DeleteFunc(unseen, func(pod *corev1.Pod) bool { return there[pod.UID] })...)
 }
 
-// names reports whether a remote pod names a copy, or one that may be there.
+// names reports whether a remote pod, existing or possible, names a copy.
 func (c *Cluster) names(o object) bool {
 	c.mu.Lock()
 	for _, m := range c.perhaps {
@@ -225,7 +225,7 @@ func (c *Cluster) remotePod(namespace, name string) *corev1.Pod {
 	return nil
 }
 
-// findName returns the remote pod of a name at home: while an older one of the name stops, the one that was made last.
+// findName returns the remote pod of a name at home; while an older pod of the name stops, the newest.
 func (c *Cluster) findName(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	if err := c.ready(ctx); err != nil {
 		return nil, fmt.Errorf("look for pod %s/%s: %w", namespace, name, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// lookForMade asks for the pods that were made, or perhaps were, and that the watch has not shown in time. It may be that the watch is late: then they
-// are there as before. One that is not there is forgotten.
+// lookForMade requests the pods that were made, or perhaps were made, and that the watch has not shown in time.
+// If the watch is late, they stay. A pod that does not exist is forgotten.
 func (c *Cluster) lookForMade(ctx context.Context) {
 	c.mu.Lock()
 	made, all := maps.Clone(c.made), maps.Clone(c.perhaps)
@@ -41,7 +41,7 @@ func (c *Cluster) lookForMade(ctx context.Context) {
 	}
 }
 
-// found notes that a pod is there which the watch has not shown.
+// found records an existing pod that the watch has not shown.
 func (c *Cluster) found(pod *corev1.Pod, was madePod) {
 	_, uid := homeOf(pod)
 	c.mu.Lock()
@@ -54,7 +54,7 @@ func (c *Cluster) found(pod *corev1.Pod, was madePod) {
 	}
 }
 
-// notMade forgets a pod that is not there.
+// notMade forgets a pod that does not exist.
 func (c *Cluster) notMade(pod *corev1.Pod) {
 	_, uid := homeOf(pod)
 	c.mu.Lock()

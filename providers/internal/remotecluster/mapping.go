@@ -18,22 +18,25 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Placement says where in the remote cluster a pod may run. That of the pod at home is about home's nodes.
+// Placement says where in the remote cluster a pod may run. The placement of the pod at home is about home's
+// nodes.
 type Placement struct {
 	NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
 	Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
 	Affinity     *corev1.Affinity    `json:"affinity,omitempty"`
-	// OwnAffinity says that the pod asked for Affinity, and not the configuration: it is about pods of its own namespace at home.
+	// OwnAffinity says that Affinity comes from the pod, not from the configuration: it selects pods of its own
+	// namespace at home.
 	OwnAffinity bool `json:"-"`
 }
 
-// Target is what a translation depends on, beside the pod.
+// Target has the inputs of a translation besides the pod.
 type Target struct {
 	Home Home
-	// Namespace is the remote one, ServiceAccount that of pods over there; "" for its default.
+	// Namespace is the remote namespace, ServiceAccount the service account of remote pods; "" is its default.
 	Namespace, ServiceAccount string
 	Place                     Placement
-	// Annotations reports which annotations of the pod the remote cluster sees. Nil: none, as programs there may act on them.
+	// Annotations reports which annotations of the pod the remote cluster gets. Nil means none, because programs
+	// there may act on them.
 	Annotations func(key string) bool
 	// Labels are more labels of the remote pod.
 	Labels map[string]string
@@ -41,9 +44,10 @@ type Target struct {
 	Services map[string][]corev1.EnvVar
 	// Claims are the names of claims in the remote cluster, by volume.
 	Claims map[string]string
-	// Restarts are those of before, by container.
+	// Restarts are the earlier restarts of each container.
 	Restarts map[string]int32
-	// Maker is the UID of the home cluster, which the remote pod has where nothing else over there says whose it is. "": it does not.
+	// Maker is the UID of the home cluster, written into the remote pod if nothing else there names its home;
+	// else "".
 	Maker types.UID
 }
 
@@ -61,7 +65,7 @@ const (
 	kindClaim     = "PersistentVolumeClaim"
 )
 
-// Translation is a pod as the remote cluster gets it, and what it needs besides.
+// Translation is a pod for the remote cluster, with its needs.
 type Translation struct {
 	Pod *corev1.Pod
 	// Refs are copied: ConfigMaps and Secrets, each once.
@@ -141,7 +145,7 @@ func hostProcess(pod *corev1.PodSecurityContext, c *corev1.SecurityContext) bool
 	return pod != nil && asks(pod.WindowsOptions) || c != nil && asks(c.WindowsOptions)
 }
 
-// hostname keeps the one that programs see: that of the pod at home.
+// hostname keeps the host name of the pod at home, which programs see.
 func (t *translator) hostname() string {
 	name := t.home.Spec.Hostname
 	if name == "" {
@@ -153,14 +157,16 @@ func (t *translator) hostname() string {
 	return name
 }
 
-// sent are the keys of what came from home, and images as they are there: somebody over there may have put others in their place.
+// sent has the keys that came from home, and the images as they were sent: somebody in the remote cluster may
+// have replaced them.
 type sent struct {
 	Labels      []string          `json:"labels,omitempty"`
 	Annotations []string          `json:"annotations,omitempty"`
 	Images      map[string]string `json:"images,omitempty"` // by container
 }
 
-// sentOf is what a remote pod says that it was made of. Somebody may have changed it: then it is nothing.
+// sentOf returns the record in a remote pod of the sent data. An unreadable record, changed by somebody, counts
+// as empty.
 func sentOf(remote *corev1.Pod) (s sent) {
 	_ = json.Unmarshal([]byte(remote.Annotations[annotationSent]), &s)
 	return s
@@ -207,7 +213,7 @@ func (t *translator) metadata() metav1.ObjectMeta {
 	return o
 }
 
-// ref notes that the pod needs an object, and returns the name of its copy.
+// ref records that the pod needs an object, and returns the name of its copy.
 func (t *translator) ref(kind, name string, optional bool) string {
 	r := Ref{Kind: kind, Namespace: t.home.Namespace, Name: name, Optional: optional}
 	i := slices.IndexFunc(t.out.Refs, func(o Ref) bool { return o.Kind == r.Kind && o.Name == r.Name })
@@ -219,8 +225,8 @@ func (t *translator) ref(kind, name string, optional bool) string {
 	return t.target.Home.CopyName(kind, t.home.Namespace, name)
 }
 
-// environment rewrites the variables of a container: what they take from objects they take from the copies, and who the pod is
-// they learn as it is at home.
+// environment rewrites the variables of a container: references to objects become references to copies, and
+// fields of the pod keep their values at home.
 func (t *translator) environment(c *corev1.Container) error {
 	for i := range c.EnvFrom {
 		switch from := &c.EnvFrom[i]; {
@@ -254,7 +260,7 @@ func (t *translator) environment(c *corev1.Container) error {
 	return nil
 }
 
-// literal writes a value so that a kubelet does not expand what looks like a variable in it.
+// literal escapes a value so that a kubelet expands no variables in it.
 func literal(value string) string { return strings.ReplaceAll(value, "$", "$$") }
 
 // volume rewrites a volume.
@@ -311,7 +317,7 @@ func (t *translator) source(volume string, i int, s corev1.VolumeProjection) ([]
 	return []corev1.VolumeProjection{s}, nil
 }
 
-// downward has the fields of the pod at home; what containers may use is over there what it is at home.
+// downward gives the fields of the pod at home. The resources of containers are the same in both clusters.
 func (t *translator) downward(volume string, i int, items []corev1.DownwardAPIVolumeFile) ([]corev1.VolumeProjection, error) {
 	var fields []corev1.KeyToPath
 	var resources []corev1.DownwardAPIVolumeFile
@@ -339,7 +345,7 @@ func (t *translator) downward(volume string, i int, items []corev1.DownwardAPIVo
 	return out, nil
 }
 
-// files is a source that has keys of the Secret of the pod.
+// files returns a source with keys of the pod's Secret.
 func (t *translator) files(items []corev1.KeyToPath) corev1.VolumeProjection {
 	name := t.target.Home.filesName(t.home)
 	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: items}}

@@ -18,7 +18,7 @@ import (
 // youngFor is how long the service account of a new namespace may take to be there.
 const youngFor = 30 * time.Second
 
-// namespaces knows which remote namespaces are there.
+// namespaces knows the existing remote namespaces.
 type namespaces struct {
 	of *Cluster
 
@@ -57,7 +57,8 @@ func (n *namespaces) used(name string) bool {
 	return there || n.of.cache.anyIn(name)
 }
 
-// ensure makes the remote namespace for one at home, if it is ours to make and not there. One that is another's is refused.
+// ensure makes the remote namespace for a namespace at home, if this provider makes namespaces and it does not
+// exist. A namespace of somebody else is refused.
 func (n *namespaces) ensure(ctx context.Context, home string) error {
 	if of := n.of.config.NamespaceOf; of != nil {
 		_, err := of(home)
@@ -99,7 +100,8 @@ func (n *namespaces) ensure(ctx context.Context, home string) error {
 	return nil
 }
 
-// failed notes an error of a create in the remote namespace for one at home: a namespace that is gone or going is looked at again.
+// failed takes the error of a create in a remote namespace: a namespace that is gone or terminating is checked
+// again.
 func (n *namespaces) failed(home string, err error) {
 	if !apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return

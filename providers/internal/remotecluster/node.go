@@ -16,11 +16,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/nodehealth"
 )
 
-// errLoop is the error of a remote cluster that is home.
+// errLoop is the error of a remote cluster that is the home cluster.
 var errLoop = errors.New("the remote cluster is the home cluster: give the node the kubeconfig of another one")
 
-// isNotHome refuses a remote cluster that is home: its pods would be made again for ever. The Service kubernetes tells, which every
-// cluster has. Where one of both cannot be read nothing is known, and nothing refused.
+// isNotHome refuses the home cluster as the remote cluster, because its pods would be made again for ever. It
+// compares the Service kubernetes, which every cluster has. If one of both cannot be read, it refuses nothing.
 func (c *Cluster) isNotHome(ctx context.Context) error {
 	c.mu.Lock()
 	known := c.notLoop
@@ -43,7 +43,8 @@ func (c *Cluster) isNotHome(ctx context.Context) error {
 	return nil
 }
 
-// Ping fails when the remote cluster does not answer, may not be used or listed any more, is home, knows another home by this name, or has nodes of which none is Ready.
+// Ping fails if the remote cluster does not answer, forbids use or lists, is the home cluster, knows another
+// home by this name, or has no Ready node among its nodes.
 func (c *Cluster) Ping(ctx context.Context) error {
 	if err := c.answers(ctx); err != nil {
 		return err
@@ -67,8 +68,8 @@ func (c *Cluster) Ping(ctx context.Context) error {
 	return nil
 }
 
-// answers fails when the remote API server does not say that it is ready. It asks once: a server that wants to be asked again later
-// has said what is to be known.
+// answers fails if the remote API server does not say that it is ready. It asks once: a server that wants a
+// later retry has answered.
 func (c *Cluster) answers(ctx context.Context) error {
 	if c.config.Answers != nil {
 		if err := c.config.Answers(ctx); err != nil {
@@ -88,8 +89,8 @@ func (c *Cluster) answers(ctx context.Context) error {
 	}
 }
 
-// NotifyNodeStatus takes what changes of the node are told to. The node is complete by now: the port of its server and the features that it
-// declares come after ConfigureNode, and must not go with the first change.
+// NotifyNodeStatus sets the function that gets changes of the node. The node is complete by now: the port of its
+// server and its declared features come after ConfigureNode, and must not go with the first change.
 func (c *Cluster) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
 	c.mu.Lock()
 	c.notifyNode, c.base = notify, c.node.DeepCopy()
@@ -97,7 +98,7 @@ func (c *Cluster) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node))
 	c.copies.soon() // the room may be known already
 }
 
-// ConfigureNode writes what the node offers into n, and that it is well: Ping says when it is not.
+// ConfigureNode writes the capacity of the node into n, and that the node is healthy. Ping says when it is not.
 func (c *Cluster) ConfigureNode(_ context.Context, n *corev1.Node) {
 	nodehealth.Well(n, "RemoteCluster")
 	c.setRoom(n)

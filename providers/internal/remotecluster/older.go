@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// notOlder refuses to go on with a watch in a remote cluster that is older than what the watch has shown, as one is that was restored from
-// a backup. Its API server would send nothing until it has caught up, and what is different before then never. It also refuses where the
-// API server did not answer before, which has to end for a restore: by now the cluster may have caught up. Refused, the watch begins anew with
-// what there is.
+// notOlder refuses to continue a watch in a remote cluster that is older than the watch, for example after a
+// restore from a backup. Its API server would send nothing until it has caught up, and would never send changes
+// before that. notOlder also refuses after an outage, which every restore needs: the cluster may have caught up
+// by now. The watch then begins anew with a list.
 //
-// It costs a small list whenever a watch begins again, which is every few minutes, and a whole one after an outage.
+// It costs a small list whenever a watch begins again, every few minutes, and a whole list after an outage.
 type notOlder struct {
 	next http.RoundTripper
 	*outages
@@ -86,8 +86,8 @@ func (n notOlder) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// version is the resource version of what a watch is of. "" if the remote cluster does not say it, which the watch will be told, too. It
-// fails if nobody answers, or only what is before an API server that does not.
+// version returns the current resource version for a watch, or "" if the remote cluster does not say it; the
+// watch will learn that, too. It fails if nobody answers, or only a proxy in front of a silent API server.
 func (n notOlder) version(watch *http.Request) (string, error) {
 	r := watch.Clone(watch.Context())
 	q := r.URL.Query()

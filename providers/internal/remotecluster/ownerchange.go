@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// change brings what a pod is made of up to date, which its controller takes over for labels and annotations. Images it does not take over, so they
-// are changed in the pod too.
+// change updates the owner object of a pod. Its controller passes labels and annotations on to the pod, but not
+// images, so the pod is changed, too.
 func (o *owners) change(ctx context.Context, there, want *corev1.Pod) error {
 	owner := o.cache.owner(there.Namespace, there.Name)
 	if owner == nil {
@@ -102,8 +102,9 @@ func withImages(have []corev1.Container, images map[string]string) (out []corev1
 	return out, differ
 }
 
-// whereRemade returns the rights that are needed where a controller makes the pods, and makes them again. It stops pods too, so what more may be done with
-// pods is of use, and not needed. Namespaces are somebody else's.
+// whereRemade returns the rights for a remote cluster whose controller makes and remakes the pods. The
+// controller also stops pods, so further rights on pods are useful, and not required. Namespaces belong to
+// somebody else.
 func (c Config) whereRemade(all []Right) []Right {
 	if c.Owner == nil || !c.Owner.Remakes {
 		return all

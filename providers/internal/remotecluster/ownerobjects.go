@@ -16,8 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// OwnerKind is a kind of object of which a controller of the remote cluster makes pods: each has the namespace, the name, the labels
-// and the annotations of its object, and is owned by it. While a pod is there it says how it is; the object is what keeps it.
+// OwnerKind is a kind of object from which a controller of the remote cluster makes pods. The pod has the
+// namespace, name, labels and annotations of its object, which owns it. The pod, while it exists, has the
+// status; the object keeps the pod in existence.
 type OwnerKind struct {
 	Resource schema.GroupVersionResource
 	Kind     string
@@ -25,14 +26,15 @@ type OwnerKind struct {
 	Spec []string
 	// Status is where an object has the status of the pod. Empty: nowhere.
 	Status []string
-	// Remakes says that the controller makes a pod again that somebody removed. Otherwise its object is removed, and the pod is lost.
+	// Remakes says that the controller remakes a pod that somebody removed. Otherwise its object is removed, and
+	// the pod is lost.
 	Remakes bool
 }
 
 // Each change of an object of an OwnerKind has the whole spec of its pod in it, as JSON. It is read into these types at once: into maps first, as a
 // client does that knows no types, it would cost more than the pods themselves.
 
-// ownerObject is an object that has the spec of its pod in spec.pod. One that has it in spec looks like a pod.
+// ownerObject is an object with the spec of its pod in spec.pod. An object with it in spec looks like a pod.
 type ownerObject struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -77,7 +79,7 @@ type typedOwners struct {
 	nested   bool // the spec of the pod is in spec.pod
 }
 
-// newTypedOwners returns the client of a kind, nil of one that has the spec of its pod elsewhere.
+// newTypedOwners returns the client of a kind, or nil if the kind has the spec of its pod elsewhere.
 func newTypedOwners(access *rest.Config, kind OwnerKind) (*typedOwners, error) {
 	nested := slices.Equal(kind.Spec, []string{"spec", "pod"})
 	if !nested && !slices.Equal(kind.Spec, []string{"spec"}) || !slices.Equal(kind.Status, []string{"status"}) {

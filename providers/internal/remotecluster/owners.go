@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// owners are the objects of an OwnerKind. What is read of them is in the form of the pod that they ask for.
+// owners are the objects of an OwnerKind. They are read in the form of the pod that they describe.
 type owners struct {
 	kind   OwnerKind
 	client dynamic.Interface
@@ -27,14 +27,14 @@ type owners struct {
 	cache  *remoteCache
 }
 
-// isOwner reports whether a remote pod is not there itself, but what it is made of.
+// isOwner reports whether a remote pod stands for an owner object without a pod.
 func isOwner(remote *corev1.Pod) bool { return remote.Kind != "" && remote.Kind != "Pod" }
 
 func (o *owners) api(namespace string) dynamic.ResourceInterface {
 	return o.client.Resource(o.kind.Resource).Namespace(namespace)
 }
 
-// pod is the form of an object that the cache has.
+// pod converts an object to its form in the cache.
 func (o *owners) pod(object any) (any, error) {
 	switch from := object.(type) {
 	case *unstructured.Unstructured:
@@ -50,7 +50,7 @@ func (o *owners) pod(object any) (any, error) {
 	return object, nil // it is none
 }
 
-// withKind is a pod as which an object was read, with the kind of that.
+// withKind sets the kind of the owner object on its pod form.
 func (o *owners) withKind(pod *corev1.Pod) *corev1.Pod {
 	pod.TypeMeta = metav1.TypeMeta{Kind: o.kind.Kind, APIVersion: o.kind.Resource.GroupVersion().String()}
 	pod.ManagedFields = nil
@@ -153,9 +153,9 @@ func (o *owners) get(ctx context.Context, namespace, name string) (*corev1.Pod, 
 	return o.podOf(u)
 }
 
-// remove removes an object and its pod. Where the controller would make the pod again the object goes first. Elsewhere the pod does: the
-// garbage collector, which follows the object, knows no grace period but that of the spec, and passes over pods that are being deleted. The
-// object then stays until the pod is gone.
+// remove removes an object and its pod. If the controller would remake the pod, the object goes first. Otherwise
+// the pod goes first: the garbage collector, which follows the object, knows no grace period but the spec's, and
+// skips pods in deletion. The object then stays until the pod is gone.
 func (o *owners) remove(ctx context.Context, there *corev1.Pod, grace int64) error {
 	pod, object := o.cache.pod(there.Namespace, there.Name), o.cache.owner(there.Namespace, there.Name)
 	if object == nil && isOwner(there) {
@@ -198,12 +198,12 @@ func (o *owners) forget(ctx context.Context, object *corev1.Pod) error {
 	return o.api(object.Namespace).Delete(ctx, object.Name, options)
 }
 
-// lost reports whether an object had a pod, of which nothing is seen.
+// lost reports whether an object had a pod that is no longer seen.
 func lost(remote *corev1.Pod) bool {
 	return isOwner(remote) && remote.Status.Phase != "" && remote.DeletionTimestamp == nil
 }
 
-// sweep removes the objects whose pods are gone, and will not be made again. Then the node knows that the pod is lost.
+// sweep removes the objects whose pods are gone for good. Then the node knows that the pod is lost.
 func (o *owners) sweep(ctx context.Context, keeps func(*corev1.Pod) bool) {
 	for _, remote := range o.cache.all() {
 		if !lost(remote) || keeps(remote) {

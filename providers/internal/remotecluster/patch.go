@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// patchType is that of patchOf.
+// patchType is the type of the patches of patchOf.
 const patchType = types.StrategicMergePatchType
 
-// patchOf returns what makes labels, annotations and images of a remote pod as they should be; nil if they are. What others
-// added there stays.
+// patchOf returns the patch that corrects the labels, annotations and images of a remote pod, or nil if they are
+// correct. Additions of others stay.
 func patchOf(have, want *corev1.Pod) ([]byte, error) {
 	labels, annotations := metadataChanges(have, want)
 	type container struct {
@@ -48,8 +48,9 @@ func patchOf(have, want *corev1.Pod) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// changedImages are the images that are others at home than were sent, by container. What a webhook over there made of them stays, as a container
-// would be restarted for another one. Of a pod that does not say what was sent they are those that differ.
+// changedImages returns the images that home has changed since they were sent, by container. The changes of a
+// remote webhook stay, because another image would restart the container. For a pod without a record of sent
+// images, it returns all different images.
 func changedImages(have, want *corev1.Pod) map[string]string {
 	was, is := sentOf(have).Images, sentOf(want).Images
 	out, there := map[string]string{}, imagesOf(have)
@@ -70,7 +71,7 @@ func imagesOf(pod *corev1.Pod) map[string]string {
 	return out
 }
 
-// metadataChanges are those of labels and annotations.
+// metadataChanges returns the changes of labels and annotations.
 func metadataChanges(have, want *corev1.Pod) (labels, annotations map[string]any) {
 	before := sentOf(have) // without it nothing is removed
 	wanted := maps.Clone(want.Annotations)
@@ -79,7 +80,7 @@ func metadataChanges(have, want *corev1.Pod) (labels, annotations map[string]any
 	return changes(have.Labels, want.Labels, before.Labels), changes(have.Annotations, wanted, before.Annotations)
 }
 
-// changes are the entries that differ, and nil for those that came from home and are gone there.
+// changes returns the different entries, with nil for keys that came from home and are gone there.
 func changes(have, want map[string]string, came []string) map[string]any {
 	out := map[string]any{}
 	for k, v := range want {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// plainWatches asks for watches of the node's own objects, and of events, as they are. Compressed, each of their small events would be a stream of
-// its own, which costs both sides more than it saves. What may be large, as the pods of others, is compressed as ever. It also asks for no more of what
-// is deleted than its metadata.
+// plainWatches requests uncompressed watches of the node's own objects and of events. Compressed, each small
+// event would be a stream of its own, which costs both sides more than it saves. Potentially large watches, as
+// of other pods, stay compressed. It also requests only the metadata of deleted objects.
 type plainWatches struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -26,7 +26,7 @@ func (p plainWatches) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.next.RoundTrip(r)
 }
 
-// queryOfWatch is what a watch asks for; nil if the request is none. Most are not.
+// queryOfWatch returns the query of a watch request, or nil for other requests, which are the majority.
 func queryOfWatch(r *http.Request) url.Values {
 	if !strings.Contains(r.URL.RawQuery, "watch=") {
 		return nil

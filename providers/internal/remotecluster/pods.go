@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// CreatePod makes the remote pod, and what it needs. One that is there is taken as it is.
+// CreatePod makes the remote pod and its needs. An existing remote pod is adopted as it is.
 func (c *Cluster) CreatePod(ctx context.Context, home *corev1.Pod) error {
 	if err := c.ready(ctx); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (c *Cluster) setBorn(uid types.UID, is bool) {
 	}
 }
 
-// adopt takes a remote pod that is there for that of a pod, if it is.
+// adopt takes an existing remote pod for a pod, if it is its remote pod.
 func (c *Cluster) adopt(home, there *corev1.Pod) error {
 	_, uid := homeOf(there)
 	switch {
@@ -111,7 +111,8 @@ func (c *Cluster) adopt(home, there *corev1.Pod) error {
 	return nil
 }
 
-// post makes the remote pod. In a new namespace it waits for the service account, without which none is admitted.
+// post makes the remote pod. In a new namespace it waits for the service account, because no pod is admitted
+// without it.
 func (c *Cluster) post(ctx context.Context, home, pod *corev1.Pod) (*corev1.Pod, error) {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
@@ -128,7 +129,8 @@ func (c *Cluster) post(ctx context.Context, home, pod *corev1.Pod) (*corev1.Pod,
 	}
 }
 
-// translate returns what a pod will be in the remote cluster, without the variables of services. claims are the names of what it claims there.
+// translate returns the remote form of a pod, without the variables of services. claims are the remote names of
+// its claims.
 func (c *Cluster) translate(home *corev1.Pod, claims map[string]string) (*Translation, error) {
 	var place Placement
 	if c.config.Place != nil {
@@ -144,7 +146,7 @@ func (c *Cluster) translate(home *corev1.Pod, claims map[string]string) (*Transl
 	return tr, err
 }
 
-// Check refuses what CreatePod would refuse of a pod, as far as the pod alone says it.
+// Check refuses the pods that CreatePod would refuse for their own content.
 func (c Config) Check(home *corev1.Pod) error {
 	t := Target{Home: c.Home, Namespace: cmp.Or(c.Namespace, home.Namespace), Labels: c.Labels, ServiceAccount: c.ServiceAccount, Annotations: c.Annotations}
 	if c.Place != nil {
@@ -166,7 +168,7 @@ func (c Config) Check(home *corev1.Pod) error {
 	return c.Adjust(home, tr.Pod)
 }
 
-// adjust changes what a provider changes of a remote pod, or refuses it.
+// adjust applies the provider's own changes to a remote pod, or refuses it.
 func (c *Cluster) adjust(home *corev1.Pod, tr *Translation) error {
 	if c.config.Adjust == nil {
 		return nil
@@ -174,8 +176,8 @@ func (c *Cluster) adjust(home *corev1.Pod, tr *Translation) error {
 	return c.config.Adjust(home, tr.Pod)
 }
 
-// translateThere returns what a pod that is there needs, which may not be allowed to be made any more: it runs all the same. Where it may run is left
-// out, and what a provider changes.
+// translateThere returns the needs of an existing remote pod, which runs even if it could not be made any more.
+// It leaves out the placement, and the provider's own changes.
 func (c *Cluster) translateThere(home, there *corev1.Pod) (*Translation, error) {
 	return c.translateTo(home, claimsIn(there), Placement{})
 }
@@ -276,7 +278,8 @@ func (c *Cluster) DeletePod(ctx context.Context, home *corev1.Pod) error {
 	return kind(err)
 }
 
-// graceOf is the grace period of a pod that is deleted. With 0 the API server would forget the pod before its containers have stopped.
+// graceOf returns the grace period of a deleted pod. With 0, the API server would forget the pod before its
+// containers have stopped.
 func graceOf(home *corev1.Pod) int64 {
 	return max(int64(podspec.Grace(home)/time.Second), 1)
 }

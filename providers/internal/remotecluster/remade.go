@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// runs remembers the pods that a controller of the remote cluster makes again when they are lost: for home all of them are one pod, whose
-// restarts add up.
+// runs remembers the pods that a controller of the remote cluster remakes: for home all of them are one pod,
+// whose restarts add up.
 type runs struct {
 	of *Cluster
 
@@ -20,17 +20,18 @@ type runs struct {
 	known map[types.UID]*run // guarded by mu; by the UID at home
 }
 
-// run is a pod of several that are one for home.
+// run is one of several pods that are one pod for home.
 type run struct {
 	pod    *corev1.Pod      // as it was seen last
 	before map[string]int32 // restarts of containers before it; nil: home was not asked yet
 	ended  bool             // by itself: it was terminal before anybody removed it
 }
 
-// remade reports whether pods that are lost are made again over there.
+// remade reports whether the remote cluster remakes lost pods.
 func (c *Cluster) remade() bool { return c.owners != nil && c.owners.kind.Remakes }
 
-// leaves reports whether what is there of a pod will be gone. A pod that somebody removes, but not what it is made of, comes back.
+// leaves reports whether a remote pod will be gone for good. A removed pod with a remaining owner object comes
+// back.
 func (c *Cluster) leaves(there *corev1.Pod) bool {
 	if !c.remade() {
 		return there.DeletionTimestamp != nil
@@ -84,7 +85,7 @@ func (r *runs) learn(was *run) {
 	}
 }
 
-// view is what there is of a pod, as home is to see it, and who removes it.
+// view returns a remote pod in the form for home, and who removes it.
 func (r *runs) view(remote *corev1.Pod, by remover) (*corev1.Pod, remover) {
 	at, uid := homeOf(remote)
 	r.mu.Lock()
@@ -121,7 +122,7 @@ func (r *runs) view(remote *corev1.Pod, by remover) (*corev1.Pod, remover) {
 	return out, byHome
 }
 
-// pending changes the status of a pod to that of one that is not there, and will be.
+// pending gives the pod the status of a pod that does not exist yet.
 func pending(pod *corev1.Pod) {
 	s := &pod.Status
 	s.Reason, s.Message = "", ""
@@ -149,7 +150,8 @@ func pending(pod *corev1.Pod) {
 	}
 }
 
-// tellLate tells once of each object of which no pod was made in time: nothing else happens to it that would be told.
+// tellLate reports, once for each object, that the controller made no pod in time: no other event would report
+// it.
 func (c *Cluster) tellLate() {
 	if !c.remade() {
 		return
@@ -169,8 +171,9 @@ func (c *Cluster) tellLate() {
 	}
 }
 
-// keeps reports whether an object without a pod is kept: the pod ended by itself, or will be made again. Otherwise nobody saw how it ended, and it is
-// lost as any other. A controller makes again what restarts, however it ended: a pod that is removed ends by that.
+// keeps reports whether an object without a pod is kept, because the pod ended by itself or will be remade.
+// Otherwise nobody saw its end, and it is lost like any other pod. A controller remakes pods that restart,
+// whatever their end was: a removed pod ends by its removal.
 func (r *runs) keeps(owner *corev1.Pod) bool {
 	if !r.of.remade() {
 		return false

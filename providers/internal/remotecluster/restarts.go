@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// missing are the restarts that home knows of and the remote pod does not count, as it is not the first one.
+// missing returns the restarts that home has counted and the remote pod has not, because it is not the first
+// pod.
 func missing(home *corev1.PodStatus, remote *corev1.Pod) map[string]int32 {
 	counted := restartsBefore(remote)
 	s := Status(remote, byHome)
@@ -50,7 +51,7 @@ func startOf(c *corev1.ContainerStatus) *metav1.Time {
 	return nil
 }
 
-// withRestarts is the pod with what was before it.
+// withRestarts returns the pod with the restarts before it.
 func (w *run) withRestarts() *corev1.Pod {
 	if len(w.before) == 0 {
 		return w.pod

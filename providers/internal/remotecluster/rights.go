@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Right is what the access to the remote cluster must allow: verbs on resources, which may have a part behind them as in pods/log. With a
-// Name it is about that object in the namespace default.
+// Right is a right that the access to the remote cluster needs: verbs on resources, or on subresources as in
+// pods/log. With a Name it is for that object in the namespace default.
 type Right struct {
 	Verbs     []string
 	Group     string
@@ -19,7 +19,8 @@ type Right struct {
 	Name      string
 }
 
-// Rights returns what the configuration needs in the remote cluster. Metrics, without which there are no numbers, are not among it.
+// Rights returns the rights that the configuration needs in the remote cluster. The right to read metrics, which
+// only statistics need, is not among them.
 func (c Config) Rights() []Right {
 	pods := []string{"get", "list", "watch", "create", "patch", "delete"}
 	if c.Owner != nil { // whose controller creates them
@@ -52,7 +53,7 @@ func (c Config) Rights() []Right {
 	return c.whereRemade(all)
 }
 
-// where names the namespace that the rights are for, if it is one.
+// where names the namespace of the rights, if there is one.
 func (c *Cluster) where() string {
 	if c.config.Namespace == "" {
 		return ""
@@ -60,7 +61,7 @@ func (c *Cluster) where() string {
 	return " in namespace " + c.config.Namespace
 }
 
-// lacks returns the verbs of a right on a resource that the remote cluster does not allow.
+// lacks returns the forbidden verbs of a right on a resource.
 func (c *Cluster) lacks(ctx context.Context, right Right, resource string) (verbs []string, err error) {
 	resource, part, _ := strings.Cut(resource, "/")
 	namespace := c.config.Namespace

@@ -15,15 +15,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Pods of several home namespaces, and of several home clusters, may be in one remote namespace. Each has the labels of namespaceLabels, which
-// no pod of home can set, and each selector that comes from home selects by these labels too.
+// Pods of several home namespaces, and of several home clusters, may share a remote namespace. Each pod has the
+// labels of namespaceLabels, which no pod of home can set, and each selector from home also selects by these
+// labels.
 
-// namespaceLabels are those of all remote pods of a namespace at home, whichever node made them.
+// namespaceLabels returns the labels of all remote pods of a namespace at home, of any node.
 func (h Home) namespaceLabels(namespace string) map[string]string {
 	return map[string]string{LabelCluster: labelValue(h.Cluster), LabelNamespace: namespace}
 }
 
-// narrowSelector returns a selector of home that selects pods of its own namespace only. An empty one selects nothing, and stays empty.
+// narrowSelector narrows a selector of home to pods of its own namespace. An empty selector selects nothing, and
+// stays empty.
 func (h Home) narrowSelector(namespace string, selector map[string]string) map[string]string {
 	if len(selector) == 0 {
 		return selector
@@ -33,7 +35,7 @@ func (h Home) narrowSelector(namespace string, selector map[string]string) map[s
 	return out
 }
 
-// narrowAffinity returns the affinity that a pod at home asked for, with terms about pods of its own namespace only.
+// narrowAffinity narrows the affinity of a pod at home to pods of its own namespace.
 func (h Home) narrowAffinity(namespace string, a *corev1.Affinity) (*corev1.Affinity, error) {
 	a = a.DeepCopy()
 	var terms []*corev1.PodAffinityTerm

@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// addServices gives containers the variables of home's services, as they are when the pod is made. Variables that the pod
-// itself has, or an object that it names, go before them.
+// addServices gives containers the variables of home's services at the creation of the pod. The pod's own
+// variables, and variables of its objects, take precedence.
 func (c *Cluster) addServices(ctx context.Context, home *corev1.Pod, tr *Translation) error {
 	bare := withoutVariables(home)
 	for _, list := range [][]corev1.Container{tr.Pod.Spec.InitContainers, tr.Pod.Spec.Containers} {
@@ -45,8 +45,9 @@ func (c *Cluster) services(ctx context.Context, home, bare *corev1.Pod, name str
 	return out, nil
 }
 
-// withoutVariables is a pod whose containers have the variables of services only. Those of its own are never resolved here, so a Secret
-// that changes meanwhile cannot leave a value in the spec of the remote pod. What else it has is shared.
+// withoutVariables returns the pod without its own variables, so that only the variables of services are
+// resolved here. Then a Secret that changes meanwhile cannot leave a value in the spec of the remote pod. The
+// rest of the pod is shared.
 func withoutVariables(home *corev1.Pod) *corev1.Pod {
 	bare := *home
 	for _, list := range []*[]corev1.Container{&bare.Spec.InitContainers, &bare.Spec.Containers} {
@@ -58,7 +59,7 @@ func withoutVariables(home *corev1.Pod) *corev1.Pod {
 	return &bare
 }
 
-// ownVariables are the names of the variables that a container has of its own, or of objects.
+// ownVariables returns the names of a container's own variables, and of variables from objects.
 func (c *Cluster) ownVariables(ctx context.Context, home *corev1.Pod, name string) (map[string]bool, error) {
 	own := map[string]bool{}
 	for _, list := range [][]corev1.Container{home.Spec.InitContainers, home.Spec.Containers} {
@@ -83,7 +84,7 @@ func (c *Cluster) ownVariables(ctx context.Context, home *corev1.Pod, name strin
 	return own, nil
 }
 
-// keys are those of the object that variables come from.
+// keys returns the keys of the object that variables come from.
 func (c *Cluster) keys(ctx context.Context, home *corev1.Pod, from corev1.EnvFromSource) (keys []string, err error) {
 	optional := false
 	switch {

@@ -14,10 +14,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// managedBy is who manages EndpointSlices of home in the remote cluster, as the controllers there are told.
+// managedBy names the manager of home's EndpointSlices in the remote cluster to the controllers there.
 const managedBy = "remote.virtual-kubelet.io"
 
-// onlyPlace keeps of a pod where it is and which one it is at home.
+// onlyPlace keeps the place of a pod, and its identity at home.
 func onlyPlace(o any) (any, error) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
@@ -26,8 +26,8 @@ func onlyPlace(o any) (any, error) {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels}}, nil
 }
 
-// selected reports whether what an address at home is of runs in a remote namespace: the Service over there has it already. Pods of this
-// node are in its own one before the watch shows it.
+// selected reports whether the pod behind an address at home runs in a remote namespace: the remote Service has
+// its address already. Pods of this node are in its own namespace before the watch shows it.
 func (g *globals) selected(e *discoveryv1.Endpoint, namespace, own string) bool {
 	if ptr.Deref(e.NodeName, "") == g.of.config.Home.Node && namespace == own {
 		return true
@@ -44,8 +44,9 @@ func (g *globals) selected(e *discoveryv1.Endpoint, namespace, own string) bool 
 	return false
 }
 
-// slice is an EndpointSlice of home as the remote cluster gets it, for the Service there; nil without an address. What runs over there, on
-// any node of home, is left out: the Service selects it. Nodes and zones are those of home, and left out.
+// slice returns an EndpointSlice of home in its remote form, for the remote Service; nil without an address. It
+// leaves out pods in the remote cluster, of any node of home: the Service selects them. It leaves out nodes and
+// zones of home, too.
 func (g *globals) slice(s *discoveryv1.EndpointSlice, service *corev1.Service) *discoveryv1.EndpointSlice {
 	endpoints := g.elsewhere(s, service.Namespace)
 	if len(endpoints) == 0 {
