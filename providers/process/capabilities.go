@@ -10,7 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
 )
 
-// mounted are the features that a container without mounts does not have.
+// mounted are the features that a container without mounts lacks.
 var mounted = []capability.Feature{
 	capability.EmptyDir, capability.MemoryEmptyDir, capability.ImageVolumes, capability.ObjectVolumes, capability.TokenVolumes, capability.CertificateFiles,
 	capability.HostPath, capability.PersistentVolume,
@@ -18,8 +18,9 @@ var mounted = []capability.Feature{
 	capability.DNS, capability.Hostname, capability.ReadOnlyRoot, capability.UnmaskedProc, capability.Sysctls,
 }
 
-// Capabilities returns what pods get from a provider with this configuration at best: from a daemon with the rights
-// of root that may make cgroups. What is less elsewhere is in the notes; a provider that runs declares what it found.
+// Capabilities returns the best features of a provider with this configuration: for a daemon with root rights
+// that may make cgroups. The notes say where other daemons have less; a running provider declares its real
+// features.
 func (c Config) Capabilities() capability.Declaration {
 	isolation := cmp.Or(c.Isolation, IsolationGVisor)
 	own := isolation != IsolationNone && c.PodNetwork != PodNetworkHost
@@ -39,9 +40,9 @@ func (c Config) Capabilities() capability.Declaration {
 
 const needsRoot = "the daemon must have the rights of root"
 
-// surroundings decide what pods get.
+// surroundings decide the features of pods.
 type surroundings struct {
-	// isolation is that of the configuration.
+	// isolation is the configured isolation.
 	isolation string
 	// root tells whether the daemon has the rights of root.
 	root bool
@@ -49,15 +50,16 @@ type surroundings struct {
 	noLimits error
 	// selinux tells whether the kernel enforces labels.
 	selinux bool
-	// network tells whether pods have a network of their own, and hostPorts whether that network maps ports of the machine.
+	// network says that pods have a network of their own, and hostPorts that this network maps ports of the
+	// machine.
 	network, hostPorts bool
-	// user tells whether that network is the default one.
+	// user says that this network is the default network.
 	user bool
-	// ignoreSeccomp is that of the configuration.
+	// ignoreSeccomp is the configured value.
 	ignoreSeccomp bool
 }
 
-// declare says what pods do not get there, and what users should know of what they get.
+// declare returns the missing features with reasons, and notes about the others.
 func declare(in surroundings) (lacks, notes map[capability.Feature]string) {
 	lacks = map[capability.Feature]string{
 		capability.SharedProcesses: "the containers of a pod do not see each other's processes with the process provider",
@@ -88,7 +90,7 @@ func declare(in surroundings) (lacks, notes map[capability.Feature]string) {
 	return lacks, notes
 }
 
-// programs says what the pods lack that are programs of the machine.
+// programs adds the missing features of pods that are programs of the machine.
 func (in surroundings) programs(lacks, notes map[capability.Feature]string) {
 	for _, f := range mounted {
 		lacks[f] = "with isolation none containers have no mounts"
@@ -103,7 +105,7 @@ func (in surroundings) programs(lacks, notes map[capability.Feature]string) {
 	lacks[capability.Seccomp] = "nothing filters system calls of programs of the machine; see ignoreSeccomp in its configuration"
 }
 
-// guests says what the pods lack that have a kernel of their own.
+// guests adds the missing features of pods with a kernel of their own.
 func (in surroundings) guests(lacks, notes map[capability.Feature]string) {
 	lacks[capability.Privileged] = "a sandbox of gVisor has no power over the machine: a privileged container would have less than it asks for"
 	lacks[capability.HostNamespaces] = "a sandbox of gVisor does not share processes or memory with the machine"
@@ -121,7 +123,7 @@ func (in surroundings) guests(lacks, notes map[capability.Feature]string) {
 	}
 }
 
-// ports says which ports of the machine pods get.
+// ports adds the limits on ports of the machine.
 func (in surroundings) ports(lacks, notes map[capability.Feature]string) {
 	const machine = "every pod is in the network of the machine"
 	switch {

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// findCgroups finds where this process may make groups, by making one: in parent, a path that all hierarchies have then, or below
-// its own for "".
+// findCgroups finds where this process may make groups, by making one: in parent, a path in all hierarchies, or
+// with "" below its own group.
 func findCgroups(parent string) cgroups {
 	g := cgroups{v1: map[string]string{}}
 	data, err := os.ReadFile("/proc/self/cgroup")
@@ -66,8 +66,9 @@ func findCgroups(parent string) cgroups {
 	return g
 }
 
-// otherPlaces are the directories in hierarchies of version 1 in which a runtime makes groups that nobody asked for. It takes the one
-// path that it is told to be in all of them, and if there is no such path, to be relative to where the daemon is.
+// otherPlaces returns the directories in version 1 hierarchies in which a runtime makes groups that nobody asked
+// for. It takes the one path that it is given in all hierarchies, and takes a path that does not exist as
+// relative to the daemon's own group.
 func otherPlaces(own map[string]string) map[string]string {
 	one := own["memory"]
 	for _, controller := range controllers {
@@ -87,7 +88,7 @@ func otherPlaces(own map[string]string) map[string]string {
 	return others
 }
 
-// openParent makes a group in version 2 that limits those below it, which those above it must let it.
+// openParent makes a version 2 group that can limit its children. The groups above must allow that.
 func openParent(parent string) error {
 	dir := cgroupRoot
 	for part := range strings.SplitSeq("."+parent, "/") {
@@ -107,7 +108,7 @@ func enable(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory +cpu +pids"), 0)
 }
 
-// writable tells whether groups can be made in a directory, which is made first if it was named.
+// writable reports whether groups can be made in a directory. It makes a named directory first.
 func writable(dir, parent string) bool {
 	if parent != "" && os.MkdirAll(dir, 0o755) != nil { //nolint:gosec // as the kernel makes them
 		return false

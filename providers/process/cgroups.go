@@ -14,12 +14,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// cgroups makes the control groups of containers below that of the daemon.
+// cgroups makes the control groups of containers below the daemon's group.
 type cgroups struct {
-	// v2 is the directory in the unified hierarchy, v1 are those of the controllers in the older ones.
+	// v2 is the directory in the unified hierarchy; v1 are the directories of the controllers in the older
+	// hierarchies.
 	v2 string
 	v1 map[string]string
-	// others are where a runtime makes groups besides, which nothing is limited by.
+	// others are further places in which a runtime makes groups, without limits.
 	others map[string]string
 	why    error
 }
@@ -29,12 +30,12 @@ const (
 	cgroupPrefix = "vk-"
 )
 
-// controllers are those that limit or measure a container.
+// controllers are the controllers that limit or measure a container.
 var controllers = []string{"memory", "cpu", "cpuacct", "pids"}
 
 func (g *cgroups) usable() bool { return g.why == nil }
 
-// in is the groups below that of a pod, "" for none.
+// in returns the groups below a pod's group, or g for "".
 func (g *cgroups) in(pod string) *cgroups {
 	below := *g
 	if g.v2 != "" {
@@ -47,7 +48,7 @@ func (g *cgroups) in(pod string) *cgroups {
 	return &below
 }
 
-// roots are the directories that the groups of pods are made in; none where there are no groups.
+// roots returns the parent directories of the pods' groups, or nothing without groups.
 func (g *cgroups) roots() map[string]string {
 	switch {
 	case !g.usable():
@@ -60,7 +61,7 @@ func (g *cgroups) roots() map[string]string {
 	return all
 }
 
-// find is the group of a container of a pod that is not known.
+// find returns the group of a container of an unknown pod.
 func (g *cgroups) find(id string) shim.Cgroup {
 	for _, pattern := range []string{"pods-*/pod*", "pods-*/*/pod*"} {
 		for _, dir := range g.of("").Dirs() {
@@ -76,7 +77,7 @@ func (g *cgroups) find(id string) shim.Cgroup {
 	return g.of(id)
 }
 
-// of is the group of a container, which may not be there; the zero group where none can be made.
+// of returns the group of a container, which may not exist; the zero group if no group can be made.
 func (g *cgroups) of(id string) shim.Cgroup {
 	group := shim.Cgroup{}
 	if !g.usable() {
@@ -108,7 +109,7 @@ func (g *cgroups) make(id string, limits *runtimeapi.LinuxContainerResources) (s
 	return made, nil
 }
 
-// update writes limits. Those that are 0 are left as they are.
+// update writes limits. It leaves limits of 0 unchanged.
 func (g *cgroups) update(group shim.Cgroup, limits *runtimeapi.LinuxContainerResources) error {
 	var errs []error
 	set := func(dir, file, value string) {

@@ -80,7 +80,7 @@ func (n *cniNetwork) join(ctx context.Context, s *sandbox) ([]string, error) {
 	return addresses, nil
 }
 
-// leave gives back what join got, also a part of it.
+// leave returns everything that join got, or a part of it.
 func (n *cniNetwork) leave(ctx context.Context, s *sandbox) error {
 	if err := n.cni.DelNetworkList(ctx, n.list, n.runtimeConf(s)); err != nil {
 		return fmt.Errorf("network %s: %w", n.list.Name, err)
@@ -88,8 +88,8 @@ func (n *cniNetwork) leave(ctx context.Context, s *sandbox) error {
 	return netns.Remove(s.netns())
 }
 
-// runtimeConf is what plugins are told of a pod. A namespace that is lost is not named: they give back what is on the
-// machine.
+// runtimeConf returns the data of a pod for plugins. It leaves out a lost namespace: plugins then return the
+// resources on the machine.
 func (n *cniNetwork) runtimeConf(s *sandbox) *libcni.RuntimeConf {
 	meta := s.config.GetMetadata()
 	conf := &libcni.RuntimeConf{
@@ -129,7 +129,7 @@ func (n *cniNetwork) restore(context.Context) {}
 // run has nothing to do.
 func (n *cniNetwork) run(context.Context) {}
 
-// dial connects with a port of the pod, as one of its own processes would.
+// dial connects to a port of the pod, like one of its own processes.
 func (s *sandbox) dial(ctx context.Context, port int32) (net.Conn, error) {
 	var d net.Dialer
 	number := strconv.Itoa(int(port))

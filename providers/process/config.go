@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
 )
 
-// What a configuration file of this provider says about itself.
+// The header of a configuration file of this provider.
 const (
 	APIVersion = "process.virtual-kubelet.io/v1alpha1"
 	Kind       = "ProcessProviderConfiguration"
@@ -36,8 +36,8 @@ const (
 // PodNetworkHost is the value of Config.PodNetwork that leaves every pod in the network of the machine.
 const PodNetworkHost = "host"
 
-// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable,
-// such as VKUBELET_PROCESS_STATE_DIR.
+// Config is the configuration of the provider. An environment variable, such as VKUBELET_PROCESS_STATE_DIR, can
+// also set a field with one value or a list.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -51,57 +51,62 @@ type Config struct {
 	Images []string `json:"images,omitempty"`
 	// InsecureRegistries are registries without TLS, as host:port. No other is spoken to without, also not on localhost.
 	InsecureRegistries []string `json:"insecureRegistries,omitempty"`
-	// RegistryMirrors are asked for images first, by the registry that they are in: docker.io, or host:port. A mirror is a
-	// URL; it is asked without credentials, and what it does not have comes from the registry.
+	// RegistryMirrors are URLs that are asked for images first, by the registry of the image: docker.io, or
+	// host:port. A mirror gets no credentials. Images that it lacks come from the registry.
 	RegistryMirrors map[string]string `json:"registryMirrors,omitempty"`
-	// Isolation is the runtime that makes the containers, gvisor, runc or crun; or none. Default gvisor. There is no other where one
-	// does not work: that is an error at the start.
+	// Isolation is the container runtime: gvisor, runc or crun; or none. Default gvisor. If the runtime does not
+	// work, the start fails; no other runtime takes its place.
 	Isolation string `json:"isolation,omitempty"`
-	// RuntimePath is the program of the runtime that Isolation names. Default: the one of that name on PATH; for gvisor it is
-	// runsc, which is looked for beside this program first.
+	// RuntimePath is the program of the runtime in Isolation. Default: the program of that name on PATH; for
+	// gvisor it is runsc, first looked for beside this program.
 	RuntimePath string `json:"runtimePath,omitempty"`
-	// RequirePatchedRuntime refuses to start with a runtime in which vulnerabilities are known to be open, or of which nothing is known.
-	// Default: it is used, and log, node and doctor name them.
+	// RequirePatchedRuntime refuses to start with a runtime that has known open vulnerabilities, or that is
+	// unknown. Default: such a runtime is used, and log, node and doctor name the vulnerabilities.
 	RequirePatchedRuntime bool `json:"requirePatchedRuntime,omitempty"`
-	// Privileged allows containers that ask for it power over the machine: privileged ones, and
-	// those in its namespaces. gVisor gives none.
+	// Privileged allows containers with power over the machine: privileged containers, and containers in its
+	// namespaces. gVisor allows none.
 	Privileged bool `json:"privileged,omitempty"`
-	// IgnoreSeccomp runs pods that ask for the seccomp profile RuntimeDefault without any where Isolation is none, as nothing filters
-	// their system calls. It is for namespaces of the restricted pod security standard, which let no others in. Default: such pods are refused.
+	// IgnoreSeccomp runs pods that ask for the seccomp profile RuntimeDefault without a profile where Isolation
+	// is none, because nothing filters their system calls. It serves namespaces of the restricted pod security
+	// standard, which admit no other pods. Default: such pods are refused.
 	IgnoreSeccomp bool `json:"ignoreSeccomp,omitempty"`
-	// HostPaths are the directories that volumes of the kind hostPath may be in. Default: none.
+	// HostPaths are the directories for volumes of the kind hostPath. Default: none.
 	HostPaths []string `json:"hostPaths,omitempty"`
-	// LocalVolumes are the directories that PersistentVolumes of the kind local may be in, beside hostPaths. Default: none.
+	// LocalVolumes are the directories for PersistentVolumes of the kind local, in addition to hostPaths.
+	// Default: none.
 	LocalVolumes []string `json:"localVolumes,omitempty"`
-	// ProvisionVolumes is the directory that the node makes PersistentVolumes in, for claims of StorageClasses with the
-	// provisioner virtual-kubelet.io/local-path. The node then needs the rights of deploy/manifests/provisioner.yaml. Default: none.
+	// ProvisionVolumes is the directory in which the node makes PersistentVolumes, for claims of StorageClasses
+	// with the provisioner virtual-kubelet.io/local-path. The node then needs the rights of
+	// deploy/manifests/provisioner.yaml. Default: none.
 	ProvisionVolumes string `json:"provisionVolumes,omitempty"`
-	// PodNetwork is the network of pods. Default: each pod has a network and an address of its own, which need no rights of root, and in
-	// which it does not reach the machine; with isolation none, every pod is in the network of the machine. The path of a CNI network
-	// gives pods that one, and needs the rights of root. PodNetworkHost leaves every pod in the network of the machine.
+	// PodNetwork is the network of pods. Default: each pod has a network and an address of its own, without root
+	// rights, and does not reach the machine; with isolation none, every pod is in the network of the machine.
+	// The path of a CNI network puts pods into that network, and needs root rights. PodNetworkHost leaves every
+	// pod in the network of the machine.
 	PodNetwork string `json:"podNetwork,omitempty"`
 	// PodCIDR has the addresses of pods, for the default network. It must not overlap a network of the machine. Default: 1,021 addresses in
 	// 10.88.0.0/13 or 172.24.0.0/13 that the machine does not use, by the name of the node.
 	PodCIDR string `json:"podCIDR,omitempty"`
-	// PodNetworkDenied are prefixes that pods do not reach in the default network, besides the machine's own addresses, link-local
-	// addresses and those of metadata services, which no pod reaches. 0.0.0.0/0 leaves pods each other, DNS and services. Default: none.
+	// PodNetworkDenied are prefixes that pods do not reach in the default network, besides the addresses of the
+	// machine, link-local addresses and metadata services, which no pod reaches. 0.0.0.0/0 leaves pods each
+	// other, DNS and services. Default: none.
 	PodNetworkDenied []string `json:"podNetworkDenied,omitempty"`
 	// NetworkProgram is the runsc with the network process, for the default network with isolation runc or crun. Default: the one beside this
 	// program, or on PATH; where there is none, pods are in the network of the machine.
 	NetworkProgram string `json:"networkProgram,omitempty"`
 	// CNIPlugins are the directories of the plugins of that network. Default: /opt/cni/bin and /usr/lib/cni.
 	CNIPlugins []string `json:"cniPlugins,omitempty"`
-	// AllowedUnsafeSysctls are sysctls that pods may set besides those that are safe, as a kubelet's: names, and beginnings of names
-	// such as kernel.msg*. Those of the network need podNetwork. Default: none.
+	// AllowedUnsafeSysctls are the sysctls that pods may set besides the safe ones, as in a kubelet: names, and
+	// prefixes such as kernel.msg*. Sysctls of the network need podNetwork. Default: none.
 	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls,omitempty"`
-	// CgroupParent is the cgroup that those of pods are made in, such as /virtual-kubelet. Default: that of the daemon.
+	// CgroupParent is the parent of the pods' cgroups, such as /virtual-kubelet. Default: the daemon's cgroup.
 	CgroupParent string `json:"cgroupParent,omitempty"`
 	// PodPidsLimit is how many processes and threads a pod may have; -1 is any number. Default: podruntime.DefaultPodPidsLimit, where the
 	// daemon may make cgroups.
 	PodPidsLimit int64 `json:"podPidsLimit,omitempty"`
-	// SystemReserved and KubeReserved are what of the machine pods do not get, because its own programs and this one need it, as a
-	// kubelet's: cpu, memory, ephemeral-storage and pid. What the node offers to pods is the rest, without what EvictionHard keeps
-	// available of memory and of the disk. Default: none.
+	// SystemReserved and KubeReserved are kept from pods for other programs of the machine and for this one, as
+	// in a kubelet: cpu, memory, ephemeral-storage and pid. The allocatable amount is the rest, without the
+	// memory and disk that EvictionHard keeps available. Default: none.
 	SystemReserved map[string]string `json:"systemReserved,omitempty"`
 	KubeReserved   map[string]string `json:"kubeReserved,omitempty"`
 	// EvictionHard is how much must be available of the machine at least; below that the node says so, takes no further pods, and
@@ -110,20 +115,20 @@ type Config struct {
 	// available at the start: the machine may be shared with other work. pid.available is another one. A value replaces all of them,
 	// and {} evicts nothing.
 	EvictionHard map[string]string `json:"evictionHard,omitempty"`
-	// ImageGC says when images that nothing uses are removed. Default: as a kubelet does it, from a disk that is 85 % full on until
-	// it is 80 % full.
+	// ImageGC configures the removal of unused images. Default: as in a kubelet, when the disk is 85 % full,
+	// down to 80 %.
 	ImageGC podruntime.ImageGC `json:"imageGC,omitzero"`
 	// ClusterDNS are the addresses of the cluster's DNS servers. Default: pods get the machine's.
 	ClusterDNS []string `json:"clusterDNS,omitempty"`
 }
 
-// format is what a configuration file of this provider looks like.
+// format describes the configuration files of this provider.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_PROCESS"}
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// LoadConfig reads the file at path, and overrides it by the environment. An empty path means no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// complete fills the defaults of c and refuses what cannot be.
+// complete fills the defaults of c and refuses impossible values.
 func (c Config) complete(nodeName string) (Config, error) {
 	switch c.Isolation {
 	case "":
@@ -174,7 +179,8 @@ func (c Config) complete(nodeName string) (Config, error) {
 	return c, nil
 }
 
-// checkNetwork refuses what would be without effect on the network of pods: who denies them something must not believe that they lack it.
+// checkNetwork refuses settings without effect on the network of pods: an administrator who denies something
+// must be able to rely on it.
 func (c Config) checkNetwork() error {
 	for _, text := range c.PodNetworkDenied {
 		if _, err := netip.ParsePrefix(text); err != nil {

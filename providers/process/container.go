@@ -25,7 +25,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// containerRecord is what is on disk of a container, besides its configuration and its state.
+// containerRecord is the record of a container on disk, besides its configuration and its state.
 type containerRecord struct {
 	Sandbox  string
 	Created  time.Time
@@ -50,7 +50,7 @@ func (r containerRecord) public() containerRecord {
 	return r
 }
 
-// publicConfig is a configuration as it is on disk: without what may be secret.
+// publicConfig returns a configuration for the disk, without values that may be secret.
 func publicConfig(c *runtimeapi.ContainerConfig) *runtimeapi.ContainerConfig {
 	out := proto.CloneOf(c)
 	out.Envs, out.Command, out.Args = nil, nil, nil
@@ -200,7 +200,7 @@ func (r *Runtime) start(ctx context.Context, c *container) error {
 	return nil
 }
 
-// StopContainer asks the main process to end, and kills all that is left after timeout seconds.
+// StopContainer asks the main process to end, and kills all remaining processes after timeout seconds.
 func (r *Runtime) StopContainer(ctx context.Context, id string, timeout int64) error {
 	c, err := r.container(id)
 	if status.Code(err) == codes.NotFound {
@@ -255,7 +255,7 @@ func (r *Runtime) kill(ctx context.Context, c *container, state shim.State) erro
 	return shim.Wait(ctx, c.dir)
 }
 
-// RemoveContainer removes a container, which is killed if it runs. Its log stays.
+// RemoveContainer removes a container, and kills it if it runs. Its log stays.
 func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	c, err := r.container(id)
 	if err != nil {
@@ -289,7 +289,7 @@ func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	return nil
 }
 
-// discard removes what is not in the directory of a container, of which nothing runs.
+// discard removes the parts of an ended container outside of its directory.
 func (r *Runtime) discard(ctx context.Context, c *container) error {
 	if c.Spec.OCI != nil {
 		c.Spec.Cgroup.Kill() // what a killed supervisor left in a pid namespace that is not the container's own

@@ -12,15 +12,15 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// events has those who listen. The zero value has none.
+// events has the listeners. The zero value has none.
 type events struct {
 	// guarded by mu
 	mu        sync.Mutex
 	listeners map[chan *runtimeapi.ContainerEventResponse]bool
 }
 
-// GetContainerEvents sends what happens to containers until ctx ends. One who is so slow that the
-// queue is full loses events, and has lists to find out.
+// GetContainerEvents sends the events of containers until ctx ends. A slow listener with a full queue loses
+// events, and finds the changes by lists.
 func (r *Runtime) GetContainerEvents(ctx context.Context, out chan *runtimeapi.ContainerEventResponse, connected func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
 	queue := make(chan *runtimeapi.ContainerEventResponse, 1024)
 	r.events.listen(queue, true)
@@ -55,7 +55,7 @@ func (e *events) listen(queue chan *runtimeapi.ContainerEventResponse, on bool) 
 	e.listeners[queue] = true
 }
 
-// publish tells what happened to a container or a sandbox.
+// publish sends an event of a container or a sandbox.
 func (r *Runtime) publish(id, sandboxID string, kind runtimeapi.ContainerEventType) {
 	r.events.mu.Lock()
 	listened := len(r.events.listeners) > 0
@@ -82,7 +82,8 @@ func (r *Runtime) publish(id, sandboxID string, kind runtimeapi.ContainerEventTy
 	}
 }
 
-// tellNetwork tells by an event of its pod why a sandbox has no network any more, or for "" that it has one again.
+// tellNetwork records as an event of its pod why a sandbox has lost its network, or with "" that it has a
+// network again.
 func (r *Runtime) tellNetwork(s *sandbox, why string) {
 	if r.recorder == nil {
 		return

@@ -14,8 +14,9 @@ import (
 // evictionFile has the default thresholds, as they were when no pod was on the machine.
 const evictionFile = "eviction.json"
 
-// evictionHard returns the thresholds of the configuration, or else the default ones. These depend on what was available before pods
-// used any of it, so a daemon that finds pods takes the thresholds of the earlier one.
+// evictionHard returns the configured thresholds, or the default thresholds. The defaults depend on the
+// available resources before pods used any, so a daemon that finds pods takes the thresholds of the earlier
+// daemon.
 func (r *Runtime) evictionHard(ctx context.Context) map[string]string {
 	if r.config.EvictionHard != nil {
 		return r.config.EvictionHard

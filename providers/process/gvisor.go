@@ -22,13 +22,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// With gVisor a pod is one sandbox: a process with a kernel of its own, in which the containers of the pod are. It has a
-// supervisor, as a container has, and a first program that does nothing.
+// With gVisor a pod is one sandbox: a process with a kernel of its own that contains the pod's containers. Like
+// a container, it has a supervisor, and a first program, which does nothing.
 
 const (
 	// runsc is the program of gVisor.
 	runsc = "runsc"
-	// supervisorDirName is the directory of the supervisor of a sandbox, in that of the sandbox.
+	// supervisorDirName is the directory of a sandbox's supervisor, in the sandbox's directory.
 	supervisorDirName = "sandbox"
 	// pauseFile has the root of a sandbox, with its first program.
 	pauseFile = "pause.erofs"
@@ -37,7 +37,7 @@ const (
 // gvisor tells whether pods are sandboxes of gVisor.
 func (o *ociRuntime) gvisor() bool { return o != nil && o.name == IsolationGVisor }
 
-// guestHint is for users who have no gVisor.
+// guestHint is for users without gVisor.
 const guestHint = "make runsc builds it beside virtual-kubelet; isolation: runc is for a daemon with the rights of root, on the machine's kernel, and isolation: none runs " +
 	"programs of the machine"
 
@@ -54,7 +54,7 @@ func besideThis(name string) string {
 	return path
 }
 
-// guestFlags are what the program is told with every call for a sandbox.
+// guestFlags returns the flags of every call for a sandbox.
 func guestFlags(ownNetwork bool) []string {
 	flags := []string{
 		"--platform=systrap", "--ignore-cgroups", "--overlay2=none", "--oci-seccomp", "--allow-suid", "--host-settings=ignore",
@@ -74,7 +74,7 @@ func guestFlags(ownNetwork bool) []string {
 // guestOf is a container of a sandbox as the runtime knows it; the sandbox itself if the IDs are the same.
 func (o *ociRuntime) guestOf(id string, s *sandbox) *shim.OCI {
 	c := o.of(id)
-	// It has a socket with the ID in its name, whose path must be short.
+	// A socket has the ID in its name, and its path must be short.
 	c.ID, c.Sandbox, c.Supervisor, c.PIDs = guestID(id), guestID(s.id), s.supervisorDir(), id
 	c.Flags = guestFlags(s.held || len(s.addresses) > 0)
 	return c
@@ -84,18 +84,18 @@ func guestID(id string) string { return id[:min(len(id), 32)] }
 
 func (s *sandbox) supervisorDir() string { return filepath.Join(s.dir, supervisorDirName) }
 
-// guestGroup is the control group of a sandbox, which pays for all its containers; it may not be there.
+// guestGroup returns the control group of a sandbox, which contains all its containers; it may not exist.
 func (r *Runtime) guestGroup(s *sandbox) *cgroups {
 	return r.cgroups.in(s.config.GetLinux().GetCgroupParent())
 }
 
-// guestOverhead is what the kernel of a pod and the calls for it need, as a RuntimeClass says it: without, a pod with small limits
-// would not come up.
+// guestOverhead returns the needs of a pod's kernel and of the calls for it, in the form of a RuntimeClass:
+// without it, a pod with small limits would not start.
 func guestOverhead() corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
 }
 
-// refuseGuest refuses a pod that would have less than it asks for.
+// refuseGuest refuses a pod that would get less than it asks for.
 func refuseGuest(config *runtimeapi.PodSandboxConfig) error {
 	security := config.GetLinux().GetSecurityContext()
 	refuse := func(what string) error {
@@ -141,7 +141,7 @@ func (r *Runtime) startGuest(ctx context.Context, s *sandbox) error {
 	return nil
 }
 
-// guestSpec makes the directory of the supervisor of a sandbox, and completes what it is told.
+// guestSpec makes the directory of a sandbox's supervisor, and completes its spec.
 func (r *Runtime) guestSpec(s *sandbox, spec *shim.Spec) error {
 	image, err := bundle.PauseImage(runtime.GOARCH)
 	if err == nil {
@@ -163,7 +163,7 @@ func (r *Runtime) guestSpec(s *sandbox, spec *shim.Spec) error {
 	return r.oci.write(s.supervisorDir(), spec)
 }
 
-// EndSandbox tells that nothing is started in the sandbox any more: see podruntime.SandboxEnder.
+// EndSandbox records that nothing starts in the sandbox any more: see podruntime.SandboxEnder.
 func (r *Runtime) EndSandbox(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,7 +172,8 @@ func (r *Runtime) EndSandbox(id string) {
 	}
 }
 
-// endsGuest tells whether a container that is killed takes its sandbox along: that is stopped next, and nobody else runs in it.
+// endsGuest reports whether the kill of a container may end its sandbox, too: the sandbox stops next, and no
+// other container runs in it.
 func (r *Runtime) endsGuest(c *container) bool {
 	s, err := r.sandbox(c.Sandbox)
 	if err != nil || !r.oci.gvisor() {
@@ -190,20 +191,20 @@ func (r *Runtime) endsGuest(c *container) bool {
 	})
 }
 
-// stopGuest ends the sandbox of a pod, and removes what is left of it.
+// stopGuest ends the sandbox of a pod, and removes its remains.
 func (r *Runtime) stopGuest(ctx context.Context, s *sandbox) error {
 	if err := endSupervisor(ctx, s.supervisorDir()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("stop gVisor: %w", err)
 	}
-	// One that was killed leaves its sandbox: to read how it ended is to end that.
+	// A killed supervisor leaves its sandbox: reading its end also ends the sandbox.
 	if _, err := shim.ReadState(s.supervisorDir()); err != nil || !r.oci.gvisor() {
 		return err
 	}
 	return r.discardGuest(ctx, s)
 }
 
-// endSupervisor ends the supervisor of a sandbox, and with it the sandbox. The one that its state names is not looked for: to look at all
-// processes of the machine for the end of each pod is much, where there are many.
+// endSupervisor ends the supervisor of a sandbox, and with it the sandbox. It relies on the process in the
+// state: a search through all processes of the machine at the end of each pod would cost too much.
 func endSupervisor(ctx context.Context, dir string) error {
 	state, err := shim.ReadState(dir)
 	switch {
@@ -239,7 +240,7 @@ func (r *Runtime) guestEnded(s *sandbox) bool {
 	return err == nil && (!state.Started() || state.Ended())
 }
 
-// completeGuest writes what the runtime is told of a container in the sandbox of its pod.
+// completeGuest writes the runtime's configuration of a container in the sandbox of its pod.
 func (r *Runtime) completeGuest(s *sandbox, c *container, spec *shim.Spec, security *runtimeapi.LinuxContainerSecurityContext) error {
 	spec.OCI = r.oci.guestOf(c.id, s)
 	spec.OCI.Group = r.guestGroup(s).of(s.id)
@@ -257,7 +258,7 @@ func (r *Runtime) completeGuest(s *sandbox, c *container, spec *shim.Spec, secur
 	return r.oci.write(c.dir, spec)
 }
 
-// tryGuest makes a sandbox as pods have one, and one whose root is made as that of a container, and ends them.
+// tryGuest makes a sandbox like a pod's, and a sandbox with a container's root, and ends both.
 func (r *Runtime) tryGuest(ctx context.Context, dir string, overlay bool) error {
 	for _, own := range []bool{true, false} {
 		s := &sandbox{id: newID(), dir: filepath.Join(dir, fmt.Sprint(own)), held: r.config.PodNetwork != PodNetworkHost}

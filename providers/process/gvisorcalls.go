@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// callGuest makes a call of gVisor that ends by itself, and returns what it wrote.
+// callGuest makes a call of gVisor that ends by itself, and returns its output.
 func (r *Runtime) callGuest(ctx context.Context, prepare func(dir string) oci.Call) ([]byte, error) {
 	dir, err := os.MkdirTemp(r.oci.bundles, "c")
 	if err != nil {
@@ -22,7 +22,7 @@ func (r *Runtime) callGuest(ctx context.Context, prepare func(dir string) oci.Ca
 	return prepare(dir).Output(ctx)
 }
 
-// measureGuest asks gVisor what a container uses: for the machine there is the sandbox only.
+// measureGuest asks gVisor for the use of a container: the machine sees only the sandbox.
 func (r *Runtime) measureGuest(ctx context.Context, c *container) (usage, error) {
 	said, err := r.callGuest(ctx, func(dir string) oci.Call { return c.Spec.OCI.Stats(dir, c.Spec.OCI.ID) })
 	if err != nil {
@@ -32,7 +32,7 @@ func (r *Runtime) measureGuest(ctx context.Context, c *container) (usage, error)
 	return usage{cpuNanos: cpu, memory: memory, workingSet: memory, rss: memory}, err
 }
 
-// dialGuest connects with a port of the pod, as one of its own processes would: the network is in the sandbox.
+// dialGuest connects to a port of the pod, like one of its own processes: the network is in the sandbox.
 func (r *Runtime) dialGuest(ctx context.Context, s *sandbox, port int32) (net.Conn, error) {
 	dir, err := os.MkdirTemp(r.oci.bundles, "c")
 	if err != nil {

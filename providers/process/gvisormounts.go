@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	// filesOfAll are those that every container has mounted: hosts, hostname, resolv.conf and the termination message.
+	// filesOfAll counts the mounted files of every container: hosts, hostname, resolv.conf and the termination
+	// message.
 	filesOfAll = 4
-	// maxVolumeMounts is how many volumes a container of gVisor may mount, wherever it runs: each controller of the machine may be one
-	// more, which shows it its limits.
+	// maxVolumeMounts bounds the volume mounts of a gVisor container on any machine: each cgroup controller of
+	// the machine may take one more mount, which shows the container its limits.
 	maxVolumeMounts = bundle.MaxGuestMounts - filesOfAll - 4
 )
 
-// check refuses what CreatePod would refuse of a pod, as far as that does not depend on the machine.
+// check refuses the pods that CreatePod would refuse on every machine.
 func (c Config) check(pod *corev1.Pod) error {
 	if cmp.Or(c.Isolation, IsolationGVisor) == IsolationGVisor {
 		if err := mountsOfGuest(pod); err != nil {

@@ -35,7 +35,7 @@ func imageRef(i images.Image) string {
 	return i.ID
 }
 
-// imageName is what users know the image by, or "".
+// imageName returns the image's name for users, or "".
 func imageName(i images.Image) string {
 	if len(i.Tags) > 0 {
 		return i.Tags[0]
@@ -74,7 +74,7 @@ func criImage(i images.Image) *runtimeapi.Image {
 	return image
 }
 
-// ImageStatus returns an image that is on the machine, which those in configured directories are; else none.
+// ImageStatus returns an image on the machine, or nothing. Images in configured directories are on the machine.
 func (s imageService) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
 	if !s.r.contained() {
 		return &runtimeapi.ImageStatusResponse{Image: criImage(hostImage(spec.GetImage()))}, nil
@@ -113,7 +113,7 @@ func (s imageService) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec,
 	return "", status.Error(code, err.Error())
 }
 
-// RemoveImage removes an image that no container has.
+// RemoveImage removes an image without containers.
 func (s imageService) RemoveImage(ctx context.Context, spec *runtimeapi.ImageSpec) error {
 	for _, i := range s.r.images.List() {
 		if i.ID != spec.GetImage() && !contains(i.Tags, spec.GetImage()) && !contains(i.Digests, spec.GetImage()) {

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// findIsolation finds the runtime of the configuration, and tries it: a daemon that can make no container says so at once.
+// findIsolation finds the configured runtime, and tries it: a daemon that can make no container fails at once.
 func (r *Runtime) findIsolation(ctx context.Context) error {
 	if r.config.Isolation == IsolationNone {
 		if runtime.GOOS == "windows" {
@@ -66,7 +66,7 @@ func (r *Runtime) findIsolation(ctx context.Context) error {
 	return fmt.Errorf("no container can be made by %s; %s: %w", r.oci.Program, insteadOf(err), err)
 }
 
-// insteadOf is what to do where a runtime can make no container.
+// insteadOf returns advice for a runtime that can make no container.
 func insteadOf(err error) string {
 	if strings.Contains(err.Error(), "hybrid mode") { // crun's words
 		return "this machine has controllers of control groups in both versions, which that runtime takes in one only: start the machine with " +
@@ -78,11 +78,11 @@ func insteadOf(err error) string {
 // contained tells whether containers are made by a runtime, with a root of their own; else they are programs of the machine.
 func (r *Runtime) contained() bool { return r.oci != nil }
 
-// Isolation is the name of the runtime that keeps containers apart from the machine, or none.
+// Isolation returns the name of the runtime that isolates containers from the machine, or none.
 func (r *Runtime) Isolation() string { return r.config.Isolation }
 
-// wayFile has the way that containers were made last. Where there is no room to try one, it must be that: they and their images are on
-// a disk that is full, and only who has them can remove any.
+// wayFile has the last way of making containers. On a full disk, where no way can be tried, the runtime relies
+// on it: the containers and images are on that disk, and only their owner can remove any.
 const wayFile = "isolation.json"
 
 type keptWay struct {

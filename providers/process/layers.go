@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// layersEvery is how often is measured what containers have written over their images.
+	// layersEvery is the interval at which the layers of containers are measured.
 	layersEvery = 10 * time.Second
-	// layerTime is how long one container may take of that: of a million files, it counts what it comes to.
+	// layerTime bounds the measurement of one container: with a million files, the count so far counts.
 	layerTime = 10 * time.Second
 )
 
-// layersRest is after which time it is measured again at the earliest, for somebody who asks: who must know which container fills the
-// disk cannot wait.
+// layersRest is the least pause before a measurement on request: a caller that must know which container fills
+// the disk cannot wait.
 const layersRest = time.Second
 
-// written is what is on the disk of a container.
+// written is the use of the disk by a container.
 type written struct {
 	bytes, inodes int64
 	at            time.Time // when it was counted
 }
 
-// layers are what containers have written over their images, as it was measured last.
+// layers are the last measurements of the containers' layers.
 type layers struct {
 	mu   sync.Mutex
 	last map[string]written // guarded by mu: by container; never changed, but replaced
@@ -38,7 +38,7 @@ type layers struct {
 	images map[string]written
 }
 
-// of returns what a container has written. Before it was measured, that is nothing, as of when it was made.
+// of returns the use of a container: nothing before its first measurement, as of its creation.
 func (l *layers) of(c *container) written {
 	select {
 	case l.asked <- struct{}{}:
@@ -52,8 +52,8 @@ func (l *layers) of(c *container) written {
 	return written{at: c.Created}
 }
 
-// measureLayers measures until ctx ends, one container after the other, and rests nine times as long as that took; some seconds at
-// least, unless somebody asks.
+// measureLayers measures until ctx ends, one container after the other. It rests nine times as long as a
+// measurement took, and some seconds at least, unless a caller asks.
 func (r *Runtime) measureLayers(ctx context.Context) {
 	if !r.contained() {
 		return // containers write where they like
@@ -85,7 +85,7 @@ func (r *Runtime) measureLayers(ctx context.Context) {
 	}
 }
 
-// measureLayer counts what is in the layer of a container, or in its copy of the image beyond the image.
+// measureLayer counts the files in the layer of a container, or in its copy of the image beyond the image.
 func (r *Runtime) measureLayer(ctx context.Context, c *container) written {
 	if r.overlay {
 		return diskUse(ctx, filepath.Join(c.dir, "upper"))
@@ -100,7 +100,7 @@ func (r *Runtime) measureLayer(ctx context.Context, c *container) written {
 	return written{max(all.bytes-image.bytes, 0), max(all.inodes-image.inodes, 0), all.at}
 }
 
-// diskUse counts what it comes to: what cannot be read is of a container that is being removed.
+// diskUse counts readable files: unreadable files belong to a container that is being removed.
 func diskUse(ctx context.Context, dir string) written {
 	ctx, cancel := context.WithTimeout(ctx, layerTime)
 	defer cancel()

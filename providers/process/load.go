@@ -20,18 +20,18 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// sweepEvery is after which time that is tried again what could not be removed from the disk.
+// sweepEvery is the interval of retries for failed removals.
 const sweepEvery = time.Minute
 
-// leftover is the directory of a sandbox or a container that is none: it was being made or removed when a process ended, or
-// what it says cannot be read.
+// leftover is the directory of an incomplete sandbox or container: a process ended while it made or removed it,
+// or its record cannot be read.
 type leftover struct {
 	id, dir string
 	remove  func(ctx context.Context, id, dir string) error
 }
 
-// load finds what an earlier process left. What cannot be read costs the pod that it is of, and nobody else: it is ended
-// and removed, and podruntime begins the pod anew.
+// load finds the containers of an earlier process. An unreadable record costs only its own pod: load ends and
+// removes the pod, and podruntime starts it anew.
 func (r *Runtime) load(ctx context.Context) error {
 	if err := r.loadEach(ctx, "sandboxes", r.loadSandbox, r.removeBrokenSandbox); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (r *Runtime) load(ctx context.Context) error {
 	return nil
 }
 
-// loadEach loads each directory of a kind. Those that cannot be loaded become leftovers.
+// loadEach loads each directory of a kind. Directories that cannot be loaded become leftovers.
 func (r *Runtime) loadEach(ctx context.Context, kind string, load func(ctx context.Context, id, dir string) error, remove func(ctx context.Context, id, dir string) error) error {
 	parent := filepath.Join(r.config.StateDir, kind)
 	entries, err := os.ReadDir(parent)
@@ -79,7 +79,7 @@ func (r *Runtime) loadSandbox(_ context.Context, id, dir string) error {
 		id: id, dir: dir, config: config, created: record.Created, stopped: record.Stopped, stopRecorded: record.Stopped,
 		addresses: record.Addresses, held: record.Network,
 	}
-	// One whose network was not finished, or is lost with the last start of the machine, is made again.
+	// A sandbox with an incomplete network, or with a network that was lost with the last boot, is made again.
 	s.stopped = s.stopped || (s.held && len(s.addresses) == 0) || r.lostNetwork(s)
 	r.sandboxes[id] = s
 	return nil
@@ -114,7 +114,7 @@ func (r *Runtime) loadContainer(ctx context.Context, id, dir string) error {
 	return nil
 }
 
-// sweepAgain tries until ctx ends what could not be removed at the start.
+// sweepAgain retries the failed removals of the start until ctx ends.
 func (r *Runtime) sweepAgain(ctx context.Context) {
 	again := time.NewTicker(sweepEvery)
 	defer again.Stop()
@@ -128,7 +128,7 @@ func (r *Runtime) sweepAgain(ctx context.Context) {
 	}
 }
 
-// sweep removes what nothing refers to. What cannot be removed is tried again.
+// sweep removes directories without a reference, and retries failed removals.
 func (r *Runtime) sweep(ctx context.Context) {
 	var again []leftover
 	for _, l := range r.leftovers {
@@ -146,7 +146,7 @@ func (r *Runtime) sweep(ctx context.Context) {
 	}
 }
 
-// removeBrokenSandbox gives back what a sandbox of which only the ID is known may have of the network, and removes it.
+// removeBrokenSandbox returns the network of a sandbox with an unreadable record, and removes it.
 func (r *Runtime) removeBrokenSandbox(ctx context.Context, id, dir string) error {
 	s := &sandbox{id: id, dir: dir, config: &runtimeapi.PodSandboxConfig{}}
 	// Another daemon may have had another isolation.
@@ -170,7 +170,7 @@ func (r *Runtime) removeBrokenSandbox(ctx context.Context, id, dir string) error
 	return removeRecorded(dir)
 }
 
-// removeBrokenContainer ends what runs of a container of which only the ID is known, and removes it.
+// removeBrokenContainer ends the processes of a container with an unreadable record, and removes it.
 func (r *Runtime) removeBrokenContainer(ctx context.Context, id, dir string) error {
 	if err := endUnknown(ctx, dir); err != nil {
 		return err
@@ -192,7 +192,8 @@ func (r *Runtime) removeBrokenContainer(ctx context.Context, id, dir string) err
 	return removeRecorded(dir)
 }
 
-// endUnknown ends what runs of the container in dir, whatever its files say: its supervisor is the process that works there.
+// endUnknown ends the processes of the container in dir, whatever its files say: its supervisor is the process
+// with that working directory.
 func endUnknown(ctx context.Context, dir string) error {
 	supervisors, err := workingIn(dir)
 	if err != nil || len(supervisors) == 0 {
@@ -205,8 +206,8 @@ func endUnknown(ctx context.Context, dir string) error {
 func endSupervisors(ctx context.Context, dir string, supervisors ...shim.Process) error {
 	ctx, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
-	// Asked first: it also ends what left the container's session. One that does not answer is killed, and the kernel kills
-	// its container.
+	// Ask first: the supervisor also ends processes that left the container's session. A supervisor that does
+	// not answer is killed, and the kernel kills its container.
 	asked := shim.Kill(ctx, dir)
 	for _, p := range supervisors {
 		if asked == nil {
@@ -219,7 +220,7 @@ func endSupervisors(ctx context.Context, dir string, supervisors ...shim.Process
 	return nil
 }
 
-// workingIn returns the processes of this machine whose working directory dir is.
+// workingIn returns the processes of this machine with the working directory dir.
 func workingIn(dir string) ([]shim.Process, error) {
 	want, err := os.Stat(dir)
 	if err != nil {
@@ -236,12 +237,12 @@ func workingIn(dir string) ([]shim.Process, error) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		// Somebody who looks at the directory works in it too.
+		// A user's shell may have this working directory, too.
 		if args, err := os.ReadFile(filepath.Join(path, "cmdline")); err != nil || !strings.HasPrefix(string(args), shim.Argv0+"\x00") {
 			continue
 		}
 		p := shim.ProcessOf(pid)
-		// One that may not be looked at is of somebody else.
+		// A process that cannot be examined belongs to another user.
 		if at, err := os.Stat(filepath.Join(path, "cwd")); err == nil && os.SameFile(at, want) {
 			found = append(found, p)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// inMemory tells whether what is written to dir stays in memory.
+// inMemory reports whether files in dir stay in memory.
 func inMemory(dir string) bool {
 	var at unix.Statfs_t
 	return unix.Statfs(dir, &at) == nil && (at.Type == unix.TMPFS_MAGIC || at.Type == unix.RAMFS_MAGIC)
@@ -32,8 +32,8 @@ func memoryVolume(dir string) (volume shim.MemoryVolume, mounted bool, err error
 	return volume, at.Type == unix.TMPFS_MAGIC && own.Dev != parent.Dev && volume.Size > 0, nil
 }
 
-// lowestOOMScore is the least that a process may have which this one starts: a runtime takes it for an error if it may not give what it is
-// told, and some daemons with the rights of root lack this one.
+// lowestOOMScore returns the least score that this process may give its children: a runtime fails if it cannot
+// set the given score, and some daemons with root rights lack this right.
 func lowestOOMScore() int {
 	if held, err := heldCapabilities(); err == nil && held&(1<<unix.CAP_SYS_RESOURCE) != 0 {
 		return -1000
@@ -45,7 +45,7 @@ func lowestOOMScore() int {
 	return own
 }
 
-// heldCapabilities are those that this process can give away.
+// heldCapabilities returns the capabilities that this process can pass on.
 func heldCapabilities() (uint64, error) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

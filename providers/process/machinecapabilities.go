@@ -13,13 +13,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// machineCapabilities give a container power over the machine where it is in the network of the machine: over its interfaces, routes and
-// packets, or over what else is outside of the namespaces that the container has.
+// machineCapabilities give a container in the network of the machine power over the machine: over its
+// interfaces, routes and packets, or over other things outside of the container's namespaces.
 var machineCapabilities = []string{"ALL", "NET_ADMIN", "NET_RAW", "NET_BROADCAST", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT", "SYS_TIME", "SYS_PTRACE",
 	"DAC_READ_SEARCH", "BPF", "PERFMON", "MAC_ADMIN", "MAC_OVERRIDE", "SYSLOG"}
 
-// refuseMachineCapabilities refuses capabilities that give power over the machine to a container in the network of the machine, unless the
-// configuration allows that. own tells that the pod has a network of its own.
+// refuseMachineCapabilities refuses capabilities with power over the machine to a container in the network of
+// the machine, unless the configuration allows them. own says that the pod has a network of its own.
 func (r *Runtime) refuseMachineCapabilities(own bool, added []string) error {
 	if own || r.config.Privileged || !r.contained() {
 		return nil // a program of the machine has what its user has

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// mounts are what the sandbox gives and what the configuration asks for.
+// mounts returns the mounts from the sandbox and from the configuration.
 func (r *Runtime) mounts(ctx context.Context, s *sandbox, config *runtimeapi.ContainerConfig) ([]shim.Mount, error) {
 	var mounts []shim.Mount
 	if r.contained() {
@@ -99,7 +99,8 @@ func (r *Runtime) mountsImage(c *container, image images.Image) bool {
 	return false
 }
 
-// ownFile tells which mounts a container can do without, since it sees the files of the machine, or none.
+// ownFile reports whether a container works without a mount, because it sees the files of the machine, or no
+// files.
 func ownFile(path string) bool {
 	switch path {
 	case "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log":

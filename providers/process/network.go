@@ -16,19 +16,19 @@ import (
 
 // podNetwork gives pods a network of their own.
 type podNetwork interface {
-	// join makes the network of a sandbox and returns its addresses. What an error leaves of it, leave gives back.
+	// join makes the network of a sandbox and returns its addresses. After an error, leave returns the rest.
 	join(context.Context, *sandbox) ([]string, error)
-	// leave gives back what join got, also a part of it, and also when it was given back before.
+	// leave returns the result of join, whole or in part, also if it was returned before.
 	leave(context.Context, *sandbox) error
-	// lost tells whether a sandbox that has addresses has its network no more.
+	// lost reports whether a sandbox with addresses has lost its network.
 	lost(*sandbox) bool
 	// hostPorts tells whether ports of the machine can lead to pods.
 	hostPorts() bool
-	// restore gives sandboxes that an earlier daemon has made their network again, where that is to be done.
+	// restore remakes the network of the sandboxes of an earlier daemon, if that is necessary.
 	restore(context.Context)
 	// run works until ctx ends.
 	run(context.Context)
-	// close ends the daemon's part of the network; used tells that pods go on with it.
+	// close ends the daemon's part of the network; used says that pods continue to use it.
 	close(ctx context.Context, used bool) error
 }
 
@@ -37,7 +37,7 @@ const netnsFile = "netns"
 
 func (s *sandbox) netns() string { return filepath.Join(s.dir, netnsFile) }
 
-// openNetwork returns the network of the configuration; nil for the machine's, which the pods are in then.
+// openNetwork returns the configured network, or nil for the machine's network.
 func (r *Runtime) openNetwork(ctx context.Context) (podNetwork, error) {
 	switch {
 	case r.config.PodNetwork == PodNetworkHost, r.config.PodNetwork == "" && !r.contained():
@@ -54,7 +54,7 @@ func (r *Runtime) userNetwork() *userNetwork {
 	return user
 }
 
-// ownNetwork tells whether pods of that configuration have a network of their own.
+// ownNetwork reports whether pods of that configuration have a network of their own.
 func (r *Runtime) ownNetwork(config *runtimeapi.PodSandboxConfig) bool {
 	return r.network != nil && config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetNetwork() != runtimeapi.NamespaceMode_NODE
 }
@@ -83,19 +83,19 @@ func (r *Runtime) lostNetwork(s *sandbox) bool {
 	return r.network.lost(s)
 }
 
-// join gives the sandbox a network of its own; what an error leaves of it is given back.
+// join gives the sandbox a network of its own, and returns its parts after an error.
 func (r *Runtime) join(ctx context.Context, s *sandbox) (err error) {
 	if s.addresses, err = r.network.join(ctx, s); err == nil {
 		err = durable.WriteJSON(filepath.Join(s.dir, recordFile), s.record())
 	}
 	if err != nil {
-		// Also when the caller gave up: addresses that nobody gives back are lost for ever.
+		// Do this also if the caller gave up: addresses that nobody returns are lost for ever.
 		return errors.Join(err, r.leave(context.WithoutCancel(ctx), s))
 	}
 	return nil
 }
 
-// leave gives back what the sandbox has of its network.
+// leave returns the network of the sandbox.
 func (r *Runtime) leave(ctx context.Context, s *sandbox) error {
 	var err error
 	if r.network != nil {

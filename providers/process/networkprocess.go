@@ -23,15 +23,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// networkProcess is the process that has the network of the pods. It outlives the daemon, as the supervisors of containers do.
+// networkProcess is the process with the network of the pods. Like the supervisors of containers, it outlives
+// the daemon.
 type networkProcess struct {
-	// program is runsc, which has it as a command.
+	// program is runsc, which has the process as a command.
 	program string
-	// socket is where it listens, record has which process it is, and log what it says.
+	// socket is its socket, record identifies the process, and log has its output.
 	socket, record, log string
-	// cgroups are where the control group is made that it is in.
+	// cgroups are the parents of its control group.
 	cgroups *cgroups
-	// name is that of the control group.
+	// name is the name of the control group.
 	name string
 }
 
@@ -42,11 +43,11 @@ const (
 	networkLog    = "network.log"
 )
 
-// networkMemory is the most memory that the network process may use.
+// networkMemory bounds the memory of the network process.
 const networkMemory = 512 << 20
 
-// configure tells the process its configuration. One that is not there, or does not answer as it should, is replaced, but not because the
-// caller gave up.
+// configure sends the process its configuration. It replaces a process that is missing, or that answers wrongly,
+// but not because the caller gave up.
 func (p *networkProcess) configure(ctx context.Context, config podnet.Config) (*podnet.Connection, error) {
 	err := podnet.CheckVersion(ctx, p.socket)
 	if err == nil {
@@ -71,8 +72,8 @@ func (p *networkProcess) configure(ctx context.Context, config podnet.Config) (*
 	return connection, nil
 }
 
-// isBroken tells whether an error says that there is no process that answers as it should. Another error, such as too many open files of the
-// daemon, says nothing about the process.
+// isBroken reports whether an error says that no process answers correctly. Another error, such as too many open
+// files in the daemon, says nothing about the process.
 func isBroken(err error) bool {
 	for _, kind := range []error{syscall.ENOENT, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.ErrUnexpectedEOF, io.EOF, os.ErrDeadlineExceeded, podnet.ErrVersion} {
 		if errors.Is(err, kind) {
@@ -82,13 +83,14 @@ func isBroken(err error) bool {
 	return false
 }
 
-// gaveUp tells whether a caller waits no more. What waits until the same deadline may see it earlier than the context does.
+// gaveUp reports whether a caller has stopped waiting. An operation with the same deadline may see it earlier
+// than the context does.
 func gaveUp(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
-// start starts the process with a socket that listens already: whoever connects waits until it answers.
+// start starts the process with a socket that listens already: clients wait until it answers.
 func (p *networkProcess) start(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unixpacket", p.socket)
 	if err != nil {

@@ -22,16 +22,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// ociRuntime makes containers by a program that others keep. A nil one makes none: they are programs of the machine.
+// ociRuntime makes containers by a program of another project. A nil ociRuntime makes none: containers are
+// programs of the machine.
 type ociRuntime struct {
 	oci.Runtime
 	// name is the value of Config.Isolation.
 	name string
-	// version is what the program says of its version, and open are the vulnerabilities that are known to be in it, if known is true.
+	// version is the version of the program, and open are its known vulnerabilities, if known is true.
 	version string
 	open    []oci.Vulnerability
 	known   bool
-	// bundles has a directory for each container that runs, in memory.
+	// bundles has a directory for each running container, in memory.
 	bundles string
 }
 
@@ -75,10 +76,11 @@ func findRuntime(ctx context.Context, config Config) (*ociRuntime, error) {
 	return o, nil
 }
 
-// memoryDirs are where file systems in memory are, which a start of the machine empties.
+// memoryDirs are file systems in memory, which a boot of the machine empties.
 var memoryDirs = []string{"/run", "/dev/shm"}
 
-// memoryDir makes the directory of a daemon, by the one of its state, for files with secrets in them. Nobody else may have made it.
+// memoryDir makes the directory of a daemon for files with secrets, named after its state directory. It must not
+// belong to another user.
 func memoryDir(stateDir string) (string, error) {
 	sum := sha256.Sum256([]byte(stateDir))
 	for _, parent := range memoryDirs {
@@ -101,13 +103,13 @@ func memoryDir(stateDir string) (string, error) {
 	return "", fmt.Errorf("none of %v is a file system in memory, where the environment of containers could be kept", memoryDirs)
 }
 
-// of is the container of that ID as the runtime knows it.
+// of returns the container with that ID in the runtime's view.
 func (o *ociRuntime) of(id string) *shim.OCI {
-	// Sockets are in there, whose paths must be short.
+	// The bundle contains sockets, whose paths must be short.
 	return &shim.OCI{Runtime: o.Runtime, ID: id, Bundle: filepath.Join(o.bundles, id[:min(len(id), 16)])}
 }
 
-// complete writes what the runtime is told of the container in dir.
+// complete writes the runtime's configuration of the container in dir.
 func (o *ociRuntime) complete(id, dir string, spec *shim.Spec) error {
 	spec.OCI = o.of(id)
 	return o.write(dir, spec)
@@ -117,7 +119,7 @@ func (o *ociRuntime) complete(id, dir string, spec *shim.Spec) error {
 func (o *ociRuntime) write(dir string, spec *shim.Spec) error {
 	caps := spec.Caps
 	if spec.Privileged {
-		// All that there are, which on some machines are not all that the kernel knows.
+		// Take all held capabilities. On some machines the kernel knows more.
 		held, err := heldCapabilities()
 		if err != nil {
 			return err
@@ -135,7 +137,8 @@ func (o *ociRuntime) write(dir string, spec *shim.Spec) error {
 	return nil
 }
 
-// discard removes what a container left whose supervisor did not do it: there was none, or it was killed. Nothing of it runs.
+// discard removes the remains of a container without a supervisor, or with a killed supervisor. None of its
+// processes runs.
 func discard(ctx context.Context, dir string, o *shim.OCI) error {
 	if o == nil {
 		return nil
@@ -146,7 +149,7 @@ func discard(ctx context.Context, dir string, o *shim.OCI) error {
 			return err
 		}
 		defer os.RemoveAll(files)
-		// gVisor complains of a file server that is nobody's child, and has removed everything.
+		// gVisor complains about a file server that is not its child, and has removed everything.
 		if err := o.Delete(files, o.ID).Run(ctx); err != nil && (o.Sandbox == "" || o.Knows(o.ID)) {
 			return err
 		}

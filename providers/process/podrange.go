@@ -18,13 +18,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/netns"
 )
 
-// networkFile has the addresses of the pods of this node, which must not change while pods have some.
+// networkFile has the addresses for pods of this node, which must not change while pods use them.
 const networkFile = "network.json"
 
 type networkRecord struct{ Range string }
 
-// podRange is the range of the configuration, or the one that pods have had so far, or one by the name of the node. A range that overlaps a
-// network of the machine is kept only while pods have its addresses: a network that the machine joins later must not end them.
+// podRange returns the configured range, the range that pods have used so far, or a range by the name of the
+// node. A range that overlaps a network of the machine stays only while pods use its addresses: a network that
+// the machine joins later must not end them.
 func (r *Runtime) podRange(ctx context.Context, networks []machineNetwork) (netip.Prefix, error) {
 	path := filepath.Join(r.config.StateDir, networkFile)
 	var kept networkRecord
@@ -63,7 +64,7 @@ func (r *Runtime) hasPods() bool {
 	return err != nil || len(entries) > 0
 }
 
-// checkRange returns the range of that text. It must have room for a pod.
+// checkRange parses a range. It must have room for a pod.
 func checkRange(text string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil || !prefix.Addr().Is4() || prefix.Masked() != prefix || prefix.Bits() > 29 || prefix.Bits() < 8 {
@@ -72,14 +73,16 @@ func checkRange(text string) (netip.Prefix, error) {
 	return prefix, nil
 }
 
-// rangesOfNodes have the ranges that nodes choose theirs from: the first, or the second where the machine uses all of the first.
+// rangesOfNodes are the ranges for the choice of a node's range: the first, or the second if the machine uses
+// all of the first.
 var rangesOfNodes = []netip.Prefix{netip.MustParsePrefix("10.88.0.0/13"), netip.MustParsePrefix("172.24.0.0/13")}
 
-// bitsOfRange are those of the range of a node, which is 1,021 pods.
+// bitsOfRange is the prefix length of a node's range, with room for 1,021 pods.
 const bitsOfRange = 22
 
-// chooseRange returns the range of a node by its name, so that nodes of one cluster usually differ, and none that the machine uses. Where wide
-// routes, as to a network of a company, lead to all of them, a part of that is taken.
+// chooseRange returns a range by the name of the node, so that nodes of one cluster usually differ. It avoids
+// ranges that the machine uses. If wide routes, such as to a company network, lead to all ranges, it takes a
+// part of such a route.
 func chooseRange(node string, networks []machineNetwork) (netip.Prefix, error) {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(node)) // it never fails
@@ -108,7 +111,7 @@ type machineNetwork struct {
 	prefix netip.Prefix
 	// link is the interface.
 	link string
-	// routed tells that the machine has no address in it, but a route to it.
+	// routed says that the machine has a route to it, and no address in it.
 	routed bool
 }
 
@@ -124,8 +127,8 @@ func overlapOf(pods netip.Prefix, networks []machineNetwork) error {
 	return nil
 }
 
-// machineNetworks are the networks that the machine is in, and those that it has routes to, without routes to everything or a half of it. If they cannot be
-// read, pods may not reach a network of the machine.
+// machineNetworks returns the networks of the machine, and the networks that it has routes to, without routes to
+// everything or a half of it. If they cannot be read, pods may not reach a network of the machine.
 func machineNetworks(ctx context.Context) (all []machineNetwork) {
 	interfaces, err := net.Interfaces()
 	for _, i := range interfaces {

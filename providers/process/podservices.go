@@ -18,8 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/podnet"
 )
 
-// servicesOf returns the function that tells which addresses lead pods elsewhere: the Service of the API server, and the cluster's DNS. Pods
-// reach these servers although they may be on the machine, and nothing else of it.
+// servicesOf returns the function for addresses that lead pods elsewhere: the Service of the API server, and the
+// cluster's DNS. Pods reach these servers even on the machine, and nothing else of the machine.
 func servicesOf(in cli.ProviderInput, config Config) func() []podnet.Service {
 	server := lastNumeric{resolve: numeric}
 	return func() []podnet.Service {
@@ -73,7 +73,8 @@ func (l *lastNumeric) of(hostPort string) string {
 	return ""
 }
 
-// numeric resolves the host of an address to one of IPv4, as the network process resolves no names; "" if that cannot be.
+// numeric resolves the host of an address to IPv4, because the network process resolves no names; "" if that is
+// impossible.
 func numeric(hostPort string) string {
 	host, port, err := net.SplitHostPort(hostPort)
 	if err != nil {
@@ -89,7 +90,7 @@ func numeric(hostPort string) string {
 	return ""
 }
 
-// machineNameservers are the DNS servers of the machine with an IPv4 address, which pods ask by way of their gateway.
+// machineNameservers returns the IPv4 DNS servers of the machine. Pods reach them through their gateway.
 func machineNameservers() []string {
 	servers := []string{}
 	file, err := os.Open("/etc/resolv.conf")

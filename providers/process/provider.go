@@ -67,7 +67,7 @@ type provider struct {
 	in      cli.ProviderInput
 }
 
-// New returns the provider with a configuration that is in no file, and finds out how containers can be isolated.
+// New returns the provider for a configuration without a file, and finds the isolation of containers.
 func New(ctx context.Context, in cli.ProviderInput, config Config) (*provider, error) {
 	r, err := Open(ctx, config, in.Node.Name, in.InternalIP)
 	if err != nil {
@@ -116,7 +116,8 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 	return errors.Join(err, <-watched, p.runtime.Close(ctx))
 }
 
-// CreatePod refuses a pod that would have power over the machine, or that gVisor could not start, and notes that another one is wanted.
+// CreatePod refuses a pod with power over the machine, or that gVisor cannot start, and records any other pod as
+// wanted.
 func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	if err := p.runtime.refusePodCapabilities(pod); err != nil {
 		return err

@@ -21,9 +21,9 @@ const (
 	recordFile = "record.json"
 )
 
-// record is what is on disk of a sandbox or a container, besides its configuration.
+// record is the record of a sandbox or a container on disk, besides its configuration.
 type record interface {
-	// check tells whether that can be one: an empty object can be read, too.
+	// check refuses an impossible record: an empty object can be decoded, too.
 	check() error
 }
 
@@ -66,7 +66,7 @@ func loadRecord(dir string, r record, config proto.Message) error {
 	return nil
 }
 
-// removeRecorded removes the record first: what is left without one is removed by the next process.
+// removeRecorded removes the record first: the next process removes a directory without a record.
 func removeRecorded(dir string) error {
 	err := os.Remove(filepath.Join(dir, recordFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {

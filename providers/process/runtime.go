@@ -31,23 +31,23 @@ var (
 	_ cri.ImageManagerService = imageService{}
 )
 
-// Runtime has containers that are plain processes, behind the interface of the Container
-// Runtime Interface. Run must run, for the events and so that nothing of an ended container stays.
+// Runtime runs containers behind the Container Runtime Interface. Run must run, for events, and to clean up
+// after ended containers.
 type Runtime struct {
 	unsupported
 	config Config
-	// overlay tells that roots of containers are layers over their image, not copies of it.
+	// overlay says that roots of containers are layers over their image instead of copies.
 	overlay bool
 	cgroups cgroups
 	// oci makes the containers; nil where they are programs of the machine.
 	oci *ociRuntime
-	// network is that of pods; nil for the machine's.
+	// network is the network of pods, or nil for the machine's network.
 	network podNetwork
 	images  *images.Store
 	address string
-	// nodeName is that of the node.
+	// nodeName is the name of the node.
 	nodeName string
-	// services are the addresses of pods that lead elsewhere; constant once a pod comes.
+	// services are the addresses of pods that lead elsewhere; constant after the first pod.
 	services func() []podnet.Service
 	// recorder gets events about pods; nil for nobody. Constant once Run runs.
 	recorder eventrecord.EventRecorder
@@ -59,31 +59,32 @@ type Runtime struct {
 	mu         sync.Mutex
 	sandboxes  map[string]*sandbox
 	containers map[string]*container
-	// started are containers whose end somebody in Run must see.
+	// started are containers whose end Run must see.
 	started chan *container
-	// leftovers are what is still to be removed from the disk; owned by load, and by Run after it.
+	// leftovers are still to be removed from the disk; owned by load, and by Run after it.
 	leftovers []leftover
 }
 
-// sandbox is a pod. It has no process: containers get their namespaces one by one, but for the network, which is a file.
+// sandbox is a pod. It has no process: containers get their namespaces one by one, except for the network, which
+// is a file.
 type sandbox struct {
 	id, dir string
 	config  *runtimeapi.PodSandboxConfig
 	created time.Time
-	// addresses are those of its own network; none for the machine's.
+	// addresses are the addresses of its own network, or none for the machine's network.
 	addresses []string
-	// stopped tells that nothing runs in it any more, or soon; guarded by Runtime.mu.
+	// stopped says that nothing runs in it any more, or soon; guarded by Runtime.mu.
 	stopped bool
-	// stopRecorded tells that this is on disk: a stop that fails on its way is tried again; guarded by Runtime.mu.
+	// stopRecorded says that stopped is on disk: an incomplete stop is tried again; guarded by Runtime.mu.
 	stopRecorded bool
-	// ending tells that nothing is started in it any more; guarded by Runtime.mu.
+	// ending says that nothing starts in it any more; guarded by Runtime.mu.
 	ending bool
-	// held tells that something of the network may be the sandbox's; guarded by Runtime.mu.
+	// held says that the sandbox may hold parts of a network; guarded by Runtime.mu.
 	held bool
 }
 
-// Open returns the runtime in the state directory of config, with the containers that are there.
-// address is the one that pods get: the machine's. Only one process may use the directory.
+// Open returns the runtime in the state directory of config, with its existing containers. Pods get address, the
+// machine's address. Only one process may use the directory.
 func Open(ctx context.Context, config Config, nodeName, address string) (*Runtime, error) {
 	config, err := config.complete(nodeName)
 	if err != nil {
@@ -132,7 +133,7 @@ func (r *Runtime) open(ctx context.Context) error {
 	return nil
 }
 
-// watchLater hands a container that runs to Run.
+// watchLater hands a running container to Run.
 func (r *Runtime) watchLater(c *container) {
 	select {
 	case r.started <- c:
@@ -140,7 +141,7 @@ func (r *Runtime) watchLater(c *container) {
 	}
 }
 
-// Run sees the ends of containers until ctx ends. It returns when nothing that it started runs.
+// Run sees the ends of containers until ctx ends. It returns after everything it started has ended.
 func (r *Runtime) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -190,12 +191,12 @@ func (r *Runtime) Close(ctx context.Context) error {
 	return errors.Join(err, unlockDir(r.lock))
 }
 
-// Version says what this is.
+// Version returns the name and version of the runtime.
 func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse, error) {
 	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "process", RuntimeVersion: "1.0.0", RuntimeApiVersion: "v1"}, nil
 }
 
-// Status tells that the runtime is ready, and how far containers are kept apart.
+// Status says that the runtime is ready, and reports the isolation of containers.
 func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, error) {
 	condition := func(kind, reason, message string, ok bool) *runtimeapi.RuntimeCondition {
 		return &runtimeapi.RuntimeCondition{Type: kind, Status: ok, Reason: reason, Message: message}
@@ -215,14 +216,14 @@ func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, err
 	}, nil
 }
 
-// newID returns an ID that no other container has.
+// newID returns a unique ID.
 func newID() string {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b) // it never fails
 	return hex.EncodeToString(b)
 }
 
-// sandbox returns the one with that ID, or with an ID that begins so, if there is one only.
+// sandbox returns the sandbox with that ID, or with a unique prefix.
 func (r *Runtime) sandbox(id string) (*sandbox, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,11 +19,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 )
 
-// sandboxRecord is what is on disk of a sandbox, besides its configuration.
+// sandboxRecord is the record of a sandbox on disk, besides its configuration.
 type sandboxRecord struct {
 	Created time.Time
 	Stopped bool
-	// Network tells that something of a network of its own may have to be given back.
+	// Network says that parts of a network of its own may have to be returned.
 	Network   bool     `json:",omitempty"`
 	Addresses []string `json:",omitempty"`
 }
@@ -41,7 +41,7 @@ const (
 	resolvFile   = "resolv.conf"
 )
 
-// RunPodSandbox makes a sandbox: a record, and the files that its containers share.
+// RunPodSandbox makes a sandbox: a record, and the shared files of its containers.
 func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
 	if handler != "" {
 		return "", status.Errorf(codes.InvalidArgument, "runtime handler %q: the process provider has none", handler)
@@ -95,12 +95,12 @@ func (r *Runtime) podCgroup(c *container) string {
 	return s.config.GetLinux().GetCgroupParent()
 }
 
-// record is what is kept of a sandbox. The caller holds mu, or is alone with it.
+// record returns the record of a sandbox. The caller holds mu, or is the only user.
 func (s *sandbox) record() sandboxRecord {
 	return sandboxRecord{Created: s.created, Stopped: s.stopped, Network: s.held, Addresses: s.addresses}
 }
 
-// checkSandbox refuses what a pod would believe to have.
+// checkSandbox refuses settings that a pod would rely on in vain.
 func (r *Runtime) checkSandbox(config *runtimeapi.PodSandboxConfig) error {
 	if config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions().GetMode() == runtimeapi.NamespaceMode_POD &&
 		config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions() != nil {
@@ -136,7 +136,7 @@ func resolvConf(c *runtimeapi.DNSConfig) string {
 	return b.String()
 }
 
-// StopPodSandbox kills what runs in the sandbox, and gives its network back.
+// StopPodSandbox kills the processes of the sandbox, and returns its network.
 func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	s, err := r.sandbox(id)
 	if status.Code(err) == codes.NotFound {
@@ -238,7 +238,7 @@ func (r *Runtime) sandboxState(s *sandbox) runtimeapi.PodSandboxState {
 	return runtimeapi.PodSandboxState_SANDBOX_READY
 }
 
-// ListPodSandbox returns the sandboxes that filter lets through, the newest first.
+// ListPodSandbox returns the sandboxes that match filter, newest first.
 func (r *Runtime) ListPodSandbox(_ context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
 	r.mu.Lock()
 	all := make([]*sandbox, 0, len(r.sandboxes))

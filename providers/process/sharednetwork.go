@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// SharedNetwork is a condition of the node: pods are in the network of the machine, and reach what the machine reaches.
+// SharedNetwork is a node condition: pods are in the network of the machine, and reach everything that the
+// machine reaches.
 const SharedNetwork corev1.NodeConditionType = "SharedNetwork"
 
 // sharedNetwork tells whether pods share the network of the machine, and why.
@@ -30,7 +31,7 @@ func (r *Runtime) sharedNetwork(now time.Time) corev1.NodeCondition {
 	return c
 }
 
-// tellSharedNetwork records that pods share the network of the machine as an event of the node.
+// tellSharedNetwork records as an event of the node that pods share the network of the machine.
 func (p *provider) tellSharedNetwork() {
 	if c := p.runtime.sharedNetwork(time.Now()); c.Status == corev1.ConditionTrue && p.in.Recorder != nil {
 		node := &corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: p.in.Node.Name, UID: types.UID(p.in.Node.Name)}

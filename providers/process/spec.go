@@ -21,7 +21,7 @@ import (
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// spec is the container as its shim starts it. What the container cannot have is refused.
+// spec returns the container's spec for its shim. It refuses impossible settings.
 func (r *Runtime) spec(ctx context.Context, s *sandbox, c *container, image images.Image) (shim.Spec, error) {
 	config, security := c.config, c.config.GetLinux().GetSecurityContext()
 	spec := shim.Spec{
@@ -43,7 +43,7 @@ func (r *Runtime) spec(ctx context.Context, s *sandbox, c *container, image imag
 		spec.Image = r.images.Root(image.ID)
 	}
 	if !r.contained() {
-		// Paths of the machine are what the user means.
+		// The user means paths of the machine.
 		spec.Cwd = cmp.Or(config.GetWorkingDir(), c.dir)
 	}
 	if len(s.addresses) > 0 {
@@ -101,7 +101,7 @@ func environment(config *runtimeapi.ContainerConfig, image images.Image, hostnam
 	return lastOfEach(env)
 }
 
-// lastOfEach keeps one value of each name: programs differ in which of two they take.
+// lastOfEach keeps the last value of each name: programs differ in their choice among two.
 func lastOfEach(env []string) []string {
 	at, out := map[string]int{}, env[:0]
 	for _, e := range env {
@@ -149,7 +149,7 @@ func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSec
 		}
 		spec.PIDOf = state.Init.PID
 	case runtimeapi.NamespaceMode_POD:
-		// What has not asked has this value too; a sandbox without process has nothing to share.
+		// This is also the value without a request; a sandbox without a process has nothing to share.
 	}
 	own := spec.NetNS != ""
 	if err := r.refuseMachineCapabilities(own, security.GetCapabilities().GetAddCapabilities()); err != nil {
@@ -160,7 +160,8 @@ func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSec
 	return err
 }
 
-// refuseSeccomp refuses a profile that nobody would apply: a debug container is added to a pod that was let in before.
+// refuseSeccomp refuses a profile that nobody would apply: a debug container joins a pod that was admitted
+// before.
 func (r *Runtime) refuseSeccomp(p *runtimeapi.SecurityProfile) error {
 	kind := p.GetProfileType()
 	if p == nil || kind == runtimeapi.SecurityProfile_Unconfined || kind == runtimeapi.SecurityProfile_RuntimeDefault && (r.contained() || r.config.IgnoreSeccomp) {
@@ -176,7 +177,7 @@ func (r *Runtime) refuseSeccomp(p *runtimeapi.SecurityProfile) error {
 	return status.Errorf(codes.InvalidArgument, "seccomp profile %s: the process provider filters no system calls", name)
 }
 
-// makeRoot makes the directories that the root of the container is made of.
+// makeRoot makes the directories of the container's root.
 func (r *Runtime) makeRoot(c *container, image images.Image) error {
 	root := filepath.Join(c.dir, "rootfs")
 	switch {
@@ -193,7 +194,7 @@ func (r *Runtime) makeRoot(c *container, image images.Image) error {
 	return nil
 }
 
-// stopSignal is the one that the pod names, else the image, else SIGTERM.
+// stopSignal returns the signal of the pod, else of the image, else SIGTERM.
 func stopSignal(asked runtimeapi.Signal, image string) syscall.Signal {
 	if asked != runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
 		image = strings.TrimPrefix(asked.String(), "SIGNAL_")

@@ -20,10 +20,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// usage is what a container uses now.
+// usage is the present use of a container.
 type usage struct{ cpuNanos, memory, workingSet, rss uint64 }
 
-// ContainerStats returns what a container uses.
+// ContainerStats returns the use of a container.
 func (r *Runtime) ContainerStats(ctx context.Context, id string) (*runtimeapi.ContainerStats, error) {
 	c, err := r.running(id)
 	if err != nil {
@@ -37,7 +37,7 @@ func (r *Runtime) ContainerStats(ctx context.Context, id string) (*runtimeapi.Co
 }
 
 const (
-	// measureTime is how long all containers may take to be measured. A sandbox that does not answer must not keep the figures of the
+	// measureTime bounds the measurement of all containers. A silent sandbox must not hold up the figures of the
 	// others, by which pods are evicted.
 	measureTime = 10 * time.Second
 	// measuredAtOnce is how many are asked at the same time.
@@ -45,7 +45,7 @@ const (
 )
 
 // ListContainerStats returns the CPU time and memory of each running container. A container that cannot be
-// measured is in the list without its figures.
+// measured is in the list without figures.
 func (r *Runtime) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	bounded, cancel := context.WithTimeout(ctx, measureTime)
 	defer cancel()
@@ -76,7 +76,7 @@ func (r *Runtime) ListContainerStats(ctx context.Context, filter *runtimeapi.Con
 	return slices.DeleteFunc(found, func(s *runtimeapi.ContainerStats) bool { return s == nil }), ctx.Err()
 }
 
-// statsOf measures a container. An error may come with what is known nevertheless.
+// statsOf measures a container. An error may come with partial figures.
 func (r *Runtime) statsOf(ctx context.Context, c *container) (*runtimeapi.ContainerStats, error) {
 	state, err := c.state()
 	if err != nil {
@@ -106,8 +106,8 @@ func (r *Runtime) statsOf(ctx context.Context, c *container) (*runtimeapi.Contai
 	return stats, nil
 }
 
-// ListPodSandboxStats returns how many processes and threads pods have that have a cgroup. What else they use is the sum of their
-// containers.
+// ListPodSandboxStats returns the numbers of processes and threads of pods with a cgroup. Their other figures
+// are the sums of their containers.
 func (r *Runtime) ListPodSandboxStats(_ context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
 	r.mu.Lock()
 	all := slices.Collect(maps.Values(r.sandboxes))
@@ -151,7 +151,7 @@ func measure(group shim.Cgroup, state shim.State) usage {
 	return u
 }
 
-// of sets what memory.stat says.
+// of sets the values from memory.stat.
 func (u usage) of(file, inactive, rss string) usage {
 	u.rss = field(file, rss)
 	u.workingSet = u.memory - min(u.memory, field(file, inactive))

@@ -58,7 +58,7 @@ func (c *container) status(r *Runtime) (*runtimeapi.ContainerStatus, error) {
 	return s, nil
 }
 
-// image is what the status of the pod shows: the name of the image, not the ID by which the container was asked for.
+// image returns the image for the pod's status: its name, not the ID in the request of the container.
 func (c *container) image() *runtimeapi.ImageSpec {
 	if c.Image == "" {
 		return c.config.GetImage()
@@ -85,7 +85,7 @@ func stateOf(s shim.State) runtimeapi.ContainerState {
 	}
 }
 
-// ListContainers returns the containers that filter lets through, the oldest first.
+// ListContainers returns the containers that match filter, oldest first.
 func (r *Runtime) ListContainers(_ context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
 	var list []*runtimeapi.Container
 	for _, c := range r.containersOf(filter.GetPodSandboxId()) {

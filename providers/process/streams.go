@@ -21,10 +21,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// maxOutput bounds what ExecSync keeps of each stream.
+// maxOutput bounds the output of each stream that ExecSync keeps.
 const maxOutput = 16 << 20
 
-// running returns a container that runs.
+// running returns a running container.
 func (r *Runtime) running(id string) (*container, error) {
 	c, err := r.container(id)
 	if err != nil {
@@ -37,7 +37,7 @@ func (r *Runtime) running(id string) (*container, error) {
 	return c, err
 }
 
-// ExecSync runs a command and returns what it wrote. It is killed after timeout; 0 is no timeout.
+// ExecSync runs a command and returns its output. It kills the command after timeout; 0 means no timeout.
 func (r *Runtime) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) ([]byte, []byte, error) {
 	c, err := r.running(id)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *Runtime) StreamExec(ctx context.Context, id string, cmd []string, attac
 	return err
 }
 
-// complain tells a user why there was no command: a client that gets an exit code shows nothing but that.
+// complain tells a user why the command did not start: a client that gets an exit code shows nothing else.
 func complain(s shim.Streams, err error) {
 	if out := cmp.Or(s.Stderr, s.Stdout); out != nil { // a terminal has no stderr
 		_, _ = fmt.Fprintf(out, "%v\r\n", err)
@@ -118,7 +118,7 @@ func (r *Runtime) StreamAttach(ctx context.Context, id string, attach api.Attach
 	return shim.Attach(ctx, c.dir, streams)
 }
 
-// streamsOf are the streams that attach has. stop ends the copying of sizes.
+// streamsOf returns the streams of attach. stop ends the copying of sizes.
 func streamsOf(ctx context.Context, attach api.AttachIO) (shim.Streams, func()) {
 	s := shim.Streams{}
 	if in := attach.Stdin(); in != nil {
@@ -158,7 +158,7 @@ func streamsOf(ctx context.Context, attach api.AttachIO) (shim.Streams, func()) 
 	return s, func() { cancel(); wg.Wait() }
 }
 
-// StreamPort connects stream with a port of the pod, or of the machine whose network it has.
+// StreamPort connects stream to a port of the pod, or of the machine if the pod uses its network.
 func (r *Runtime) StreamPort(ctx context.Context, sandboxID string, port int32, stream io.ReadWriteCloser) error {
 	s, err := r.sandbox(sandboxID)
 	if err != nil {

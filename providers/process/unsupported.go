@@ -10,7 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// unsupported answers the calls that the runtime has no use for.
+// unsupported answers the calls that the runtime does not need.
 type unsupported struct{}
 
 func no(call string) error {
@@ -58,7 +58,7 @@ func (unsupported) PodSandboxStats(context.Context, string) (*runtimeapi.PodSand
 	return nil, no("PodSandboxStats")
 }
 
-// UpdateRuntimeConfig takes the network of pods, of which there is none to hand out.
+// UpdateRuntimeConfig ignores the network of pods: the runtime hands out no addresses of it.
 func (unsupported) UpdateRuntimeConfig(context.Context, *runtimeapi.RuntimeConfig) error { return nil }
 
 func (unsupported) RuntimeConfig(context.Context) (*runtimeapi.RuntimeConfigResponse, error) {

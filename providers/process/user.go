@@ -69,7 +69,7 @@ func (r *Runtime) user(spec *shim.Spec, security *runtimeapi.LinuxContainerSecur
 	if os.Geteuid() == 0 || r.contained() {
 		return a.home, nil
 	}
-	// One who is not root can be one user only.
+	// Without root, this process can run containers as its own user only.
 	if spec.UID != uint32(os.Geteuid()) {
 		return "", status.Errorf(codes.InvalidArgument, "user %d: the daemon is not root, and with isolation %s its containers run as its own user", spec.UID, r.Isolation())
 	}
@@ -77,7 +77,7 @@ func (r *Runtime) user(spec *shim.Spec, security *runtimeapi.LinuxContainerSecur
 	return a.home, nil
 }
 
-// accounts reads /etc/passwd and /etc/group below dir, which is somebody else's.
+// accounts reads /etc/passwd and /etc/group below dir, which another user may control.
 type accounts struct{ dir string }
 
 // user finds one by name or number; a number need not be in the files.
@@ -114,7 +114,7 @@ func (f accounts) group(wanted string) (uint32, error) {
 	return 0, status.Errorf(codes.InvalidArgument, "group %q: the image has none of that name", wanted)
 }
 
-// groupsOf are the groups that have the user as a member.
+// groupsOf returns the groups with the user as a member.
 func (f accounts) groupsOf(user string) []uint32 {
 	var all []uint32
 	for fields := range f.lines("group", 4) {
@@ -170,8 +170,9 @@ func capabilityNamesOf(mask uint64) (names []string) {
 	return names
 }
 
-// defaultCapabilities are what a container of root has without asking. MKNOD, which it has elsewhere, is not among
-// them: the devices are the machine's. So is the network, if the pod has none of its own; if it has, it gets NET_RAW too.
+// defaultCapabilities are the capabilities of a root container. MKNOD, which other runtimes grant, is not among
+// them: the devices belong to the machine. So does the network, unless the pod has a network of its own; then it
+// gets NET_RAW, too.
 var defaultCapabilities = []string{"CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "SETGID", "SETUID", "SETFCAP", "SETPCAP",
 	"NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE"}
 

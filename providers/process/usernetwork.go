@@ -27,8 +27,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// userNetwork is the network of pods that needs no rights on the machine's: one process of this user carries the packets of all pods, and
-// opens connections for them (see decision 52).
+// userNetwork is the network of pods that needs no rights on the machine: one process of this user carries the
+// packets of all pods, and opens connections for them (see decision 52).
 type userNetwork struct {
 	process *networkProcess
 	// denied are the prefixes of the configuration that pods do not reach, and nameservers the DNS servers behind the gateway.
