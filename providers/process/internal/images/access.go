@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// gave reports whether the store has the image of that ID, and every layer of it came from the repository and the manifest that the
-// digests name.
+// gave reports whether the store has the image with that ID, and whether every layer of it came from the
+// repository and the manifest of the digests.
 func (s *Store) gave(names Image) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,8 @@ func askFor(ctx context.Context, layers []v1.Layer) error {
 	return group.Wait()
 }
 
-// askForOne asks whether the layer is there, and where that is denied it begins to read it: a layer may be at another address.
+// askForOne asks for the existence of the layer. If that is denied, it begins to read the layer, which may be at
+// another address.
 func askForOne(l v1.Layer) error {
 	if exists, err := partial.Exists(l); exists && err == nil {
 		return nil

@@ -18,8 +18,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 )
 
-// add makes the image from, which has those names, one of the store's. Layers of a remote one are fetched first, also where the
-// store has the image: its configuration says what the files are, and is no proof that a registry has them or gives them.
+// add adds the image from, with those names, to the store. It first fetches the layers of a remote image, even
+// if the store has the image: the image's configuration names the files, but does not prove that a registry has
+// or gives them.
 func (s *Store) add(ctx context.Context, from v1.Image, names Image, remote bool) (Image, error) {
 	config, err := configOf(from)
 	if err != nil {
@@ -74,14 +75,14 @@ func (s *Store) add(ctx context.Context, from v1.Image, names Image, remote bool
 	return image, err
 }
 
-// config is what the configuration of an image says.
+// config is the configuration of an image.
 type config struct {
 	v1.Config
 	id      string
 	diffIDs []string
 }
 
-// configOf reads the configuration of the image, whose digest is its ID.
+// configOf reads the configuration of the image. Its digest is the image's ID.
 func configOf(from v1.Image) (config, error) {
 	fail := func(err error) (config, error) {
 		return config{}, fmt.Errorf("read the configuration of the image: %w", err)
@@ -112,7 +113,7 @@ func configOf(from v1.Image) (config, error) {
 	return c, nil
 }
 
-// limit is how many bytes an image may have now: a part of the disk stays free for what runs.
+// limit returns the most bytes of an image now: a part of the disk stays free for running containers.
 func (s *Store) limit() int64 {
 	free, err := freeBytes(s.dir)
 	if err != nil || free > maxBytes {
@@ -121,7 +122,7 @@ func (s *Store) limit() int64 {
 	return int64(free / 10 * 9)
 }
 
-// unpack makes dir, with the files of an image and what is known of it.
+// unpack makes dir with the files and the record of an image.
 func (s *Store) unpack(ctx context.Context, layers []layer, diffIDs []string, dir string, limit int64, image *Image) error {
 	select {
 	case s.unpacking <- struct{}{}:
@@ -144,14 +145,14 @@ func (s *Store) unpack(ctx context.Context, layers []layer, diffIDs []string, di
 		}
 	}
 	image.Size = uint64(u.bytes)
-	// What says that the image is whole must not be on the disk before its files are.
+	// The record of a complete image must not reach the disk before its files.
 	if err := flush(dir); err != nil {
 		return err
 	}
 	return durable.WriteJSON(filepath.Join(dir, imageFile), image)
 }
 
-// place makes an image appear that is in dir, unless it came from elsewhere meanwhile.
+// place publishes an image in dir, unless the image has arrived from elsewhere meanwhile.
 func (s *Store) place(dir string, image Image) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +167,8 @@ func (s *Store) place(dir string, image Image) error {
 	return durable.SyncDir(s.dir)
 }
 
-// rename gives the image of that ID the names, and takes the tags from any other. It is false if there is none.
+// rename gives the image with that ID the names, and takes the tags from any other image. It returns false if
+// the image does not exist.
 func (s *Store) rename(names Image) (Image, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,7 +36,7 @@ func CopyTree(from, to string) error {
 		}
 		return copyFile(source, target, name, d)
 	})
-	// From the leaves: a mode may deny what is still to be written below.
+	// Begin at the leaves: a mode may forbid later writes below.
 	for i := len(dirs) - 1; i >= 0 && err == nil; i-- {
 		err = copyAttributes(source, target, dirs[i])
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 )
 
-// fromDirs takes the image from the first directory that has it. An archive or a directory that cannot be read hides no image of another
-// one: it is told once in the log, and in the error if nothing else has the image.
+// fromDirs takes the image from the first directory that has it. An unreadable archive or directory hides no
+// image of another: the log reports it once, and the error does if nothing else has the image.
 func (s *Store) fromDirs(ctx context.Context, ref name.Reference) (Image, error) {
 	done, err := s.turns.take(ctx, turn{ref: display(ref), local: true})
 	if err != nil {
@@ -70,10 +70,10 @@ func (s *Store) fromDirs(ctx context.Context, ref name.Reference) (Image, error)
 	return Image{}, errdefs.NotFoundf("image %s is not on this node, and %w: %w", display(ref), errUnread, err)
 }
 
-// errUnread is part of the error about an image that is not found while there are archives or directories that cannot be read.
+// errUnread is part of the error for a missing image while some archives or directories cannot be read.
 var errUnread = errors.New("not all of its images can be read")
 
-// skip tells in the log that what is at path cannot be read, unless it was told of the same error before, and returns that as an error.
+// skip logs that path cannot be read, unless it has logged the same error before, and returns the error.
 func (s *Store) skip(ctx context.Context, path string, err error) error {
 	err = fmt.Errorf("read images in %s: %w", path, err)
 	s.mu.Lock()
@@ -86,7 +86,7 @@ func (s *Store) skip(ctx context.Context, path string, err error) error {
 	return err
 }
 
-// candidates are what may be an image in dir, or dir itself.
+// candidates returns the possible images in dir, or dir itself.
 func candidates(dir string) ([]string, error) {
 	if _, err := os.Stat(filepath.Join(dir, "oci-layout")); err == nil {
 		return []string{dir}, nil
@@ -108,7 +108,7 @@ func candidates(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// opened is an image in a file, with what must be thrown away after.
+// opened is an image in a file, with the temporary files to remove afterwards.
 type opened struct {
 	v1.Image
 	close func()
@@ -147,7 +147,7 @@ func (s *Store) open(path string, ref name.Reference) (opened, error) {
 	return found, err
 }
 
-// openDocker finds an image in what docker save writes.
+// openDocker finds an image in the output of docker save.
 func openDocker(reader tarball.Opener, ref name.Reference) (opened, error) {
 	manifest, err := tarball.LoadManifest(reader)
 	if err != nil {

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// maxConfig is how long a configuration may be, which is read into memory.
+	// maxConfig bounds a configuration, which is read into memory.
 	maxConfig = 4 << 20
 	// maxLayers is how many layers an image may have.
 	maxLayers = 1000
 	// atOnce is how many layers are fetched at the same time.
 	atOnce = 3
-	// stalled is after which time without a byte a registry is given up.
+	// stalled is the time without a byte after which a pull from a registry ends.
 	stalled = 5 * time.Minute
-	// maxWindow is what decompression takes in memory.
+	// maxWindow bounds the memory of decompression.
 	maxWindow = 128 << 20
 )
 
@@ -88,7 +88,7 @@ func fetchOne(ctx context.Context, l v1.Layer, path string) error {
 	if err != nil {
 		return err
 	}
-	// What the reader gives is compared with size and digest of the layer at its end; it must end.
+	// The reader compares its data with the layer's size and digest at its end, so it must end.
 	n, err := io.Copy(f, io.LimitReader(untilDone{ctx, r}, size+1))
 	if err == nil && n > size {
 		err = fmt.Errorf("it has more than the %d bytes that it should have", size)
@@ -96,7 +96,8 @@ func fetchOne(ctx context.Context, l v1.Layer, path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// untilDone reads until ctx ends. What comes from a registry ends by itself then, since the request has that context too.
+// untilDone reads until ctx ends. Data from a registry ends by itself then, because the request has that
+// context, too.
 type untilDone struct {
 	ctx context.Context
 	r   io.Reader
@@ -114,7 +115,7 @@ func (u untilDone) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// openLayer opens a layer that was fetched. How it is compressed is seen by its first bytes, whatever its registry says.
+// openLayer opens a fetched layer. Its first bytes show its compression, whatever its registry says.
 func openLayer(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -147,15 +148,15 @@ type readCloser struct {
 	close func() error
 }
 
-// Close closes what is read.
+// Close closes the source.
 func (r readCloser) Close() error { return r.close() }
 
-// errStalled is why a pull ends whose registry does not go on.
+// errStalled ends a pull from a registry that sends nothing.
 var errStalled = fmt.Errorf("the registry sent nothing for %v", stalled)
 
 type watchdog struct{}
 
-// watched is a context that ends when there is no progress for the time of stalled.
+// watched returns a context that ends without progress for the time stalled.
 func watched(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(stalled, func() { cancel(errStalled) })
@@ -169,7 +170,7 @@ func progress(ctx context.Context) {
 	}
 }
 
-// unwatched stops the watchdog of ctx: what comes now is not the registry's.
+// unwatched stops the watchdog of ctx: later delays are not the registry's.
 func unwatched(ctx context.Context) {
 	if timer, ok := ctx.Value(watchdog{}).(*time.Timer); ok {
 		timer.Stop()

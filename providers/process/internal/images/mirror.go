@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/imageref"
 )
 
-// CheckMirror tells whether mirror is a URL that images can be pulled from.
+// CheckMirror checks that mirror is a URL for pulls of images.
 func CheckMirror(mirror string) error {
 	u, err := url.Parse(mirror)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || (u.Path != "" && u.Path != "/") {
@@ -20,7 +20,7 @@ func CheckMirror(mirror string) error {
 	return nil
 }
 
-// mirrorOf is the image under the name that it has in the mirror of its registry; nil if there is no mirror.
+// mirrorOf returns the image under its name in the mirror of its registry, or nil without a mirror.
 func (s *Store) mirrorOf(ref name.Reference) (name.Reference, error) {
 	registry := ref.Context().RegistryStr()
 	if registry == name.DefaultRegistry {

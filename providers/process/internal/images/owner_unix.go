@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeBytes is how much of the disk that dir is on this process may use.
+// freeBytes returns the bytes that this process may use on the disk of dir.
 func freeBytes(dir string) (uint64, error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/imageref"
 )
 
-// Auth is who pulls; the zero Auth is anybody.
+// Auth are the credentials of a pull; the zero Auth is anonymous.
 type Auth struct{ Username, Password, IdentityToken, RegistryToken string }
 
 // parse reads the name of an image, as docker does: a name without registry is of docker.io.
@@ -96,7 +96,7 @@ func (s *Store) find(ctx context.Context, ref name.Reference, auth Auth) (*remot
 	}
 	found, err = remote.Get(ref, append(options, remote.WithAuth(who))...)
 	if err != nil {
-		// What the registry says comes first: it decides what kind of error this is.
+		// The registry's answer comes first: it decides the kind of the error.
 		return nil, errors.Join(err, fmt.Errorf("the mirror: %w", missed))
 	}
 	return found, nil

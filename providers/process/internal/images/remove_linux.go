@@ -14,16 +14,17 @@ import (
 )
 
 const (
-	// maxOpen is how many directories of a tree are open at once. A container makes them deeper than a process has
-	// descriptors and than a path is long: what is deeper is moved up, beside the tree, and is one more tree.
+	// maxOpen bounds the open directories of a tree. A container nests directories deeper than a process has
+	// descriptors and than a path can be long: deeper directories move up, beside the tree, and become further
+	// trees.
 	maxOpen = 64
 	// batch is how many names of a directory are read at once.
 	batch = 1024
 )
 
-// RemoveTree removes dir and all that is in it, also directories that nobody may enter, however deep and full they are. It
-// follows no link and enters no other mount. What cannot be removed stays, with what it is in, and the rest goes: then it can
-// be called again. That dir is not there is no error.
+// RemoveTree removes dir and its content, including directories without access rights, at any depth and size. It
+// follows no link and enters no other mount. A file that cannot be removed stays, with its parents, and the rest
+// goes: RemoveTree can then be called again. A missing dir is no error.
 func RemoveTree(dir string) error {
 	parent, err := unix.Open(filepath.Dir(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) {
@@ -50,13 +51,13 @@ func RemoveTree(dir string) error {
 type remover struct {
 	top  int    // the directory that the tree is in
 	name string // of the tree
-	// moved counts what was put aside, done what of that was removed.
+	// moved counts the directories that were put aside, done the removed ones of them.
 	moved, done int
 	open        []*level
 	err         error // the first one
 }
 
-// level is a directory whose entries are removed.
+// level is a directory whose entries are being removed.
 type level struct {
 	dir    *os.File
 	name   string
@@ -74,7 +75,7 @@ func (r *remover) fail(op, name string, err error) {
 	}
 }
 
-// parent is the descriptor of the directory that the deepest level, or a new tree, is in.
+// parent returns the descriptor of the parent of the deepest level, or of a new tree.
 func (r *remover) parent() int {
 	if n := len(r.open); n > 0 {
 		return int(r.open[n-1].dir.Fd())
@@ -82,7 +83,7 @@ func (r *remover) parent() int {
 	return r.top
 }
 
-// aside is the name of the n-th directory that was moved. Trees are named by IDs, so nobody else has such a name.
+// aside returns the name of the n-th moved directory. Trees are named by IDs, so no other file has such a name.
 func (r *remover) aside(n int) string { return r.name + ".deep-" + strconv.Itoa(n) }
 
 // tree removes name in the top directory.
@@ -109,7 +110,7 @@ func (r *remover) read(at *level) bool {
 	if err != nil && !errors.Is(err, io.EOF) {
 		r.fail("read", at.name, err)
 	}
-	// Reading may skip names while others are removed: it begins again as long as that removes any.
+	// Reading may skip names during removals: begin again as long as that removes any.
 	if at.passed && !at.failed {
 		at.passed = false
 		if _, err := at.dir.Seek(0, io.SeekStart); err == nil {
@@ -163,17 +164,17 @@ func (r *remover) entry(name string) {
 	r.open = append(r.open, &level{dir: os.NewFile(uintptr(fd), name), name: name})
 }
 
-// enter opens a directory of the same mount, and gives an owner who is not root the rights to empty and to move it.
+// enter opens a directory of the same mount, and gives a non-root owner the rights to empty and to move it.
 func enter(parent int, name string) (int, error) {
 	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	if os.Geteuid() != 0 {
 		if fd, err := unix.Openat(parent, name, flags|unix.O_PATH, 0); err == nil {
-			// That it fails is seen below.
+			// A failure shows below.
 			_ = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), 0o700)
 			unix.Close(fd)
 		}
 	}
-	// Linux 5.12 is what the provider needs, and this is of 5.6.
+	// The provider needs Linux 5.12, and this call exists since 5.6.
 	return unix.Openat2(parent, name, &unix.OpenHow{
 		Flags:   flags | unix.O_RDONLY,
 		Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,

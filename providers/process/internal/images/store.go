@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package images keeps unpacked container images: from registries, and from directories with image
-// archives, so that no registry is needed.
+// Package images keeps unpacked container images: from registries, and from directories with image archives,
+// which need no registry.
 //
-// The guarantee: an image is there with all its files or not at all; its files are those that its
-// configuration names, whose digest is its ID; nothing that an image contains is written outside of its
-// directory; what an image may take of disk and memory is bounded; and a pull opens an image that is on disk only if the
-// registry gives every layer of it to the credentials of that pull.
+// The guarantee: an image exists with all its files or not at all. Its files are the files in its configuration,
+// whose digest is its ID. Nothing of an image is written outside of its directory. Its use of disk and memory is
+// bounded. A pull returns an image on disk only if the registry gives every layer of it to the credentials of
+// that pull.
 //
-// What surprises: layers are unpacked into one directory for each image, so two images share nothing on
-// disk; and an image in one of the directories counts as present on the machine.
+// The surprise: each image has one directory for all its layers, so two images share nothing on disk. And an
+// image in one of the archive directories counts as present on the machine.
 package images
 
 import (
@@ -41,7 +41,7 @@ type Image struct {
 	Digests []string
 	// Size is how many bytes its files have.
 	Size uint64
-	// Source is the archive that it comes from; "" for a registry.
+	// Source is the archive of the image, or "" for a registry.
 	Source string
 	Config v1.Config
 }
@@ -50,7 +50,7 @@ type Image struct {
 type Options struct {
 	// Dirs are directories with archives and OCI layouts.
 	Dirs []string
-	// Insecure are the registries that may be spoken to without TLS, as host:port.
+	// Insecure are registries that may be used without TLS, as host:port.
 	Insecure []string
 	// Mirrors are asked before a registry, by its name: URLs.
 	Mirrors map[string]string
@@ -64,14 +64,15 @@ type Store struct {
 	options   Options
 	transport http.RoundTripper
 	turns     turns
-	// unpacking has room for the one image that is unpacked: that is bound by the disk. Nothing is fetched meanwhile for it.
+	// unpacking has room for one image at a time, because the disk limits it. Nothing is fetched for the image
+	// meanwhile.
 	unpacking chan struct{}
 	// guarded by mu
 	mu     sync.Mutex
 	images map[string]*Image
-	// unread are paths in the directories of archives that could not be read, and why.
+	// unread are unreadable paths in the directories of archives, with the reasons.
 	unread map[string]string
-	// garbage are paths in dir that no image has.
+	// garbage are paths in dir without an image.
 	garbage []string
 }
 
@@ -81,7 +82,7 @@ const (
 	newPrefix = ".new-"
 )
 
-// Open returns the store in dir. What an earlier process did not finish is no image, and left to Sweep.
+// Open returns the store in dir. Incomplete work of an earlier process is no image; Sweep removes it.
 func Open(dir string, options Options) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of images: %w", err)
@@ -108,8 +109,8 @@ func Open(dir string, options Options) (*Store, error) {
 	return s, nil
 }
 
-// Sweep removes what no image has: what a process that ended was unpacking or removing, and images that cannot be read, which
-// are pulled again by those who need them. What cannot be removed is an error, and removed by a later Sweep.
+// Sweep removes paths without an image: incomplete work of an ended process, and unreadable images, which users
+// pull again. A failed removal is an error, and a later Sweep repeats it.
 func (s *Store) Sweep() error {
 	s.mu.Lock()
 	garbage := s.garbage
@@ -143,14 +144,14 @@ func (s *Store) path(id string) string {
 	return filepath.Join(s.dir, hex)
 }
 
-// Has tells whether the image with that ID is unpacked.
+// Has reports whether the image with that ID is unpacked.
 func (s *Store) Has(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.images[id] != nil
 }
 
-// List returns every image that is unpacked.
+// List returns every unpacked image.
 func (s *Store) List() []Image {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,8 +169,8 @@ func (i *Image) clone() Image {
 	return c
 }
 
-// Get returns the image called ref, which is its name or its ID. One that is not there may come
-// from a directory. The error is errdefs.ErrNotFound if there is none.
+// Get returns the image with the name or ID ref. A missing image may come from a directory. The error is
+// errdefs.ErrNotFound if there is none.
 func (s *Store) Get(ctx context.Context, ref string) (Image, error) {
 	if image, ok := s.lookup(ref); ok {
 		return image, nil
@@ -201,7 +202,7 @@ func (s *Store) lookup(ref string) (Image, bool) {
 	return Image{}, false
 }
 
-// Pull returns the image called ref as it is now: that of a directory, else of the registry.
+// Pull returns the current image of the name ref, from a directory, else from the registry.
 func (s *Store) Pull(ctx context.Context, ref string, auth Auth) (Image, error) {
 	name, err := parse(ref, s.options.Insecure)
 	if err != nil {
@@ -218,7 +219,7 @@ func (s *Store) Pull(ctx context.Context, ref string, auth Auth) (Image, error) 
 	return image, refused
 }
 
-// Remove removes the image called ref, which is its ID or a name. Removing one that is not there is no error.
+// Remove removes the image with the name or ID ref, if it exists.
 func (s *Store) Remove(ref string) error {
 	image, ok := s.lookup(ref)
 	if !ok {
@@ -236,8 +237,9 @@ func (s *Store) Remove(ref string) error {
 	return RemoveTree(garbage) // if it cannot be, it is left to Sweep
 }
 
-// aside makes what is at path garbage, and tells where it is: its place is free at once, and nobody finds half of it. Nothing is made
-// for that, since a disk that is full is why images go. mu is held, or nobody else has the store.
+// aside turns path into garbage, and returns its new place: the old place is free at once, and nobody finds half
+// of it. It makes no new file, because images are removed when the disk is full. The caller holds mu, or is the
+// only user of the store.
 func (s *Store) aside(path string) (string, error) {
 	garbage := filepath.Join(s.dir, newPrefix+rand.Text())
 	if err := os.Rename(path, garbage); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -10,12 +10,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// tlsOnly lets no request go without TLS, but to hosts that the configuration names. It is the last one before the network, so
-// that also what registries lead to is held to it: redirects, servers of tokens, and addresses in manifests. The client
-// below takes this machine and private addresses for safe, which they are not: any user may listen there.
+// tlsOnly refuses requests without TLS, except to hosts in the configuration. It is the last transport before
+// the network, so it also covers the hosts that registries lead to: redirects, token servers, and addresses in
+// manifests. The client below trusts this machine and private addresses, which is wrong: any user may listen
+// there.
 type tlsOnly struct {
 	next http.RoundTripper
-	// plain are the hosts that need no TLS, with their ports.
+	// plain are the hosts, with their ports, that need no TLS.
 	plain map[string]bool
 }
 

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// turns let one at a time do the same work: the same name, with the same credentials. Others are not kept waiting: who makes a
-// registry hang would stop them.
+// turns allow one caller at a time for the same work: the same name, with the same credentials. Other work does
+// not wait: a hanging registry would stop it.
 type turns struct {
 	mu   sync.Mutex
 	busy map[turn]*waiting // guarded by mu
 }
 
-// turn is what somebody does.
+// turn identifies a piece of work.
 type turn struct {
 	ref   string
 	auth  Auth

@@ -15,25 +15,26 @@ import (
 	"github.com/containerd/containerd/v2/pkg/archive"
 )
 
-// What an image may be at most: an archive of a few bytes can say that it is endless.
+// Limits of an image: an archive of a few bytes can claim to be endless.
 const (
 	maxBytes   = 64 << 30
 	maxEntries = 1_000_000
-	// maxName is how long the path of a file is that the kernel takes, and maxNames what all paths take in memory.
+	// maxName bounds the path of a file, as the kernel does, and maxNames the memory of all paths.
 	maxName  = 4096
 	maxNames = 256 << 20
-	// maxRest is what may follow the end of an archive: programs that write archives fill a block.
+	// maxRest bounds the data after the end of an archive: programs that write archives fill a block.
 	maxRest = 1 << 20
 )
 
-// unpacker writes the layers of one image into a directory. What it writes where, and what a layer removes of those
-// below, is containerd's; it sees that the layers are those of the image's configuration, and what they may take.
+// unpacker writes the layers of one image into a directory. containerd's code decides about the paths of files,
+// and about the files that a layer removes; the unpacker checks the layers against the image's configuration,
+// and limits them.
 type unpacker struct {
 	dir string
 	own bool
 	// limit is how many bytes the files may have, and how many their archives.
 	limit int64
-	// entries, names, bytes and read are what all layers had until now.
+	// entries, names, bytes and read are the sums over all layers so far.
 	entries, names int
 	bytes, read    int64
 }

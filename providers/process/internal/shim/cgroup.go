@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// enter moves this thread into the groups of version 1; what it forks begins there. In version 2 a
-// process is born in its group, whose directory is returned.
+// enter moves this thread into the version 1 groups; its children begin there. In version 2 a process is born in
+// its group, whose directory is returned.
 func (g Cgroup) enter() (*os.File, error) {
 	for _, dir := range g.V1 {
 		if err := os.WriteFile(filepath.Join(dir, "tasks"), []byte("0"), 0); err != nil {
@@ -66,8 +66,8 @@ func (g Cgroup) OOMKilled() bool {
 	return false
 }
 
-// Refused tells whether the kernel refused the group a process because it, or the one that it is in, has as many as it may. Which of
-// the two counts that depends on the kernel.
+// Refused reports whether the kernel refused the group a process because the group, or its parent, has reached
+// its limit. The kernel decides which of the two counts the refusal.
 func (g Cgroup) Refused() bool {
 	dir := cmp.Or(g.V2, g.V1["pids"])
 	if dir == "" {
@@ -82,7 +82,7 @@ func (g Cgroup) Refused() bool {
 	return false
 }
 
-// Kill kills what is in the group, also what is no descendant of this process.
+// Kill kills every process in the group, including processes that are no descendants of this one.
 func (g Cgroup) Kill() {
 	if g.V2 != "" && os.WriteFile(filepath.Join(g.V2, "cgroup.kill"), []byte("1"), 0) == nil {
 		return
@@ -94,7 +94,8 @@ func (g Cgroup) Kill() {
 	}
 }
 
-// members are the processes in the group of that directory, without this one, and without those of which this one has no number.
+// members returns the processes in the group of that directory, without this process, and without processes that
+// have no number in this PID namespace.
 func members(dir string) ([]int, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {
@@ -109,7 +110,7 @@ func members(dir string) ([]int, error) {
 	return pids, nil
 }
 
-// Remove removes the groups, which nothing may be in but threads of this process, and what has been killed.
+// Remove removes the groups, which may contain only threads of this process and killed processes.
 func (g Cgroup) Remove() error {
 	var errs []error
 	until := time.Now().Add(exitPatience)
@@ -131,10 +132,11 @@ func (g Cgroup) Remove() error {
 	return errors.Join(errs...)
 }
 
-// exitPatience is how long the exit of what was killed is waited for, for all groups of a container together.
+// exitPatience bounds the wait for the exit of killed processes, for all groups of a container together.
 const exitPatience = 2 * time.Second
 
-// onceEmpty removes a group that may be gone. What was killed is in its group until the kernel has taken back its memory.
+// onceEmpty removes a group, which may be gone. A killed process is in its group until the kernel has taken back
+// its memory.
 func onceEmpty(until time.Time, rmdir func() error) error {
 	for ; ; time.Sleep(10 * time.Millisecond) {
 		switch err := rmdir(); {

@@ -12,13 +12,14 @@ import (
 	"syscall"
 )
 
-// children waits for every process that becomes a child of this one.
+// children waits for every child of this process.
 type children struct {
 	signals chan os.Signal
 	// guarded by mu
 	mu      sync.Mutex
 	waiting map[int]chan syscall.WaitStatus
-	// kept are those that ended before anybody knew them, while a runtime makes some; expecting counts its calls.
+	// kept are children that ended before they were known, while a runtime makes processes; expecting counts its
+	// calls.
 	kept      map[int]syscall.WaitStatus
 	expecting int
 }
@@ -38,7 +39,7 @@ func (c *children) stop() { signal.Stop(c.signals) }
 
 // start calls fork, and returns where the status of the process will come.
 func (c *children) start(fork func() (int, error)) (<-chan syscall.WaitStatus, int, error) {
-	// The lock is held so that the process cannot be reaped before it is known.
+	// Hold the lock so that the process cannot be reaped before it is known.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pid, err := fork()
@@ -50,7 +51,7 @@ func (c *children) start(fork func() (int, error)) (<-chan syscall.WaitStatus, i
 	return status, pid, nil
 }
 
-// expect keeps how processes end that nobody knows yet, until the returned function is called.
+// expect keeps the statuses of unknown children until the caller calls release.
 func (c *children) expect() (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,8 +65,8 @@ func (c *children) expect() (release func()) {
 	}
 }
 
-// adopt returns where the status of a process will come that another one has made, and that is a child of this one by now.
-// The caller expects it.
+// adopt returns the channel for the status of a process that another process made, and that is a child of this
+// one by now. The caller has called expect.
 func (c *children) adopt(pid int) <-chan syscall.WaitStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +101,7 @@ func (c *children) has(pid int) bool {
 	return ok
 }
 
-// reap takes every child that has ended, and tells whether there are others.
+// reap reaps every ended child, and reports whether there are others.
 func (c *children) reap() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,8 @@ func Start(ctx context.Context, dir string, spec Spec) (*exec.Cmd, error) {
 	return run(ctx, dir, spec, "run")
 }
 
-// Probe tells whether the runtime of spec can make containers, by making one in dir, which has a directory to be the image.
+// Probe reports whether the runtime of spec can make containers, by making one in dir, which has a directory as
+// the image.
 func Probe(ctx context.Context, dir string, spec Spec) error {
 	cmd, err := run(ctx, dir, spec, "probe")
 	if err != nil {
@@ -34,7 +35,7 @@ func Probe(ctx context.Context, dir string, spec Spec) error {
 	return cmd.Wait()
 }
 
-// run starts the shim and waits for its word that the container runs.
+// run starts the shim and waits for its message that the container runs.
 func run(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd, error) {
 	data, err := json.Marshal(spec)
 	if err != nil {
@@ -73,7 +74,7 @@ func run(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd, er
 		return nil, fmt.Errorf("start the supervisor of the container: %w", err)
 	}
 	oomscore.Restore(cmd.Process.Pid) // before it starts anything: it waits for the spec
-	// In no file: it has the environment, and secrets with it. One that does not read it says why.
+	// Write it to no file: it has the environment, and secrets with it. A shim that does not read it says why.
 	_, _ = specW.Write(data)
 	specW.Close()
 	stop := context.AfterFunc(ctx, func() { r.Close() })
@@ -105,7 +106,7 @@ func Tail(path string) string {
 	return strings.TrimSpace(string(data[max(0, len(data)-500):]))
 }
 
-// Detached lets a process outlive the one that starts it.
+// Detached lets a process outlive its parent.
 func Detached() *syscall.SysProcAttr { return detached() }
 
 // conn is a connection to a shim.
@@ -134,7 +135,7 @@ func dial(ctx context.Context, dir string, req request) (*conn, error) {
 	return out, nil
 }
 
-// call sends a request that has no streams.
+// call sends a request without streams.
 func call(ctx context.Context, dir string, req request) error {
 	c, err := dial(ctx, dir, req)
 	if err != nil {
@@ -205,7 +206,8 @@ func Signal(ctx context.Context, dir string, s syscall.Signal) error {
 // Kill kills every process of the container in dir.
 func Kill(ctx context.Context, dir string) error { return call(ctx, dir, request{Op: opKill}) }
 
-// KillWithSandbox does it with the sandbox that the container is in, which takes less: the runtime has nothing to end in there.
+// KillWithSandbox kills the container with its sandbox, which is cheaper: the runtime then has nothing to end
+// inside.
 func KillWithSandbox(ctx context.Context, dir string) error {
 	return call(ctx, dir, request{Op: opKill, Sandbox: true})
 }

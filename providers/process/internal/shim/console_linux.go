@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// consoleTime is how long a runtime that has ended may have needed to send the terminal.
+// consoleTime bounds the wait for the terminal of a runtime that has ended.
 const consoleTime = 5 * time.Second
 
-// console is where a runtime sends the terminal that it made in the container.
+// console is the socket to which a runtime sends the terminal that it made in the container.
 type console struct{ *net.UnixListener }
 
 func listenConsole(path string) (*console, error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// A container in a sandbox has no process of the machine. What there is of it is its file server, which becomes a child of the supervisor,
-// as the sandbox does of its own: when that is killed, the runtime kills the container.
+// A container in a sandbox has no process of the machine except its file server. The file server becomes a child
+// of the supervisor, like the sandbox of its own supervisor: when it is killed, the runtime kills the container.
 
 // fileServer is the first argument of the process that opens the files of a container.
 const fileServer = "runsc-gofer"
@@ -61,7 +61,7 @@ func (s *supervisor) runGuest(out *streams, child *childIO) (<-chan syscall.Wait
 	})
 }
 
-// fileServer is the process of that name below this one, 0 if it has ended.
+// fileServer returns the file server below this process, or 0 if it has ended.
 func (s *supervisor) fileServer() int {
 	for _, list := range []func(int) []int{quickDescendants, Descendants} {
 		for _, pid := range list(os.Getpid()) {
@@ -74,7 +74,7 @@ func (s *supervisor) fileServer() int {
 	return 0
 }
 
-// keepGuest makes the call that stays as long as the container, and returns when that runs, or has run.
+// keepGuest makes the call that lasts as long as the container, and returns when the container runs, or has run.
 func (s *supervisor) keepGuest(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	o := s.spec.OCI
 	dir, err := os.MkdirTemp(o.Bundle, "c") // it goes with the bundle
@@ -117,7 +117,8 @@ func (s *supervisor) keepGuest(out *streams, child *childIO) (<-chan syscall.Wai
 	return status, s.fileServer(), nil
 }
 
-// guestStatus is how a container ended whose call has ended so. One that did not end by itself is killed, if its sandbox has not done that.
+// guestStatus returns the end of a container from the end of its call. It kills a container that did not end by
+// itself, unless its sandbox has done so.
 func (s *supervisor) guestStatus(call oci.Call, ended syscall.WaitStatus) syscall.WaitStatus {
 	if ended.Signaled() || !s.spec.OCI.Kept(call, s.spec.OCI.ID) {
 		s.commands.lost.Store(&ended)
@@ -126,7 +127,7 @@ func (s *supervisor) guestStatus(call oci.Call, ended syscall.WaitStatus) syscal
 	return statusOf(ended.ExitStatus())
 }
 
-// statusOf is the status of a process that a shell would know by that code.
+// statusOf returns the status of a process with that shell exit code.
 func statusOf(code int) syscall.WaitStatus {
 	if code > 128 && code <= 128+64 {
 		return syscall.WaitStatus(code - 128)
@@ -134,7 +135,7 @@ func statusOf(code int) syscall.WaitStatus {
 	return syscall.WaitStatus((code & 0xff) << 8)
 }
 
-// forkInSandbox starts a call in the control group of the sandbox, which pays for all that is done for it.
+// forkInSandbox starts a call in the control group of the sandbox, so that the pod pays for it.
 func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr, terminal bool) (<-chan syscall.WaitStatus, int, error) {
 	type forked struct {
 		status <-chan syscall.WaitStatus
@@ -166,8 +167,8 @@ func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr, terminal bool) (
 	return f.status, f.pid, f.err
 }
 
-// killSandbox kills the sandbox that the container is in, and with it the container. One that ended by itself before keeps its exit code: its
-// call has that.
+// killSandbox kills the sandbox of the container, and with it the container. A container that ended by itself
+// before keeps its exit code, which its call has.
 func (s *supervisor) killSandbox() {
 	supervisor, err := ReadState(s.spec.OCI.Supervisor)
 	if err != nil || supervisor.Ended() {
@@ -179,8 +180,8 @@ func (s *supervisor) killSandbox() {
 	}
 }
 
-// fateOfSandbox is why the container ended with its sandbox, or with the call that kept it, if it did: the supervisor of the sandbox knows
-// of that.
+// fateOfSandbox says why the container ended with its sandbox, or with the call that kept it, if it did: the
+// supervisor of the sandbox knows the reason.
 func (s *supervisor) fateOfSandbox() (reason, message string) {
 	call := s.commands.lost.Load()
 	if call == nil || s.commands.killed.Load() {
@@ -206,7 +207,7 @@ func (s *supervisor) fateOfSandbox() (reason, message string) {
 	return supervisor.Reason, message
 }
 
-// fateOfCall is why the container was killed when its call had ended so, in a sandbox that runs.
+// fateOfCall says why the container was killed after the end of its call, in a running sandbox.
 func (s *supervisor) fateOfCall(call syscall.WaitStatus) (reason, message string) {
 	how := fmt.Sprintf("with code %d", call.ExitStatus())
 	reason = Unknown

@@ -13,11 +13,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// commands are the numbers of processes in the sandbox, by the process of the machine that waits for each.
+// commands maps processes of the machine to the processes in the sandbox that they wait for.
 type commands struct {
-	// lost is how the call ended that was to end with the container, and did not.
+	// lost is the end of the call that should have lasted as long as the container.
 	lost atomic.Pointer[syscall.WaitStatus]
-	// killed tells that the sandbox was killed to end the container.
+	// killed says that the sandbox was killed to end the container.
 	killed atomic.Bool
 	// guarded by mu
 	mu  sync.Mutex
@@ -39,7 +39,7 @@ func (c *commands) get(pid int) int {
 	return c.pid[pid]
 }
 
-// forget is for one that has ended: its number will be another one's.
+// forget forgets an ended process, because its number will belong to another process.
 func (c *commands) forget(pid int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +59,8 @@ func (s *supervisor) executeGuest(req request, out *streams, child *childIO) (<-
 	}
 	call := o.Attend(dir, o.ID)
 	if req.TTY {
-		// Made here, and not by the runtime: the call that stays is then told of its size, and passes it on.
+		// Make the terminal here, and not in the runtime: the lasting call then learns its size, and passes it
+		// on.
 		terminal, process, err := openTerminal()
 		if err != nil {
 			return nil, 0, err
@@ -109,8 +110,8 @@ func (s *supervisor) begun(call oci.Call, ended <-chan syscall.WaitStatus, pid i
 	return ended, nil
 }
 
-// signalMain sends a signal to the main process. The call for it may fail by what it does: once the container ends, the call is killed with
-// what else runs, or finds no container any more.
+// signalMain sends a signal to the main process. The effect of the signal may make the call fail: once the
+// container ends, the call is killed with the other calls, or finds no container any more.
 func (s *supervisor) signalMain(sig syscall.Signal) error {
 	if !s.guest() || s.spec.OCI.ID == s.spec.OCI.Sandbox {
 		return s.children.signal(s.state.Init.PID, false, sig)
@@ -124,7 +125,8 @@ func (s *supervisor) signalMain(sig syscall.Signal) error {
 	return err
 }
 
-// resized tells the main process that its terminal has another size: the kernel of the machine tells only processes of its own.
+// resized tells the main process the new size of its terminal: the kernel of the machine tells only its own
+// processes.
 func (s *supervisor) resized() {
 	if s.guest() {
 		_ = s.signalMain(syscall.SIGWINCH) // an error means that it has ended

@@ -18,11 +18,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// A runtime is told paths, and opens them when it mounts. A container that runs can have put a link on a path in a volume by then. So a process
-// with mounts of its own opens what is mounted, beneath the volume, mounts that very file or directory where no container can write, and
-// becomes the runtime, which is told that place.
+// A runtime gets paths, and opens them when it mounts. By then a running container can have put a link on a path
+// in a volume. So a process with mounts of its own opens the file or directory beneath the volume, and mounts it
+// in a place where no container can write. Then it becomes the runtime, which gets that place.
 //
-// The runtime also makes the directory, or the file, that something is mounted on, by a path that it has looked at before. Where that is in a
+// The runtime also makes the mount points, by a path that it has checked before. If a mount point is in a
 // volume, the runtime can write nothing else of the machine.
 
 const (
@@ -30,11 +30,11 @@ const (
 	holdFile = "hold.json"
 	// cgroupRoot is where runtimes other than gVisor put the container into its control groups.
 	cgroupRoot = "/sys/fs/cgroup"
-	// holdTries bounds how often a directory is looked for that is renamed while the kernel looks.
+	// holdTries bounds the lookups of a directory that is renamed during the kernel's lookup.
 	holdTries = 1000
 )
 
-// holding returns the call with the process that opens mounts before it, if there are any to open.
+// holding puts the process that opens mounts before the call, if there are mounts to open.
 func (s *supervisor) holding(c oci.Call) (oci.Call, error) {
 	if !s.spec.holds() {
 		return c, nil
@@ -51,7 +51,8 @@ func (s *supervisor) holding(c oci.Call) (oci.Call, error) {
 	return c, nil
 }
 
-// ownMounts gives a process a mount namespace, and one who is not root a user namespace to mount in, as the runtime does it otherwise.
+// ownMounts gives a process a mount namespace, and without root a user namespace to mount in, as the runtime
+// does otherwise.
 func ownMounts(attr *syscall.SysProcAttr) {
 	attr.Cloneflags |= unix.CLONE_NEWNS
 	if uid := os.Geteuid(); uid != 0 {
@@ -62,7 +63,7 @@ func ownMounts(attr *syscall.SysProcAttr) {
 	}
 }
 
-// holdMain opens the mounts that are written in dir, and becomes the program of argv. It returns if it fails.
+// holdMain opens the mounts listed in dir, and becomes the program of argv. It returns only on failure.
 func holdMain(dir string, argv []string) int {
 	err := hold(dir)
 	if err == nil {
@@ -74,7 +75,7 @@ func holdMain(dir string, argv []string) int {
 	return 1
 }
 
-// hold mounts what the mounts of the container lead to.
+// hold mounts the targets of the container's mounts.
 func hold(dir string) error {
 	var spec Spec
 	data, err := os.ReadFile(filepath.Join(dir, holdFile))
@@ -127,7 +128,8 @@ func hold(dir string) error {
 	return nil
 }
 
-// onlyWrite makes everything read-only, in the mounts of this process, but those files, and directories with what is mounted in them.
+// onlyWrite makes everything read-only in the mounts of this process, except those files, and directories with
+// the mounts in them.
 func onlyWrite(paths []string) error {
 	slices.Sort(paths) // what is in another one comes after it
 	paths = slices.Compact(paths)
@@ -151,7 +153,7 @@ func onlyWrite(paths []string) error {
 	return nil
 }
 
-// hold mounts what the mount leads to at place.
+// hold mounts the file or directory of the mount at place.
 func (m Mount) hold(place string) error {
 	f, err := m.open()
 	if err != nil {
@@ -173,7 +175,8 @@ func (m Mount) hold(place string) error {
 	return unix.Mount("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), place, "", unix.MS_BIND|unix.MS_REC, "")
 }
 
-// open opens what the mount leads to, of any kind, only to name it. Each step ends beneath the one before, wherever links in it lead.
+// open opens the file of the mount, of any kind, as a handle only. Each step ends beneath the step before,
+// wherever its links lead.
 func (m Mount) open() (*os.File, error) {
 	fd, err := unix.Open(m.Source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -11,10 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A number may be another process's by the time that somebody is killed by it. So a process is held first, then it is asked whether the number
-// still is that of the one that is meant, and what is held is killed. A kernel, or a filter of system calls, without that leaves a hair's breadth.
+// Between a lookup and a kill, a number may become another process's. So this code holds a process first, then
+// checks that the number still belongs to the intended process, and kills the held process. A kernel or a system
+// call filter without that ability leaves a tiny race.
 
-// KillProcess kills a process, and not another one that got its number.
+// KillProcess kills a process, and never another process that got its number.
 func KillProcess(p Process) error {
 	if p.PID == 0 {
 		return nil
@@ -63,7 +64,8 @@ func isBelow(ancestor, pid int) bool {
 	return false
 }
 
-// signalHeld sends a signal to the process with that descriptor, or by its number if there is none. One that does not get it has ended.
+// signalHeld sends a signal to the process with that descriptor, or by its number without a descriptor. A
+// process that does not get it has ended.
 func signalHeld(pid, fd int, notHeld error, sig unix.Signal) {
 	if notHeld != nil {
 		_ = unix.Kill(pid, sig)
@@ -72,7 +74,7 @@ func signalHeld(pid, fd int, notHeld error, sig unix.Signal) {
 	_ = unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 
-// heldAtOnce is how many descriptors of processes are open, of the few that a process may have.
+// heldAtOnce bounds the open descriptors of processes: a process may have few.
 const heldAtOnce = 256
 
 // killMembers kills the processes in the control group of that directory.

@@ -15,10 +15,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// A command may have started others, in sessions of their own. All of them are stopped before the first is killed: those below one that
-// has ended are no longer known to be of the command. What has left the command before, as a daemon does, belongs to the container.
+// A command may have started processes in sessions of their own. All are stopped before the first is killed: the
+// children of an ended process can no longer be attributed to the command. A process that left the command
+// before, like a daemon, belongs to the container.
 
-// killCommand kills a command and what is below it, and returns when they have gone. One that has ended is passed over.
+// killCommand kills a command and its descendants, and returns after their end. It skips a command that has
+// ended.
 func (s *supervisor) killCommand(pid int) {
 	if !s.children.has(pid) {
 		return
@@ -42,7 +44,7 @@ func (s *supervisor) killCommand(pid int) {
 	}
 }
 
-// hungUp tells whether the other side has ended a connection, behind what it sent.
+// hungUp reports whether the peer has ended a connection, after its data.
 func hungUp(c net.Conn) (gone bool) {
 	raw, ok := c.(syscall.Conn)
 	if !ok {
@@ -60,9 +62,9 @@ func hungUp(c net.Conn) (gone bool) {
 	return gone || err != nil
 }
 
-// killAllOf stops the processes of a list, which has parents before their children, until it has no others, and kills them. Children are killed
-// before their parents: a process whose parent has ended is below another one, and the kernel lets a group of stopped processes go on that
-// nobody outside of the group can.
+// killAllOf stops the processes of a list, parents before children, until the list is complete, and kills them.
+// It kills children before their parents: the child of an ended process gets another parent, and the kernel
+// continues a group of stopped processes if nobody outside of the group can.
 func killAllOf(list func() []int, send func(pid int, sig syscall.Signal)) {
 	var stopped []int
 	seen := map[int]bool{}
@@ -81,8 +83,8 @@ func killAllOf(list func() []int, send func(pid int, sig syscall.Signal)) {
 	}
 }
 
-// killInSandbox kills a process of the container and what is below it, by their numbers in the sandbox. An error of a call means that the
-// process has ended, or that the sandbox has.
+// killInSandbox kills a process of the container and its descendants, by their numbers in the sandbox. An error
+// of a call means that the process or the sandbox has ended.
 func (s *supervisor) killInSandbox(guest int) {
 	send := func(pid int, sig syscall.Signal) {
 		_ = s.simple(func(dir string) oci.Call { return s.spec.OCI.SignalProcess(dir, s.spec.OCI.ID, pid, int(sig)) })
@@ -92,7 +94,7 @@ func (s *supervisor) killInSandbox(guest int) {
 	send(guest, syscall.SIGKILL)
 }
 
-// belowInSandbox are the processes below one of the container, by their numbers in the sandbox.
+// belowInSandbox returns the descendants of a process of the container, by their numbers in the sandbox.
 func (s *supervisor) belowInSandbox(guest int) []int {
 	dir, err := os.MkdirTemp(s.spec.OCI.Bundle, "c")
 	if err != nil {

@@ -26,7 +26,7 @@ func (s *supervisor) launch(out *streams, child *childIO) (<-chan syscall.WaitSt
 	}
 	status, pid, err := s.forkProgram(out, child, s.spec.Argv, s.spec.TTY)
 	if err == nil && s.spec.OOMScoreAdj != 0 {
-		// To lower it needs a right that machines may not give.
+		// Lowering it needs a right that machines may not give.
 		_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), fmt.Append(nil, s.spec.OOMScoreAdj), 0)
 	}
 	return status, pid, err
@@ -40,8 +40,9 @@ func (s *supervisor) enter(req request, out *streams, child *childIO) (<-chan sy
 	return s.forkProgram(out, child, req.Argv, req.TTY)
 }
 
-// forkProgram starts a program of the machine. It gets capabilities and cgroups from the thread that forks it, so a thread gives its own
-// away for that and is never used again. It stays for as long as the program, which the kernel kills when it ends.
+// forkProgram starts a program of the machine. The program inherits capabilities and cgroups from its forking
+// thread, so a thread gives up its own for that and is never used again. The thread stays as long as the
+// program: at its end the kernel kills the program.
 func (s *supervisor) forkProgram(out *streams, child *childIO, argv []string, tty bool) (<-chan syscall.WaitStatus, int, error) {
 	result := make(chan launched)
 	go func() {
@@ -112,7 +113,7 @@ func (s *supervisor) probe(ready *os.File) error {
 		return s.probeGuest(ready, &out, child)
 	}
 	_, _, err = s.launch(&out, child)
-	// A runtime has words only: those for a command that is not there have its name.
+	// A runtime gives only a text: the text for a missing command contains its name.
 	if err == nil || !errors.Is(err, fs.ErrNotExist) && !strings.Contains(err.Error(), s.spec.Argv[0]) {
 		return fmt.Errorf("a container cannot be made: %w", err)
 	}

@@ -48,7 +48,7 @@ func (l *logFile) reopen() error {
 	return nil
 }
 
-// write adds what a container wrote to stream.
+// write adds output of the container to stream.
 func (l *logFile) write(stream string, p []byte, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +74,7 @@ func (l *logFile) write(stream string, p []byte, now time.Time) {
 	}
 }
 
-// end writes what has no newline.
+// end writes the rest without a newline.
 func (l *logFile) end(stream string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,8 +85,8 @@ func (l *logFile) end(stream string, now time.Time) {
 	delete(l.partial, stream)
 }
 
-// flush writes whole lines at once, so that a reader sees no half of one. A full disk loses lines,
-// and the container goes on.
+// flush writes whole lines at once, so that a reader never sees half a line. A full disk loses lines, and the
+// container continues.
 func (l *logFile) flush(out []byte) {
 	if len(out) == 0 {
 		return
@@ -101,7 +101,7 @@ func (l *logFile) flush(out []byte) {
 	l.err = err
 }
 
-// cut removes what there was room for of a line: the next one would go on with it.
+// cut removes the written part of an incomplete line: the next line would continue it.
 func (l *logFile) cut(n int) error {
 	info, err := l.f.Stat()
 	if err != nil || n == 0 {

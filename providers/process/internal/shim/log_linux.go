@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openLast opens the file at path, which is made if it is not there, to write at its end. No link is followed from above dir, the directory of
-// the logs of a pod, and nobody is waited for: a pod that may write where logs are must not make this process write elsewhere.
+// openLast opens or makes the file at path, to append to it. It follows no link from above dir, the log
+// directory of a pod, and waits for nobody: a pod that may write to the place of logs must not make this process
+// write elsewhere.
 func openLast(dir, path string) (*os.File, error) {
 	base := filepath.Dir(dir)
 	way, err := filepath.Rel(base, path)

@@ -21,8 +21,8 @@ import (
 // linkBuffer is how many bytes one end of a link takes before the other end reads them: some packets of the largest size.
 const linkBuffer = 4 << 20
 
-// joinNetwork gives the sandbox its network: a pair of sockets, one end of which is the interface of the sandbox. The other end is kept here,
-// and handed to the network process.
+// joinNetwork gives the sandbox its network: a pair of sockets. One end is the interface of the sandbox; the
+// other end stays here, and goes to the network process.
 func (s *supervisor) joinNetwork() error {
 	n := s.spec.Network
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -51,8 +51,8 @@ func (s *supervisor) joinNetwork() error {
 	return nil
 }
 
-// keepAttached hands the link over again whenever the network process was started again. If that does not succeed within a second or two, a file
-// says why until it does: see NetworkError.
+// keepAttached hands the link over again after each restart of the network process. If that fails for a second
+// or two, a file says why until it succeeds: see NetworkError.
 func (s *supervisor) keepAttached(attached *podnet.Connection, link *os.File) {
 	const often, seldom = 20 * time.Millisecond, time.Second
 	for {

@@ -25,7 +25,7 @@ func openLast(_, path string) (*os.File, error) {
 // Self is this process.
 func Self() Process { return Process{} }
 
-// ProcessOf is the process that has that number now.
+// ProcessOf returns the process that has that number now.
 func ProcessOf(int) Process { return Process{} }
 
 // Alive tells whether the process still is there.

@@ -39,10 +39,10 @@ func openLast(_, path string) (*os.File, error) {
 // Self is this process.
 func Self() Process { return ProcessOf(os.Getpid()) }
 
-// ProcessOf is the process that has that number now.
+// ProcessOf returns the process that has that number now.
 func ProcessOf(pid int) Process { return Process{PID: pid} }
 
-// Alive tells whether there is a process of that number.
+// Alive reports whether a process with that number exists.
 func (p Process) Alive() bool { return p.PID != 0 && syscall.Kill(p.PID, 0) == nil }
 
 // KillProcess kills a process.
@@ -92,7 +92,8 @@ func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true}
 
 func setSize(*os.File, Size) {}
 
-// hungUp tells whether a caller has gone: here it is not seen behind what the caller sent.
+// hungUp reports whether a caller has gone: on these systems that is not visible before the caller's data is
+// read.
 func hungUp(net.Conn) bool { return false }
 
 func (s *supervisor) launch(_ *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {

@@ -20,7 +20,7 @@ import (
 // Self is this process.
 func Self() Process { return ProcessOf(os.Getpid()) }
 
-// ProcessOf is the process that has that number now.
+// ProcessOf returns the process that has that number now.
 func ProcessOf(pid int) Process {
 	_, start, _ := statOf(strconv.Itoa(pid))
 	return Process{PID: pid, Start: start}
@@ -74,7 +74,7 @@ func Descendants(pid int) []int {
 	return found
 }
 
-// listsChildren tells whether the kernel lists the children of a thread, which most do.
+// listsChildren reports whether the kernel lists the children of a thread; most kernels do.
 var listsChildren = sync.OnceValue(func() bool {
 	_, err := os.Stat("/proc/thread-self/children")
 	return err == nil
@@ -93,7 +93,7 @@ func quickDescendants(pid int) []int {
 	return found
 }
 
-// childrenOf are those of all threads of the process: a child belongs to the one that has made it.
+// childrenOf returns the children of all threads of the process: a child belongs to the thread that made it.
 func childrenOf(pid int) []int {
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task/"
 	threads, err := os.ReadDir(tasks)
@@ -115,11 +115,11 @@ func childrenOf(pid int) []int {
 	return children
 }
 
-// becomeReaper makes orphans below this process its children, so that none gets away.
+// becomeReaper makes orphans below this process its children, so that none escapes.
 func becomeReaper() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// killDescendants kills until nothing is left: a process may fork while it is looked for. It looks more and more seldom, as long as
-// nobody new is found: most of the time is only waited for what was killed.
+// killDescendants kills until no descendant is left, because a process may fork during a search. It searches
+// less and less often while it finds no new process: most of the time it waits for killed processes.
 func killDescendants(c *children) {
 	const often, seldom = 2 * time.Millisecond, 50 * time.Millisecond
 	next, pause := time.Now(), often
@@ -158,7 +158,7 @@ func waitGone(ctx context.Context, p Process) error {
 	return nil
 }
 
-// socketPath is a path to the socket in dir that is short enough for an address.
+// socketPath returns a path to the socket in dir that is short enough for an address.
 func socketPath(dir string) (string, func(), error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -167,10 +167,10 @@ func socketPath(dir string) (string, func(), error) {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), socketFile), func() { f.Close() }, nil
 }
 
-// detached makes a process that does not end with this one.
+// detached lets a process outlive this one.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// openTerminal makes a terminal of the devices that this thread sees.
+// openTerminal makes a terminal from the devices that this thread sees.
 func openTerminal() (terminal, process *os.File, err error) {
 	path := "/dev/pts/ptmx"
 	if unix.Access(path, unix.R_OK|unix.W_OK) != nil {

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// answerTime is how long a program may take to say what it is.
+// answerTime bounds the wait for a program's version.
 const answerTime = 10 * time.Second
 
-// program is what shims are run by, and why it is not the one beside this binary.
+// program is the program for shims, and the reason if it is not the one beside this binary.
 var program = sync.OnceValues(func() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -46,8 +46,8 @@ func programIn(dir string) (string, error) {
 	if build == "" {
 		return self(), fmt.Errorf("%s: it is not known to be of this version, as this was built of nobody knows what: make build says it to both", f.Name())
 	}
-	// By this path it is the same file for ever, also when another one takes its place on disk. The number is none of those that a child
-	// gets, and is never closed.
+	// This path names the same file for ever, even if another file replaces it on disk. No child uses this
+	// number, and it is never closed.
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 64)
 	if err != nil {
 		return self(), err

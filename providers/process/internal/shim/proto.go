@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// kind says what a frame on the socket of a shim carries.
+// kind is the kind of a frame on a shim's socket.
 type kind byte
 
 const (
@@ -23,7 +23,7 @@ const (
 	frameResize  kind = 'w' // Size
 )
 
-// maxFrame bounds what one side makes the other hold.
+// maxFrame bounds the memory that one side makes the other side use.
 const maxFrame = 1 << 20
 
 // The operations of a request.
@@ -44,14 +44,14 @@ type request struct {
 	Stdin  bool     `json:",omitempty"`
 	// Kill is of opExec: the command is killed when the caller has gone. Supervisors of earlier versions do so only then.
 	Kill bool `json:",omitempty"`
-	// Sandbox is of opKill: the sandbox that the container is in is killed with it.
+	// Sandbox, for opKill, kills the container's sandbox, too.
 	Sandbox bool `json:",omitempty"`
 }
 
 type done struct {
 	Error    string `json:",omitempty"`
 	ExitCode int    `json:",omitempty"`
-	// NotStarted tells that the command could not be run.
+	// NotStarted says that the command could not start.
 	NotStarted bool `json:",omitempty"`
 }
 
@@ -92,7 +92,7 @@ func readFrame(r io.Reader) (kind, []byte, error) {
 	return k, payload, err
 }
 
-// readHeader reads what a frame begins with: its kind and the size of its payload.
+// readHeader reads the header of a frame: its kind and the size of its payload.
 func readHeader(r io.Reader) (kind, int, error) {
 	var header [5]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {

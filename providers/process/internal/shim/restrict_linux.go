@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// restrict takes from this thread what the process must not have. Capabilities that are left in the
-// bounding set are those that a process of root gets when it is executed.
+// restrict takes rights from this thread that the process must not have. A process of root gets the capabilities
+// that remain in the bounding set when it is executed.
 func (s *supervisor) restrict() error {
 	if s.spec.NoNewPrivs {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

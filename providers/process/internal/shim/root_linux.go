@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountRoot mounts the container's own layer over the image, for the runtime, which has the rest of the mounts to make. Devices in an image
-// are for privileged containers only.
+// mountRoot mounts the container's own layer over the image for the runtime, which makes the other mounts. Only
+// privileged containers get devices of an image.
 func mountRoot(spec *Spec) error {
 	flags := uintptr(unix.MS_NODEV)
 	if spec.Privileged {

@@ -16,9 +16,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// A runtime makes processes and leaves. They become children of this process, which is the reaper of all below it.
+// A runtime makes processes and ends. They become children of this process, the reaper of everything below it.
 
-// runtimeEnv is what a runtime needs of the machine.
+// runtimeEnv is the part of the machine's environment that a runtime needs.
 var runtimeEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
 // create makes the container by its runtime, looks at it, and starts its process.
@@ -128,8 +128,8 @@ func (s *supervisor) simple(prepare func(dir string) oci.Call) error {
 	return s.call(prepare(dir), child.fds())
 }
 
-// callTimeout bounds a call of a runtime, which takes a tenth of a second: images are mounted before it, and what it has
-// made runs on after it. A runtime that hangs must not keep a container from being removed.
+// callTimeout bounds a call of a runtime, which takes a tenth of a second: images are mounted before it, and its
+// processes outlive it. A hanging runtime must not prevent the removal of a container.
 const callTimeout = time.Minute
 
 // callBeside makes a call whose processes stay.
@@ -157,7 +157,7 @@ func callWithin(children *children, limit time.Duration, c oci.Call, files []uin
 	return await(children, limit, c, status, pid)
 }
 
-// fork starts the program of a call, or the one that becomes it, in a session of its own.
+// fork starts the program of a call, or the program that becomes it, in a session of its own.
 func fork(c oci.Call, files []uintptr, attr *syscall.SysProcAttr) (int, error) {
 	attr.Setsid = true
 	path := c.Argv[0]
@@ -185,7 +185,7 @@ func await(children *children, limit time.Duration, c oci.Call, status <-chan sy
 	}
 }
 
-// discard removes what the runtime has of the container, once none of its processes is left.
+// discard removes the container from the runtime after its last process has ended.
 func (s *supervisor) discard() {
 	o := s.spec.OCI
 	if o == nil {
@@ -206,7 +206,7 @@ func (s *supervisor) discard() {
 	}
 }
 
-// refused is an error of a kind that runtimes tell by words only.
+// refused is an error whose kind runtimes show in its text only.
 type refused struct {
 	error
 	kind error
@@ -218,7 +218,7 @@ func (r refused) Is(target error) bool { return target == r.kind }
 func notFound(err error) error {
 	switch text := err.Error(); {
 	case strings.Contains(text, "error finding executable"):
-		// What others say in words that users know.
+		// Use the words of other runtimes, which users know.
 		_, name, _ := strings.Cut(text, "error finding executable ")
 		name, _, _ = strings.Cut(name, " in PATH")
 		return refused{fmt.Errorf("exec: %s: executable file not found in $PATH", name), fs.ErrNotExist}

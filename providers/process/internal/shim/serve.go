@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// readersTimeout is how long a shim whose container has ended waits for those who still read.
+// readersTimeout bounds the wait of a shim with an ended container for remaining readers.
 const readersTimeout = 5 * time.Second
 
 // serve answers the daemon until the listener is closed. It returns when everybody has his answer.
@@ -94,7 +94,7 @@ func (s *supervisor) attach(c *conn, req request) {
 	}
 }
 
-// attachedInput reads what the caller sends until it has gone.
+// attachedInput reads the input of the caller until the caller has gone.
 func (s *supervisor) attachedInput(c *conn, req request) {
 	end := func() {
 		if req.Stdin && s.spec.StdinOnce && !s.spec.TTY {
@@ -178,7 +178,7 @@ func (s *supervisor) exec(c *conn, req request) done {
 	return done{ExitCode: code}
 }
 
-// execInput reads what the caller sends until it has gone.
+// execInput reads the input of the caller until the caller has gone.
 func (s *supervisor) execInput(c *conn, io streams) {
 	var once sync.Once
 	closeStdin := func() {
@@ -208,11 +208,11 @@ func (s *supervisor) execInput(c *conn, io streams) {
 	}
 }
 
-// inputBeat is how often a caller is looked for whose input the command does not read.
+// inputBeat is the interval of checks for a caller whose input the command does not read.
 const inputBeat = 200 * time.Millisecond
 
-// typeIn writes to the input of a command, and reports whether the caller is still there. Behind what it sent, nothing tells of a caller
-// that has gone.
+// typeIn writes to the input of a command, and reports whether the caller is still there. While the caller's
+// data is unread, nothing else shows that the caller has gone.
 func (c *conn) typeIn(stdin *os.File, payload []byte) bool {
 	for len(payload) > 0 {
 		if stdin.SetWriteDeadline(time.Now().Add(inputBeat)) != nil {
@@ -233,7 +233,7 @@ func (c *conn) typeIn(stdin *os.File, payload []byte) bool {
 	return true
 }
 
-// startCode is what a shell answers when it cannot run a command.
+// startCode returns a shell's exit code for a command that it cannot run.
 func startCode(err error) int {
 	if errors.Is(err, fs.ErrPermission) {
 		return 126

@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/podnet"
 )
 
-// Argv0 is the name that the binary is run by to be a shim.
+// Argv0 is the name that makes the binary a shim.
 const Argv0 = "virtual-kubelet-container"
 
 // The files in the directory of a container.
@@ -30,15 +30,17 @@ const (
 	networkErrorFile = "network-error"
 	// rootDir is where the root of the container is made.
 	rootDir = "rootfs"
-	// heldDir is where the runtime finds what mounts lead to, in the directory of the bundle. Outside of the runtime it is empty.
+	// heldDir has the targets of mounts for the runtime, in the directory of the bundle. Outside of the runtime
+	// it is empty.
 	heldDir = "held"
 )
 
-// Mount is a directory or file of the machine that a container sees.
+// Mount is a directory or file of the machine in a container.
 type Mount struct {
 	Source, Target string
-	// Way leads from Source, a directory that no container can replace, to what is mounted: steps with // between them, each beneath the one
-	// before. What it leads to is opened once, when the container is made. "" is Source itself.
+	// Way leads from Source, a directory that no container can replace, to the file, with // between its steps,
+	// each beneath the step before. The file is opened once, at the creation of the container. "" stands for
+	// Source itself.
 	Way                         string `json:",omitempty"`
 	ReadOnly, RecursiveReadOnly bool
 	// Shared and Slave are how later mounts below it are passed on.
@@ -47,8 +49,8 @@ type Mount struct {
 	Device bool
 }
 
-// MemoryVolume is a file system in memory that containers of a sandbox share, and mount from the directory of the machine that has its
-// content.
+// MemoryVolume is a file system in memory that containers of a sandbox share. They mount it from the directory
+// of the machine with its content.
 type MemoryVolume struct {
 	Dir            string
 	Mode, UID, GID uint32
@@ -61,7 +63,7 @@ type Spec struct {
 	Argv, Env []string
 	Cwd       string
 	Hostname  string
-	// Image is the directory below the container's own layer; "" means that rootDir is the whole root.
+	// Image is the directory below the container's own layer; with "" rootDir is the whole root.
 	Image    string
 	ReadOnly bool
 	Mounts   []Mount
@@ -80,24 +82,24 @@ type Spec struct {
 	HostIPC    bool
 	// NetNS is the file of the network namespace; "" for the machine's.
 	NetNS string
-	// Network is the network of a sandbox that has no namespace of the machine: see package podnet. Nil for none.
+	// Network is the network of a sandbox without a namespace of the machine, or nil: see package podnet.
 	Network *Network `json:",omitempty"`
-	// PIDOf is a process whose pid namespace is joined, instead of a new one; 0 for none.
+	// PIDOf is a process whose pid namespace is joined, instead of a new one; 0 means a new one.
 	PIDOf       int
 	OOMScoreAdj int
 
 	TTY, Stdin, StdinOnce bool
-	// LogPath is the log, in LogDir, the directory of those of the pod; "" for none.
+	// LogPath is the log, in LogDir, the log directory of the pod; "" means no log.
 	LogPath, LogDir string
 	Cgroup          Cgroup
-	// OCI is the runtime that makes the container; nil for a program of the machine, which gets what Argv, Env, Cwd, the user,
-	// Caps, NoNewPrivs and Cgroup say, and nothing else.
+	// OCI is the runtime that makes the container. It is nil for a program of the machine, which uses only Argv,
+	// Env, Cwd, the user, Caps, NoNewPrivs and Cgroup.
 	OCI *OCI `json:",omitempty"`
 }
 
-// Network is what the supervisor of a sandbox makes its network from.
+// Network is the input for a sandbox's network.
 type Network struct {
-	// Socket is that of the network process.
+	// Socket is the socket of the network process.
 	Socket string
 	Pod    podnet.Pod
 	Link   podnet.Link
@@ -117,24 +119,27 @@ type OCI struct {
 	oci.Runtime
 	// ID is its name for the runtime.
 	ID string
-	// Bundle is the directory of its files, which is in memory.
+	// Bundle is the directory of its files, in memory.
 	Bundle string
 	// Config is its configuration.
 	Config json.RawMessage `json:",omitempty"`
-	// Sandbox is the ID of the sandbox that it is in, or is: the runtime has a kernel of its own for each. "" for processes of the machine.
+	// Sandbox is the ID of its sandbox, or its own ID if it is the sandbox: the runtime has a kernel for each.
+	// "" stands for processes of the machine.
 	Sandbox string `json:",omitempty"`
-	// Supervisor is the directory of the supervisor of that sandbox, and Group its control group.
+	// Supervisor is the directory of the sandbox's supervisor, and Group its control group.
 	Supervisor string `json:"Keeper,omitempty"` // the name is that of states on disk
 	Group      Cgroup `json:",omitzero"`
-	// Volumes are file systems in memory that the kernel of the sandbox has by itself. Only the sandbox has them.
+	// Volumes are file systems in memory that the kernel of the sandbox holds by itself. Only the sandbox has
+	// them.
 	Volumes []MemoryVolume `json:",omitempty"`
-	// RootImage is a file with the root of the sandbox; "" if that is the directory rootDir.
+	// RootImage is a file with the root of the sandbox; with "" the root is the directory rootDir.
 	RootImage string `json:"-"`
 	// PIDs names the pid namespace, for containers of the sandbox that share one.
 	PIDs string `json:",omitempty"`
 }
 
-// Held is where the runtime finds what a mount leads to, by the index of the mount; Source where it finds that itself.
+// Held returns the place of a mount's target for the runtime, by the index of the mount. Source is the place
+// without a Way.
 func (s Spec) Held(i int) string {
 	if s.Mounts[i].Way == "" {
 		return s.Mounts[i].Source
@@ -142,7 +147,7 @@ func (s Spec) Held(i int) string {
 	return filepath.Join(s.OCI.Bundle, heldDir, strconv.Itoa(i))
 }
 
-// holds tells whether what a mount leads to is opened before the runtime has it.
+// holds reports whether any mount's target is opened before the runtime gets it.
 func (s Spec) holds() bool {
 	return s.nested() || slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Way != "" })
 }
@@ -158,7 +163,8 @@ func (s Spec) nested() bool {
 	})
 }
 
-// Public is the spec without what may be secret: the environment, and the command, which can have parts of it.
+// Public returns the spec without parts that may be secret: the environment, and the command, which can contain
+// parts of it.
 func (s Spec) Public() Spec {
 	s.Env, s.Argv = nil, nil
 	if s.OCI != nil {
@@ -169,13 +175,13 @@ func (s Spec) Public() Spec {
 	return s
 }
 
-// Process is a process that cannot be mistaken for a later one with its number.
+// Process identifies a process, even if a later process gets its number.
 type Process struct {
 	PID   int
 	Start uint64
 }
 
-// State is what a shim knows of its container.
+// State is a shim's state of its container.
 type State struct {
 	Shim, Init Process
 	StartedAt  time.Time
@@ -185,7 +191,7 @@ type State struct {
 	Reason, Message string
 }
 
-// Unknown is the reason of a container whose supervisor has gone without a word.
+// Unknown is the reason of a container whose supervisor ended without a final state.
 const Unknown = "Unknown"
 
 // Started tells whether there was a process.
@@ -194,8 +200,8 @@ func (s State) Started() bool { return !s.StartedAt.IsZero() }
 // Ended tells whether the container is over.
 func (s State) Ended() bool { return !s.FinishedAt.IsZero() }
 
-// ReadState returns the state of the container in dir: a zero one before it is started. A container
-// whose shim has gone without a word has ended, nobody knows how.
+// ReadState returns the state of the container in dir: the zero state before its start. If its shim ended
+// without a final state, the container has ended in an unknown way.
 func ReadState(dir string) (State, error) {
 	var s State
 	err := durable.ReadJSON(filepath.Join(dir, stateFile), &s)
@@ -205,7 +211,7 @@ func ReadState(dir string) (State, error) {
 	if err != nil || s.Ended() || s.Shim.Alive() {
 		return s, err
 	}
-	// The shim writes its final state before it ends: what was read above may be older than that.
+	// The shim writes its final state before it ends, so the state above may be older than that.
 	if err := durable.ReadJSON(filepath.Join(dir, stateFile), &s); err != nil || s.Ended() {
 		return s, err
 	}
@@ -216,7 +222,7 @@ func ReadState(dir string) (State, error) {
 	s.FinishedAt, s.ExitCode, s.Reason = time.Now(), 255, Unknown
 	s.Message = "the supervisor of the container was killed"
 	if err := durable.WriteLastJSON(filepath.Join(dir, stateFile), s); err != nil {
-		// A full disk does not change how it ended; the time is one that stays the same whenever it is asked for.
+		// A full disk does not change the end; the time stays the same at every read.
 		if info, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
 			s.FinishedAt = info.ModTime()
 		}

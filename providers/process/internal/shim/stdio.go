@@ -12,18 +12,17 @@ import (
 	"time"
 )
 
-// drainTime is how long output is awaited from a pipe that somebody keeps open after the
-// process has ended.
+// drainTime bounds the wait for output from a pipe that stays open after the end of the process.
 const drainTime = 200 * time.Millisecond
 
-// streams are the ends that a shim has of the streams of a process.
+// streams are the shim's ends of a process's streams.
 type streams struct {
 	stdin, stdout, stderr *os.File
 	tty                   bool
 	copiers               *copiers
 }
 
-// childIO are the ends that the process has; all are its terminal, if it has one.
+// childIO are the process's ends; all are its terminal, if it has one.
 type childIO struct{ stdin, stdout, stderr *os.File }
 
 func (c *childIO) close() {
@@ -61,7 +60,7 @@ func openStdio(tty, stdin bool) (s streams, c *childIO, err error) {
 	return s, c, err
 }
 
-// null makes all streams those of nobody.
+// null connects all streams to the null device.
 func (c *childIO) null() error {
 	for _, f := range []**os.File{&c.stdin, &c.stdout, &c.stderr} {
 		var err error
@@ -73,7 +72,7 @@ func (c *childIO) null() error {
 }
 
 func (c *childIO) fds() []uintptr {
-	// Fd makes the file blocking, which is what the process expects.
+	// Fd makes the file blocking, as the process expects.
 	return []uintptr{c.stdin.Fd(), c.stdout.Fd(), c.stderr.Fd()}
 }
 
@@ -151,7 +150,7 @@ func (s *streams) drain() {
 	s.close()
 }
 
-// inlet is the standard input of the main process, which several may write to.
+// inlet is the standard input of the main process, with any number of writers.
 type inlet struct {
 	// guarded by mu
 	mu sync.Mutex
@@ -178,7 +177,7 @@ func (i *inlet) close() {
 	}
 }
 
-// broadcast sends output to everybody who is attached.
+// broadcast sends output to every attached client.
 type broadcast struct {
 	// guarded by mu
 	mu      sync.Mutex
@@ -186,7 +185,7 @@ type broadcast struct {
 	last    *done
 }
 
-// client is somebody who is attached. One who does not read is dropped: the container does not wait.
+// client is an attached client. A client that does not read is dropped: the container does not wait.
 type client struct {
 	queue chan queued
 	drop  func()
@@ -234,7 +233,7 @@ func (b *broadcast) push(c *client, q queued) {
 	}
 }
 
-// end is the last that clients get, those that come later too.
+// end sends the final message to all clients, including later ones.
 func (b *broadcast) end(d done) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Streams are the ends of a session that the caller has. Each may be nil.
+// Streams are the caller's ends of a session. Each may be nil.
 type Streams struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -20,26 +20,27 @@ type Streams struct {
 	Resize <-chan Size
 }
 
-// ErrNotStarted is in the chain of the error of a command that could not be run.
+// ErrNotStarted is in the error chain of a command that could not start.
 var ErrNotStarted = errors.New("the command was not started")
 
-// Command is what is run in a container.
+// Command is a command to run in a container.
 type Command struct {
 	Argv []string
 	TTY  bool
 }
 
-// leaveLimit is how long a caller who has gone waits for the end of its command. One that the kernel cannot end, or a sandbox that does not
-// answer, must not keep a probe from telling so.
+// leaveLimit bounds the wait of a caller that has gone for the end of its command. A command that the kernel
+// cannot end, or a silent sandbox, must not keep a probe from reporting.
 const leaveLimit = 30 * time.Second
 
-// Exec runs a command in the container in dir and returns its exit code. When ctx ends, or an output cannot be written, the command is
-// killed with all that it started and that is still below it. Exec returns when the command has ended, or leaveLimit after it was to be killed.
+// Exec runs a command in the container in dir and returns its exit code. When ctx ends, or an output cannot be
+// written, the command is killed with its remaining descendants. Exec returns when the command has ended, or
+// leaveLimit after the attempt to kill it.
 func Exec(ctx context.Context, dir string, c Command, s Streams) (int, error) {
 	return session(ctx, dir, request{Op: opExec, Argv: c.Argv, TTY: c.TTY, Kill: true, Stdin: s.Stdin != nil}, s)
 }
 
-// Attach joins the streams of the main process of the container in dir until that ends.
+// Attach joins the streams of the main process of the container in dir until the process ends.
 func Attach(ctx context.Context, dir string, s Streams) error {
 	_, err := session(ctx, dir, request{Op: opAttach, Stdin: s.Stdin != nil}, s)
 	return err
@@ -92,14 +93,15 @@ func (c *conn) session(ctx context.Context, req request, s Streams) (int, error)
 	return d.ExitCode, nil
 }
 
-// hangUp tells the supervisor that the caller has gone, and still reads how the command ends.
+// hangUp tells the supervisor that the caller has gone. The end of the command is still read.
 func (c *conn) hangUp() {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite() // an error means that the supervisor was faster
 	}
 }
 
-// output is written to as long as somebody takes it. What comes later is lost, and no error: the end of the command comes after it.
+// output writes as long as the reader takes it. Later output is lost without an error, because the end of the
+// command follows it.
 type output struct {
 	ctx    context.Context
 	to     io.Writer

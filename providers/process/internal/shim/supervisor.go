@@ -27,13 +27,13 @@ func init() {
 	}
 }
 
-// holdMode makes a shim open what a container mounts, and become the call that makes the container.
+// holdMode makes a shim open the mounts of a container, and become the call that makes the container.
 const holdMode = "hold"
 
 // buildMode makes a shim say its version.
 const buildMode = "build"
 
-// shimMain is all that a shim does. Its working directory is that of the container.
+// shimMain is the main function of a shim. Its working directory is the container's directory.
 func shimMain(mode string) int {
 	if mode == buildMode {
 		fmt.Println(version())
@@ -60,7 +60,8 @@ type supervisor struct {
 	stdin    *inlet
 	main     streams
 	commands commands
-	// ending tells that the main process has ended. What else runs, calls for the container too, is killed then.
+	// ending says that the main process has ended. All other processes, including calls for the container, are
+	// killed then.
 	ending atomic.Bool
 	// owned by run until ended is closed
 	state State
@@ -107,7 +108,7 @@ func supervise(probe bool, ready *os.File) error {
 	}
 	ready.Close()
 	err = s.finish(<-status, listener)
-	// Those who are attached, or run a command, get the final status before this process ends.
+	// Attached clients, and clients that run a command, get the final status before this process ends.
 	select {
 	case <-served:
 	case <-time.After(readersTimeout):
@@ -115,7 +116,7 @@ func supervise(probe bool, ready *os.File) error {
 	return err
 }
 
-// readSpec reads what the daemon sends of the container.
+// readSpec reads the container's spec from the daemon.
 func readSpec(spec *Spec) error {
 	syscall.CloseOnExec(4)
 	f := os.NewFile(4, "spec")
@@ -128,9 +129,10 @@ func readSpec(spec *Spec) error {
 
 // start starts the main process, and says so in the file of states.
 func (s *supervisor) start() (<-chan syscall.WaitStatus, error) {
-	// Before there is a process: a daemon that finds no state may start the container again.
+	// Do this before there is a process: a daemon that finds no state may start the container again.
 	s.state.Shim = Self()
-	// A disk that is full when the container ends must not hide how it did, and one that it fills at once not that it began.
+	// A disk that is full at the container's end must not hide that end. A disk that the container fills at once
+	// must not hide its beginning.
 	if err := errors.Join(durable.KeepRoom(stateFile), durable.KeepRoomToBegin(stateFile)); err != nil {
 		return nil, err
 	}
@@ -155,7 +157,7 @@ func (s *supervisor) start() (<-chan syscall.WaitStatus, error) {
 	return status, nil
 }
 
-// output gives what the container wrote to its log and to everybody who is attached.
+// output gives the container's output to its log and to attached clients.
 func (s *supervisor) output(stream string, p []byte) {
 	s.log.write(stream, p, time.Now())
 	k := frameStdout
@@ -175,7 +177,7 @@ func (s *supervisor) failed(err error) {
 	}
 }
 
-// finish ends what the main process left, and then says how it ended.
+// finish ends the remaining processes, and then records the end of the container.
 func (s *supervisor) finish(status syscall.WaitStatus, listener net.Listener) error {
 	finished := time.Now()
 	s.ending.Store(true)
@@ -204,8 +206,8 @@ func (s *supervisor) finish(status syscall.WaitStatus, listener net.Listener) er
 	return errors.Join(err, listener.Close(), s.spec.Cgroup.Remove())
 }
 
-// killNow kills every process of the container and returns when they have gone. What a runtime made ends as if by itself: the
-// calls of the runtime that remove it must not be taken for processes of the container.
+// killNow kills every process of the container and returns after their end. A container of a runtime ends as if
+// by itself: calls of the runtime that remove it must not count as processes of the container.
 func (s *supervisor) killNow(sandbox bool) {
 	if s.spec.OCI == nil {
 		s.killAll()

@@ -15,9 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// verify looks at a container that was made and does not run yet: what is to be hidden from it is, and its limits are those of its control
-// groups. A runtime covers files with the container's own /dev/null, and passes over what it cannot cover; volumes and links of images can
-// be in its way. Some take a relative path of a control group for an absolute one.
+// verify checks a new container that does not run yet: hidden files must be hidden, and its control groups must
+// have its limits. A runtime covers files with the container's own /dev/null, and skips files that it cannot
+// cover; volumes and links of images can get in its way. Some runtimes take a relative cgroup path for an
+// absolute one.
 func verify(pid int, spec *Spec) error {
 	if err := spec.Cgroup.has(pid); err != nil {
 		return err
@@ -62,7 +63,7 @@ func (g Cgroup) has(pid int) error {
 	return nil
 }
 
-// isProc tells whether the kernel's processes are at path, and no link that leads to them.
+// isProc checks that path is the kernel's process file system, and no link to it.
 func isProc(path string) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -79,7 +80,7 @@ func isProc(path string) error {
 	return nil
 }
 
-// masked tells whether there is the null device, or an empty directory that nobody can write to.
+// masked checks that path is the null device, or an empty directory without write access.
 func masked(path string) error {
 	var stat unix.Stat_t
 	err := unix.Lstat(path, &stat)

@@ -11,14 +11,16 @@ import (
 	"reflect"
 )
 
-// build is what this binary was built of, which the linker sets: a daemon and its shims are of one version.
+// build is the build stamp of this binary, which the linker sets: a daemon and its shims must have the same
+// version.
 var build string
 
-// protocol is another one when what a daemon and its shims tell each other means something else, and looks the same.
+// protocol changes when messages between a daemon and its shims get another meaning with the same form.
 var protocol = 1
 
-// version is what a daemon and the program of its shims must have in common: what they were built of and, as all trees with changes
-// that are not committed have one name, what they tell each other. "" is that of a binary of which nobody knows what it was built of.
+// version is the common version of a daemon and its shim program: the build stamp, and the forms of their
+// messages, because all trees with uncommitted changes have the same stamp. It is "" for a binary without a
+// build stamp.
 func version() string {
 	if build == "" {
 		return ""
@@ -30,7 +32,7 @@ func version() string {
 	return fmt.Sprintf("%s (protocol %d.%08x)", build, protocol, sum.Sum32())
 }
 
-// shape writes what a type looks like in a message.
+// shape writes the form of a type in a message.
 func shape(w io.Writer, t reflect.Type) {
 	fmt.Fprint(w, t.Kind(), " ")
 	switch t.Kind() {
