@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// callTime is how long a call may take for which limit knows no better.
+	// callTime bounds a call without a better limit.
 	callTime = 2 * time.Minute
 	// sandboxTime is for a sandbox, with its network.
 	sandboxTime = 4 * time.Minute
@@ -26,7 +26,7 @@ const (
 	maxMessage = 16 << 20
 )
 
-// sockets are where runtimes listen, the one that is looked for first being the default.
+// sockets are the sockets of runtimes. The first is the default.
 var sockets = []string{"/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/cri-dockerd.sock"}
 
 var (
@@ -43,8 +43,8 @@ type Client struct {
 	images  runtimeapi.ImageServiceClient
 }
 
-// Connect returns a client of the runtime at the endpoint, which has the form unix:///path; "" is the
-// first of containerd, CRI-O and cri-dockerd that listens on this machine. The runtime need not run yet.
+// Connect returns a client of the runtime at the endpoint, in the form unix:///path; "" selects the first
+// runtime of containerd, CRI-O and cri-dockerd that listens on this machine. The runtime need not run yet.
 func Connect(endpoint string) (*Client, error) {
 	target, err := target(endpoint)
 	if err != nil {
@@ -53,8 +53,8 @@ func Connect(endpoint string) (*Client, error) {
 	retry := backoff.DefaultConfig
 	// A try costs nothing on a socket of this machine.
 	retry.BaseDelay, retry.MaxDelay = 100*time.Millisecond, time.Second
-	// Without keepalive: a runtime that dies closes its socket, one that hangs is met by the limit of each call, and
-	// servers take a client that pings more often than every five minutes for an attacker.
+	// Use no keepalive: a runtime that dies closes its socket, the limit of each call handles a runtime that
+	// hangs, and servers take a client that pings more often than every five minutes for an attacker.
 	conn, err := grpc.NewClient(target,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: 5 * time.Second}),
@@ -80,7 +80,7 @@ func target(endpoint string) (string, error) {
 	return "unix://" + path, nil
 }
 
-// detect returns the first path that is there, else the first.
+// detect returns the first existing path, else the first path.
 func detect(paths []string) string {
 	for _, path := range paths {
 		if _, err := os.Stat(path); err == nil {
@@ -90,7 +90,7 @@ func detect(paths []string) string {
 	return paths[0]
 }
 
-// limited is a call that ends after its limit.
+// limited makes a call that ends after its limit.
 func limited(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if d := limit(req); d > 0 {
 		var cancel context.CancelFunc
@@ -100,12 +100,12 @@ func limited(ctx context.Context, method string, req, reply any, conn *grpc.Clie
 	return invoke(ctx, method, req, reply, conn, opts...)
 }
 
-// limit is how long the call may take; 0 is for ever. It is for a runtime that hangs, so it is longer than any
-// runtime needs: what has ended here may still happen there.
+// limit returns the time limit of a call; 0 means none. It guards against a runtime that hangs, so it is longer
+// than any runtime needs: an operation that timed out here may still complete there.
 func limit(req any) time.Duration {
 	switch r := req.(type) {
 	case *runtimeapi.PullImageRequest:
-		// An image may be of any size, and runtimes end a pull themselves that makes no progress.
+		// An image may be of any size, and runtimes themselves end a pull without progress.
 		return 0
 	case *runtimeapi.RunPodSandboxRequest:
 		return sandboxTime

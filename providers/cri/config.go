@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// What a configuration file of this provider says about itself.
+// The header of a configuration file of this provider.
 const (
 	APIVersion = "cri.virtual-kubelet.io/v1alpha1"
 	Kind       = "CRIProviderConfiguration"
@@ -25,15 +25,15 @@ const (
 	DefaultLogRoot = "/var/log/pods"
 )
 
-// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable,
-// such as VKUBELET_CRI_LOG_ROOT.
+// Config is the configuration of the provider. An environment variable, such as VKUBELET_CRI_LOG_ROOT, can also
+// set a field with one value or a list.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// Endpoint is where the container runtime listens: unix:// and the path of a socket. By
-	// default it is that of containerd, CRI-O or cri-dockerd, whichever is there.
+	// Endpoint is the address of the container runtime: unix:// and the path of a socket. Default: the socket of
+	// containerd, CRI-O or cri-dockerd, the first that exists.
 	Endpoint string `json:"endpoint,omitempty"`
 	// Root is the directory for volumes and other files of pods. Only one node may use it. Default DefaultRoot.
 	Root string `json:"root,omitempty"`
@@ -43,50 +43,51 @@ type Config struct {
 	ClusterDNS []string `json:"clusterDNS,omitempty"`
 	// ClusterDomain is the domain of the cluster's DNS. The default is the setting --cluster-domain.
 	ClusterDomain string `json:"clusterDomain,omitempty"`
-	// HostPaths are the directories of the machine that pods may mount, and all below them. By default
-	// there are none, and pods with such volumes fail.
+	// HostPaths are the directories of the machine that pods may mount, with everything below them. Default:
+	// none, and pods with such volumes fail.
 	HostPaths []string `json:"hostPaths,omitempty"`
-	// LocalVolumes are the directories that PersistentVolumes of the kind local may be in, beside hostPaths. By default
-	// there are none, and pods that claim a PersistentVolume fail.
+	// LocalVolumes are the directories for PersistentVolumes of the kind local, in addition to hostPaths.
+	// Default: none, and pods that claim a PersistentVolume fail.
 	LocalVolumes []string `json:"localVolumes,omitempty"`
-	// ProvisionVolumes is the directory that the node makes PersistentVolumes in, for claims of StorageClasses with the
-	// provisioner virtual-kubelet.io/local-path. The node then needs the rights of deploy/manifests/provisioner.yaml. Default: none.
+	// ProvisionVolumes is the directory in which the node makes PersistentVolumes, for claims of StorageClasses
+	// with the provisioner virtual-kubelet.io/local-path. The node then needs the rights of
+	// deploy/manifests/provisioner.yaml. Default: none.
 	ProvisionVolumes string `json:"provisionVolumes,omitempty"`
-	// CgroupParent is the cgroup that those of pods are made in, as a kubelet makes them: with it pods have limits as a whole, also of
-	// processes. The runtime must have the cgroup driver cgroupfs. The default is the runtime's, and no such limits.
+	// CgroupParent is the parent of the pods' cgroups, as in a kubelet: with it pods have limits as a whole,
+	// including processes. The runtime must have the cgroup driver cgroupfs. Default: the runtime's choice,
+	// without such limits.
 	CgroupParent string `json:"cgroupParent,omitempty"`
-	// PodPidsLimit is how many processes and threads a pod may have; -1 is any number. It needs CgroupParent, and with that the default
-	// is podruntime.DefaultPodPidsLimit.
+	// PodPidsLimit is the limit of processes and threads of a pod; -1 means no limit. It needs CgroupParent;
+	// with it the default is podruntime.DefaultPodPidsLimit.
 	PodPidsLimit int64 `json:"podPidsLimit,omitempty"`
-	// Privileged allows pods that have power over the machine: privileged containers, and the machine's
-	// network, processes or IPC. Such pods fail by default.
+	// Privileged allows pods with power over the machine: privileged containers, and the machine's network,
+	// processes or IPC. By default such pods fail.
 	Privileged bool `json:"privileged,omitempty"`
-	// AllowedUnsafeSysctls are sysctls that pods may set besides those that are safe, as a kubelet's: names, and beginnings of names
-	// such as kernel.msg*. Default: none.
+	// AllowedUnsafeSysctls are the sysctls that pods may set besides the safe ones, as in a kubelet: names, and
+	// prefixes such as kernel.msg*. Default: none.
 	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls,omitempty"`
-	// RuntimeHandlers are the names that the runtime has for the classes of RuntimeClass objects. Pods of
-	// other classes fail.
+	// RuntimeHandlers are the runtime's names for the RuntimeClasses. Pods of other classes fail.
 	RuntimeHandlers map[string]string `json:"runtimeHandlers,omitempty"`
-	// SystemReserved and KubeReserved are what of the machine pods do not get, because its own programs and this one need it, as a
-	// kubelet's: cpu, memory, ephemeral-storage and pid. What the node offers to pods is the rest, without what EvictionHard keeps
-	// available of memory and of the disk. Default: none.
+	// SystemReserved and KubeReserved are kept from pods for other programs of the machine and for this one, as
+	// in a kubelet: cpu, memory, ephemeral-storage and pid. The allocatable amount is the rest, without the
+	// memory and disk that EvictionHard keeps available. Default: none.
 	SystemReserved map[string]string `json:"systemReserved,omitempty"`
 	KubeReserved   map[string]string `json:"kubeReserved,omitempty"`
 	// EvictionHard is how much must be available of the machine at least; below that the node says so, takes no further pods, and
 	// evicts one after the other. A kubelet's own are memory.available: 100Mi, nodefs.available: 10%, nodefs.inodesFree: 5%
 	// and imagefs.available: 15%; pid.available is another one. Default: none, as the machine may be shared with other work.
 	EvictionHard map[string]string `json:"evictionHard,omitempty"`
-	// ImageGC says when images that nothing uses are removed. Default: as a kubelet does it, from a disk that is 85 % full on until
-	// it is 80 % full.
+	// ImageGC configures the removal of unused images. Default: as in a kubelet, when the disk is 85 % full,
+	// down to 80 %.
 	ImageGC podruntime.ImageGC `json:"imageGC,omitzero"`
-	// Capacity is what the node offers, where that differs from what the machine has.
+	// Capacity is the capacity of the node where it differs from the machine's.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 }
 
-// format is what a configuration file of this provider looks like.
+// format describes the configuration files of this provider.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_CRI"}
 
-// some is a list of what is not empty.
+// some returns a list of path, or nil for "".
 func some(path string) []string {
 	if path == "" {
 		return nil
@@ -94,10 +95,10 @@ func some(path string) []string {
 	return []string{path}
 }
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// LoadConfig reads the file at path, and overrides it by the environment. An empty path means no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// complete fills the defaults of c and refuses what cannot be.
+// complete fills the defaults of c and refuses impossible values.
 func (c Config) complete() (Config, error) {
 	if c.Root == "" {
 		c.Root = DefaultRoot

@@ -41,7 +41,7 @@ func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 	return err
 }
 
-// ListContainers returns the containers that filter admits.
+// ListContainers returns the containers that match filter.
 func (c *Client) ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
 	answer, err := c.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
 	return answer.GetContainers(), err
@@ -57,14 +57,14 @@ func (c *Client) ContainerStatus(ctx context.Context, id string, verbose bool) (
 	return answer, present(s.GetId() != "" && s.GetMetadata().GetName() != "" && s.GetCreatedAt() != 0, "status of container "+id)
 }
 
-// UpdateContainerResources changes what a container may use.
+// UpdateContainerResources changes the limits of a container.
 func (c *Client) UpdateContainerResources(ctx context.Context, id string, resources *runtimeapi.ContainerResources) error {
 	_, err := c.runtime.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: resources.GetLinux(), Windows: resources.GetWindows()})
 	return err
 }
 
-// ExecSync runs a command in a container and returns what it wrote. A timeout of 0 is none. The error of
-// a command that ended with another code than 0 is an exec.ExitError of k8s.io/utils/exec.
+// ExecSync runs a command in a container and returns its output. A timeout of 0 means none. A command with
+// another exit code than 0 gives an exec.ExitError of k8s.io/utils/exec.
 func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) (stdout, stderr []byte, err error) {
 	// Runtimes count in seconds, and take 0 for none.
 	whole := int64((timeout + time.Second - 1) / time.Second)
@@ -81,7 +81,7 @@ func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout 
 	return answer.GetStdout(), answer.GetStderr(), err
 }
 
-// Exec returns the URL at which a command in a container can be run with streams.
+// Exec returns the URL for a command in a container with streams.
 func (c *Client) Exec(ctx context.Context, request *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
 	answer, err := c.runtime.Exec(ctx, request)
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *Client) Exec(ctx context.Context, request *runtimeapi.ExecRequest) (*ru
 	return answer, present(answer.GetUrl() != "", "URL for exec")
 }
 
-// Attach returns the URL at which the streams of a container are.
+// Attach returns the URL of a container's streams.
 func (c *Client) Attach(ctx context.Context, request *runtimeapi.AttachRequest) (*runtimeapi.AttachResponse, error) {
 	answer, err := c.runtime.Attach(ctx, request)
 	if err != nil {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cri is a provider that runs pods in a container runtime on this machine, such as containerd or
-// CRI-O, over the Container Runtime Interface: a small kubelet.
+// Package cri is a provider that runs pods in a container runtime on this machine, such as containerd or CRI-O,
+// over the Container Runtime Interface: a small kubelet.
 //
-// The guarantee: package podruntime decides everything about pods; here are the connection and the
-// configuration. A call that fails because the runtime is down or restarts has changed nothing here,
-// and the runtime's containers do not depend on this process: neither a restart of it nor
-// one of the runtime touches a running container.
+// The guarantee: package podruntime decides everything about pods; this package has the connection and the
+// configuration. A call that fails because the runtime is down or restarts has changed nothing here. The
+// runtime's containers do not depend on this process: neither its restart nor the runtime's touches a running
+// container.
 //
-// What surprises: the runtime must not be shared with a kubelet, because a kubelet stops every pod
-// in its runtime that it was not told to run. And nothing about calls is logged: their
-// messages carry credentials and the environment of containers.
+// The surprise: the runtime must not be shared with a kubelet, because a kubelet stops every pod in its runtime
+// that it does not know. And calls are not logged: their messages carry credentials and the environment of
+// containers.
 package cri

@@ -9,7 +9,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// networks is what containerd tells of the networks of pods, in the part "cniconfig" of its status.
+// networks is the part "cniconfig" of containerd's status, about the networks of pods.
 type networks struct {
 	Networks []struct {
 		IFName string
@@ -24,8 +24,9 @@ type networks struct {
 	}
 }
 
-// noHostPorts returns that the runtime would ignore host ports, if it tells so: pods would start, and nobody would reach them. One
-// that tells nothing of its networks, or has none yet, is believed to have them.
+// noHostPorts reports host ports as missing if the runtime says that it ignores them: pods would start, and
+// nobody would reach them. A runtime that says nothing about its networks, or has none yet, counts as having
+// host ports.
 func noHostPorts(ctx context.Context, client *Client) map[capability.Feature]string {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()

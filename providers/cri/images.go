@@ -11,13 +11,13 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// ListImages returns the images that filter admits.
+// ListImages returns the images that match filter.
 func (c *Client) ListImages(ctx context.Context, filter *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
 	answer, err := c.images.ListImages(ctx, &runtimeapi.ListImagesRequest{Filter: filter})
 	return answer.GetImages(), err
 }
 
-// ImageStatus returns what the runtime has of an image; without an Image in it, nothing.
+// ImageStatus returns the runtime's data of an image. It has no Image if the runtime lacks the image.
 func (c *Client) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, verbose bool) (*runtimeapi.ImageStatusResponse, error) {
 	answer, err := c.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: image, Verbose: verbose})
 	if err != nil {
@@ -30,7 +30,7 @@ func (c *Client) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, v
 func (c *Client) PullImage(ctx context.Context, image *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, sandbox *runtimeapi.PodSandboxConfig) (string, error) {
 	answer, err := c.images.PullImage(ctx, &runtimeapi.PullImageRequest{Image: image, Auth: auth, SandboxConfig: sandbox})
 	if status.Code(err) == codes.Unknown {
-		// Users read this in events, where a code that says nothing is in the way.
+		// Users read this in events, where a meaningless code is in the way.
 		return "", errors.New(status.Convert(err).Message())
 	}
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Client) RemoveImage(ctx context.Context, image *runtimeapi.ImageSpec) e
 	return err
 }
 
-// ImageFsInfo returns what images and containers use of the disk.
+// ImageFsInfo returns the use of the disk by images and containers.
 func (c *Client) ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 	return c.images.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
 }

@@ -58,7 +58,7 @@ type provider struct {
 	client *Client
 }
 
-// New returns the provider with a configuration that is in no file. The container runtime need not run yet: until it
+// New returns the provider for a configuration without a file. The container runtime need not run yet: until it
 // does, the node is not ready.
 func New(ctx context.Context, in cli.ProviderInput, c Config) (*provider, error) {
 	c, err := c.complete()

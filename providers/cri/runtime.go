@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// present is an error when the runtime has left out what no caller can do without.
+// present returns an error if the runtime left out a field that every caller needs.
 func present(is bool, what string) error {
 	if is {
 		return nil
@@ -48,8 +48,8 @@ func (c *Client) UpdateRuntimeConfig(ctx context.Context, config *runtimeapi.Run
 	return err
 }
 
-// GetContainerEvents sends the runtime's events until the stream ends, which is always an error: io.EOF
-// if the runtime ended it, Unimplemented if it has none. What was missed between two streams must be listed.
+// GetContainerEvents sends the runtime's events until the stream ends, always with an error: io.EOF if the
+// runtime ended it, Unimplemented if it has no events. The caller must list the changes between two streams.
 func (c *Client) GetContainerEvents(ctx context.Context, events chan *runtimeapi.ContainerEventResponse, connected func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
 	ctx, cancel := context.WithCancel(ctx) // so that the stream ends with this function, whatever ends it
 	defer cancel()
@@ -76,31 +76,31 @@ func (c *Client) GetContainerEvents(ctx context.Context, events chan *runtimeapi
 	}
 }
 
-// ContainerStats returns what a container uses.
+// ContainerStats returns the use of a container.
 func (c *Client) ContainerStats(ctx context.Context, id string) (*runtimeapi.ContainerStats, error) {
 	answer, err := c.runtime.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: id})
 	return answer.GetStats(), err
 }
 
-// ListContainerStats returns what the containers use that filter admits.
+// ListContainerStats returns the use of the containers that match filter.
 func (c *Client) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	answer, err := c.runtime.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{Filter: filter})
 	return answer.GetStats(), err
 }
 
-// PodSandboxStats returns what a pod uses.
+// PodSandboxStats returns the use of a pod.
 func (c *Client) PodSandboxStats(ctx context.Context, id string) (*runtimeapi.PodSandboxStats, error) {
 	answer, err := c.runtime.PodSandboxStats(ctx, &runtimeapi.PodSandboxStatsRequest{PodSandboxId: id})
 	return answer.GetStats(), err
 }
 
-// ListPodSandboxStats returns what the pods use that filter admits.
+// ListPodSandboxStats returns the use of the pods that match filter.
 func (c *Client) ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
 	answer, err := c.runtime.ListPodSandboxStats(ctx, &runtimeapi.ListPodSandboxStatsRequest{Filter: filter})
 	return answer.GetStats(), err
 }
 
-// ListMetricDescriptors describes what ListPodSandboxMetrics returns.
+// ListMetricDescriptors describes the result of ListPodSandboxMetrics.
 func (c *Client) ListMetricDescriptors(ctx context.Context) ([]*runtimeapi.MetricDescriptor, error) {
 	answer, err := c.runtime.ListMetricDescriptors(ctx, &runtimeapi.ListMetricDescriptorsRequest{})
 	return answer.GetDescriptors(), err

@@ -39,13 +39,13 @@ func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) 
 	return answer, present(s.GetId() != "" && s.GetMetadata().GetUid() != "" && s.GetCreatedAt() != 0, "status of sandbox "+id)
 }
 
-// ListPodSandbox returns the sandboxes that filter admits.
+// ListPodSandbox returns the sandboxes that match filter.
 func (c *Client) ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
 	answer, err := c.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})
 	return answer.GetItems(), err
 }
 
-// PortForward returns the URL at which ports of a sandbox can be reached.
+// PortForward returns the URL for ports of a sandbox.
 func (c *Client) PortForward(ctx context.Context, request *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
 	answer, err := c.runtime.PortForward(ctx, request)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *Client) PortForward(ctx context.Context, request *runtimeapi.PortForwar
 	return answer, present(answer.GetUrl() != "", "URL for port-forward")
 }
 
-// UpdatePodSandboxResources tells the runtime what a pod as a whole may use now.
+// UpdatePodSandboxResources sets the runtime's limits of a pod as a whole.
 func (c *Client) UpdatePodSandboxResources(ctx context.Context, request *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 	return c.runtime.UpdatePodSandboxResources(ctx, request)
 }

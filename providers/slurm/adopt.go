@@ -20,10 +20,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
-// unansweredTime is how long a job may come that was submitted without an answer.
+// unansweredTime bounds the time until a job appears whose submission had no answer.
 const unansweredTime = time.Hour
 
-// firstUse marks the root as that of the pods, with the first list that counts, and removes what came to nothing.
+// firstUse marks the root as the pods' root, at the first list that counts, and removes failed submissions.
 func (d *driver) firstUse(jobs map[types.UID][]queued) error {
 	if d.provider.Cache().Synced() {
 		return nil
@@ -40,8 +40,8 @@ func (d *driver) firstUse(jobs map[types.UID][]queued) error {
 	return errors.Join(d.place.sweep(jobs, time.Now().Add(-unansweredTime)), d.place.use())
 }
 
-// adopt starts tracking pods of before: those with a job, and those whose job has ended long ago and left its status.
-// What cannot be read may be a pod: it is no answer.
+// adopt starts tracking pods of an earlier process: pods with a job, and pods whose job has ended and left its
+// status. An unreadable directory may be a pod, so it is an error.
 func (d *driver) adopt(ctx context.Context, jobs map[types.UID][]queued) error {
 	all := map[types.UID]int{}
 	if !d.provider.Cache().Synced() {
@@ -99,7 +99,7 @@ func (d *driver) adopt(ctx context.Context, jobs map[types.UID][]queued) error {
 	return nil
 }
 
-// named is what the comments of jobs say of their pod, where its file is damaged; no pod where they say nothing.
+// named returns the pod in the comments of jobs, for a pod with a damaged file; no pod without comments.
 func named(jobs []queued) (b podjob.Bundle) {
 	for _, q := range jobs {
 		if id, ok := parseComment(q.Comment); ok {
@@ -109,7 +109,7 @@ func named(jobs []queued) (b podjob.Bundle) {
 	return b
 }
 
-// alive tells whether one of jobs has not ended.
+// alive reports whether one of jobs has not ended.
 func alive(jobs []queued) bool {
 	return slices.ContainsFunc(jobs, func(q queued) bool { return ended[q.State] == "" })
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 )
 
-// bundle is what the job of a pod needs, with the names of images for a registry.
+// bundle returns the input of a pod's job, with the names of images for a registry.
 func (d *driver) bundle(ctx context.Context, in *service.Inputs) (podjob.Bundle, error) {
 	b, err := pack.Bundle(ctx, in, d.in, d.config.Containers)
 	if err == nil {

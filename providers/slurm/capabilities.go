@@ -8,7 +8,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// Capabilities returns what pods get.
+// Capabilities returns the features of pods.
 func (c Config) Capabilities() capability.Declaration {
 	lacks, notes := podjob.Lacks()
 	return podruntime.Capabilities(podruntime.Config{Lacks: lacks, Notes: notes})

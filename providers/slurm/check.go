@@ -9,7 +9,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// check refuses what Create would refuse of a pod, as far as the pod alone says it.
+// check refuses the pods that Create would refuse for their own content.
 func (c Config) check(pod *corev1.Pod) error {
 	in, err := service.Unread(kitidentity.Owner{}, pod)
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// client calls the commands of Slurm. None of them gets a text that a user chose, but for flags that the configuration allows (flags.go).
+// client calls the commands of Slurm. No command gets a text that a user chose, except flags that the
+// configuration allows (flags.go).
 type client struct {
 	binDir, conf string
 	ssh          *SSH // nil: this machine has the commands
@@ -30,12 +31,13 @@ type client struct {
 // commandTimeout bounds one command.
 const commandTimeout = 30 * time.Second
 
-// refusedError is what Slurm said, in its own words.
+// refusedError is a refusal in Slurm's own words.
 type refusedError struct{ command, said string }
 
 func (e *refusedError) Error() string { return e.command + ": " + e.said }
 
-// environment is all that commands get of the environment of this process: on another machine nothing, as command lines are no secret.
+// environment returns the environment of commands. On another machine they get nothing of this process's
+// environment, because command lines are visible.
 func (c client) environment() []string {
 	env := []string{"LC_ALL=C", "SLURM_TIME_FORMAT=%s"}
 	if c.conf != "" {
@@ -81,7 +83,7 @@ func (c client) step(ctx context.Context, args ...string) *exec.Cmd {
 // close has nothing to let go of: each command is a process.
 func (client) close() {}
 
-// run returns what a command says.
+// run returns the output of a command.
 func (c client) run(ctx context.Context, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
@@ -108,10 +110,11 @@ func (c client) run(ctx context.Context, name string, args ...string) (string, e
 	return "", fmt.Errorf("%s: %w", name, err)
 }
 
-// maxSaid is how much of what ssh says is told.
+// maxSaid bounds the text of ssh in an error.
 const maxSaid = 400
 
-// refusals are how Slurm, or sbatch itself, says that there is no job. What is not among them says nothing of the kind.
+// refusals are the texts of Slurm, or of sbatch itself, that say that there is no job. Other texts say nothing
+// of the kind.
 var refusals = []string{
 	"Invalid", "invalid", "unrecognized option", "not permitted", "Job violates", "Permission denied",
 	"Requested node configuration is not available", "Requested partition configuration not available", "Requested time limit",
@@ -139,7 +142,7 @@ func unclear(err error) bool {
 	return true
 }
 
-// submissionFailed is what sbatch says before the reason.
+// submissionFailed precedes the reason in the output of sbatch.
 const submissionFailed = "Batch job submission failed: "
 
 // queued is a job as squeue has it.
@@ -156,7 +159,8 @@ type queued struct {
 // queueFormat names the fields of queued; the comment is the last one, as it may have anything in it.
 const queueFormat = "%i|%T|%r|%j|%B|%V|%S|%k"
 
-// jobs returns all jobs of this user that Slurm still knows, also those that ended lately, and those in partitions that are hidden from the user.
+// jobs returns all jobs of this user that Slurm still knows, including recently ended jobs and jobs in
+// partitions that are hidden from the user.
 func (c client) jobs(ctx context.Context, more ...string) ([]queued, error) {
 	out, err := c.run(ctx, "squeue", append([]string{"--noheader", "--me", "--all", "--states=all", "--format=" + queueFormat}, more...)...)
 	if err != nil {
@@ -202,7 +206,7 @@ func (c client) submit(ctx context.Context, args []string) (int, error) {
 // maxJobs is how many jobs one command names.
 const maxJobs = 500
 
-// cancel ends jobs, or does with them what more says. An error may be of some of them only.
+// cancel cancels jobs, or acts on them by the flags in more. An error may be about some of them only.
 func (c client) cancel(ctx context.Context, ids []int, more ...string) error {
 	var all []error
 	for some := range slices.Chunk(ids, maxJobs) {
@@ -216,7 +220,8 @@ func (c client) cancel(ctx context.Context, ids []int, more ...string) error {
 	return errors.Join(all...)
 }
 
-// cancelNamed ends the job of each pod whose number may not be known, or may be that of another job by now. Without one it succeeds.
+// cancelNamed cancels the job of each pod with an unknown or outdated job number. It succeeds if there is no
+// such job.
 func (c client) cancelNamed(ctx context.Context, uids []types.UID) error {
 	var all []error
 	for _, uid := range uids {
@@ -226,8 +231,8 @@ func (c client) cancelNamed(ctx context.Context, uids []types.UID) error {
 	return errors.Join(all...)
 }
 
-// accounted asks the accounting, which not every site has: without one it knows none. What it has under a number may be another job, of
-// before numbers began anew.
+// accounted asks the accounting for the states of jobs. Not every site has an accounting; then the result is
+// empty. A number in the accounting may belong to another job, from before the numbers began anew.
 func (c client) accounted(ctx context.Context, jobs []queued) (map[int]string, error) {
 	known := map[int]string{}
 	for some := range slices.Chunk(jobs, maxJobs) {
@@ -255,12 +260,12 @@ func (c client) accounted(ctx context.Context, jobs []queued) (map[int]string, e
 	return known, nil
 }
 
-// near tells whether two times may be that of one submission, by two clocks, as far as both are known.
+// near reports whether two times may belong to one submission, by two clocks. An unknown time is near any time.
 func near(a, b time.Time) bool {
 	return a.IsZero() || b.IsZero() || a.Sub(b).Abs() < 10*time.Minute
 }
 
-// unaccounted tells whether an error of sacct means that there is no accounting, or no sacct.
+// unaccounted reports whether an error of sacct means that there is no accounting, or no sacct.
 func unaccounted(err error) bool {
 	var refused *refusedError
 	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) ||
@@ -302,7 +307,7 @@ func (c client) partition(ctx context.Context, name string) (machines []machine,
 	return machines, up, nil
 }
 
-// usable tells whether a node in that state runs jobs, or will.
+// usable reports whether a node in that state runs jobs, or will.
 func usable(state string) bool {
 	if strings.ContainsAny(state, "*") { // it does not respond
 		return false
@@ -315,7 +320,7 @@ func usable(state string) bool {
 	return true
 }
 
-// gpusOf counts those of a list such as gpu:a100:4(S:0-1),shard:8.
+// gpusOf counts the GPUs in a list such as gpu:a100:4(S:0-1),shard:8.
 func gpusOf(gres string) (n int64) {
 	for item := range strings.SplitSeq(gres, ",") {
 		item, _, _ = strings.Cut(item, "(")
@@ -332,7 +337,7 @@ func gpusOf(gres string) (n int64) {
 	return n
 }
 
-// number is what digits say; 0 for anything else.
+// number returns the number in digits, or 0 for any other text.
 func number(text string) (n int) {
 	for _, r := range text {
 		if r < '0' || r > '9' {

@@ -19,55 +19,59 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// What a configuration file of this provider says about itself.
+// The header of a configuration file of this provider.
 const (
 	APIVersion = "slurm.virtual-kubelet.io/v1alpha1"
 	Kind       = "SlurmProviderConfiguration"
 )
 
-// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable,
-// such as VKUBELET_SLURM_PARTITION.
+// Config is the configuration of the provider. An environment variable, such as VKUBELET_SLURM_PARTITION, can
+// also set a field with one value or a list.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// ClusterName names the Kubernetes cluster in Slurm. No two clusters whose jobs have the same user may have the same, and it must not
-	// change while there are pods. Required.
+	// ClusterName is the name of the Kubernetes cluster in Slurm. It must be unique among the clusters whose
+	// jobs belong to the same user, and must not change while there are pods. Required.
 	ClusterName string `json:"clusterName,omitempty"`
-	// SharedDir is a directory that this machine and the nodes of Slurm have in common, under the same path, owned by the user that
-	// submits jobs. Required.
+	// SharedDir is a directory that this machine and the nodes of Slurm share, under the same path, owned by the
+	// user that submits jobs. Required.
 	SharedDir string `json:"sharedDir,omitempty"`
-	// Partition is that of the jobs of every node that Partitions does not name. Default: the default partition of Slurm.
+	// Partition is the partition for the jobs of every node that Partitions does not name. Default: the default
+	// partition of Slurm.
 	Partition string `json:"partition,omitempty"`
-	// Partitions are those of nodes, by the name of the node: one process has a node for each partition.
+	// Partitions are the partitions of nodes, by the name of the node: one process has a node for each
+	// partition.
 	Partitions map[string]string `json:"partitions,omitempty"`
-	// Account and QOS are those of the jobs. Default: the user's.
+	// Account and QOS apply to the jobs. Default: the user's.
 	Account string `json:"account,omitempty"`
 	QOS     string `json:"qos,omitempty"`
-	// Flags are the flags of sbatch that pods may set by the annotation slurm-job.vk.io/flags: --constraint for example. With --partition,
-	// --account or --qos those of a pod win over those of the node. Default: --time; an empty list is none.
+	// Flags are the flags of sbatch that pods may set by the annotation slurm-job.vk.io/flags, for example
+	// --constraint. With --partition, --account or --qos the pod's value wins over the node's. Default: --time;
+	// an empty list allows none.
 	Flags []string `json:"flags,omitempty"`
 	// BinDir has the commands of Slurm. Default: PATH.
 	BinDir string `json:"binDir,omitempty"`
 	// SlurmConf is the file of Slurm's own configuration. Default: as the commands find it.
 	SlurmConf string `json:"slurmConf,omitempty"`
-	// Containers is what the containers of pods are: "": programs of the nodes of Slurm; podman: images, which the program podman of
-	// the nodes pulls; unpack: images, which jobs pull and unpack themselves.
+	// Containers is the kind of the pods' containers: "" for programs of the Slurm nodes; podman for images,
+	// which the program podman of the nodes pulls; unpack for images, which jobs pull and unpack themselves.
 	Containers string `json:"containers,omitempty"`
 	// SSH is where the commands of Slurm are, and where BinDir and SlurmConf are paths. Default: this machine.
 	SSH *SSH `json:"ssh,omitempty"`
-	// REST is a slurmrestd in the place of the commands, but for srun: that is what exec, attach and port-forward need. Default: the commands.
+	// REST is a slurmrestd that replaces the commands, except srun for exec, attach and port-forward. Default:
+	// the commands.
 	REST *REST `json:"rest,omitempty"`
-	// DefaultResources are the cpu and memory of pods that ask for none. Default: 1 CPU and 1Gi.
+	// DefaultResources are the cpu and memory of pods without requests. Default: 1 CPU and 1Gi.
 	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
-	// OverheadMemory is what a job asks for beyond the memory of its containers: for the program that runs them, and for volumes in memory.
-	// Default 128Mi.
+	// OverheadMemory is the memory that a job requests beyond its containers: for the program that runs them,
+	// and for volumes in memory. Default 128Mi.
 	OverheadMemory resource.Quantity `json:"overheadMemory,omitempty"`
-	// GPUResource is the resource of pods that GPUs of Slurm (--gres=gpu) are asked by. Default nvidia.com/gpu.
+	// GPUResource is the resource by which pods request GPUs of Slurm (--gres=gpu). Default nvidia.com/gpu.
 	GPUResource string `json:"gpuResource,omitempty"`
-	// Capacity is what the node offers, where it is not to be what the nodes of the partition have together, with 110
-	// pods for each, and 20Gi of ephemeral-storage for each pod.
+	// Capacity is the capacity of the node. Default: all nodes of the partition together, with 110 pods for
+	// each, and 20Gi of ephemeral-storage for each pod.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// FastEvery is how often Slurm is asked for jobs after a change, and SlowEvery at rest. Default 1s and 10s.
 	FastEvery metav1.Duration `json:"fastEvery,omitempty"`
@@ -76,21 +80,23 @@ type Config struct {
 	program string // for tests: what runs in jobs; "": this program
 }
 
-// REST is a slurmrestd that takes the place of the commands sbatch, squeue, scancel and sinfo.
+// REST is a slurmrestd that replaces the commands sbatch, squeue, scancel and sinfo.
 type REST struct {
 	// URL is where it listens: https://host, unix:///path, or, on this machine alone, http://127.0.0.1:port. Required.
 	URL string `json:"url,omitempty"`
-	// Version is that of its interface. Default v0.0.38, of Slurm 22.05.
+	// Version is the version of its interface. Default v0.0.38, of Slurm 22.05.
 	Version string `json:"version,omitempty"`
-	// User is whose jobs they are. Default: the user that runs this.
+	// User owns the jobs. Default: the user of this process.
 	User string `json:"user,omitempty"`
-	// Token is what scontrol token gives that user. A file is read again when it changes. Default: none, for a socket whose owner is known.
+	// Token is the token of that user, from scontrol token. A file is read again when it changes. Default: none,
+	// for a socket whose owner is known.
 	Token config.Secret `json:"token,omitzero"`
-	// CAFile has the authorities that vouch for an https server. It is read again for each connection. Default: those of this machine.
+	// CAFile has the authorities for an https server. It is read again for each connection. Default: the
+	// authorities of this machine.
 	CAFile string `json:"caFile,omitempty"`
 }
 
-// restVersions are those whose answers are understood.
+// restVersions are the supported versions.
 var restVersions = []string{"v0.0.37", "v0.0.38"}
 
 func (r REST) check(problem func(string, ...any)) {
@@ -115,13 +121,13 @@ func (r REST) check(problem func(string, ...any)) {
 	}
 }
 
-// format is what a configuration file of this provider looks like.
+// format describes the configuration files of this provider.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_SLURM", Renamed: map[string]string{"clusterID": "clusterName"}}
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// LoadConfig reads the file at path, and overrides it by the environment. An empty path means no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// complete fills the defaults of c and refuses what cannot be, with every reason.
+// complete fills the defaults of c and refuses impossible values, with every reason.
 func (c Config) complete() (Config, error) {
 	problems := config.Problems{Provider: "slurm"}
 	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
@@ -182,7 +188,7 @@ func (c Config) complete() (Config, error) {
 	return c, problems.Err()
 }
 
-// partition is that of a node.
+// partition returns the partition of a node.
 func (c Config) partition(node string) string {
 	if p, ok := c.Partitions[node]; ok {
 		return p
@@ -190,7 +196,8 @@ func (c Config) partition(node string) string {
 	return c.Partition
 }
 
-// reserved are the flags of sbatch that the provider sets, that lead out of what it promises, or that name a file which sbatch reads.
+// reserved are the flags of sbatch that the provider sets, that would break its promises, or that name a file
+// for sbatch.
 var reserved = []string{
 	"--job-name", "--comment", "--output", "--error", "--input", "--export", "--export-file", "--wrap", "--array", "--uid", "--gid", "--chdir", "--parsable",
 	"--requeue", "--no-requeue", "--get-user-env", "--nodes", "--ntasks", "--cpus-per-task", "--mem", "--mem-per-cpu", "--mem-per-gpu", "--gres",

@@ -19,13 +19,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
-// identityOf is what the comment of the job of a pod says.
+// identityOf returns the content of a job's comment.
 func (d *driver) identityOf(pod *corev1.Pod) identity {
 	return identity{d.config.ClusterName, d.in.Node.Name, pod.Namespace, pod.Name, pod.UID}
 }
 
-// Create implements service.Driver. A directory that is there is of an earlier submission, whoever made it: its job is found. Of two jobs of a pod one
-// runs it.
+// Create implements service.Driver. An existing directory comes from an earlier submission of any process, whose
+// job is found. If a pod has two jobs, one of them runs it.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (*instance, error) {
 	pod := in.Pod
 	if !isUID(pod.UID) {
@@ -77,7 +77,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (*instance, err
 	return i, nil
 }
 
-// track adds a pod, and returns what is known of it.
+// track adds a pod, and returns its known state.
 func (d *driver) track(t *tracked) *instance {
 	d.mu.Lock()
 	if known := d.pods[t.id.UID]; known != nil {
@@ -92,7 +92,7 @@ func (d *driver) track(t *tracked) *instance {
 	return &i
 }
 
-// Find implements service.Driver. A job that has ended is none, and other jobs of the pod are cancelled.
+// Find implements service.Driver. An ended job does not count. It cancels other jobs of the pod.
 func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (*instance, bool, error) {
 	if !isUID(pod.UID) {
 		return nil, false, nil
@@ -121,7 +121,7 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (*instance, bool, er
 	return d.track(t), true, nil
 }
 
-// Gone implements service.Mourner: it removes the directory of a pod without a job, which may have secrets.
+// Gone implements service.Mourner: it removes the directory of a pod without a job, which may contain secrets.
 func (d *driver) Gone(pod *corev1.Pod) {
 	if !isUID(pod.UID) {
 		return
@@ -156,12 +156,12 @@ func (d *driver) Stop(_ context.Context, pod *corev1.Pod, i *instance) error {
 	return nil
 }
 
-// Update implements service.Updater: it takes over what is new of what a pod mounts.
+// Update implements service.Updater: it writes changed files of a pod's mounts.
 func (d *driver) Update(ctx context.Context, pod *corev1.Pod, i *instance) error {
 	return d.Renew(ctx, &service.Inputs{Pod: pod}, i)
 }
 
-// Renew implements service.Renewer: it writes what a pod mounts anew, as it is now, as long as its job runs.
+// Renew implements service.Renewer: it writes the current files of a pod's mounts, as long as its job runs.
 func (d *driver) Renew(ctx context.Context, in *service.Inputs, i *instance) error {
 	if i.said != nil && i.said.Ended || ended[i.job.State] != "" {
 		return nil

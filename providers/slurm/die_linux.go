@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// dieTogether has a command get s when this process ends: a submission that outlives it would not be looked for.
+// dieTogether sends s to a command when this process ends: nobody would look for a submission that outlives it.
 func dieTogether(cmd *exec.Cmd, s syscall.Signal) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: s}
 }

@@ -22,7 +22,8 @@ func (d *driver) Exec(ctx context.Context, in service.Target[*instance], command
 	return pack.Streams[*instance](d.stream).Exec(ctx, in, command, attach)
 }
 
-// stream does what req says. The command line of the step has a path and a number: the request goes through its input.
+// stream does the request. The command line of the step has only a path and a number: the request goes through
+// its input.
 func (d *driver) stream(ctx context.Context, i *instance, req podjob.Request, e podjob.Ends) error {
 	if i.said == nil || i.said.Ended {
 		return errdefs.InvalidInput("its job does not run")

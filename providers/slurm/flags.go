@@ -14,10 +14,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// annotationPrefix begins the annotations by which pods set what concerns Slurm: those of the Slurm plugin of interLink.
+// annotationPrefix begins the annotations by which pods set options of Slurm, the same as in the Slurm plugin of
+// interLink.
 const annotationPrefix = "slurm-job.vk.io/"
 
-// AnnotationFlags of a pod has flags for sbatch, of those that the configuration allows: --constraint=fast --nice=10 -t 30.
+// AnnotationFlags of a pod has flags for sbatch that the configuration allows: --constraint=fast --nice=10 -t
+// 30.
 const AnnotationFlags = annotationPrefix + "flags"
 
 // annotationImageRoot of a pod begins the names of its images, as docker://.
@@ -26,17 +28,17 @@ const annotationImageRoot = annotationPrefix + "image-root"
 // flagsPath is where a pod has its flags.
 const flagsPath = "metadata.annotations[" + AnnotationFlags + "]"
 
-// allowedByDefault are the flags that pods may set where the configuration has no list.
+// allowedByDefault are the flags that pods may set without a configured list.
 var allowedByDefault = []string{"--time"}
 
-// nodeFlags are flags that the node sets for every pod, or that its configuration has. A pod with one of them runs without it, and an event of the pod
-// names the flag.
+// nodeFlags are flags that the node sets for every pod, or that its configuration has. A pod with such a flag
+// runs without it, and an event of the pod names the flag.
 var nodeFlags = []string{
 	"--job-name", "--comment", "--output", "--error", "--open-mode", "--chdir", "--parsable", "--requeue", "--no-requeue", "--export",
 	"--nodes", "--ntasks", "--ntasks-per-node", "--cpus-per-task", "--mem", "--mem-per-cpu", "--partition", "--account", "--qos",
 }
 
-// shortFlags are the short forms of flags that have a value, as in -t 30.
+// shortFlags are the short forms of flags with a value, as in -t 30.
 var shortFlags = map[string]string{
 	"-A": "--account", "-a": "--array", "-b": "--begin", "-B": "--extra-node-info", "-C": "--constraint", "-c": "--cpus-per-task", "-D": "--chdir",
 	"-d": "--dependency", "-e": "--error", "-F": "--nodefile", "-G": "--gpus", "-i": "--input", "-J": "--job-name", "-L": "--licenses",
@@ -44,20 +46,20 @@ var shortFlags = map[string]string{
 	"-S": "--core-spec", "-t": "--time", "-w": "--nodelist", "-x": "--exclude",
 }
 
-// Flags of sbatch that may stand without a value. All others need one: sbatch would take the next argument for it.
+// Flags of sbatch that need no value. All other flags need one: sbatch would take the next argument for it.
 var (
 	switchFlags   = []string{"--contiguous", "--hold", "--ignore-pbs", "--overcommit", "--oversubscribe", "--quiet", "--reboot", "--spread-job", "--stepmgr", "--use-min-nodes", "--verbose"}
 	ownSwitches   = []string{"--parsable", "--requeue", "--no-requeue"}
 	optionalFlags = []string{"--exclusive", "--nice", "--no-kill"}
 )
 
-// fileFlags are flags of sbatch whose value is a file if it has a slash.
+// fileFlags are flags of sbatch whose value is a file if it contains a slash.
 var fileFlags = []string{"--nodelist", "--exclude"}
 
 // allows tells whether pods may set a flag.
 func (c Config) allows(name string) bool { return slices.Contains(c.allowed(), name) }
 
-// allowed are the flags that pods may set.
+// allowed returns the flags that pods may set.
 func (c Config) allowed() []string {
 	if c.Flags == nil {
 		return allowedByDefault
@@ -71,7 +73,8 @@ func (c Config) flags(pod *corev1.Pod) ([]string, error) {
 	return taken, err
 }
 
-// readFlags returns the flags of the annotation for the command line, each as --flag or --flag=value, and the flags that the node sets itself.
+// readFlags returns the flags of the annotation for the command line, each as --flag or --flag=value, and the
+// flags that the node sets itself.
 func (c Config) readFlags(pod *corev1.Pod) (taken, overruled []string, err error) {
 	for _, flag := range joined(strings.Fields(pod.Annotations[AnnotationFlags])) {
 		name, _, _ := strings.Cut(flag, "=")
@@ -99,7 +102,8 @@ func (c Config) sets(pod *corev1.Pod, name string) bool {
 	return !c.allows(name) && slices.Contains(nodeFlags, name)
 }
 
-// joined returns flags with their values: -t 30 and --time 30 are --time=30. A word that begins with - is no value.
+// joined joins flags with their values: -t 30 and --time 30 become --time=30. A word that begins with - is no
+// value.
 func joined(words []string) (flags []string) {
 	for i := 0; i < len(words); i++ {
 		flag := words[i]
@@ -153,7 +157,8 @@ var instead = map[string]string{
 	"enroot-mounts": "use volumes", "enroot-options": "no container is made by enroot",
 }
 
-// withoutEffect names the annotations and flags of a pod that have no effect, with the reason; "" if there are none.
+// withoutEffect names the annotations and flags of a pod without an effect, with the reasons; "" if there are
+// none.
 func (c Config) withoutEffect(pod *corev1.Pod) string {
 	var all []string
 	if _, overruled, err := c.readFlags(pod); err == nil && len(overruled) > 0 {

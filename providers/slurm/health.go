@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// stuckTime is how long a round of the commands of Slurm, or one of the files, may take.
+// stuckTime bounds a round of Slurm's commands, and a round over files.
 const stuckTime = 2 * time.Minute
 
-// tellHealth tells the provider why pods may not be as they are known, or that they are.
+// tellHealth tells the provider whether the known states of pods may be outdated, and why.
 func (d *driver) tellHealth() { d.provider.Cache().Fails(d.health()) }
 
 // health tells why pods may not be as they are known; nil: they are.
@@ -21,7 +21,7 @@ func (d *driver) health() error {
 	return errors.Join(d.listErr, d.away, d.stuck())
 }
 
-// stuck tells which loop has not come round for too long. The caller holds mu.
+// stuck names the loop that has not finished a round for too long. The caller holds mu.
 func (d *driver) stuck() error {
 	for what, at := range map[string]time.Time{"the commands of Slurm": d.listsAt, "the files in sharedDir": d.readAt} {
 		if !at.IsZero() && time.Since(at) > stuckTime {

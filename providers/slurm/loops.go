@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Follow implements service.Follower: what Slurm is asked and the files of jobs do not wait for each other.
+// Follow implements service.Follower: requests to Slurm and reads of files do not wait for each other.
 func (d *driver) Follow(ctx context.Context) {
 	d.mu.Lock()
 	d.listsAt, d.readAt = time.Now(), time.Now()
@@ -54,7 +54,7 @@ func (d *driver) followJobs(ctx context.Context, telling *sync.WaitGroup) {
 	}
 }
 
-// followFiles looks at the files of jobs, and removes those of pods that are gone.
+// followFiles reads the files of jobs, and removes the files of gone pods.
 func (d *driver) followFiles(ctx context.Context, telling *sync.WaitGroup) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -73,7 +73,7 @@ func (d *driver) followFiles(ctx context.Context, telling *sync.WaitGroup) {
 	}
 }
 
-// followHealth sees that a loop is stuck, which does not say so.
+// followHealth notices a stuck loop.
 func (d *driver) followHealth(ctx context.Context) {
 	ticker := time.NewTicker(stuckTime / 4)
 	defer ticker.Stop()
@@ -87,7 +87,7 @@ func (d *driver) followHealth(ctx context.Context) {
 	}
 }
 
-// turned takes in that a loop has come round.
+// turned records that a loop has finished a round.
 func (d *driver) turned(at *time.Time) {
 	d.mu.Lock()
 	*at = time.Now()

@@ -14,8 +14,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
-// script is that of every job. What it runs, and where, are its arguments. sbatch hands on the token of who submits, which is nothing to a pod.
-// While a supervisor begins its heap may grow: nearly all that it makes then stays. It has little to do, whatever the machine has: one thread at a time does.
+// script is the script of every job; its arguments are the program and the directory. sbatch passes on the token
+// of the submitting user, which a pod must not get. A supervisor's heap may grow at its start, because nearly
+// everything that it makes then stays. It has little to do on any machine, so it uses one thread at a time.
 const script = scriptBegin + "\"$1\"" + scriptRun + "\"$2\"\n"
 
 // Every script of jobs is scriptBegin, the program, scriptRun and the directory of the pod.
@@ -24,7 +25,7 @@ const (
 	scriptRun   = " " + enter.Marker + " " + enter.ModeRun + " " + job.Host + " "
 )
 
-// identity is what the comment of a job says.
+// identity is the content of a job's comment.
 type identity struct {
 	Cluster, Node, Namespace, Name string
 	UID                            types.UID
@@ -46,13 +47,15 @@ func parseComment(text string) (identity, bool) {
 	return identity{p[1], p[2], p[3], p[4], types.UID(p[5])}, true
 }
 
-// jobName is by which the job of a pod is looked up.
+// jobName returns the name by which the job of a pod is found.
 func jobName(uid types.UID) string { return "vk-" + string(uid) }
 
-// endOfFlags is before the script: should the last flag want a value, that is the value, and the script stays the script.
+// endOfFlags precedes the script: if the last flag needs a value, it takes this one, and the script stays the
+// script.
 const endOfFlags = "--"
 
-// submission is the command line of sbatch for a pod. dir is that of the pod, program and script are what runs.
+// submission returns the command line of sbatch for a pod. dir is the pod's directory, program and script run in
+// the job.
 func (c Config) submission(pod *corev1.Pod, id identity, dir, program, script string) ([]string, error) {
 	cpus, megabytes, gpus := c.size(pod)
 	args := []string{

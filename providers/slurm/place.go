@@ -27,17 +27,17 @@ type place struct {
 	program, script string
 }
 
-// submittedFile has the number of the job, once that is known.
+// submittedFile has the number of the job, once it is known.
 const submittedFile = "submitted"
 
-// prepare puts the program of jobs, and their script, onto the shared file system: once, by what is in them.
+// prepare writes the program of jobs, and their script, to the shared file system: once, named by their content.
 func (p *place) prepare(program string) error {
 	for _, dir := range []string{filepath.Join(p.shared, "bin"), p.root} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("slurm provider: sharedDir: %w", err)
 		}
 	}
-	// Who may write to one of them decides what the jobs of this user run.
+	// A user with write access to one of these directories controls the jobs of this user.
 	for _, dir := range []string{p.shared, filepath.Join(p.shared, "bin"), filepath.Dir(p.root), p.root} {
 		info, err := os.Lstat(dir)
 		if err != nil {
@@ -106,7 +106,7 @@ func writeNew(path string, from io.ReadSeeker) error {
 	return err
 }
 
-// same tells whether a file has what from has.
+// same reports whether a file has the content of from.
 func same(path string, from io.ReadSeeker) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -121,7 +121,7 @@ func same(path string, from io.ReadSeeker) bool {
 
 func (p place) pod(uid types.UID) string { return filepath.Join(p.root, string(uid)) }
 
-// write writes what the job of a pod needs. before is that it had been written before.
+// write writes the input of a pod's job. before says that it had been written before.
 func (p place) write(uid types.UID, b podjob.Bundle) (before bool, err error) {
 	dir := p.pod(uid)
 	err = os.Mkdir(dir, 0o700)
@@ -131,7 +131,7 @@ func (p place) write(uid types.UID, b podjob.Bundle) (before bool, err error) {
 	return before, p.rewrite(uid, b)
 }
 
-// rewrite writes it anew. A pod that was removed stays away.
+// rewrite writes the input again. A removed pod stays removed.
 func (p place) rewrite(uid types.UID, b podjob.Bundle) error {
 	return job.WriteJSON(filepath.Join(p.pod(uid), job.BundleFile), b)
 }
@@ -142,8 +142,8 @@ func (p place) submitted(uid types.UID, number int) error {
 
 func (p place) remove(uid types.UID) error { return os.RemoveAll(p.pod(uid)) }
 
-// said is what the job of a pod wrote, if that is another file than the one that was seen; again looks at it in any case. nil is nothing new; an
-// error is that it cannot be known.
+// said returns the status of a pod's job, if its file differs from the file that was seen, or if again is set.
+// nil means no news; an error means that the status is unknown.
 func (p place) said(uid types.UID, seen os.FileInfo, again bool) (*podjob.Status, os.FileInfo, error) {
 	path := filepath.Join(p.pod(uid), job.StatusFile)
 	info, err := os.Stat(path)
@@ -164,18 +164,19 @@ func (p place) said(uid types.UID, seen os.FileInfo, again bool) (*podjob.Status
 	return &said, info, nil
 }
 
-// unchanged tells whether nothing was written since. The time alone does not tell: it is that of the last tick of a clock, within which a job may
-// write twice. Each time it writes a new file.
+// unchanged reports whether the file is the same as before. Its time alone does not show it: the clock's tick is
+// coarse, and a job may write twice within a tick. Each write makes a new file.
 func unchanged(seen, now os.FileInfo) bool {
 	return seen != nil && os.SameFile(seen, now) && now.ModTime().Equal(seen.ModTime()) && now.Size() == seen.Size()
 }
 
-// usedFile is beside a root that has pods, or had them: without it another file system is there, or none.
+// usedFile stands beside a root with pods, now or earlier: without it another file system is mounted there, or
+// none.
 func (p place) usedFile() string {
 	return filepath.Join(filepath.Dir(p.root), "."+filepath.Base(p.root)+".used")
 }
 
-// used tells whether the root is that of the pods.
+// used checks that the root is the pods' root.
 func (p place) used() error {
 	if _, err := os.Lstat(p.usedFile()); err != nil {
 		return fmt.Errorf("sharedDir: it is not what it was, look whether it is mounted: %w", err)
@@ -191,7 +192,8 @@ func (p place) use() error {
 	return os.WriteFile(p.usedFile(), nil, 0o600)
 }
 
-// found are pods whose job was submitted, by their directories: the number of the job is 0 where it is not known.
+// found returns the pods with a submitted job, by their directories, with the number of the job, or 0 if it is
+// unknown.
 func (p place) found() (map[types.UID]int, error) {
 	entries, err := os.ReadDir(p.root)
 	if err != nil {
@@ -220,8 +222,8 @@ func (p place) found() (map[types.UID]int, error) {
 	return all, nil
 }
 
-// sweep removes the directories of pods whose submission had no answer and came to nothing: they may have secrets. None is of a job that
-// Slurm has, or had a job, or was written to since.
+// sweep removes the directories of pods whose submission had no answer and no effect, because they may contain
+// secrets. It keeps directories with a job in Slurm, with an earlier job, or with a write after since.
 func (p place) sweep(jobs map[types.UID][]queued, since time.Time) error {
 	entries, err := os.ReadDir(p.root)
 	if err != nil {

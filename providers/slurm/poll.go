@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	// filesEvery is how often the files of jobs are looked at, which asks Slurm nothing.
+	// filesEvery is the interval of reads of jobs' files, which send no request to Slurm.
 	filesEvery = 200 * time.Millisecond
 	// filesSlow is the same where nothing has changed for a while.
 	filesSlow = time.Second
 	// lively is how long after a change another one is expected.
 	lively = 15 * time.Second
-	// missingLists is after how many complete lists a job is lost that was submitted, if they are those of settleTime at least.
+	// missingLists is the number of complete lists without a submitted job after which it is lost, if they take
+	// settleTime at least.
 	missingLists = 3
 	// accountTime is how long the accounting may take to answer before a job is lost, and accountEvery how often it is asked.
 	accountTime  = 10 * time.Minute
@@ -29,7 +30,7 @@ const (
 	partitionEvery = 30 * time.Second
 )
 
-// list takes in what Slurm says of all jobs. An error says nothing about any of them.
+// list takes Slurm's list of all jobs. An error says nothing about any of them.
 func (d *driver) list(ctx context.Context) {
 	began := time.Now()
 	jobs, err := d.slurm.jobs(ctx)
@@ -89,8 +90,9 @@ func (d *driver) list(ctx context.Context) {
 	d.provider.Cache().TakeAll(ctx, time.Now(), d.instances(func(*tracked) bool { return true }))
 }
 
-// lose takes in that Slurm does not know some jobs any more: how they ended may be in its accounting. One that runs there may run, and so may all
-// while it does not answer: such a pod stays as it is, unless it is to stop and its time is up.
+// lose handles jobs that Slurm no longer knows: their end may be in its accounting. A job that runs by the
+// accounting may run, and so may all jobs while the accounting does not answer: such a pod stays as it is,
+// unless it must stop and its time is up.
 func (d *driver) lose(ctx context.Context, jobs []queued) {
 	if len(jobs) == 0 {
 		return
@@ -121,10 +123,11 @@ func (d *driver) lose(ctx context.Context, jobs []queued) {
 	}
 }
 
-// late tells whether the time of a pod that is to stop is up. The caller holds mu.
+// late reports whether the time of a stopping pod is up. The caller holds mu.
 func (t *tracked) late() bool { return t.stop != nil && t.stop.late }
 
-// podOf returns the pod that a job runs, by its comment. A site may write another comment: a pod that is known is known by the name of its job too.
+// podOf returns the pod of a job, by its comment. A site may write another comment, so a known pod is also found
+// by the name of its job.
 func (d *driver) podOf(q queued) (types.UID, bool) {
 	if id, ok := parseComment(q.Comment); ok {
 		return id.UID, id.Cluster == d.config.ClusterName && id.Node == d.in.Node.Name && q.Name == jobName(id.UID)

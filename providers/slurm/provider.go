@@ -55,10 +55,12 @@ func Provider() cli.Provider {
 	}
 }
 
-// settleTime is how long the last status of a job that is over may take to be seen: a shared file system may show what was before.
+// settleTime bounds the time until the last status of an ended job is visible: a shared file system may show
+// older content.
 const settleTime = time.Minute
 
-// driver runs pods as jobs. What Slurm says of them and what they write to the shared file system is folded here. It is safe for concurrent use.
+// driver runs pods as jobs. It merges the reports of Slurm with the status files on the shared file system. It
+// is safe for concurrent use.
 type driver struct {
 	config   Config
 	in       cli.ProviderInput
@@ -79,7 +81,7 @@ type driver struct {
 	listErr, down error
 	away          error     // guarded by mu: why what jobs wrote cannot be read
 	filesAt       time.Time // guarded by mu: when all of it was last begun to be read
-	// guarded by mu: when Slurm was last asked, and the files were looked at, whatever came of it
+	// guarded by mu: the last requests to Slurm, and the last reads of files, whatever their results
 	listsAt, readAt time.Time
 	changed         time.Time // guarded by mu: of anything
 	doubled         []int     // guarded by mu: second jobs of pods, to be cancelled
@@ -118,7 +120,7 @@ type tracked struct {
 	stop      *stopping
 }
 
-// stopping is a pod that is to stop.
+// stopping is the state of a pod that must stop.
 type stopping struct {
 	until time.Time // the grace period and some time to end
 	next  time.Time // when its job is to be told something
@@ -144,7 +146,7 @@ func newDriver(in cli.ProviderInput, config Config) (*driver, error) {
 	return d, d.place.prepare(config.program)
 }
 
-// seenWithin is how long a job may take to appear whose submission had no answer.
+// seenWithin bounds the time until a job appears whose submission had no answer.
 const seenWithin = 30 * time.Second
 
 // serve gives the driver its provider.
@@ -156,8 +158,8 @@ func (d *driver) serve() {
 	}, d)
 }
 
-// lasting is how long Slurm has to say something of a job that has not begun until it is told: most jobs begin before, and a write for each state on
-// the way would delay what people wait for.
+// lasting is how long Slurm's state of a waiting job must last before it is reported: most jobs begin earlier,
+// and a write for each state would delay the states that people wait for.
 const lasting = 2 * time.Second
 
 // Identify implements service.Driver.

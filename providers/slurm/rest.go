@@ -64,7 +64,7 @@ func newREST(c REST, commands client) *rest {
 			return (&tls.Dialer{Config: t}).DialContext(ctx, network, address)
 		}
 	}
-	// A redirection may be that of a proxy that asks people to log in: it would take the token along.
+	// Do not follow redirects: a proxy's login page would get the token.
 	r.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return r
 }
@@ -72,13 +72,13 @@ func newREST(c REST, commands client) *rest {
 // restCalls is how many jobs slurmrestd is asked about at once.
 const restCalls = 8
 
-// close lets go of the connections that wait for the next call.
+// close closes idle connections.
 func (r *rest) close() { r.http.CloseIdleConnections() }
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer bounds an answer.
 const maxAnswer = 256 << 20
 
-// restAnswer is what each answer has.
+// restAnswer has the common fields of answers.
 type restAnswer struct {
 	Meta   *json.RawMessage `json:"meta"` // an answer without one is not of slurmrestd
 	Errors []struct {
@@ -89,7 +89,7 @@ type restAnswer struct {
 	} `json:"errors"`
 }
 
-// said is what Slurm complains about, and whether that is more than that it could not be asked.
+// said returns Slurm's complaints, and whether they say more than that Slurm could not be asked.
 func (a restAnswer) said() (text string, refused bool) {
 	var all []string
 	for _, e := range a.Errors {
@@ -99,7 +99,8 @@ func (a restAnswer) said() (text string, refused bool) {
 	return strings.Join(all, "; "), refused
 }
 
-// call asks for what of this version's interface, and reads the answer into out. what names it in errors, as the command does that it stands for.
+// call sends a request to this version's interface, and decodes the answer into out. what names the request in
+// errors, like the corresponding command.
 func (r *rest) call(ctx context.Context, what, method, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
@@ -134,7 +135,8 @@ func (r *rest) call(ctx context.Context, what, method, path string, in, out any)
 	return r.understand(what, answer.StatusCode, data, out)
 }
 
-// understand reads an answer. What is not in the words of slurmrestd, such as the page of a proxy, says nothing about any job.
+// understand decodes an answer. Any other text than slurmrestd's, such as the page of a proxy, says nothing
+// about a job.
 func (r *rest) understand(what string, code int, data []byte, out any) error {
 	if code == http.StatusUnauthorized || code == http.StatusForbidden {
 		return fmt.Errorf("slurmrestd: %s: it does not take the token of user %s: %d %s", what, r.user, code, http.StatusText(code))
@@ -162,12 +164,13 @@ func (r *rest) understand(what string, code int, data []byte, out any) error {
 	return nil
 }
 
-// without is the error of an answer that has not what was asked for: that says nothing, least of all that there is none.
+// without returns the error of an answer that lacks a field: that says nothing, least of all that there is no
+// job.
 func (r *rest) without(what, field string) error {
 	return fmt.Errorf("slurmrestd: %s: the answer is not one of slurmrestd %s: it has no %s", what, r.version, field)
 }
 
-// gone tells whether Slurm says that there is no such job.
+// gone reports whether Slurm says that the job does not exist.
 func gone(err error) bool {
 	var refused *refusedError
 	return errors.As(err, &refused) && (strings.Contains(refused.said, "Invalid job id") || strings.Contains(refused.said, "already completing or completed"))

@@ -18,10 +18,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// restScript is script, whose arguments are in the environment: slurmrestd has no way for arguments that works in each of its versions.
+// restScript is script with its arguments in the environment: no form of arguments works in all versions of
+// slurmrestd.
 const restScript = scriptBegin + "\"$VK_JOB_PROGRAM\"" + scriptRun + "\"$VK_JOB_DIR\"\n"
 
-// restField is what a flag of sbatch is in a job of slurmrestd.
+// restField is the field of a slurmrestd job for a flag of sbatch.
 type restField struct {
 	name string
 	read func(string) (any, error)
@@ -62,7 +63,7 @@ func asMinutes(s string) (any, error) {
 	return (total + 59) / 60, nil
 }
 
-// always makes a field of a flag without a value. One that has a value all the same means what there is no field for.
+// always returns the field of a flag without a value. The flag with a value has a meaning without a field.
 func always(v any) func(string) (any, error) {
 	return func(s string) (any, error) {
 		if s != "" {
@@ -72,7 +73,7 @@ func always(v any) func(string) (any, error) {
 	}
 }
 
-// restFields are the flags that there are: those that the provider sets, and of those that pods may set the ones that have a field.
+// restFields are the supported flags: the flags that the provider sets, and the flags of pods that have a field.
 var restFields = map[string]restField{
 	"--job-name": {"name", asText}, "--comment": {"comment", asText}, "--output": {"standard_output", asText}, "--open-mode": {"open_mode", asText},
 	"--chdir": {"current_working_directory", asText}, "--nodes": {"nodes", func(s string) (any, error) { n, err := strconv.Atoi(s); return []int{n, n}, err }},
@@ -178,10 +179,10 @@ func (r *rest) jobs(ctx context.Context, more ...string) ([]queued, error) {
 	return all, nil
 }
 
-// nobody is the number of the user that really has this name.
+// nobody is the number of the real user with this name.
 const nobody = 65534
 
-// nameless tells whether slurmrestd could not find out what a user is called.
+// nameless reports whether slurmrestd could not find the name of a user.
 func nameless(user string, uid *int) bool {
 	_, err := strconv.Atoi(user)
 	return user == "" || err == nil || user == "nobody" && (uid == nil || *uid != nobody)
@@ -194,7 +195,9 @@ func moment(seconds int64) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// cancel ends jobs. One that is to end only while it waits is held first: what waits then does not begin any more. To tell a batch script alone something, which its containers would not survive, slurmrestd has no way: jobs look for it themselves.
+// cancel cancels jobs. A job that must end only while it waits is held first: a held job does not begin any
+// more. slurmrestd cannot signal a batch script alone, and a signal to all processes would end the containers,
+// so jobs look for stop orders themselves.
 func (r *rest) cancel(ctx context.Context, ids []int, more ...string) error {
 	if slices.Contains(more, tellBatch) {
 		return nil
@@ -216,7 +219,8 @@ func (r *rest) cancel(ctx context.Context, ids []int, more ...string) error {
 
 func jobPath(id int) string { return "/job/" + strconv.Itoa(id) }
 
-// hold has jobs wait for good, and returns those that do. What began meanwhile runs on, and its files tell it to stop.
+// hold holds waiting jobs, and returns the held jobs. Jobs that began meanwhile continue, and their files tell
+// them to stop.
 func (r *rest) hold(ctx context.Context, ids []int) (held []int, err error) {
 	held, failed := each(ids, func(id int) error {
 		return r.call(ctx, "scontrol hold", http.MethodPost, jobPath(id), map[string]any{"priority": "0"}, nil)
@@ -233,7 +237,7 @@ func (r *rest) hold(ctx context.Context, ids []int) (held []int, err error) {
 	}), failed
 }
 
-// each does something with each of some jobs, some at a time, and returns those that it succeeded with.
+// each calls do for each job, several at a time, and returns the successful ones.
 func each(ids []int, do func(id int) error) (done []int, err error) {
 	var under sync.WaitGroup
 	all, room := make([]error, len(ids)), make(chan struct{}, restCalls)
@@ -319,7 +323,7 @@ func (r *rest) partition(ctx context.Context, name string) (machines []machine, 
 	return machines, up, nil
 }
 
-// unfit tells whether a node with that flag runs no jobs.
+// unfit reports whether a node with that flag runs no jobs.
 func unfit(flag string) bool {
 	return slices.ContainsFunc([]string{"DRAIN", "FAIL", "INVALID", "MAINT", "NOT_RESPONDING", "NO_RESPOND", "POWERED_DOWN", "REBOOT"}, func(bad string) bool {
 		return strings.Contains(strings.ToUpper(flag), bad)

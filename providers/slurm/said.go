@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// look is at what the job of a pod wrote.
+// look is a read of a job's status file.
 type look struct {
 	t     *tracked
 	seen  os.FileInfo
@@ -21,8 +21,8 @@ type look struct {
 	now   os.FileInfo
 }
 
-// readFiles takes in what jobs wrote. The shared file system may be slow, or hang: nobody waits for it with mu. Where it cannot be read no
-// pod is taken to have said nothing.
+// readFiles reads the status files of jobs. The shared file system may be slow, or hang, so nobody waits for it
+// with mu. After a failed read, no pod counts as silent.
 func (d *driver) readFiles(ctx context.Context) {
 	began := time.Now()
 	var looks []look
@@ -77,7 +77,7 @@ func (d *driver) unsettled(t *tracked) bool {
 	return ran && (t.said == nil || !t.said.Ended) && d.filesAt.Sub(t.overAt) < d.settle
 }
 
-// refresh makes what is shown of t. The caller holds mu.
+// refresh computes the shown state of t. The caller holds mu.
 func (d *driver) refresh(t *tracked) {
 	next := instance{t.id, t.job, t.said, d.unsettled(t)}
 	if next != t.shown {
@@ -86,14 +86,14 @@ func (d *driver) refresh(t *tracked) {
 	}
 }
 
-// report tells of each pod that changed. Only one does at a time: what was later is told later.
+// report reports each changed pod. One caller does so at a time, so that later states follow earlier ones.
 func (d *driver) report(ctx context.Context) {
 	d.reporting.Lock()
 	defer d.reporting.Unlock()
 	d.provider.Cache().Take(ctx, time.Now(), d.instances(func(t *tracked) bool { return !t.reported })...)
 }
 
-// instances are those of pods that are wanted, which are reported.
+// instances returns the instances of wanted pods, which are reported.
 func (d *driver) instances(wanted func(*tracked) bool) (all []*instance) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

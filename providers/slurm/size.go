@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// size is what the job asks for: whole CPUs and megabytes.
+// size returns the job's request: whole CPUs and megabytes.
 func (c Config) size(pod *corev1.Pod) (cpus, megabytes, gpus int64) {
 	cpu := c.ask(pod, corev1.ResourceCPU)
 	memory := c.ask(pod, corev1.ResourceMemory)
@@ -18,7 +18,8 @@ func (c Config) size(pod *corev1.Pod) (cpus, megabytes, gpus int64) {
 	return max(1, (cpu.MilliValue()+999)/1000), max(1, (memory.Value()+mega-1)/mega), gpu.Value()
 }
 
-// ask is what the containers need together: those that run at once are added up, and an init container runs beside the sidecars before it.
+// ask returns the need of all containers together: concurrent containers add up, and an init container runs
+// beside the sidecars before it.
 func (c Config) ask(pod *corev1.Pod, name corev1.ResourceName) resource.Quantity {
 	of := func(k *corev1.Container) resource.Quantity {
 		if q, ok := k.Resources.Limits[name]; ok {

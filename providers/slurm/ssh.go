@@ -13,22 +13,23 @@ import (
 type SSH struct {
 	// Host is a login node. It has sharedDir too, under the same path.
 	Host string `json:"host,omitempty"`
-	// Port is that of its SSH server. Default 22.
+	// Port is the port of its SSH server. Default 22.
 	Port int `json:"port,omitempty"`
-	// User is whose jobs they are. Default: the user that runs this. Its number must be the same on both machines.
+	// User owns the jobs. Default: the user of this process. The user must have the same number on both
+	// machines.
 	User string `json:"user,omitempty"`
 	// IdentityFile is the private key. Default: as ssh finds it, with an agent too.
 	IdentityFile string `json:"identityFile,omitempty"`
-	// KnownHostsFile has the key of the host. Default: that of the user and that of the machine.
+	// KnownHostsFile has the key of the host. Default: the user's file and the machine's.
 	KnownHostsFile string `json:"knownHostsFile,omitempty"`
 	// ConfigFile is a configuration of ssh, for jump hosts for example. Default: none.
 	ConfigFile string `json:"configFile,omitempty"`
 }
 
-// sshFailed is the exit code of ssh that says nothing about the command.
+// sshFailed is ssh's own exit code, which says nothing about the command.
 const sshFailed = 255
 
-// What ssh takes as it is: nothing of it is an option, is expanded or needs quotes.
+// Values that are safe for ssh: no options, nothing that is expanded, nothing that needs quotes.
 var (
 	hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.:_-]*)$`)
 	plain    = regexp.MustCompile(`^/[A-Za-z0-9._/@+=,:-]+$`)
@@ -51,7 +52,8 @@ func (s SSH) check(problem func(string, ...any)) {
 	}
 }
 
-// arguments are those of ssh for a command with its environment. The shell of the other machine gets nothing but quoted words.
+// arguments returns ssh's arguments for a command with its environment. The shell of the other machine gets only
+// quoted words.
 func (s SSH) arguments(env []string, name string, args ...string) []string {
 	config := "none"
 	if s.ConfigFile != "" {
@@ -84,7 +86,7 @@ func (s SSH) arguments(env []string, name string, args ...string) []string {
 	return append(all, "--", s.Host, strings.Join(words, " "))
 }
 
-// environment is what ssh itself gets of the environment of this process.
+// environment returns the environment of ssh itself.
 func (SSH) environment() []string {
 	env := []string{"LC_ALL=C"}
 	for _, name := range []string{"PATH", "HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK"} {
@@ -95,8 +97,8 @@ func (SSH) environment() []string {
 	return env
 }
 
-// quoted is one word for a shell, whatever is in it.
+// quoted returns a text as one word for a shell.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// word is what Slurm's own names are made of: nothing of it is a flag.
+// word matches Slurm's own names, which contain no flags.
 var word = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.,-]*$`)

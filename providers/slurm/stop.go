@@ -12,13 +12,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// again is when a job is told once more. Waits grow: a Slurm that does not keep up is not asked more for it.
+// again sets the time of the next order to a job. The waits grow: an overloaded Slurm does not get more requests
+// for it.
 func (s *stopping) again(now time.Time, first time.Duration) {
 	s.next = now.Add(min(first<<min(s.tries, 6), time.Minute))
 	s.tries++
 }
 
-// order is what several jobs are told by one command.
+// order is a command for several jobs.
 type order struct {
 	flags []string
 	ids   []int
@@ -32,7 +33,7 @@ const (
 	askRunning = 5 * time.Second
 )
 
-// orders are those that are due: one for each thing to tell.
+// orders returns the due orders, one for each kind.
 func (d *driver) orders(now time.Time) (due []order) {
 	kill, lost := order{}, order{}
 	drop, signal := order{flags: []string{whilePending}}, order{flags: []string{tellBatch, batchOnly}}
@@ -73,13 +74,14 @@ func (d *driver) orders(now time.Time) (due []order) {
 	return due
 }
 
-// mayRun tells whether the job of a pod that is to stop may run although Slurm does not show it: it is cancelled before its files go.
-// The caller holds mu.
+// mayRun reports whether the job of a stopping pod may run although Slurm does not show it: it is cancelled
+// before the removal of its files. The caller holds mu.
 func mayRun(t *tracked) bool {
 	return (t.job.State == stateLost || t.forgotten) && !t.stop.ended && (t.said == nil || !t.said.Ended)
 }
 
-// tell has jobs told what is due, by one command for each thing, and does not wait for it: only one of its kind is on its way at a time.
+// tell sends due orders, by one command for each kind, without waiting for the command: at most one command of a
+// kind runs at a time.
 func (d *driver) tell(ctx context.Context, running *sync.WaitGroup) {
 	select {
 	case d.telling <- struct{}{}:
@@ -117,7 +119,7 @@ func (d *driver) send(ctx context.Context, o order) {
 	}
 }
 
-// forget removes what is left of pods that were to stop and whose job has ended.
+// forget removes the remains of stopped pods whose job has ended.
 func (d *driver) forget(ctx context.Context) {
 	var gone []*tracked
 	d.mu.Lock()
