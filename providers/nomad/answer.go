@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// answerError is an answer that is not a success.
+// answerError is an unsuccessful answer.
 type answerError struct {
 	what    string
 	code    int
@@ -29,10 +29,11 @@ func (e *answerError) Error() string {
 	return fmt.Sprintf("%s: Nomad answers %d: %s", e.what, e.code, e.text)
 }
 
-// missing is what Nomad says of what it does not have. A proxy answers 404 for other reasons, and in other words.
+// missing matches Nomad's texts about objects that it lacks. A proxy answers 404 for other reasons, and with
+// other texts.
 var missing = regexp.MustCompile(`(^|: )((job|variable|alloc|allocation) not found|Unknown allocation ".*"|task ".*" not started yet.*|log entry for task .* not found)$`)
 
-// NotFound is the kind of a 404, if Nomad itself has not what was asked for.
+// NotFound reports a 404 of Nomad itself about a missing object.
 func (e *answerError) NotFound() bool {
 	return e.code == http.StatusNotFound && !e.foreign && missing.MatchString(e.text)
 }
@@ -52,7 +53,8 @@ func refused(what string, answer *http.Response) error {
 		return nil
 	}
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
-	// Nomad writes what is wrong as text. A 400 without a type is that of a listener that wants TLS, and says nothing about the request.
+	// Nomad describes errors as text. A 400 without a type comes from a listener that wants TLS, and says
+	// nothing about the request.
 	foreign := html || kind == "" && answer.StatusCode == http.StatusBadRequest
 	err := error(&answerError{what: what, code: answer.StatusCode, text: said(text), foreign: foreign})
 	if wait := after(answer.Header); wait > 0 {

@@ -25,10 +25,10 @@ const leaderPatience = 5 * time.Second
 // nodesWait is how long a question about clients waits for a change.
 const nodesWait = 5 * time.Minute
 
-// errExists is that a job of that ID is there already.
+// errExists says that a job with that ID exists.
 var errExists = errors.New("the job exists")
 
-// register makes a job, unless there is one of its ID: errExists. It returns the index of the job.
+// register makes a job, unless a job with its ID exists: errExists. It returns the index of the job.
 func (c *client) register(ctx context.Context, job *nomadapi.Job) (uint64, error) {
 	in := nomadapi.JobRegisterRequest{Job: job, EnforceIndex: true}
 	var out nomadapi.JobRegisterResponse
@@ -43,7 +43,7 @@ func (c *client) register(ctx context.Context, job *nomadapi.Job) (uint64, error
 	return out.JobModifyIndex, err
 }
 
-// aboutJob reports whether the servers refuse the job itself, which they answer with 500.
+// aboutJob reports whether the servers refuse the job itself, for which they answer 500.
 func aboutJob(text string) bool {
 	return strings.Contains(text, "error occurred:") || strings.Contains(text, "errors occurred:") || strings.Contains(text, "nonexistent") ||
 		strings.Contains(text, "does not exist")
@@ -56,13 +56,13 @@ func (c *client) job(ctx context.Context, id string) (*nomadapi.Job, error) {
 	return &out, err
 }
 
-// deregister stops a job. It returns the ID of the evaluation that does it, "" if there is none, and the index at which that was.
+// deregister stops a job. It returns the ID of the evaluation for the stop, or "", and its index.
 func (c *client) deregister(ctx context.Context, id string) (eval string, index uint64, err error) {
 	out, err := c.remove(ctx, id, false)
 	return out.EvalID, out.JobModifyIndex, err
 }
 
-// purge lets Nomad forget a job that has stopped. It returns the index at which that was.
+// purge makes Nomad forget a stopped job. It returns the index of the purge.
 func (c *client) purge(ctx context.Context, id string) (uint64, error) {
 	out, err := c.remove(ctx, id, true)
 	return out.JobModifyIndex, err
@@ -89,10 +89,10 @@ func (c *client) put(ctx context.Context, v *nomadapi.Variable) error {
 	return err
 }
 
-// errVariable is that a Variable of that path is there already.
+// errVariable says that a Variable with that path exists.
 var errVariable = errors.New("the Variable exists")
 
-// putNew writes a Variable, unless there is one of its path: errVariable.
+// putNew writes a Variable, unless a Variable with its path exists: errVariable.
 func (c *client) putNew(ctx context.Context, v *nomadapi.Variable) error {
 	_, err := c.call(ctx, http.MethodPut, "/v1/var/"+v.Path, query{"cas": "0"}, v, nil)
 	var answered *answerError
@@ -127,7 +127,7 @@ func (c *client) variables(ctx context.Context, prefix string) (out []*nomadapi.
 	return out, err
 }
 
-// listed is all that Nomad has of a node's pods.
+// listed has all objects of a node's pods at Nomad.
 type listed struct {
 	index  uint64 // of the jobs
 	jobs   []*nomadapi.JobListStub
@@ -143,7 +143,7 @@ func (c *client) list(ctx context.Context, prefix string) (listed, error) {
 		return l, err
 	}
 	filter := query{"filter": `JobID matches "^` + prefix + `"`}
-	// Before the allocations: what an evaluation that is over did is in their list then.
+	// Ask before the allocations: their list then has the result of a completed evaluation.
 	if _, err = c.call(ctx, http.MethodGet, "/v1/evaluations", filter, nil, &l.evals); err != nil {
 		return l, err
 	}
@@ -169,7 +169,7 @@ func (c *client) allocation(ctx context.Context, id string) (*nomadapi.Allocatio
 	return &out, err
 }
 
-// runs reports whether there are allocations of a job that have not ended. The job need not be there.
+// runs reports whether some allocations of a job have not ended. The job may be gone.
 func (c *client) runs(ctx context.Context, id string) (bool, error) {
 	var list []*nomadapi.Allocation
 	_, err := c.call(ctx, http.MethodGet, "/v1/job/"+url.PathEscape(id)+"/allocations", query{"all": "true"}, nil, &list)
@@ -182,7 +182,7 @@ func (c *client) signal(ctx context.Context, alloc, task, signal string) error {
 	return err
 }
 
-// led fails unless a server leads the others, without which Nomad takes nothing.
+// led fails if the servers have no leader. Without a leader, Nomad accepts nothing.
 func (c *client) led(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
 	defer cancel()
@@ -194,7 +194,7 @@ func (c *client) led(ctx context.Context) error {
 	return err
 }
 
-// nodes returns the clients, once they differ from those of the index, or after a while.
+// nodes returns the clients after a change since the index, or after a while.
 func (c *client) nodes(ctx context.Context, index uint64) (out []*nomadapi.NodeListStub, next uint64, err error) {
 	q := query{"resources": "true"}
 	if index > 0 {
@@ -206,7 +206,7 @@ func (c *client) nodes(ctx context.Context, index uint64) (out []*nomadapi.NodeL
 	return out, next, err
 }
 
-// stats returns what an allocation uses.
+// stats returns the use of an allocation.
 func (c *client) stats(ctx context.Context, alloc string) (*nomadapi.AllocResourceUsage, error) {
 	var out nomadapi.AllocResourceUsage
 	_, err := c.call(ctx, http.MethodGet, "/v1/client/allocation/"+alloc+"/stats", nil, nil, &out)
@@ -221,7 +221,7 @@ func terminal(a *nomadapi.Allocation) bool {
 // streamPatience is how long the event stream may be silent: Nomad sends a sign of life every 30 seconds.
 const streamPatience = 45 * time.Second
 
-// event is one of the stream.
+// event is an event of the stream.
 type event struct {
 	Topic   string
 	Type    string

@@ -4,8 +4,8 @@ package nomad
 
 import "github.com/virtual-kubelet/virtual-kubelet/capability"
 
-// Capabilities returns what pods get from a provider with this configuration. A pod that asks for what only another driver of the node
-// has is refused when it is created.
+// Capabilities returns the features of a provider with this configuration. The create refuses a pod with
+// features that only another driver of the node has.
 func (c Config) Capabilities() capability.Declaration {
 	d := capability.Only(capability.RunToCompletion, capability.HostPorts, capability.HostNetwork).
 		Note("they start one by one, for which all but a single one need a shell", capability.InitContainers).

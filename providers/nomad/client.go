@@ -36,17 +36,17 @@ type client struct {
 	proxy     func(*http.Request) (*url.URL, error) // nil: none
 }
 
-// tries is how often a request that can be repeated is made, and firstWait the time after the first one.
+// tries bounds the attempts of a repeatable request, and firstWait is the pause after the first.
 const (
 	tries     = 3
 	firstWait = 100 * time.Millisecond
 	longWait  = 5 * time.Second // a longer Retry-After is left to the node
 )
 
-// requestTimeout bounds one request that has an end.
+// requestTimeout bounds a request that is no stream.
 const requestTimeout = 30 * time.Second
 
-// errNoLeader is that no server leads the others.
+// errNoLeader says that the servers have no leader.
 var errNoLeader = errors.New("the servers of Nomad have no leader")
 
 func newClient(c Config) (*client, error) {
@@ -70,7 +70,7 @@ func newClient(c Config) (*client, error) {
 	}, nil
 }
 
-// query are the parameters of a request, besides those that all have.
+// query are the parameters of a request, besides the common ones.
 type query map[string]string
 
 // url returns the URL of a path.
@@ -125,7 +125,8 @@ func (c *client) openAt(ctx context.Context, method string, u *url.URL, body []b
 	return answer, nil
 }
 
-// call makes a request that may be repeated, and decodes the answer into out unless that is nil. It returns the index of the answer.
+// call makes a repeatable request, and decodes the answer into out unless out is nil. It returns the index of
+// the answer.
 func (c *client) call(ctx context.Context, method, path string, q query, in, out any) (index uint64, err error) {
 	var body []byte
 	if in != nil {
@@ -164,8 +165,8 @@ func passes(err error) bool {
 	return answered.code == http.StatusTooManyRequests || answered.code == http.StatusBadGateway || answered.code == http.StatusServiceUnavailable
 }
 
-// final reports whether an error says that nothing was done, and that another try does not help: the token has not the right, or the request is
-// wrong. Other answers may follow a try that took effect and had none.
+// final reports whether an error says that nothing was done, and that another try does not help: the token lacks
+// the right, or the request is wrong. Other errors may follow a try that took effect without an answer.
 func final(err error) bool {
 	var answered *answerError
 	return errdefs.IsInvalidInput(err) || errors.As(err, &answered) && answered.forbidden()
@@ -203,7 +204,7 @@ func newPause() *pause { return &pause{next: shortestPause} }
 
 func (p *pause) reset() { p.next = shortestPause }
 
-// wait waits, with up to a half more, so that the nodes of a cluster do not come at once.
+// wait waits, plus up to a half, so that the nodes of a cluster do not come at once.
 func (p *pause) wait(ctx context.Context) {
 	sleep(ctx, p.next+rand.N(p.next/2))
 	p.next = min(2*p.next, longestPause)
@@ -221,7 +222,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// dialer connects with the files as they are at that moment, so that certificates can be replaced while the node runs.
+// dialer connects with the current files, so that certificates can be replaced while the node runs.
 type dialer struct {
 	tls  TLS
 	host string

@@ -19,13 +19,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// What a configuration file of this provider says about itself.
+// The header of a configuration file of this provider.
 const (
 	APIVersion = "nomad.virtual-kubelet.io/v1alpha1"
 	Kind       = "NomadProviderConfiguration"
 )
 
-// Drivers of tasks that pods can run with.
+// Task drivers for pods.
 const (
 	DriverExec    = "exec"
 	DriverRawExec = "raw_exec"
@@ -40,14 +40,14 @@ const (
 
 // Annotations of pods.
 const (
-	// AnnotationDriver chooses one of the drivers of the configuration.
+	// AnnotationDriver chooses one of the configured drivers.
 	AnnotationDriver = "nomad.hashicorp.com/driver"
 	// AnnotationDatacenters narrows the datacenters of the configuration, with commas between them.
 	AnnotationDatacenters = "nomad.hashicorp.com/datacenters"
 )
 
-// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
-// as VKUBELET_NOMAD_ADDRESS.
+// Config is the configuration of the provider. An environment variable, such as VKUBELET_NOMAD_ADDRESS, can also
+// set a field with one value or a list.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -56,13 +56,13 @@ type Config struct {
 	// Address is the URL of a Nomad agent, or its host and port: then it begins with https:// if there is TLS, else with http://. Default
 	// http://127.0.0.1:4646.
 	Address string `json:"address,omitempty" env:"NOMAD_ADDR"`
-	// Region is that of the jobs. Default: that of the agent.
+	// Region is the region of the jobs. Default: the agent's.
 	Region string `json:"region,omitempty" env:"NOMAD_REGION"`
-	// Namespace is that of the jobs. It must exist. Default: default.
+	// Namespace is the namespace of the jobs. It must exist. Default: default.
 	Namespace string `json:"namespace,omitempty" env:"NOMAD_NAMESPACE"`
 	// Token is an ACL token; see the README for the policy. A file is read again when it changes.
 	Token config.Secret `json:"token,omitzero" env:"NOMAD_TOKEN"`
-	// TLS is for an address that begins with https://.
+	// TLS configures an address that begins with https://.
 	TLS TLS `json:"tls,omitzero"`
 	// ClusterName names the Kubernetes cluster at Nomad. No two clusters may have the same in one namespace, and it must not change while
 	// there are pods. Required.
@@ -71,20 +71,21 @@ type Config struct {
 	Datacenters []string `json:"datacenters,omitempty"`
 	// NodePool is where pods run. Default: default.
 	NodePool string `json:"nodePool,omitempty"`
-	// Drivers are those that pods may run with, exec, raw_exec and docker; the first one is that of pods without the annotation
-	// nomad.hashicorp.com/driver. Default: docker.
+	// Drivers are the drivers for pods: exec, raw_exec and docker. Pods without the annotation
+	// nomad.hashicorp.com/driver use the first. Default: docker.
 	Drivers []string `json:"drivers,omitempty"`
-	// Network is that of pods without hostNetwork: bridge, with an address for each pod, or host. Default bridge.
+	// Network is the network of pods without hostNetwork: bridge, with an address for each pod, or host. Default
+	// bridge.
 	Network string `json:"network,omitempty"`
-	// DNS are the servers of pods with the dnsPolicy ClusterFirst. Default: those of the clients.
+	// DNS are the DNS servers of pods with the dnsPolicy ClusterFirst. Default: the clients'.
 	DNS []string `json:"dns,omitempty"`
-	// Priority is that of the jobs, from 1 to 100. Default 50.
+	// Priority is the priority of the jobs, from 1 to 100. Default 50.
 	Priority int `json:"priority,omitempty"`
-	// RestartDelay is how long a container that ended waits until it is started again; Nomad adds up to a quarter. Default 10s.
+	// RestartDelay is the pause before an ended container starts again; Nomad adds up to a quarter. Default 10s.
 	RestartDelay metav1.Duration `json:"restartDelay,omitzero"`
 	// LostAfter is how long a client may be away until its pods count as lost. Default 5m.
 	LostAfter metav1.Duration `json:"lostAfter,omitzero"`
-	// DefaultResources are for containers that ask for nothing. Default 100m and 128Mi.
+	// DefaultResources are for containers without requests. Default 100m and 128Mi.
 	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
 	// Devices are the names at Nomad of extended resources. Default: nvidia.com/gpu is nvidia/gpu.
 	Devices map[string]string `json:"devices,omitempty"`
@@ -92,24 +93,25 @@ type Config struct {
 	MaxPods int64 `json:"maxPods,omitempty"`
 }
 
-// TLS says who the agent and the provider are. The files are read again for each connection.
+// TLS identifies the agent and the provider. The files are read again for each connection.
 type TLS struct {
-	// CAFile has the authorities that the agent is verified by. Default: those of this machine.
+	// CAFile has the authorities for the agent's certificate. Default: the authorities of this machine.
 	CAFile string `json:"caFile,omitempty" env:"NOMAD_CACERT"`
 	// CertFile and KeyFile are the certificate of the provider.
 	CertFile string `json:"certFile,omitempty" env:"NOMAD_CLIENT_CERT"`
 	KeyFile  string `json:"keyFile,omitempty" env:"NOMAD_CLIENT_KEY"`
-	// ServerName is the name in the certificate of the agent, such as server.global.nomad. Default: that of the address.
+	// ServerName is the name in the agent's certificate, such as server.global.nomad. Default: the name in the
+	// address.
 	ServerName string `json:"serverName,omitempty" env:"NOMAD_TLS_SERVER_NAME"`
 }
 
-// format is what a configuration file of this provider looks like.
+// format describes the configuration files of this provider.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_NOMAD", Renamed: map[string]string{"clusterID": "clusterName"}}
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// LoadConfig reads the file at path, and overrides it by the environment. An empty path means no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// complete fills the defaults of c and refuses what cannot be, with every reason.
+// complete fills the defaults of c and refuses impossible values, with every reason.
 func (c Config) complete() (Config, error) {
 	problems := config.Problems{Provider: "nomad"}
 	c.defaults()
@@ -201,16 +203,17 @@ func (c Config) has(drivers ...string) bool {
 	return slices.ContainsFunc(c.Drivers, func(d string) bool { return slices.Contains(drivers, d) })
 }
 
-// owner is who a job belongs to.
+// owner is the owner of a job.
 type owner struct{ cluster, node string }
 
-// prefix begins the IDs of all jobs of the owner. What belongs to whom is in their metadata, as eight digits may be those of two owners.
+// prefix begins the IDs of all jobs of the owner. The metadata of a job names its owner, because two owners can
+// have the same eight digits.
 func (o owner) prefix() string {
 	sum := sha256.Sum256([]byte(o.cluster + "\x00" + o.node))
 	return "vk-" + hex.EncodeToString(sum[:4]) + "-"
 }
 
-// jobID is that of a pod.
+// jobID returns the ID of a pod's job.
 func (o owner) jobID(uid string) string {
 	if len(uid) > 36 || len(validation.IsDNS1123Label(uid)) > 0 {
 		sum := sha256.Sum256([]byte(uid))

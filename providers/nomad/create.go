@@ -20,13 +20,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// Create implements service.Driver. Nomad refuses a second job of an ID, so it makes one, or finds the one that it made before.
+// Create implements service.Driver. Nomad refuses a second job with an ID, so Create makes one, or finds the job
+// of an earlier call.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (*instance, error) {
 	r, err := d.request(ctx, in)
 	if err != nil {
 		return nil, service.NotMade(err)
 	}
-	// It is there before the job is, so that no event is missed.
+	// Add the entry before the job, so that no event is missed.
 	e := &entry{pod: identity.Of(in.Pod), jobID: *r.job.ID, grace: specGrace(in.Pod), hidden: true, submitted: time.Now(), index: math.MaxUint64}
 	for _, v := range r.variables {
 		e.variables = append(e.variables, v.Path)
@@ -108,8 +109,8 @@ func (d *driver) submit(ctx context.Context, e *entry, r request) (index uint64,
 	return index, false, err
 }
 
-// withdraw removes the Variables of a pod that were just written, as its job was refused. Where nobody knows whether it was, they stay for the
-// next try.
+// withdraw removes the Variables of a pod that were just written, after a refusal of its job. If the refusal is
+// uncertain, they stay for the next try.
 func (d *driver) withdraw(ctx context.Context, written []string, why error) {
 	if !final(why) {
 		return
@@ -119,7 +120,7 @@ func (d *driver) withdraw(ctx context.Context, written []string, why error) {
 	}
 }
 
-// jobOf returns the index of the job that a pod has already; an error of the kind not-found says that it has none.
+// jobOf returns the index of a pod's existing job; an error of the kind not-found says that there is none.
 func (d *driver) jobOf(ctx context.Context, e *entry) (uint64, error) {
 	job, err := d.client.job(ctx, e.jobID)
 	if err != nil {
@@ -151,8 +152,8 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (*instance, bool, er
 	return d.store.instance(e), true, nil
 }
 
-// adopt takes in the job of a pod that no list told of: it was made by a request whose answer was lost. An error of the kind not-found says that
-// there is none.
+// adopt takes the job of a pod that no list has shown: a request with a lost answer made it. An error of the
+// kind not-found says that there is none.
 func (d *driver) adopt(ctx context.Context, pod identity.Pod) (*entry, error) {
 	e := &entry{pod: pod, jobID: d.store.owner.jobID(string(pod.UID)), submitted: time.Now()}
 	index, err := d.jobOf(ctx, e)
@@ -245,7 +246,7 @@ func (d *driver) Renew(ctx context.Context, in *service.Inputs, i *instance) err
 	return nil
 }
 
-// replaceTokens writes the tokens that a container mounts into its Variable.
+// replaceTokens writes the tokens of a container's mounts into its Variable.
 func (d *driver) replaceTokens(ctx context.Context, at string, c *corev1.Container, tokens map[string][]podspec.File) error {
 	items := map[string]string{}
 	for i := range c.VolumeMounts {

@@ -20,8 +20,8 @@ const (
 	together    = 8                // requests about pods at the same time, and as many signals
 )
 
-// followEvents follows the event stream, and lists all pods each time it begins: what happened before is in the list, and what happens after
-// it in the stream.
+// followEvents follows the event stream, and lists all pods each time it begins: the list has earlier changes,
+// and the stream has later ones.
 func (d *driver) followEvents(ctx context.Context) {
 	pause := newPause()
 	for ctx.Err() == nil {
@@ -66,7 +66,7 @@ func (d *driver) list(ctx context.Context) error {
 	return nil
 }
 
-// take takes in a whole list, and reports whether it told of pods that were not known.
+// take takes a whole list, and reports whether it had unknown pods.
 func (d *driver) take(ctx context.Context, l listed) (added bool) {
 	d.telling.Lock()
 	defer d.telling.Unlock()
@@ -78,7 +78,7 @@ func (d *driver) take(ctx context.Context, l listed) (added bool) {
 	return added
 }
 
-// tell tells the provider what is known of a pod.
+// tell tells the provider the known state of a pod.
 func (d *driver) tell(ctx context.Context, uid types.UID) {
 	d.telling.Lock()
 	defer d.telling.Unlock()
@@ -101,7 +101,7 @@ func (d *driver) listSoon() {
 	}
 }
 
-// listAgain lists when that is asked for, and from time to time, and then removes Variables of jobs that are gone.
+// listAgain lists on request and from time to time, and then removes the Variables of gone jobs.
 func (d *driver) listAgain(ctx context.Context) {
 	ticker := time.NewTicker(listEvery)
 	defer ticker.Stop()
@@ -132,8 +132,9 @@ func (d *driver) listAgain(ctx context.Context) {
 	}
 }
 
-// sweep removes Variables whose job was never submitted, or that were left when the node ended in the middle of a removal: those that it saw
-// the last time too and that nobody wrote since, as another process of the node may be about to submit the job.
+// sweep removes Variables whose job was never submitted, or that an interrupted removal left. It removes only
+// Variables that the last sweep saw, too, and that nobody wrote since: another process of the node may be about
+// to submit the job.
 func (d *driver) sweep(ctx context.Context) {
 	all, err := d.client.variables(ctx, variablesOf+d.store.owner.prefix())
 	if err != nil {

@@ -58,10 +58,10 @@ func (c *client) exec(ctx context.Context, alloc, task string, command []string,
 	return nil, err
 }
 
-// execBeat is how often an idle session says that it is there.
+// execBeat is the interval of keepalives of an idle session.
 const execBeat = 10 * time.Second
 
-// execSession is a command that runs.
+// execSession is a running command.
 type execSession struct {
 	conn   *websocket.Conn
 	attach api.AttachIO

@@ -109,7 +109,7 @@ func (l logReader) open(ctx context.Context, kind, origin string, offset int64, 
 	return answer.Body, nil
 }
 
-// read returns what is there; nothing, if the task has not made a log yet.
+// read returns the present log, or nothing if the task has none yet.
 func (l logReader) read(kind, origin string, offset int64) ([]byte, error) {
 	body, err := l.open(l.ctx, kind, origin, offset, false)
 	if errdefs.IsNotFound(err) {
@@ -128,7 +128,7 @@ func (l logReader) size(kind string) (int64, error) {
 	return int64(len(data)), err
 }
 
-// tail returns the last lines, of a window that grows until they are in it, and how long the log is.
+// tail returns the last lines, from a window that grows until it contains them, and the size of the log.
 func (l logReader) tail(kind string, lines int) (data []byte, size int64, err error) {
 	for window := int64(firstWindow); ; window *= 4 {
 		if data, err = l.read(kind, "end", window); err != nil {
@@ -160,7 +160,7 @@ func lastLines(data []byte, n int) []byte {
 	return data[end+1:]
 }
 
-// follow writes what comes after the offsets, until the task has ended.
+// follow writes the output after the offsets, until the task has ended.
 func (l logReader) follow(w io.Writer, from [2]int64) error {
 	ctx, cancel := context.WithCancel(l.ctx)
 	defer cancel()

@@ -35,7 +35,7 @@ type mapping struct {
 	owner  owner
 }
 
-// check refuses what job would refuse of a pod, as far as the pod alone says it. Of which speed CPUs are decides nothing.
+// check refuses the pods that job would refuse for their own content. The speed of CPUs decides nothing.
 func (m mapping) check(pod *corev1.Pod) error {
 	in, err := service.Unread(identity.Owner{}, pod)
 	if err == nil {
@@ -105,7 +105,7 @@ func (m mapping) job(in *service.Inputs, mhz float64) (request, error) {
 	return out, nil
 }
 
-// driver is that of the pod's tasks.
+// driver returns the driver of the pod's tasks.
 func (m mapping) driver(pod *corev1.Pod) (string, error) {
 	asked := pod.Annotations[AnnotationDriver]
 	if asked == "" {
@@ -117,7 +117,7 @@ func (m mapping) driver(pod *corev1.Pod) (string, error) {
 	return asked, nil
 }
 
-// datacenters are those of the pod: it may narrow those of the configuration, and not leave them.
+// datacenters returns the datacenters of the pod, which may narrow the configured ones.
 func (m mapping) datacenters(pod *corev1.Pod) ([]string, error) {
 	asked := strings.FieldsFunc(pod.Annotations[AnnotationDatacenters], func(r rune) bool { return r == ',' || r == ' ' })
 	if len(asked) == 0 {
@@ -134,7 +134,7 @@ func (m mapping) datacenters(pod *corev1.Pod) ([]string, error) {
 	return asked, nil
 }
 
-// matches reports whether a name is one of those that a pattern stands for, in which * is any characters.
+// matches reports whether a pattern, in which * stands for any characters, matches a name.
 func matches(pattern, name string) bool {
 	begin, rest, star := strings.Cut(pattern, "*")
 	name, ok := strings.CutPrefix(name, begin)
@@ -149,7 +149,7 @@ func matches(pattern, name string) bool {
 	return false
 }
 
-// network is that of the pod, with its host ports.
+// network returns the network of the pod, with its host ports.
 func (m mapping) network(pod *corev1.Pod) ([]*nomadapi.NetworkResource, error) {
 	n := &nomadapi.NetworkResource{Mode: m.config.Network}
 	if pod.Spec.HostNetwork {
@@ -202,5 +202,5 @@ func (m mapping) network(pod *corev1.Pod) ([]*nomadapi.NetworkResource, error) {
 	return []*nomadapi.NetworkResource{n}, nil
 }
 
-// diskGiven is the disk of a group that does not say how much it needs, in MB.
+// diskGiven is the default disk of a group, in MB.
 const diskGiven = 300

@@ -30,7 +30,8 @@ func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	d.node = n
 }
 
-// NotifyNodeStatus implements service.NodeReporter. The node is complete by now: its port and what it declares come after ConfigureNode.
+// NotifyNodeStatus implements service.NodeReporter. The node is complete by now: its port and its declarations
+// come after ConfigureNode.
 func (d *driver) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
 	d.mu.Lock()
 	d.notifyNode, d.node = notify, d.node.DeepCopy()
@@ -41,7 +42,7 @@ func (d *driver) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) 
 	}
 }
 
-// followNodes keeps the capacity up to date until ctx ends, by questions that wait for a change.
+// followNodes keeps the capacity up to date until ctx ends, by requests that wait for a change.
 func (d *driver) followNodes(ctx context.Context) {
 	var index uint64
 	pause := newPause()
@@ -78,7 +79,7 @@ func (d *driver) takePlace(found place) {
 	d.tellPlace(found)
 }
 
-// tellPlace reports what the clients have.
+// tellPlace reports the resources of the clients.
 func (d *driver) tellPlace(found place) {
 	d.mu.Lock()
 	notify, n := d.notifyNode, d.node
@@ -94,7 +95,7 @@ func (d *driver) tellPlace(found place) {
 // patience is how long a question waits for the first answer about clients.
 const patience = 10 * time.Second
 
-// waitForPlace waits until it is known what the clients have.
+// waitForPlace waits until the resources of the clients are known.
 func (d *driver) waitForPlace(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -107,7 +108,8 @@ func (d *driver) waitForPlace(ctx context.Context) error {
 	}
 }
 
-// Ping implements service.Pinger. The stream and questions that wait go on without a leader, so it is asked for.
+// Ping implements service.Pinger. The stream and waiting requests continue without a leader, so Ping asks for
+// it.
 func (d *driver) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// place is what the clients have that pods may run on.
+// place has the clients' resources for pods.
 type place struct {
 	clients int
 	mhz     float64 // of a CPU, of the fastest client
@@ -24,7 +24,8 @@ type place struct {
 	hosts   map[string]string // addresses of all clients, by ID
 }
 
-// placeOf adds up the clients that are ready and eligible, in the datacenters and the node pool, less what they reserve.
+// placeOf adds up the ready and eligible clients in the datacenters and the node pool, without their reserved
+// resources.
 func placeOf(nodes []*nomadapi.NodeListStub, c Config) place {
 	p := place{devices: map[string]int64{}, hosts: map[string]string{}}
 	var shares float64
@@ -69,7 +70,7 @@ func (p place) unready(c Config) error {
 	return fmt.Errorf("no client of Nomad is ready and eligible in the datacenters %s and the node pool %s", strings.Join(c.Datacenters, ", "), c.NodePool)
 }
 
-// capacity is that of the node.
+// capacity returns the capacity of the node.
 func (p place) capacity(c Config) corev1.ResourceList {
 	list := corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewMilliQuantity(max(0, int64(p.cpu*1000)), resource.DecimalSI),

@@ -17,10 +17,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// restartPatience is how long the answer to a restart is waited for, which comes when the task has ended.
+// restartPatience bounds the wait for the answer to a restart, which comes after the end of the task.
 const restartPatience = 10 * time.Second
 
-// Lacking implements service.Prober. The checks of Nomad are those of services, which pods do not make.
+// Lacking implements service.Prober. Nomad's checks belong to services, which pods do not make.
 func (d *driver) Lacking(_ *corev1.Pod, c *corev1.Container) service.Probes {
 	return service.Probes{Startup: c.StartupProbe, Liveness: c.LivenessProbe, Readiness: c.ReadinessProbe}
 }
@@ -36,8 +36,8 @@ func (d *driver) End(ctx context.Context, of service.Target[*instance], _ string
 	return d.stop(ctx, e, time.Now().Add(podspec.Grace(of.Pod)))
 }
 
-// Restart implements service.Restarter. Nomad answers when the task has ended. One that does not end within a short grace period is killed here, as a client
-// waits for clientGrace at least.
+// Restart implements service.Restarter. Nomad answers after the end of the task. With a short grace period,
+// Restart kills the task itself, because a client waits for clientGrace at least.
 func (d *driver) Restart(ctx context.Context, of service.Target[*instance], _ string) error {
 	grace := specGrace(of.Pod)
 	waits, cancel := context.WithTimeout(ctx, min(grace, restartPatience))

@@ -20,7 +20,7 @@ import (
 // group is the name of the one group of a job.
 const group = "pod"
 
-// request is what Nomad gets for a pod.
+// request has the objects that Nomad gets for a pod.
 type request struct {
 	job       *nomadapi.Job
 	variables []*nomadapi.Variable
@@ -35,7 +35,7 @@ type taskBuilder struct {
 	jobID  string
 }
 
-// task is one that is being made.
+// task is a task under construction.
 type task struct {
 	*nomadapi.Task
 	spec   *corev1.Container // as in the pod
@@ -115,7 +115,7 @@ func (b taskBuilder) program(t *task, i int, init bool, at *field.Path) error {
 	return b.dockerOnly(t, c)
 }
 
-// dockerOnly sets what only the driver docker has.
+// dockerOnly sets the options that only the driver docker has.
 func (b taskBuilder) dockerOnly(t *task, c *corev1.Container) error {
 	if b.driver != DriverDocker {
 		return nil
@@ -148,11 +148,11 @@ func (b taskBuilder) dockerOnly(t *task, c *corev1.Container) error {
 	return nil
 }
 
-// ready is the file by which an init container lets the next one begin.
+// ready returns the file with which an init container lets the next one begin.
 func ready(i int) string { return fmt.Sprintf(`"$NOMAD_ALLOC_DIR"/.vk-init-%d`, i) }
 
-// script is what runs before the command, "" if nothing does. Nomad starts all init containers at once, so each waits for the
-// one before it.
+// script returns the script before the command, or "". Nomad starts all init containers at once, so each waits
+// for the one before it.
 func (b taskBuilder) script(t *task, i int, init bool) string {
 	lines := slices.Clone(t.mounts)
 	several := init && len(b.Pod.Spec.InitContainers) > 1
@@ -173,11 +173,12 @@ func (b taskBuilder) script(t *task, i int, init bool) string {
 	return strings.Join(append(lines, `exec "$0" "$@"`), "\n")
 }
 
-// reference is what Kubernetes replaces in commands: $(NAME), and $$ is a dollar.
+// reference matches the references that Kubernetes replaces in commands: $(NAME), and $$ is a dollar.
 var reference = regexp.MustCompile(`\$\$|\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)`)
 
-// expand writes an argument of a container that has variables from Secrets. A reference to a variable that may have a part of one is an error:
-// the client writes command lines to files that everybody on its machine may read.
+// expand expands an argument of a container with variables from Secrets. A reference to a variable that may
+// contain a part of a Secret is an error: the client writes command lines to files that everybody on its machine
+// may read.
 func expand(text string, spec, values []corev1.EnvVar) (string, error) {
 	var out strings.Builder
 	last := 0
@@ -212,7 +213,7 @@ func maySecret(e corev1.EnvVar) bool {
 	return strings.Contains(e.Value, "$(")
 }
 
-// checkMode refuses what a driver does not have, of what the node declares because another driver has it.
+// checkMode refuses features that the pod's driver lacks, although the node declares them for another driver.
 func checkMode(driver string, pod *corev1.Pod, c *corev1.Container, at *field.Path) error {
 	s, p := c.SecurityContext, pod.Spec.SecurityContext
 	if s == nil {

@@ -54,7 +54,8 @@ func Provider() cli.Provider {
 	}
 }
 
-// driver runs pods at Nomad. What changes there comes by one event stream, into a store that the pods of the provider follow.
+// driver runs pods at Nomad. One event stream delivers the changes into a store that the pods of the provider
+// follow.
 type driver struct {
 	config   Config
 	client   *client
@@ -95,7 +96,7 @@ var (
 	_ service.Closer               = (*driver)(nil)
 )
 
-// seenWithin is how long a job may take to appear whose submission had no answer.
+// seenWithin bounds the time until a job appears whose submission had no answer.
 const seenWithin = 10 * time.Second
 
 func newDriver(in cli.ProviderInput, config Config) (*driver, error) {
@@ -133,14 +134,14 @@ func (d *driver) Status(pod *corev1.Pod, i *instance) corev1.PodStatus {
 	return podstatus.Status(pod, observe(pod, i.seen))
 }
 
-// outdated says why what is known of pods may be old, nil if it is not.
+// outdated says why the known states of pods may be old, or returns nil.
 func (d *driver) outdated() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return cmp.Or(d.down, d.listError)
 }
 
-// setDown says why there is no stream, or that there is one.
+// setDown records why there is no stream; nil means that there is one.
 func (d *driver) setDown(err error) {
 	d.mu.Lock()
 	d.down = err
@@ -148,7 +149,7 @@ func (d *driver) setDown(err error) {
 	d.provider.Cache().Fails(d.outdated())
 }
 
-// setListError says why the last list failed, or that it did not.
+// setListError records why the last list failed; nil means that it did not.
 func (d *driver) setListError(err error) {
 	d.mu.Lock()
 	d.listError = err
@@ -159,7 +160,7 @@ func (d *driver) setListError(err error) {
 // Close implements service.Closer.
 func (d *driver) Close() { d.client.http.CloseIdleConnections() }
 
-// found returns what the clients have, and why that is not known.
+// found returns the clients' resources, or why they are unknown.
 func (d *driver) found() (place, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// Stats implements service.Measurer: one request for each pod that runs, as Nomad has none for several.
+// Stats implements service.Measurer, with one request for each running pod, because Nomad has none for several.
 func (d *driver) Stats(ctx context.Context, of []service.Target[*instance]) ([]statsv1alpha1.PodStats, error) {
 	found, _ := d.found()
 	all := []statsv1alpha1.PodStats{}
@@ -43,7 +43,7 @@ func (d *driver) Stats(ctx context.Context, of []service.Target[*instance]) ([]s
 	return all, ctx.Err()
 }
 
-// podStats writes what Nomad measures: MHz, and bytes.
+// podStats converts Nomad's units: MHz, and bytes.
 func podStats(pod *corev1.Pod, usage *nomadapi.AllocResourceUsage, mhz float64) statsv1alpha1.PodStats {
 	at := metav1.NewTime(time.Unix(0, usage.Timestamp))
 	out := statsv1alpha1.PodStats{PodRef: statsv1alpha1.PodReference{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}}

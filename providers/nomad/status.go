@@ -18,22 +18,23 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// seen is what Nomad says of a pod.
+// seen is Nomad's report about a pod.
 type seen struct {
 	submitted time.Time
-	// alloc is the first allocation of the job, the pod; nil if there is none. moved is that Nomad made another one.
+	// alloc is the first allocation of the job, which is the pod, or nil. moved says that Nomad made another
+	// one.
 	alloc *nomadapi.Allocation
 	moved bool
-	// lost is that the client was away for too long, whatever became of the allocation since.
+	// lost says that the client was away for too long, whatever the state of the allocation since.
 	lost bool
-	// halted is that others stopped the job.
+	// halted says that somebody else stopped the job.
 	halted bool
-	// blocked is the evaluation that found no place; nil if none says so.
+	// blocked is the evaluation that found no place, or nil.
 	blocked *nomadapi.Evaluation
 	hostIP  string
 }
 
-// instance is what is known of a pod at one time.
+// instance is the known state of a pod at one time.
 type instance struct {
 	pod   identity.Pod
 	jobID string
@@ -49,7 +50,7 @@ const (
 	reasonStopped       = "Stopped"
 )
 
-// observe folds what Nomad says into observations of the pod.
+// observe converts Nomad's report into an observation of the pod.
 func observe(pod *corev1.Pod, s seen) podstatus.Pod {
 	out := podstatus.Pod{StartedAt: s.submitted}
 	a := s.alloc
@@ -182,7 +183,7 @@ func container(a *nomadapi.Allocation, name string) podstatus.Container {
 	return k
 }
 
-// runsOf are the runs of a task that have ended, as far as Nomad remembers: it keeps ten events.
+// runsOf returns the ended runs of a task that Nomad remembers: it keeps ten events.
 func runsOf(events []*nomadapi.TaskEvent) (runs []podstatus.Run) {
 	var started time.Time
 	for _, e := range events {
@@ -214,10 +215,10 @@ func runsOf(events []*nomadapi.TaskEvent) (runs []podstatus.Run) {
 	return runs
 }
 
-// driverFailed is why a container waits whose driver could not start it.
+// driverFailed is the reason of a container that its driver could not start.
 const driverFailed = "CreateContainerError"
 
-// waiting says why a task does not run: by what happened last that says so.
+// waiting says why a task does not run, by the last event with a reason.
 func waiting(events []*nomadapi.TaskEvent) (reason, message string) {
 	for _, e := range slices.Backward(events) {
 		text := cmp.Or(e.DisplayMessage, e.Message, e.DriverError, e.SetupError, e.ValidationError)
@@ -242,7 +243,7 @@ func waiting(events []*nomadapi.TaskEvent) (reason, message string) {
 	return reason, message
 }
 
-// whyFailed says which task failed the allocation, in the words of Nomad.
+// whyFailed names the task that failed the allocation, in Nomad's words.
 func whyFailed(a *nomadapi.Allocation) string {
 	for _, name := range slices.Sorted(maps.Keys(a.TaskStates)) {
 		s := a.TaskStates[name]

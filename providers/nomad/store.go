@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 )
 
-// entry is what is known of a pod.
+// entry is the known state of a pod.
 type entry struct {
 	pod       identity.Pod
 	jobID     string
@@ -49,7 +49,7 @@ type entry struct {
 	askedIP  string // the allocation that was asked for its address
 }
 
-// first is the allocation that is the pod, and whether Nomad made others.
+// first returns the allocation that is the pod, and whether Nomad made others.
 func (e *entry) first() (a *nomadapi.Allocation, moved bool) {
 	for _, b := range e.allocs {
 		if a == nil || b.CreateIndex < a.CreateIndex {
@@ -59,13 +59,13 @@ func (e *entry) first() (a *nomadapi.Allocation, moved bool) {
 	return a, len(e.allocs) > 1
 }
 
-// failure is when something that failed about a pod is tried again, and how long that was put off.
+// failure has the time of the next try for a pod after a failure, and the last delay.
 type failure struct {
 	at   time.Time
 	wait time.Duration
 }
 
-// away is the allocation whose client is away, "" if there is none.
+// away returns the allocation whose client is away, or "".
 func (e *entry) away() string {
 	for id, a := range e.allocs {
 		if a.ClientStatus == nomadapi.AllocClientStatusUnknown {
