@@ -94,7 +94,7 @@ func TestTableGoesBetweenTheMarkers(t *testing.T) {
 		t.Error("a file without markers was written")
 	}
 	for _, part := range places {
-		page := "README.md"
+		page := "../docs/reports/bench.md"
 		if part.begin == liqoBegin {
 			page = "../docs/reports/liqo-figures.md" // which its own make target writes
 		}
