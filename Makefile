@@ -346,6 +346,11 @@ mutants: ## make conditions of the core true and false, leave calls out, and nam
 	  go run ./internal/testing/mutants -package $$package -draw $(MUTANTS) -seed $(SEED) -budget $(MUTANTS_FOR) || exit 1; \
 	done
 
+.PHONY: monitoring-test
+monitoring-test: ## try the alerts with a real Prometheus, on faults of a node (apt-get install prometheus)
+	@VK_REQUIRE_PROMETHEUS=1 go test -count=1 ./test/monitoring
+	@cd deploy && go test -count=1 -run 'TestChartMonitorsNodes|TestDashboardsAndAlerts' .
+
 .PHONY: check
 check: ## lint every module, and see that modules and generated files are current
 	@hack/lint.sh
