@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package remotetest has what tests of providers for another cluster share: a remote cluster whose containers are goroutines, and a
-// line to it that can be cut.
+// Package remotetest contains the shared test tools of providers for another cluster: a remote cluster with
+// goroutines as containers, and a line to it that tests can cut.
 package remotetest

@@ -30,7 +30,7 @@ import (
 // Patience is how long a test waits for anything.
 const Patience = 2 * time.Minute
 
-// Provider is what a test does with one.
+// Provider is the part of a provider that tests use.
 type Provider interface {
 	CreatePod(ctx context.Context, pod *corev1.Pod) error
 	UpdatePod(ctx context.Context, pod *corev1.Pod) error
@@ -71,7 +71,7 @@ func NewHome(t *testing.T, nodeName string) *Home {
 	}
 }
 
-// Input is what a provider is made from.
+// Input returns the input for making a provider.
 func (h *Home) Input() cli.ProviderInput {
 	return cli.ProviderInput{NodeName: h.Node, ProviderConfig: nodeutil.ProviderConfig{
 		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.Node}},
@@ -102,7 +102,7 @@ func (h *Home) Run(p Provider) (stop func()) {
 	return stop
 }
 
-// Pod is one at home that does what the program says.
+// Pod returns a pod at home that runs the given program.
 func (h *Home) Pod(namespace, name string, does program.Program) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uuid.NewUUID(), Labels: map[string]string{"app": "web"}},
@@ -161,13 +161,14 @@ func (h *Home) UntilGone(p Provider, pod *corev1.Pod) {
 	})
 }
 
-// Until is the function of that name for this test.
+// Until calls the function Until for this test.
 func (h *Home) Until(what string, ok func() (bool, string)) {
 	h.Helper()
 	Until(h.T, what, ok)
 }
 
-// Until looks again and again, as there is nothing that could tell. ok returns the state too, for the error.
+// Until polls ok until it returns true, because nothing signals the change. ok also returns the state, for the
+// error message.
 func Until(t *testing.T, what string, ok func() (bool, string)) {
 	t.Helper()
 	ticker := time.NewTicker(50 * time.Millisecond)
@@ -198,7 +199,7 @@ func (h *Home) ReportsOf(uid types.UID) (out []*corev1.Pod) {
 	return out
 }
 
-// Log is what a container printed.
+// Log returns the output of a container.
 func (h *Home) Log(p Provider, pod *corev1.Pod) string {
 	h.Helper()
 	r, err := p.GetContainerLogs(h.Context(), pod.Namespace, pod.Name, "main", api.ContainerLogOpts{})
@@ -211,7 +212,7 @@ func (h *Home) Log(p Provider, pod *corev1.Pod) string {
 	return out.String()
 }
 
-// Put writes a ConfigMap and a Secret of that name, with that value of the key "key".
+// Put writes a ConfigMap and a Secret of the given name, with the value under the key "key".
 func (h *Home) Put(namespace, name, value string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -261,7 +262,7 @@ func (h *Home) Token(_ context.Context, pod *corev1.Pod, _ *corev1.ServiceAccoun
 	return node.PodToken{Token: fmt.Sprintf("token-%d-of-%s", h.tokens, pod.Name), RefreshAt: now.Add(h.tokenLife), ExpiresAt: now.Add(2 * h.tokenLife)}, nil
 }
 
-// ExpireTokens has the tokens that are issued from now on be replaced at once.
+// ExpireTokens makes all tokens issued from now on due for replacement at once.
 func (h *Home) ExpireTokens() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

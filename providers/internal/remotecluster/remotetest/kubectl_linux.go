@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testlog"
 )
 
-// session is a kubectl that runs.
+// session is a running kubectl.
 type session struct {
 	*testing.T
 	command string
@@ -40,7 +40,7 @@ func (s *scenario) kubectl(t *testing.T, args ...string) (out string, err error)
 	return stdout.String(), err
 }
 
-// must is kubectl for what has to work.
+// must runs kubectl and fails the test if kubectl fails.
 func (s *scenario) must(t *testing.T, args ...string) (out string) {
 	t.Helper()
 	out, err := s.kubectl(t, args...)
@@ -104,7 +104,7 @@ func (k *session) hears(text string) {
 	})
 }
 
-// ends waits for kubectl, which must end with the code.
+// ends waits for the end of kubectl and checks its exit code.
 func (k *session) ends(code int) {
 	k.Helper()
 	Until(k.T, fmt.Sprintf("kubectl %s ends with %d", k.command, code), func() (bool, string) {
@@ -125,7 +125,7 @@ func (k *session) ends(code int) {
 	})
 }
 
-// resize changes the size of the terminal, of which kubectl is told by the kernel.
+// resize changes the size of the terminal. The kernel informs kubectl.
 func (k *session) resize(lines, columns uint16) {
 	k.Helper()
 	if err := unix.IoctlSetWinsize(int(k.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: lines, Col: columns}); err != nil {

@@ -14,12 +14,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// errCut is the error of requests that are cut.
+// errCut is the error of cut requests.
 var errCut = errors.New("the network is cut")
 
-// Line is what is between a provider and its remote cluster, and what a test does to it. The zero one does nothing.
+// Line connects a provider with its remote cluster and lets a test disturb the connection. The zero Line
+// disturbs nothing.
 type Line struct {
-	// Creates is the resource, of which an answer can be lost. "": pods.
+	// Creates is the resource whose create answers can be lost. "": pods.
 	Creates string
 
 	mu         sync.Mutex
@@ -30,7 +31,7 @@ type Line struct {
 	requests   []string           // guarded by mu; method and path
 }
 
-// Through returns an access that goes through the line.
+// Through returns an access that uses the line.
 func (l *Line) Through(access *rest.Config) *rest.Config {
 	access = rest.CopyConfig(access)
 	access.QPS, access.Burst = -1, 0
@@ -77,7 +78,7 @@ func (t through) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// body is that of an answer, which a cut ends.
+// body is the body of an answer. A cut closes it.
 type body struct {
 	io.ReadCloser
 	line *Line
@@ -101,7 +102,7 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// Outage cuts the line, and what is under way on it.
+// Outage cuts the line and all open answers on it.
 func (l *Line) Outage(on bool) {
 	l.mu.Lock()
 	l.cut = on
@@ -117,7 +118,7 @@ func (l *Line) Outage(on bool) {
 	}
 }
 
-// Throttle has the remote API server answer that there are too many requests.
+// Throttle makes the remote API server answer with too many requests.
 func (l *Line) Throttle(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +132,7 @@ func (l *Line) LoseNext() {
 	l.loseAnswer = true
 }
 
-// Writes are the requests that changed something, since the last call.
+// Writes returns the modifying requests since the last call.
 func (l *Line) Writes() (writes []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
 
-// ReadmeRules are the rules of the ClusterRole of that name that a README tells to paste.
+// ReadmeRules returns the rules of the named ClusterRole in a README.
 func ReadmeRules(t *testing.T, readme, name string) []rbacv1.PolicyRule {
 	t.Helper()
 	text, err := os.ReadFile(readme)
@@ -36,7 +36,8 @@ func ReadmeRules(t *testing.T, readme, name string) []rbacv1.PolicyRule {
 	return nil
 }
 
-// AsTheReadmeSays is the access of a user of that name who has the rules of a ClusterRole in README.md and no others.
+// AsTheReadmeSays returns the access of the named user with the rules of a ClusterRole in README.md, and no
+// others.
 func AsTheReadmeSays(t *testing.T, api *testapi.API, user, role string) *rest.Config {
 	t.Helper()
 	api.Allow(t, user, "", ReadmeRules(t, "README.md", role))

@@ -23,11 +23,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// shortLife is what a node is told of the life of tokens. An API server issues none that live less than ten minutes.
+// shortLife is the lifetime of tokens as reported to a node. An API server issues no tokens that live less than
+// ten minutes.
 const shortLife = 30 * time.Second
 
-// shortTokens returns a kubeconfig for the way to the API server of another one, on which the node is told that its tokens end soon, and so has them
-// renewed. The tokens themselves are real.
+// shortTokens returns a kubeconfig for a proxy to the API server. The proxy reports that tokens end soon, so the
+// node renews them. The tokens themselves are real.
 func shortTokens(t *testing.T, kubeconfig string) string {
 	t.Helper()
 	access, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

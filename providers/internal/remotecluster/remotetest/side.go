@@ -13,16 +13,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// Side is a home with one node and the remote cluster behind it, as the tests that providers share see both.
+// Side is a home with one node and its remote cluster, in the form that shared provider tests use.
 type Side struct {
 	*Home
 	Worker *Worker
 	Line   *Line
-	// Cluster is what the remote cluster knows the node by.
+	// Cluster is the identity of the node in the remote cluster.
 	Cluster remotecluster.Home
-	// Namespace is the remote one of a namespace at home.
+	// Namespace returns the remote namespace of a namespace at home.
 	Namespace func(home string) string
-	// Other is a namespace at home that is not default.
+	// Other is a namespace at home other than default.
 	Other string
 	// Start runs the provider until stop is called, or the test ends.
 	Start func() (p Provider, stop func())
@@ -30,7 +30,7 @@ type Side struct {
 	Lose func(home *corev1.Pod) error
 }
 
-// Stays is what a container does that goes on until it is asked to stop.
+// Stays returns a program that runs until it is asked to stop.
 func Stays() program.Program { return program.Program{Stay: program.Forever} }
 
 // WithObjects has a pod name a ConfigMap, a Secret and a token.
@@ -65,7 +65,7 @@ func (s Side) Copies() int {
 	return len(maps.Items) + len(secrets.Items)
 }
 
-// Refreshed waits until the copies were compared: a change that is made now is seen by then.
+// Refreshed waits until the copies were compared. The comparison sees every change made before the call.
 func (s Side) Refreshed(p Provider) {
 	s.Helper()
 	pod := WithObjects(s.Pod(s.Other, "refreshed", Stays()))

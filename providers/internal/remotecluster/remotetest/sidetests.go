@@ -13,7 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// RestartWritesNothing restarts the provider under pods, and returns one whose label "app" is "changed" since, by one write.
+// RestartWritesNothing restarts the provider while pods run. It returns a pod whose label "app" became "changed"
+// since, by a single write.
 func (s Side) RestartWritesNothing() *corev1.Pod {
 	s.Helper()
 	s.Put("default", "objects", "one")
@@ -113,7 +114,7 @@ func (s Side) SameNameHundredTimes() {
 	}
 }
 
-// TokensOfHome reads what a pod names in its container, and has its token renewed.
+// TokensOfHome reads the objects and the token of a pod in its container, and has the token renewed.
 func (s Side) TokensOfHome() {
 	s.Helper()
 	s.Put("default", "objects", "one")
@@ -124,7 +125,7 @@ func (s Side) TokensOfHome() {
 	for _, want := range []string{"token-1-of-web", "default", "one", "PASSWORD=one", "KUBERNETES_SERVICE_HOST=10.96.0.1"} {
 		s.Until("the container shows "+want, func() (bool, string) { log := s.Log(p, pod); return strings.Contains(log, want), log })
 	}
-	// A token that is soon to be replaced is, until one lives longer.
+	// An expiring token is replaced until a token lives longer.
 	s.ExpireTokens()
 	next := WithObjects(s.Pod("default", "next", Stays()))
 	s.Create(p, next)

@@ -4,7 +4,8 @@ package remotetest
 
 import "github.com/virtual-kubelet/virtual-kubelet/capability"
 
-// Goroutines are the checks of the contract of what a container sees of its machine, which those of a Worker do not have.
+// Goroutines lists the contract checks about the machine of a container. The containers of a Worker are
+// goroutines, and cannot pass these checks.
 func Goroutines() map[string]string {
 	except := map[string]string{}
 	for _, name := range []string{
@@ -17,8 +18,8 @@ func Goroutines() map[string]string {
 	return except
 }
 
-// Unproven are features whose fields are passed on as they are. What they do is the remote node's, and a Worker has them not. tokens is what proves
-// volumes with tokens.
+// Unproven lists features whose fields are passed on unchanged. The remote node implements the features, and a
+// Worker does not have them. tokens names the proof of volumes with tokens.
 func Unproven(tokens string) map[capability.Feature]string {
 	all := map[capability.Feature]string{capability.TokenVolumes: "no check of the contract has tokens; " + tokens}
 	for _, f := range []capability.Feature{

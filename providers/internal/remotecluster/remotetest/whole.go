@@ -23,7 +23,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// NodeProvider is a provider that says how its node is doing.
+// NodeProvider is a provider that reports the health of its node.
 type NodeProvider interface {
 	nodeutil.Provider
 	node.NodeProvider
@@ -60,9 +60,9 @@ func RunNode(t *testing.T, api *testapi.API, name string, newProvider func(cli.P
 // Whole is a whole node between two real clusters.
 type Whole struct {
 	*testing.T
-	// API is that of home, Remote that of the other cluster.
+	// API is the API server of home. Remote is the API server of the other cluster.
 	API, Remote *testapi.API
-	// Name is that of the node, and of home in the remote cluster.
+	// Name is the name of the node, and the name of home in the remote cluster.
 	Name      string
 	Namespace string
 	Line      *Line
@@ -117,12 +117,12 @@ func (w Whole) Run() {
 	stop()
 }
 
-// Mine selects what is the node's in the remote cluster.
+// Mine selects the objects of the node in the remote cluster.
 func (w Whole) Mine() metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: remotecluster.Home{Cluster: w.Name, Node: w.Name}.Selector()}
 }
 
-// checkTokens shows the home API server a token that is in the remote cluster.
+// checkTokens submits a token from the remote cluster to the home API server.
 func (w Whole) checkTokens() {
 	w.Helper()
 	secrets, err := w.Remote.Client.CoreV1().Secrets("").List(w.Context(), w.Mine())

@@ -26,16 +26,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// Worker is a remote cluster with a node that runs what pods there ask for: containers are goroutines, behind a real API server, a
-// real scheduler and a real kubelet API.
+// Worker is a remote cluster with one node. Its containers are goroutines, behind a real API server, a real
+// scheduler and a real kubelet API.
 type Worker struct {
 	API *testapi.API
-	// Name is that of the node.
+	// Name is the name of the node.
 	Name  string
 	Cloud *inprocess.Cloud
 }
 
-// Label has pods run on the worker of the test, in a cluster that tests share.
+// Label selects the worker of the test for pods, in a cluster shared by tests.
 const Label = "test-worker"
 
 // StartWorker runs the node until the test ends.
@@ -75,7 +75,7 @@ func StartWorker(t *testing.T, api *testapi.API) *Worker {
 	return w
 }
 
-// everything takes pods whose fields mean nothing to goroutines.
+// everything accepts pods with fields that have no meaning for goroutines.
 type everything struct{ *inprocess.Provider }
 
 // Capabilities implements capability.Declarer.
@@ -125,7 +125,7 @@ func (w *Worker) Running(home *corev1.Pod) ([]*corev1.Pod, error) {
 	return found, err
 }
 
-// Instances counts the containers of a pod at home that run.
+// Instances counts the running containers of a pod at home.
 func (w *Worker) Instances(home *corev1.Pod) (n int, err error) {
 	pods, err := w.Running(home)
 	for _, pod := range pods {
@@ -152,8 +152,9 @@ func (w *Worker) Lose(home *corev1.Pod) error {
 	return err
 }
 
-// Left returns a function that lists what a remote namespace has, and itself, by kind; each kind of a further API is at its path, such as
-// /apis/offloading.liqo.io/v1beta1/namespaces/NAME/shadowpods. What the cluster itself makes in every namespace is not among it.
+// Left returns a function that lists the contents of a remote namespace and the namespace itself, by kind. paths
+// lists the paths of further kinds, such as /apis/offloading.liqo.io/v1beta1/namespaces/NAME/shadowpods. The
+// list leaves out the objects that the cluster creates in every namespace.
 func (w *Worker) Left(namespace string, paths ...string) func() (map[string][]string, error) {
 	own := map[string]bool{"configmaps/kube-root-ca.crt": true, "serviceaccounts/default": true}
 	for _, kind := range []string{
@@ -192,7 +193,7 @@ func (w *Worker) Left(namespace string, paths ...string) func() (map[string][]st
 	}
 }
 
-// Kept are the rules for what Worker.Left has.
+// Kept has the rules for the objects in Worker.Left.
 var Kept = map[string]providertest.Kept{
 	"events":     {Most: 1000, Rule: "the API server of the remote cluster removes events after an hour, by --event-ttl"},
 	"namespaces": {Most: 1, Rule: "one for each namespace of the home cluster that had a pod here; pods of other nodes may be in it"},

@@ -23,17 +23,18 @@ const (
 	envResults = "VK_WORKLOADS_RESULTS" // a folder for what came of it
 )
 
-// Workloads is how workloads that people have run through a provider: with kubectl, through the built program, in real containers.
+// Workloads describes a run of common workloads through a provider: with kubectl, through the built program, in
+// real containers.
 type Workloads struct {
 	// Provider is its name.
 	Provider string
-	// Start starts the remote cluster with a node that has the images in a folder.
+	// Start starts the remote cluster with a node. The node has the images in the given folder.
 	Start func(t *testing.T, images string) *Worker
 	// Config is a configuration file of the provider for the home cluster and a namespace in it.
 	Config func(t *testing.T, cluster, namespace string) string
 	// Env are further variables of the program.
 	Env []string
-	// Refused are the steps that the provider refuses, with what it says.
+	// Refused maps the steps that the provider refuses to its messages.
 	Refused map[string]string
 	// Always has it run in CI too.
 	Always bool
@@ -96,13 +97,13 @@ func (w Workloads) Run(t *testing.T) {
 	s.step("nothing is left in the remote cluster", s.cleared)
 }
 
-// states are those of the pods, for the log of a test that fails.
+// states returns the states of the pods, for the log of a failed test.
 func (s *scenario) states() string {
 	out, err := s.kubectl(s.T, "get", "pods", "--output=custom-columns=POD:.metadata.name,PHASE:.status.phase,WHY:.status.reason,MESSAGE:.status.message")
 	return fmt.Sprint(out, err)
 }
 
-// step is one of them, which must go well or be refused as it is expected. What came of it is kept.
+// step runs one step of the scenario. The step must succeed, or be refused as expected. The result is recorded.
 func (s *scenario) step(name string, do func(t *testing.T)) {
 	result := "works"
 	if said := s.Refused[name]; said != "" {
@@ -124,7 +125,7 @@ func (s *scenario) step(name string, do func(t *testing.T)) {
 	fmt.Fprintf(f, "%s\t%s\n", name, result)
 }
 
-// refused reports whether a step is one that the provider refuses, and the words of it.
+// refused reports whether the provider must refuse the current step, and with which message.
 func (s *scenario) refused(t *testing.T) (words string, is bool) {
 	_, step, _ := strings.Cut(t.Name(), "/")
 	for name, words := range s.Refused {
@@ -153,7 +154,7 @@ func (s *scenario) apply(t *testing.T, text string) {
 	s.must(t, "apply", "-f", file)
 }
 
-// refusedPod waits until a pod says that it is refused, in the words.
+// refusedPod waits until the status of a pod contains the refusal.
 func (s *scenario) refusedPod(t *testing.T, selector, words string) {
 	t.Helper()
 	Until(t, "the pod is refused", func() (bool, string) {
@@ -184,7 +185,7 @@ func (s *scenario) cleared(t *testing.T) {
 	})
 }
 
-// freePort is one that nobody listens on.
+// freePort returns a port that no process listens on.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

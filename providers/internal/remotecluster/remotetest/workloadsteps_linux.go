@@ -48,7 +48,7 @@ func (s *scenario) statefulSet(t *testing.T) {
 	}
 }
 
-// job completes, with a sidecar that is ready before and ends after it.
+// job checks that a job completes. Its sidecar is ready before the job and ends after it.
 func (s *scenario) job(t *testing.T) {
 	s.apply(t, job)
 	if words, is := s.refused(t); is {
@@ -115,7 +115,7 @@ func (s *scenario) cp(t *testing.T) {
 	}
 }
 
-// attach shows what the main process says.
+// attach checks that attach shows the output of the main process.
 func (s *scenario) attach(t *testing.T) {
 	if words, is := s.refused(t); is {
 		out, err := s.kubectl(t, "attach", "members-0")
@@ -176,7 +176,8 @@ func (s *scenario) portForward(t *testing.T) {
 	}
 }
 
-// renewed waits for another token in the container than the first, which must not be the first's copy.
+// renewed waits for a second token in the container. The home API server must accept both tokens, and the remote
+// API server must accept neither.
 func (s *scenario) renewed(t *testing.T, first string) {
 	second := s.awaitToken(first)
 	for name, token := range map[string]string{"first": first, "second": second} {
@@ -210,7 +211,8 @@ func (s *scenario) awaitToken(than string) string {
 	}
 }
 
-// review is what an API server says of a token: its user and its pod, "" if it does not take it.
+// review returns the user and the pod of a token according to an API server, or "" if the API server does not
+// accept the token.
 func review(t *testing.T, api *testapi.API, token string) string {
 	t.Helper()
 	got, err := api.Client.AuthenticationV1().TokenReviews().Create(t.Context(), &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
