@@ -53,8 +53,8 @@ func refused(what string, answer *http.Response) error {
 		return nil
 	}
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
-	// Nomad describes errors as text. A 400 without a type comes from a listener that wants TLS, and says
-	// nothing about the request.
+	// Nomad writes errors as text. A 400 without a content type comes from a listener that expects TLS, and has
+	// no relation to the request.
 	foreign := html || kind == "" && answer.StatusCode == http.StatusBadRequest
 	err := error(&answerError{what: what, code: answer.StatusCode, text: said(text), foreign: foreign})
 	if wait := after(answer.Header); wait > 0 {

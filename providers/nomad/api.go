@@ -25,7 +25,7 @@ const leaderPatience = 5 * time.Second
 // nodesWait is how long a question about clients waits for a change.
 const nodesWait = 5 * time.Minute
 
-// errExists says that a job with that ID exists.
+// errExists is the error if a job with the ID exists already.
 var errExists = errors.New("the job exists")
 
 // register makes a job, unless a job with its ID exists: errExists. It returns the index of the job.
@@ -49,7 +49,7 @@ func aboutJob(text string) bool {
 		strings.Contains(text, "does not exist")
 }
 
-// job returns a job; an error of the kind not-found says that there is none.
+// job returns a job. If there is none, the error is of the kind not-found.
 func (c *client) job(ctx context.Context, id string) (*nomadapi.Job, error) {
 	var out nomadapi.Job
 	_, err := c.call(ctx, http.MethodGet, "/v1/job/"+url.PathEscape(id), nil, nil, &out)
@@ -76,7 +76,7 @@ func (c *client) remove(ctx context.Context, id string, purge bool) (out nomadap
 	return out, err
 }
 
-// variable returns a Variable; an error of the kind not-found says that there is none.
+// variable returns a Variable. If there is none, the error is of the kind not-found.
 func (c *client) variable(ctx context.Context, path string) (*nomadapi.Variable, error) {
 	var out nomadapi.Variable
 	_, err := c.call(ctx, http.MethodGet, "/v1/var/"+path, nil, nil, &out)
@@ -89,7 +89,7 @@ func (c *client) put(ctx context.Context, v *nomadapi.Variable) error {
 	return err
 }
 
-// errVariable says that a Variable with that path exists.
+// errVariable is the error if a Variable with the path exists already.
 var errVariable = errors.New("the Variable exists")
 
 // putNew writes a Variable, unless a Variable with its path exists: errVariable.

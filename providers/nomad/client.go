@@ -43,10 +43,10 @@ const (
 	longWait  = 5 * time.Second // a longer Retry-After is left to the node
 )
 
-// requestTimeout bounds a request that is no stream.
+// requestTimeout bounds one request other than a stream.
 const requestTimeout = 30 * time.Second
 
-// errNoLeader says that the servers have no leader.
+// errNoLeader is the error if the servers have no leader.
 var errNoLeader = errors.New("the servers of Nomad have no leader")
 
 func newClient(c Config) (*client, error) {
@@ -165,8 +165,8 @@ func passes(err error) bool {
 	return answered.code == http.StatusTooManyRequests || answered.code == http.StatusBadGateway || answered.code == http.StatusServiceUnavailable
 }
 
-// final reports whether an error says that nothing was done, and that another try does not help: the token lacks
-// the right, or the request is wrong. Other errors may follow a try that took effect without an answer.
+// final reports whether nothing was done and another try would not help: the token lacks the right, or the
+// request is wrong. With other errors, an earlier try without an answer may have taken effect.
 func final(err error) bool {
 	var answered *answerError
 	return errdefs.IsInvalidInput(err) || errors.As(err, &answered) && answered.forbidden()

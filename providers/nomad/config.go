@@ -198,7 +198,7 @@ func (c *Config) defaults() {
 	}
 }
 
-// has reports whether one of the drivers is allowed.
+// has reports whether the configuration allows one of the drivers.
 func (c Config) has(drivers ...string) bool {
 	return slices.ContainsFunc(c.Drivers, func(d string) bool { return slices.Contains(drivers, d) })
 }

@@ -120,7 +120,7 @@ func (d *driver) withdraw(ctx context.Context, written []string, why error) {
 	}
 }
 
-// jobOf returns the index of a pod's existing job; an error of the kind not-found says that there is none.
+// jobOf returns the index of a pod's existing job. If there is none, the error is of the kind not-found.
 func (d *driver) jobOf(ctx context.Context, e *entry) (uint64, error) {
 	job, err := d.client.job(ctx, e.jobID)
 	if err != nil {

@@ -132,9 +132,9 @@ func (d *driver) listAgain(ctx context.Context) {
 	}
 }
 
-// sweep removes Variables whose job was never submitted, or that an interrupted removal left. It removes only
-// Variables that the last sweep saw, too, and that nobody wrote since: another process of the node may be about
-// to submit the job.
+// sweep removes Variables whose job was never submitted, and Variables left by a node that ended during a
+// removal. It removes only Variables that the last sweep also saw and that are unchanged since, because another
+// process of the node may be about to submit the job.
 func (d *driver) sweep(ctx context.Context) {
 	all, err := d.client.variables(ctx, variablesOf+d.store.owner.prefix())
 	if err != nil {

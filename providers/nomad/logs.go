@@ -144,7 +144,7 @@ func (l logReader) tail(kind string, lines int) (data []byte, size int64, err er
 	}
 }
 
-// lastLines returns the last lines of data, which may end without a newline.
+// lastLines returns the last n lines of data. The last line may have no newline.
 func lastLines(data []byte, n int) []byte {
 	end := len(data)
 	if end > 0 && data[end-1] == '\n' {

@@ -35,7 +35,8 @@ type mapping struct {
 	owner  owner
 }
 
-// check refuses the pods that job would refuse for their own content. The speed of CPUs decides nothing.
+// check refuses the pods that job would refuse, as far as the pod alone shows the reason. The speed of CPUs has
+// no effect on the result.
 func (m mapping) check(pod *corev1.Pod) error {
 	in, err := service.Unread(identity.Owner{}, pod)
 	if err == nil {

@@ -176,9 +176,9 @@ func (b taskBuilder) script(t *task, i int, init bool) string {
 // reference matches the references that Kubernetes replaces in commands: $(NAME), and $$ is a dollar.
 var reference = regexp.MustCompile(`\$\$|\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)`)
 
-// expand expands an argument of a container with variables from Secrets. A reference to a variable that may
-// contain a part of a Secret is an error: the client writes command lines to files that everybody on its machine
-// may read.
+// expand writes an argument of a container with variables from Secrets. It refuses a reference to a variable
+// that may contain a part of a Secret: the client writes command lines to files that all users of its machine
+// can read.
 func expand(text string, spec, values []corev1.EnvVar) (string, error) {
 	var out strings.Builder
 	last := 0
@@ -233,7 +233,7 @@ func checkMode(driver string, pod *corev1.Pod, c *corev1.Container, at *field.Pa
 	return nil
 }
 
-// checkProbes refuses the probes of a container that this process cannot do.
+// checkProbes refuses the probes of a container that this process cannot run.
 func (b taskBuilder) checkProbes(c *corev1.Container, init bool, at *field.Path) error {
 	if init && c.StartupProbe != nil {
 		return errdefs.InvalidInputf("%s: this node does it, and the containers that start next would not wait for it", at.Child("startupProbe"))

@@ -134,7 +134,7 @@ func (d *driver) Status(pod *corev1.Pod, i *instance) corev1.PodStatus {
 	return podstatus.Status(pod, observe(pod, i.seen))
 }
 
-// outdated says why the known states of pods may be old, or returns nil.
+// outdated returns why the known states of pods may be old, or nil if they are current.
 func (d *driver) outdated() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -21,13 +21,13 @@ import (
 // seen is Nomad's report about a pod.
 type seen struct {
 	submitted time.Time
-	// alloc is the first allocation of the job, which is the pod, or nil. moved says that Nomad made another
-	// one.
+	// alloc is the first allocation of the job, which is the pod; nil if there is none. moved is true if Nomad
+	// made another one.
 	alloc *nomadapi.Allocation
 	moved bool
-	// lost says that the client was away for too long, whatever the state of the allocation since.
+	// lost is true if the client was away for too long, whatever happened to the allocation since.
 	lost bool
-	// halted says that somebody else stopped the job.
+	// halted is true if others stopped the job.
 	halted bool
 	// blocked is the evaluation that found no place, or nil.
 	blocked *nomadapi.Evaluation
@@ -218,7 +218,7 @@ func runsOf(events []*nomadapi.TaskEvent) (runs []podstatus.Run) {
 // driverFailed is the reason of a container that its driver could not start.
 const driverFailed = "CreateContainerError"
 
-// waiting says why a task does not run, by the last event with a reason.
+// waiting returns why a task does not run, from its last event with a reason.
 func waiting(events []*nomadapi.TaskEvent) (reason, message string) {
 	for _, e := range slices.Backward(events) {
 		text := cmp.Or(e.DisplayMessage, e.Message, e.DriverError, e.SetupError, e.ValidationError)

@@ -91,7 +91,7 @@ func (e *entry) over() bool {
 	return true
 }
 
-// store has the pods of the node. Its methods take the lock, except those of which the comment says otherwise.
+// store holds the pods of the node. Its methods take the lock, unless their comment states otherwise.
 type store struct {
 	owner owner
 
@@ -134,7 +134,7 @@ func (s *store) remove(e *entry) {
 	delete(s.dirty, e.pod.UID)
 }
 
-// instance is what is known of a pod now. The lock is held.
+// instance returns the known state of a pod now. The caller holds the lock.
 func (s *store) instance(e *entry) *instance {
 	a, moved := e.first()
 	i := &instance{pod: e.pod, jobID: e.jobID, seen: seen{submitted: e.submitted, alloc: a, moved: moved, lost: e.lost, halted: e.halted && !e.stopping, blocked: e.blocked}}
@@ -144,7 +144,7 @@ func (s *store) instance(e *entry) *instance {
 	return i
 }
 
-// instances are those of all pods that are not being submitted.
+// instances returns the instances of all pods, except pods that are being submitted.
 func (s *store) instances() []*instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,14 +157,14 @@ func (s *store) instances() []*instance {
 	return all
 }
 
-// podOf is the pod that a job of the owner is for; false if it is another's.
+// podOf returns the pod of a job, and false if the job belongs to another owner.
 func (o owner) podOf(job *nomadapi.JobListStub) (identity.Pod, bool) {
 	m := job.Meta
 	return identity.Pod{Namespace: m[metaNamespace], Name: m[metaName], UID: types.UID(m[metaUID])},
 		m[metaCluster] == o.cluster && m[metaNode] == o.node && job.ID == o.jobID(m[metaUID])
 }
 
-// event takes in what the stream says, and reports whether a list is needed.
+// event takes in an event of the stream, and reports whether a list is needed.
 func (s *store) event(v event) (list bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +186,8 @@ func (s *store) event(v event) (list bool) {
 	return false
 }
 
-// bear remembers when the job of an entry was made, and forgets what is of one before it. The lock is held.
+// bear records when the job of an entry was created, and forgets the data of an earlier job. The caller holds
+// the lock.
 func (s *store) bear(e *entry, born uint64) {
 	e.born = born
 	maps.DeleteFunc(e.allocs, func(_ string, a *nomadapi.Allocation) bool { return a.CreateIndex < born })
@@ -232,7 +233,8 @@ func (s *store) evaluation(e *entry, v *nomadapi.Evaluation) {
 	}
 }
 
-// merge takes in a whole list. It reports whether it told of pods that were not known, and which are gone.
+// merge takes in a complete list. It reports whether the list contained unknown pods, and returns the pods that
+// are gone.
 func (s *store) merge(l listed) (added bool, gone []types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

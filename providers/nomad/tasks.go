@@ -68,22 +68,23 @@ func (b taskBuilder) add(out *request, g *nomadapi.TaskGroup, c *corev1.Containe
 	return nil
 }
 
-// variablesOf begins the paths of the Variables that the tasks of a job may read.
+// variablesOf is the prefix of the paths of Variables that the tasks of a job may read.
 const variablesOf = "nomad/jobs/"
 
-// variablePath is that of the Variable of a task, which only that task may read.
+// variablePath returns the path of the Variable of a task. Only this task may read it.
 func variablePath(jobID, container string) string {
 	return variablesOf + jobID + "/" + group + "/" + container
 }
 
-// clientGrace is how long clients wait at most before they kill a task, unless they are configured otherwise. A task always has it, so that a
-// grace period that is longer than that of the spec can be given; the provider kills earlier.
+// clientGrace is how long clients wait at most before they kill a task, unless they are configured otherwise.
+// Every task gets it, so that a pod can be given a longer grace period than the one in its spec; the provider
+// kills earlier.
 const clientGrace = 30 * time.Second
 
-// killTimeout is how long a client waits for the end of a task that it stops before it kills it.
+// killTimeout returns how long a client waits for the end of a stopped task before it kills the task.
 func killTimeout(pod *corev1.Pod) time.Duration { return max(specGrace(pod), clientGrace) }
 
-// specGrace is the grace period of a pod that is not being deleted.
+// specGrace returns the grace period of a pod that is not being deleted.
 func specGrace(pod *corev1.Pod) time.Duration {
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		return time.Duration(*s) * time.Second
@@ -91,7 +92,8 @@ func specGrace(pod *corev1.Pod) time.Duration {
 	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
 }
 
-// day is the time in which restarts are counted by Nomad; there are never more of them than fit in it.
+// day is the period in which Nomad counts restarts. The number of restarts never exceeds the number that fits
+// into it.
 const day = 24 * time.Hour
 
 // restart is the policy of a task. The type of the job says whether a success is a reason.
@@ -223,13 +225,13 @@ func (b taskBuilder) mount(t *task, m *corev1.VolumeMount, v *corev1.Volume, at 
 	if v.EmptyDir != nil {
 		t.mounts = append(t.mounts, "mkdir -p "+quote(inside)+"; chmod 777 "+quote(inside)+" 2>/dev/null")
 	}
-	// A directory that is there is put aside: the link would be made in it.
+	// Move an existing directory aside: the link would otherwise be made inside it.
 	t.mounts = append(t.mounts, fmt.Sprintf("{ [ ! -d %[3]s ] || [ -L %[3]s ] || mv %[3]s %[4]s; } && mkdir -p %[1]s && ln -sfn %[2]s %[3]s || exit 1",
 		quote(path.Dir(mount)), quote(inside), quote(mount), quote(mount+".hidden")))
 	return nil
 }
 
-// ownDirs are the directories that Nomad gives each task. The one for secrets is in memory.
+// ownDirs are the directories that Nomad gives each task. The directory for secrets is in memory.
 var ownDirs = []string{"/alloc", "/local", "/secrets"}
 
 // secretDir is where the task has the files of a secret volume with this mount.
@@ -240,13 +242,14 @@ func secretDir(m *corev1.VolumeMount) string {
 	return "secrets/vk/" + m.Name
 }
 
-// itemName is that of a file in the Variable of its task. It does not depend on other files, which may come and go.
+// itemName returns the name of a file in the Variable of its task. The name does not depend on other files,
+// which may come and go.
 func itemName(destination string) string {
 	sum := sha256.Sum256([]byte(destination))
 	return "f" + hex.EncodeToString(sum[:8])
 }
 
-// isSecret reports whether a volume has what only its containers may read.
+// isSecret reports whether a volume has content that only its containers may read.
 func isSecret(v *corev1.Volume) bool {
 	if v.Projected == nil {
 		return v.Secret != nil
@@ -256,7 +259,7 @@ func isSecret(v *corev1.Volume) bool {
 	})
 }
 
-// place writes files into the file system of a task of exec, which begins where the task does.
+// place writes files into the file system of an exec task. The file system begins when the task begins.
 func (b taskBuilder) place(t *task, mount, sub string, files []podspec.File, at *field.Path) error {
 	for i := range files {
 		f := files[i]
@@ -303,7 +306,7 @@ func (b taskBuilder) file(t *task, destination string, f podspec.File, secret bo
 	return nil
 }
 
-// resources are what a task asks for, rounded up to whole MHz and MiB.
+// resources returns the requests of a task, rounded up to whole MHz and MiB.
 func (b taskBuilder) resources(c *corev1.Container, at *field.Path) (*nomadapi.Resources, error) {
 	ask := func(name corev1.ResourceName) (request, limit float64) {
 		l := c.Resources.Limits[name]
@@ -342,5 +345,5 @@ func (b taskBuilder) resources(c *corev1.Container, at *field.Path) (*nomadapi.R
 	return out, nil
 }
 
-// up rounds up, and forgives what floating-point numbers add.
+// up rounds up, with a tolerance for floating-point errors.
 func up(x float64) int { return int(math.Ceil(x - 1e-6)) }

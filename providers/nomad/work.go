@@ -21,7 +21,7 @@ const (
 	killPatience                 = 5 * time.Second          // for signals to the allocations of a pod
 )
 
-// due returns what is to be done about a pod, nil if there is nothing. What has failed waits, longer each time.
+// due returns the next action for a pod, or nil if there is none. A failed action waits, longer each time.
 func (d *driver) due(ctx context.Context, uid types.UID, now time.Time) func() {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
@@ -60,7 +60,7 @@ func (d *driver) due(ctx context.Context, uid types.UID, now time.Time) func() {
 	}
 }
 
-// What may be due about a pod.
+// Actions that may be due for a pod.
 const (
 	toForget = "forget it"
 	toLose   = "give it up"
@@ -68,7 +68,7 @@ const (
 	toAsk    = "ask for its address"
 )
 
-// next is what is to be done next about a pod, nil if there is nothing. The lock is held.
+// next returns the next action for a pod, or nil if there is none. The caller holds the lock.
 func (d *driver) next(e *entry, now time.Time) (what string, do func(context.Context) error) {
 	a, moved := e.first()
 	may := func(what string) bool { return !now.Before(e.failed[what].at) }
@@ -85,8 +85,8 @@ func (d *driver) next(e *entry, now time.Time) (what string, do func(context.Con
 	return "", nil
 }
 
-// kill returns a signal that is due for a pod whose grace is over, nil if none is. It is sent again, if the tasks were about to start, but a driver that
-// hangs holds up nothing else.
+// kill returns a function that sends a due kill signal to a pod whose grace period is over, or nil if none is
+// due. The signal is repeated in case the tasks were about to start. A driver that hangs blocks nothing else.
 func (d *driver) kill(ctx context.Context, uid types.UID, now time.Time) func() {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
@@ -117,7 +117,7 @@ func (d *driver) kill(ctx context.Context, uid types.UID, now time.Time) func() 
 	}
 }
 
-// forget removes what is left of a pod that has stopped.
+// forget removes the remains of a stopped pod.
 func (d *driver) forget(ctx context.Context, e *entry) error {
 	for _, path := range slices.Clone(e.variables) {
 		if err := d.client.removeVariable(ctx, path); err != nil {
@@ -141,7 +141,7 @@ func (d *driver) forget(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// askAddress asks for the address of an allocation that a list told of, as lists have none.
+// askAddress asks for the address of an allocation from a list, because lists have no addresses.
 func (d *driver) askAddress(ctx context.Context, e *entry, id string) error {
 	a, err := d.client.allocation(ctx, id)
 	if err != nil {
@@ -162,8 +162,8 @@ func (d *driver) lostAt(e *entry) time.Time {
 	return e.awaySince.Add(d.config.LostAfter.Duration)
 }
 
-// lose gives up a pod whose client is away for too long. Its job is stopped, so the client ends what it still runs when it is back. Nomad itself
-// gives up allocations only of jobs that may have another one.
+// lose gives up a pod whose client is away for too long. It stops the job, so the client ends the remaining
+// tasks when it is back. Nomad itself gives up allocations only of jobs that may have another one.
 func (d *driver) lose(ctx context.Context, e *entry) error {
 	d.store.mu.Lock()
 	away := e.away()
@@ -204,7 +204,7 @@ func (d *driver) Follow(ctx context.Context) {
 	running.Wait()
 }
 
-// work tells what changed, and does what is due, until ctx ends.
+// work reports changes and performs due actions, until ctx ends.
 func (d *driver) work(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -241,7 +241,7 @@ func (d *driver) work(ctx context.Context) {
 	running.Wait()
 }
 
-// lookAgain marks the pods about which something may have become due without a change at Nomad.
+// lookAgain marks the pods for which an action may have become due without a change at Nomad.
 func (d *driver) lookAgain() {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()

@@ -87,7 +87,7 @@ func (c *remoteCache) informers() map[string]cache.SharedIndexInformer {
 	return all
 }
 
-// withoutManagedFields drops fields that nobody here reads, to save memory.
+// withoutManagedFields saves memory by dropping a field that this process never reads.
 func withoutManagedFields(o any) (any, error) {
 	if m, ok := o.(metav1.Object); ok {
 		m.SetManagedFields(nil)
@@ -108,7 +108,7 @@ func (c *remoteCache) synced() bool {
 	return c.pods.HasSynced() && c.configMaps.HasSynced() && c.secrets.HasSynced() && (c.owners == nil || c.owners.HasSynced())
 }
 
-// unlisted says why the cache has no list yet, or returns nil.
+// unlisted returns why the cache was not listed yet, or nil if it was.
 func (c *remoteCache) unlisted() error {
 	var errs []error
 	for kind, informer := range c.informers() {

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// nodeWatch knows the nodes of the remote cluster, and the resources that other pods take of them.
+// nodeWatch watches the nodes of the remote cluster, and the requests of other pods on them.
 type nodeWatch struct {
 	home      Home
 	factories []informers.SharedInformerFactory
@@ -101,7 +101,8 @@ func (w *nodeWatch) synced() bool {
 	return w.nodes.HasSynced() && !slices.ContainsFunc(w.others, func(pods cache.SharedIndexInformer) bool { return !pods.HasSynced() })
 }
 
-// check says why no pod can run in the remote cluster, or why that is unknown; nil if a pod can.
+// check returns why no pod can run in the remote cluster, or why this is unknown. It returns nil if pods can
+// run.
 func (w *nodeWatch) check(ctx context.Context) error {
 	var err error
 	if w.synced() {
@@ -195,7 +196,7 @@ func add(to corev1.ResourceList, name corev1.ResourceName, q resource.Quantity, 
 	to[name] = sum
 }
 
-// conditionNodes is the node condition that says whether all nodes of the remote cluster are Ready.
+// conditionNodes is the condition of the node that reports whether all nodes of the remote cluster are Ready.
 const conditionNodes corev1.NodeConditionType = "RemoteNodesReady"
 
 // storagePerPod is how much ephemeral storage is offered for each pod where the capacity is configured and does not say.

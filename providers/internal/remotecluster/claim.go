@@ -37,7 +37,7 @@ type claim struct {
 	unseen time.Time // guarded by mu; when the right to see it was missing
 }
 
-// errNoClaim says that no home cluster has the name.
+// errNoClaim is the error if no home cluster has the name.
 var errNoClaim = errors.New("not claimed")
 
 // check fails if another home cluster has the name: its pods would be taken for this one's. A name that nobody has is taken if take says

@@ -35,7 +35,7 @@ const (
 	listedEvery = 100 * time.Millisecond
 )
 
-// Config says which node of which home cluster uses the remote cluster, and how.
+// Config describes the node and the home that use the remote cluster, and how they use it.
 type Config struct {
 	Home Home
 	// REST is the access to the remote cluster, with the limits of its requests.
@@ -46,8 +46,8 @@ type Config struct {
 	// Namespaces are existing remote namespaces, by the namespace at home. They take precedence; with Namespace
 	// there are none.
 	Namespaces map[string]string
-	// NamespaceOf returns the remote namespace for a namespace at home, if others make them. An error of the
-	// kind not-found says that there is none. Nil stands for Namespace and Namespaces.
+	// NamespaceOf returns the remote namespace for a namespace at home, where others make them. If there is
+	// none, the error is of the kind not-found. Nil: Namespace and Namespaces decide.
 	NamespaceOf func(home string) (string, error)
 	// Labels are more labels of remote pods.
 	Labels map[string]string
@@ -206,9 +206,9 @@ func (c *Cluster) UsePodTokens(t node.PodTokens) { c.tokens = t }
 // NotifyPods sets the function that gets every change of a pod.
 func (c *Cluster) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { c.notify = notify }
 
-// RunInBackground watches the remote cluster, and keeps copies and tokens up to date, until ctx ends. It begins
-// after the first lists of home: the pods of home say who asked for the end of a remote pod, and which remote
-// objects are needed.
+// RunInBackground watches the remote cluster and keeps copies and tokens up to date, until ctx ends. Nothing
+// begins before home was listed: only the pods at home show whether home asked for the end of a remote pod, and
+// which copies are needed.
 func (c *Cluster) RunInBackground(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), c.config.Listed) {
 		return nil

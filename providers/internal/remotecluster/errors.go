@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// requestTimeout bounds a request that is no stream.
+// requestTimeout bounds a request other than a stream.
 const requestTimeout = 30 * time.Second
 
 // kind gives an error of the remote API server its kind for the node, in a request for an existing pod.
@@ -37,9 +37,9 @@ func createKind(err error) error {
 	return later(err)
 }
 
-// noAnswer reports whether an error says that the server does not answer, or not now: another request would not
-// fare better. A refusal for a reason of its own is an answer. So is the failure of a webhook for one namespace
-// or kind that does not answer: the API server sends 500 for it.
+// noAnswer reports whether an error means that the server does not answer, or not now, so another request would
+// fare no better. A refusal for a reason of its own is an answer. An error of a webhook for one namespace or
+// kind that does not answer is an answer, too: the API server returns 500 for it.
 func noAnswer(err error) bool {
 	if errdefs.IsNotFound(err) || errdefs.IsInvalidInput(err) {
 		return false

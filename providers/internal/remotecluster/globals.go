@@ -171,8 +171,9 @@ func (g *globals) meta(home metav1.Object, namespace, name string, more map[stri
 		Annotations: map[string]string{AnnotationNamespace: home.GetNamespace(), AnnotationName: home.GetName()}}
 }
 
-// put writes a Service if it differs from the remote Service, and returns it; nil if it does not exist or is
-// unknown yet. A Service of somebody else, or of another namespace at home, stays as it is.
+// put writes a Service if it differs from the existing one, and returns it. The result is nil if the Service
+// does not exist or is not known yet. A Service of another owner, or of another namespace at home, stays as it
+// is.
 func (g *globals) put(ctx context.Context, want *corev1.Service) *corev1.Service {
 	api := g.of.client.CoreV1().Services(want.Namespace)
 	o, there, _ := g.services.GetStore().GetByKey(want.Namespace + "/" + want.Name) // fails for a key that is none

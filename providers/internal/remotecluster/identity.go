@@ -23,7 +23,7 @@ const (
 	LabelUID = prefix + "uid"
 	// LabelNamespace is the namespace of the pod at home.
 	LabelNamespace = prefix + "namespace"
-	// labelVolume is the PersistentVolume at home that stands for a claim.
+	// labelVolume has the PersistentVolume at home that stands for a claim.
 	labelVolume = prefix + "volume"
 	// AnnotationNamespace and AnnotationName are where the object is at home.
 	AnnotationNamespace = prefix + "namespace"

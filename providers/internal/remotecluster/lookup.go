@@ -116,14 +116,14 @@ func (c *Cluster) tell(remote *corev1.Pod) {
 	}
 }
 
-// waits reports whether a pod is only known as not started, as home already says: a write would be useless. The
-// active time of a pod begins with the first report.
+// waits reports whether a pod is only known not to be started, and home shows the same already. A report would
+// then be written for nothing. The active deadline of a pod begins with its first report.
 func waits(pod, home *corev1.Pod) bool {
 	return home != nil && home.UID == pod.UID && home.Spec.ActiveDeadlineSeconds == nil &&
 		isBlank(&pod.Status) && len(pod.Status.Conditions) == 0 && isBlank(&home.Status)
 }
 
-// isBlank reports whether a status says nothing about containers, and only that the pod is not started.
+// isBlank reports whether a status has no containers, and shows only that the pod is not started.
 func isBlank(s *corev1.PodStatus) bool {
 	return (s.Phase == "" || s.Phase == corev1.PodPending) && s.Reason == "" && s.Message == "" && s.StartTime == nil && s.PodIP == "" &&
 		len(s.InitContainerStatuses)+len(s.ContainerStatuses) == 0

@@ -18,14 +18,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Placement says where in the remote cluster a pod may run. The placement of the pod at home is about home's
-// nodes.
+// Placement selects nodes of the remote cluster for a pod. The placement of the pod at home is about the nodes
+// of home.
 type Placement struct {
 	NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
 	Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
 	Affinity     *corev1.Affinity    `json:"affinity,omitempty"`
-	// OwnAffinity says that Affinity comes from the pod, not from the configuration: it selects pods of its own
-	// namespace at home.
+	// OwnAffinity is true if the pod set Affinity, and not the configuration. Affinity is then about pods of its
+	// own namespace at home.
 	OwnAffinity bool `json:"-"`
 }
 
@@ -51,10 +51,10 @@ type Target struct {
 	Maker types.UID
 }
 
-// Ref is a ConfigMap or Secret at home that a pod names.
+// Ref is a reference of a pod to a ConfigMap or Secret at home.
 type Ref struct {
 	Kind, Namespace, Name string
-	// Optional says that the pod runs without it.
+	// Optional is true if the pod can run without the object.
 	Optional bool
 }
 
@@ -157,16 +157,15 @@ func (t *translator) hostname() string {
 	return name
 }
 
-// sent has the keys that came from home, and the images as they were sent: somebody in the remote cluster may
-// have replaced them.
+// sent has the keys sent from home, and the images as home has them. A third party in the remote cluster may
+// have replaced the images.
 type sent struct {
 	Labels      []string          `json:"labels,omitempty"`
 	Annotations []string          `json:"annotations,omitempty"`
 	Images      map[string]string `json:"images,omitempty"` // by container
 }
 
-// sentOf returns the record in a remote pod of the sent data. An unreadable record, changed by somebody, counts
-// as empty.
+// sentOf returns the values sent for a remote pod. If a third party damaged the annotation, the result is empty.
 func sentOf(remote *corev1.Pod) (s sent) {
 	_ = json.Unmarshal([]byte(remote.Annotations[annotationSent]), &s)
 	return s

@@ -18,7 +18,7 @@ import (
 // youngFor is how long the service account of a new namespace may take to be there.
 const youngFor = 30 * time.Second
 
-// namespaces knows the existing remote namespaces.
+// namespaces records the existing remote namespaces.
 type namespaces struct {
 	of *Cluster
 
@@ -57,8 +57,8 @@ func (n *namespaces) used(name string) bool {
 	return there || n.of.cache.anyIn(name)
 }
 
-// ensure makes the remote namespace for a namespace at home, if this provider makes namespaces and it does not
-// exist. A namespace of somebody else is refused.
+// ensure creates the remote namespace for a namespace at home, if it is ours to create and does not exist. It
+// refuses a namespace of another owner.
 func (n *namespaces) ensure(ctx context.Context, home string) error {
 	if of := n.of.config.NamespaceOf; of != nil {
 		_, err := of(home)

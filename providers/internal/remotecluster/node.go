@@ -68,8 +68,8 @@ func (c *Cluster) Ping(ctx context.Context) error {
 	return nil
 }
 
-// answers fails if the remote API server does not say that it is ready. It asks once: a server that wants a
-// later retry has answered.
+// answers returns an error if the remote API server does not report that it is ready. It asks once, because a
+// request to try again later is a sufficient answer.
 func (c *Cluster) answers(ctx context.Context) error {
 	if c.config.Answers != nil {
 		if err := c.config.Answers(ctx); err != nil {
@@ -98,7 +98,8 @@ func (c *Cluster) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node))
 	c.copies.soon() // the room may be known already
 }
 
-// ConfigureNode writes the capacity of the node into n, and that the node is healthy. Ping says when it is not.
+// ConfigureNode writes the resources of the remote cluster into n, and marks n as healthy. Ping reports when it
+// is not.
 func (c *Cluster) ConfigureNode(_ context.Context, n *corev1.Node) {
 	nodehealth.Well(n, "RemoteCluster")
 	c.setRoom(n)

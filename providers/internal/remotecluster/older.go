@@ -26,7 +26,7 @@ type notOlder struct {
 	*outages
 }
 
-// outages are the watches whose API server did not answer. All clients of a remote cluster share them.
+// outages records the watches whose API server did not answer. All clients of a remote cluster share it.
 type outages struct {
 	restored func() // is called when the remote cluster was restored, or may have been
 
@@ -86,8 +86,9 @@ func (n notOlder) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// version returns the current resource version for a watch, or "" if the remote cluster does not say it; the
-// watch will learn that, too. It fails if nobody answers, or only a proxy in front of a silent API server.
+// version returns the resource version of a watched resource. It returns "" if the remote cluster refuses the
+// list; the watch gets the same refusal. It returns an error if nothing answers, or only a proxy before a silent
+// API server.
 func (n notOlder) version(watch *http.Request) (string, error) {
 	r := watch.Clone(watch.Context())
 	q := r.URL.Query()

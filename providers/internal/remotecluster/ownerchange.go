@@ -102,9 +102,8 @@ func withImages(have []corev1.Container, images map[string]string) (out []corev1
 	return out, differ
 }
 
-// whereRemade returns the rights for a remote cluster whose controller makes and remakes the pods. The
-// controller also stops pods, so further rights on pods are useful, and not required. Namespaces belong to
-// somebody else.
+// whereRemade returns the rights needed where a controller makes lost pods again. The controller also stops
+// pods, so more rights on pods are useful, but not needed. Others manage the namespaces.
 func (c Config) whereRemade(all []Right) []Right {
 	if c.Owner == nil || !c.Owner.Remakes {
 		return all

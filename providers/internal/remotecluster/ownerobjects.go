@@ -26,8 +26,8 @@ type OwnerKind struct {
 	Spec []string
 	// Status is where an object has the status of the pod. Empty: nowhere.
 	Status []string
-	// Remakes says that the controller remakes a pod that somebody removed. Otherwise its object is removed, and
-	// the pod is lost.
+	// Remakes is true if the controller makes a removed pod again. Otherwise the provider removes the object,
+	// and the pod is lost.
 	Remakes bool
 }
 
@@ -71,7 +71,7 @@ func (o *ownerObjects) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// typedOwners is a client of an OwnerKind that knows its type.
+// typedOwners is a typed client of an OwnerKind.
 type typedOwners struct {
 	client   rest.Interface
 	codec    runtime.ParameterCodec

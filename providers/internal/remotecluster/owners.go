@@ -198,12 +198,13 @@ func (o *owners) forget(ctx context.Context, object *corev1.Pod) error {
 	return o.api(object.Namespace).Delete(ctx, object.Name, options)
 }
 
-// lost reports whether an object had a pod that is no longer seen.
+// lost reports whether an object had a pod that is not there any more.
 func lost(remote *corev1.Pod) bool {
 	return isOwner(remote) && remote.Status.Phase != "" && remote.DeletionTimestamp == nil
 }
 
-// sweep removes the objects whose pods are gone for good. Then the node knows that the pod is lost.
+// sweep removes the objects whose pods are gone and will not be made again. Then the node detects that the pod
+// is lost.
 func (o *owners) sweep(ctx context.Context, keeps func(*corev1.Pod) bool) {
 	for _, remote := range o.cache.all() {
 		if !lost(remote) || keeps(remote) {

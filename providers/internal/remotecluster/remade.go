@@ -85,7 +85,7 @@ func (r *runs) learn(was *run) {
 	}
 }
 
-// view returns a remote pod in the form for home, and who removes it.
+// view returns a remote pod as home must see it, and the party that removes it.
 func (r *runs) view(remote *corev1.Pod, by remover) (*corev1.Pod, remover) {
 	at, uid := homeOf(remote)
 	r.mu.Lock()
@@ -171,9 +171,9 @@ func (c *Cluster) tellLate() {
 	}
 }
 
-// keeps reports whether an object without a pod is kept, because the pod ended by itself or will be remade.
-// Otherwise nobody saw its end, and it is lost like any other pod. A controller remakes pods that restart,
-// whatever their end was: a removed pod ends by its removal.
+// keeps reports whether to keep an object without a pod: its pod ended by itself, or will be made again.
+// Otherwise the end of the pod is unknown, and the pod is lost like any other. A controller makes pods that
+// restart again, however they ended, because a removed pod ends, too.
 func (r *runs) keeps(owner *corev1.Pod) bool {
 	if !r.of.remade() {
 		return false

@@ -77,8 +77,8 @@ func (g *globals) elsewhere(s *discoveryv1.EndpointSlice, namespace string) (end
 	return endpoints
 }
 
-// wanted reports whether an EndpointSlice in the remote cluster is of one at home that has addresses for it, behind a Service that is
-// global. The namespace is no matter: another node may have it mapped.
+// wanted reports whether a remote EndpointSlice belongs to an EndpointSlice of home with addresses for it,
+// behind a global Service. The namespace does not matter, because another node may map it differently.
 func (g *globals) wanted(home discoverylisters.EndpointSliceLister, there *discoveryv1.EndpointSlice) bool {
 	at, _ := homeOf(there)
 	s, err := home.EndpointSlices(at.Namespace).Get(at.Name)
@@ -89,7 +89,7 @@ func (g *globals) wanted(home discoverylisters.EndpointSliceLister, there *disco
 	return err == nil && g.isGlobal(service) && len(g.elsewhere(s, there.Namespace)) > 0
 }
 
-// putSlice writes an EndpointSlice where it differs from what is there.
+// putSlice writes an EndpointSlice if it differs from the existing one.
 func (g *globals) putSlice(ctx context.Context, want *discoveryv1.EndpointSlice) {
 	api := g.of.client.DiscoveryV1().EndpointSlices(want.Namespace)
 	o, there, _ := g.slices.GetStore().GetByKey(want.Namespace + "/" + want.Name) // fails for a key that is none

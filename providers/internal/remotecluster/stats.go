@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// podMetrics is what the metrics API says of a pod.
+// podMetrics is the usage of a pod in the metrics API.
 type podMetrics struct {
 	Metadata   metav1.ObjectMeta `json:"metadata"`
 	Timestamp  metav1.Time       `json:"timestamp"`
@@ -27,7 +27,7 @@ type podMetrics struct {
 	} `json:"containers"`
 }
 
-// GetStatsSummary returns the pods that run, and what they use where the remote cluster has the metrics API.
+// GetStatsSummary returns the running pods, with their usage if the remote cluster has the metrics API.
 func (c *Cluster) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summary, error) {
 	if err := c.ready(ctx); err != nil {
 		return nil, fmt.Errorf("look what pods use: %w", err)
@@ -58,7 +58,7 @@ func (c *Cluster) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summary, 
 	return s, nil
 }
 
-// used is what a container uses.
+// used is the usage of a container.
 type used struct {
 	at          metav1.Time
 	cpu, memory resource.Quantity

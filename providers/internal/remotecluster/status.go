@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// reasonRemoved is the reason of a pod that somebody removes in the remote cluster.
+// reasonRemoved is the reason of a pod that a third party removes in the remote cluster.
 const reasonRemoved = "RemovedInRemoteCluster"
 
-// remover is who asked for the removal of a remote pod.
+// remover is the party that asked for the removal of a remote pod.
 type remover int
 
 const (
@@ -22,8 +22,9 @@ const (
 	byNobodyKnows                // it was asked for before the node started
 )
 
-// Status is the status of a pod at home by that of the remote one. What is about the remote cluster's nodes and scheduler is left out,
-// but for why a pod does not get a node. by is who removes the pod, if it is being removed.
+// Status converts the status of a remote pod to the status of the pod at home. It leaves out details about the
+// remote cluster's nodes and scheduler, except the reason why a pod gets no node. by is the party that removes
+// the pod, if it is being removed.
 func Status(remote *corev1.Pod, by remover) corev1.PodStatus {
 	from := remote.Status.DeepCopy()
 	s := corev1.PodStatus{
@@ -73,7 +74,7 @@ func restartsBefore(remote *corev1.Pod) map[string]int32 {
 	return before
 }
 
-// restartsOf are what a pod that is made begins with: a container that ran before is restarted.
+// restartsOf returns the initial restart counts of a new pod. A container that ran before counts as restarted.
 func restartsOf(s *corev1.PodStatus) map[string]int32 {
 	before := map[string]int32{}
 	for _, c := range slices.Concat(s.InitContainerStatuses, s.ContainerStatuses) {
@@ -84,9 +85,9 @@ func restartsOf(s *corev1.PodStatus) map[string]int32 {
 	return before
 }
 
-// shown is a remote pod as the node sees it: with home's identity. home is the pod there, nil if it is not known. It is on the node all
-// the same, and not on the one of the remote cluster: what it takes for another node's pod it never removes. What is not the status is
-// shared with both, which never change.
+// shown returns a remote pod as the node sees it, with home's identity. home is the pod at home, or nil if it is
+// unknown. Without home, the pod still gets the name of this node, because the node never removes pods of other
+// nodes. All fields but the status are shared with remote and home, which never change.
 func shown(remote, home *corev1.Pod, node string, by remover) *corev1.Pod {
 	at, uid := homeOf(remote)
 	pod := &corev1.Pod{

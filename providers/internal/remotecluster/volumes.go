@@ -18,29 +18,31 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// What a pod claims at home is claimed in the remote cluster, in the storage class that the home one is mapped to. The PersistentVolume at
-// home, which the node makes, holds nothing: it stands for the claim over there, and goes when the claim at home does.
+// A claim of a pod at home becomes a claim in the remote cluster, in the mapped storage class. The node makes
+// the PersistentVolume at home. It holds no data: it stands for the remote claim, and goes when the claim at
+// home goes.
 
-// standIns is the path that PersistentVolumes at home have, with their name. There is no such directory.
+// standIns is the parent path of PersistentVolumes at home, followed by their name. There is no such directory.
 const standIns = "/remote-cluster"
 
-// WithVolumes returns what pods get beside d where storage classes are mapped.
+// WithVolumes adds the features of pods with mapped storage classes to d.
 func WithVolumes(d capability.Declaration) capability.Declaration {
 	return d.Note("of the StorageClasses that are mapped: claims of the remote cluster", capability.PersistentVolume)
 }
 
-// UsePodClaims takes what finds the PersistentVolumes of home.
+// UsePodClaims sets the finder of PersistentVolumes at home.
 func (c *Cluster) UsePodClaims(claims node.PodClaims) { c.volumes = claims }
 
 // ProvisionsVolumes reports whether storage classes are mapped.
 func (c *Cluster) ProvisionsVolumes() bool { return len(c.config.StorageClasses) > 0 }
 
-// MakeVolume returns the path of a PersistentVolume at home. The claim in the remote cluster is made with the first pod that needs it.
+// MakeVolume returns the path of a PersistentVolume at home. The claim in the remote cluster is created with the
+// first pod that needs it.
 func (*Cluster) MakeVolume(_ context.Context, name string) (string, error) {
 	return path.Join(standIns, name), nil
 }
 
-// RemoveVolume removes the claim that a PersistentVolume at home stands for.
+// RemoveVolume removes the remote claim of a PersistentVolume at home.
 func (c *Cluster) RemoveVolume(ctx context.Context, name string) error {
 	if err := c.ready(ctx); err != nil {
 		return err
@@ -60,8 +62,7 @@ func (c *Cluster) RemoveVolume(ctx context.Context, name string) error {
 	return nil
 }
 
-// claimed returns the volumes of a pod that claim something, by the name of the claim in the remote cluster. What a pod claims at home
-// must be bound.
+// claimed returns the remote claims of a pod, by volume. A claim of the pod at home must be bound.
 func (c *Cluster) claimed(ctx context.Context, home *corev1.Pod, namespace string) (map[string]*corev1.PersistentVolumeClaim, error) {
 	out := map[string]*corev1.PersistentVolumeClaim{}
 	for i := range home.Spec.Volumes {
@@ -85,7 +86,7 @@ func (c *Cluster) claimed(ctx context.Context, home *corev1.Pod, namespace strin
 	return out, nil
 }
 
-// claimFor is the claim in the remote cluster that a PersistentVolume at home stands for.
+// claimFor returns the remote claim of a PersistentVolume at home.
 func (c *Cluster) claimFor(volume *corev1.PersistentVolume, namespace string) (*corev1.PersistentVolumeClaim, error) {
 	class, mapped := c.config.StorageClasses[volume.Spec.StorageClassName]
 	switch {
@@ -108,7 +109,8 @@ func (c *Cluster) claimFor(volume *corev1.PersistentVolume, namespace string) (*
 	}, nil
 }
 
-// putClaims makes claims in the remote cluster. Those that are there are taken as they are: their names have the UID of the one at home.
+// putClaims creates claims in the remote cluster. It takes existing claims as they are, because their names
+// contain the UID of the claim at home.
 func (c *Cluster) putClaims(ctx context.Context, claims map[string]*corev1.PersistentVolumeClaim) error {
 	for volume, claim := range claims {
 		_, err := c.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Create(ctx, claim, metav1.CreateOptions{})

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// written are copies as the API server answered, until the watch shows that or something newer: else each of many pods that name one
-// would write it again.
+// written holds copies as the API server answered, until the watch shows them or something newer. Otherwise each
+// of many pods with the same copy would write it again.
 type written struct {
 	mu  sync.Mutex
 	all map[object]writtenCopy // guarded by mu
@@ -36,8 +36,8 @@ func versionOf[T copied](o T) string {
 	return o.GetResourceVersion()
 }
 
-// latest is a copy as it was written, if the watch has shown nothing since, or as the watch has shown it, nil for none. What was removed stays so,
-// however late the watch is. It is shared.
+// latest returns a copy as written, if the watch has shown nothing since, or else as shown by the watch; nil
+// means none. A removed copy stays removed, however late the watch is. The result is shared.
 func latest[T copied](w *written, o object, cached T) T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +54,8 @@ func latest[T copied](w *written, o object, cached T) T {
 	return cached
 }
 
-// wrote notes what the API server answered to a write. After an error nothing is known but what the watch shows.
+// wrote records the answer of the API server to a write. After an error, only the state shown by the watch is
+// known.
 func wrote[T copied](w *written, o object, cached, after T, err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +70,8 @@ func wrote[T copied](w *written, o object, cached, after T, err error) error {
 	return nil
 }
 
-// removed notes that a copy which the watch has shown in a version was removed, or may have been: another pod that needs it has it written.
+// removed records that a copy shown by the watch in this version was removed, or may have been. The next pod
+// that needs the copy writes it again.
 func (w *written) removed(o object, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,7 +84,7 @@ func (w *written) removed(o object, version string) {
 	w.all[o] = writtenCopy{before: version}
 }
 
-// prune forgets what the watch has shown since.
+// prune forgets the copies that the watch has shown since.
 func (w *written) prune(version func(object) string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
