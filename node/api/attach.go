@@ -8,14 +8,12 @@ import (
 	"net/http"
 )
 
-// ContainerAttachHandlerFunc connects the client with the streams of a running
-// container and returns when the container has ended. ctx ends when the client
-// goes away. Errors are those of ContainerExecHandlerFunc.
+// ContainerAttachHandlerFunc connects the client with the streams of a running container and returns when the
+// container has ended. ctx ends when the client goes away. Errors are the same as for ContainerExecHandlerFunc.
 type ContainerAttachHandlerFunc func(ctx context.Context, namespace, podName, containerName string, attach AttachIO) error
 
-// HandleContainerAttach returns a handler that attaches to containers with h.
-// The route must have the variables namespace, pod and container, of gorilla/mux
-// or of http.ServeMux. With a nil h the handler answers 501.
+// HandleContainerAttach returns a handler that attaches to containers with h. The route must have the variables
+// namespace, pod and container, of gorilla/mux or of http.ServeMux. With a nil h the handler answers 501.
 func HandleContainerAttach(h ContainerAttachHandlerFunc, opts ...ContainerExecHandlerOption) http.HandlerFunc {
 	if h == nil {
 		return NotImplemented

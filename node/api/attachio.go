@@ -17,16 +17,16 @@ import (
 // maxCommandBytes bounds the command of an exec, all arguments together.
 const maxCommandBytes = 128 << 10
 
-// AttachIO holds the streams of an exec or attach session. A stream that the
-// client did not ask for is nil. Streams end when the client goes away.
+// AttachIO holds the streams of an exec or attach session. A stream that the client did not request is nil.
+// Streams end when the client goes away.
 type AttachIO interface {
-	// Stdin returns what the client types. It reads io.EOF once the client has
-	// closed its end, which not every protocol can tell before the session ends.
+	// Stdin returns the input of the client. It reads io.EOF once the client has closed its end; some protocols
+	// cannot report this before the session ends.
 	Stdin() io.Reader
 	// Stdout returns the writer for the standard output.
 	Stdout() io.WriteCloser
-	// Stderr returns the writer for the standard error. It is nil for a
-	// session with a terminal, which has one output only.
+	// Stderr returns the writer for the standard error. It is nil for a session with a terminal, because a
+	// terminal has only one output.
 	Stderr() io.WriteCloser
 	// TTY reports whether the session has a terminal.
 	TTY() bool
@@ -55,8 +55,8 @@ func (a *attachIO) Stderr() io.WriteCloser  { return a.stderr }
 func (a *attachIO) TTY() bool               { return a.tty }
 func (a *attachIO) Resize() <-chan TermSize { return a.resize }
 
-// makeAttachIO keeps the streams that the client asked for. The library hands
-// out the other ones too over WebSocket.
+// makeAttachIO keeps the streams that the client requested. Over WebSocket, the library also hands out the other
+// streams.
 func makeAttachIO(opts remotecommand.Options, in io.Reader, out, err io.WriteCloser, resize <-chan TermSize) AttachIO {
 	a := &attachIO{tty: opts.TTY}
 	if opts.Stdin {
@@ -74,8 +74,8 @@ func makeAttachIO(opts remotecommand.Options, in io.Reader, out, err io.WriteClo
 	return a
 }
 
-// requireStreams makes sure that the client created each stream that it asked
-// for: the library only counts them over SPDY.
+// requireStreams checks that the client created each stream that it requested: over SPDY, the library only
+// counts streams.
 func requireStreams(opts remotecommand.Options, in io.Reader, out, err io.WriteCloser) error {
 	for _, stream := range []struct {
 		name          string
@@ -92,9 +92,9 @@ func requireStreams(opts remotecommand.Options, in io.Reader, out, err io.WriteC
 	return nil
 }
 
-// forwardResize passes terminal sizes on until in is closed or ctx ends, and
-// closes out. It never waits for the reader of out, which needs room for one
-// size: a provider that reads no sizes would block the other streams of the connection.
+// forwardResize passes terminal sizes on until in is closed or ctx ends, and then closes out. It never waits for
+// the reader of out, which must have room for one size. Otherwise a provider that reads no sizes would block the
+// other streams of the connection.
 func forwardResize(ctx context.Context, in <-chan remotecommand.TerminalSize, out chan TermSize) {
 	defer close(out)
 	for {
@@ -114,8 +114,8 @@ func forwardResize(ctx context.Context, in <-chan remotecommand.TerminalSize, ou
 	}
 }
 
-// parseStreamOptions reads which streams the client asks for. As with a
-// kubelet, stderr is dropped when there is a terminal.
+// parseStreamOptions reads the streams that the client requests. As with a kubelet, stderr is dropped when there
+// is a terminal.
 func parseStreamOptions(query url.Values) (remotecommand.Options, error) {
 	isSet := func(name string) bool { return query.Get(name) == "1" || query.Get(name) == "true" }
 	opts := remotecommand.Options{

@@ -18,8 +18,8 @@ import (
 
 func noMetrics(context.Context) ([]*dto.MetricFamily, error) { return nil, nil }
 
-// cadvisorMetrics returns what the statistics say, under the names and labels of cAdvisor that
-// dashboards and rules are written for. What a provider does not measure is left out.
+// cadvisorMetrics returns the statistics under the names and labels of cAdvisor, for which dashboards and rules
+// are written. Values that a provider does not measure are left out.
 func (p PodHandlerConfig) cadvisorMetrics(ctx context.Context) ([]*dto.MetricFamily, error) {
 	summary, err := p.GetStatsSummary(ctx)
 	if err != nil {
@@ -53,8 +53,7 @@ func (p PodHandlerConfig) podOf(ref statsv1alpha1.PodReference) *corev1.Pod {
 	return pod
 }
 
-// cgroup is what a series is about, in the words of cAdvisor. The node is the root, a pod has
-// no container.
+// cgroup is the subject of a series, in the terms of cAdvisor. The node is the root, and a pod has no container.
 type cgroup struct{ id, namespace, pod, container, image, name string }
 
 // cadvisor collects metrics; the first of a name decides on its place.

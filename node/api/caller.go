@@ -4,8 +4,8 @@ package api
 
 import "context"
 
-// Caller is the user who sends a request, as the authentication has found out. For a
-// request that came through the API server it is the API server.
+// Caller is the authenticated user of a request. For a request through the API server, the caller is the API
+// server.
 type Caller struct {
 	Name   string
 	Groups []string
@@ -13,15 +13,15 @@ type Caller struct {
 
 type callerKey struct{}
 
-// WithCaller returns a context for a request of who. Package nodeutil does it for
-// requests that it lets through; a program that authenticates in another way should, so
-// that records and limits of streams tell users apart.
+// WithCaller returns a context for a request of the caller. Package nodeutil calls it for the requests that it
+// lets through. A program that authenticates in another way should call it too, so that stream records and
+// limits distinguish users.
 func WithCaller(ctx context.Context, who Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, who)
 }
 
-// CallerFrom returns who sends the request that ctx belongs to. Providers see it in the context of
-// their calls. ok is false if nobody has said.
+// CallerFrom returns the caller of the request that ctx belongs to. Providers see the caller in the context of
+// their calls. ok is false if no caller was set.
 func CallerFrom(ctx context.Context) (who Caller, ok bool) {
 	who, ok = ctx.Value(callerKey{}).(Caller)
 	return who, ok

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// NotFound answers 404 to a request that no route takes.
+// NotFound answers 404 to a request without a route.
 func NotFound(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "404 request not found", http.StatusNotFound)
 }
@@ -26,13 +26,12 @@ func methodNotAllowed(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "405 method not allowed", http.StatusMethodNotAllowed)
 }
 
-// errCut is returned after a part of the answer was written, and whatever went
-// wrong was logged. The connection is cut, so that the client does not take the
-// part for the whole.
+// errCut is returned after a part of the answer was written and the failure was logged. The connection is cut,
+// so that the client does not take the part for the whole.
 var errCut = errors.New("the answer is cut short")
 
-// handlerFunc is a handler that leaves the answer to an error to its caller.
-// An error other than errCut may be returned only while nothing of the answer was written.
+// handlerFunc is a handler whose caller answers with the returned error. It may return an error other than
+// errCut only while no part of the answer was written.
 type handlerFunc func(w http.ResponseWriter, req *http.Request) error
 
 // answerErrors turns the error of h into a plain text answer, by its kind,

@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// ContainerExecHandlerFunc runs a command in a container and returns when it
-// has ended. ctx ends when the client goes away, or the server stops.
+// ContainerExecHandlerFunc runs a command in a container and returns when the command has ended. ctx ends when
+// the client goes away, or the server stops.
 //
-// A command that ends with an exit code other than 0 is an error that is or wraps a
-// k8s.io/utils/exec.ExitError; the client gets the code. Every other error
-// reaches the client as an internal error with its text.
+// A command that ends with an exit code other than 0 is an error that is or wraps a k8s.io/utils/exec.ExitError;
+// the client gets the code. Every other error reaches the client as an internal error with its text.
 type ContainerExecHandlerFunc func(ctx context.Context, namespace, podName, containerName string, cmd []string, attach AttachIO) error
 
 // ContainerExecHandlerConfig holds the limits of exec and attach.
 type ContainerExecHandlerConfig struct {
-	// StreamIdleTimeout ends a connection on which nothing is sent for so long. Zero means 4 hours.
+	// StreamIdleTimeout ends a connection without traffic after this time. Zero means 4 hours.
 	StreamIdleTimeout time.Duration
 	// StreamCreationTimeout limits how long the client may take to create its
 	// streams. Zero means 30 seconds. It concerns SPDY only: a WebSocket has its
@@ -48,9 +47,8 @@ func execTimeouts(opts []ContainerExecHandlerOption) streamTimeouts {
 	return makeStreamTimeouts(cfg.StreamIdleTimeout, cfg.StreamCreationTimeout)
 }
 
-// HandleContainerExec returns a handler that runs commands with h. The route
-// must have the variables namespace, pod and container, of gorilla/mux or of
-// http.ServeMux. With a nil h the handler answers 501.
+// HandleContainerExec returns a handler that runs commands with h. The route must have the variables namespace,
+// pod and container, of gorilla/mux or of http.ServeMux. With a nil h the handler answers 501.
 func HandleContainerExec(h ContainerExecHandlerFunc, opts ...ContainerExecHandlerOption) http.HandlerFunc {
 	if h == nil {
 		return NotImplemented

@@ -14,28 +14,27 @@ import (
 )
 
 const (
-	// queuedPiece bounds a data frame for the library, which keeps 250 of them.
+	// queuedPiece bounds the data frames for the library, which keeps 250 of them.
 	queuedPiece = 4 << 10
-	// maxStreamHeaders and maxStreamHeader bound what a stream is opened with: three
-	// names and values of some 20 bytes. They are kept for as long as the stream.
+	// maxStreamHeaders and maxStreamHeader bound the headers of a new stream: usually three names and values of
+	// some 20 bytes. The headers are kept for the life of the stream.
 	maxStreamHeaders = 16
 	maxStreamHeader  = 256
 )
 
-// frameLimiter is the frameChecker of a SPDY client. The library allocates whatever a frame
-// announces, up to 16 MiB for data and 1 GiB for headers that were compressed, and keeps
-// dozens of frames in its queues.
+// frameLimiter is the frameChecker of a SPDY client. The library allocates the announced size of a frame, up to
+// 16 MiB for data and 1 GiB for compressed headers, and keeps dozens of frames in its queues.
 //
-// Data are passed on in frames of the size in which they arrive, which is at most
-// that of the reader's buffer. Every other frame is read here first, by the library's own parser with
-// tight limits, and passed on only if that understands all of it, so that both agree on where
-// the next frame begins. It counts streams on the way.
+// The frameLimiter passes data on in frames of the size in which they arrive, at most the size of the reader's
+// buffer. It first reads every other frame with the library's own parser and tight limits, and passes the frame
+// on only if the parser understands all of it. So both agree on the start of the next frame. It also counts
+// streams.
 type frameLimiter struct {
 	announced int // streams that the client may still open; below 0: any number
 	most      int // streams that may be open at the same time; 0: any number
 	record    *streamRecord
 	exec      streamTaker // takes the streams, and the library sees none; nil: the library does
-	// inputOver tells that no input of exec comes any more; owned by pass.
+	// inputOver records that exec gets no more input; owned by pass.
 	inputOver bool
 
 	from, to frameScanner
@@ -51,14 +50,14 @@ type frameLimiter struct {
 // streamTaker serves the streams of a client in place of the library.
 type streamTaker interface {
 	opened(id spdy.StreamId, headers http.Header)
-	// data returns what of it the reader of the connection gets.
+	// data returns the part of content for the reader of the connection.
 	data(id spdy.StreamId, content []byte) ([]byte, error)
-	// isInput tells whether that comes on this stream.
+	// isInput reports whether the stream carries the content for this reader.
 	isInput(id spdy.StreamId) bool
 	pinged(id uint32)
 }
 
-// sideOf says who will send nothing more on a stream.
+// sideOf is the set of sides that have finished sending on a stream.
 type sideOf uint8
 
 const (
@@ -67,8 +66,8 @@ const (
 	bothSides = clientSide | nodeSide
 )
 
-// newFrameLimiter returns a frameLimiter for a client that may open as many streams as it announced, or
-// have at most so many open; below 0 and 0 are no limit.
+// newFrameLimiter returns a frameLimiter for a client that may open the announced number of streams in all, and
+// most streams at the same time. No limit: announced below 0, and most of 0.
 func newFrameLimiter(announced, most int) *frameLimiter {
 	l := &frameLimiter{announced: announced, most: most, record: &streamRecord{}, open: map[spdy.StreamId]sideOf{}}
 	var err error
@@ -80,9 +79,8 @@ func newFrameLimiter(announced, most int) *frameLimiter {
 	return l
 }
 
-// pass returns what the library may see of what a client sends, however that is cut
-// into pieces. The result is valid until the next call. After an error the
-// connection must end.
+// pass returns the bytes of a client that the library may see. The bytes may be cut into pieces at any place.
+// The result is valid until the next call. After an error the connection must end.
 func (l *frameLimiter) pass(piece []byte) ([]byte, error) {
 	l.out.Reset()
 	err := l.from.scan(piece, frameSink{
@@ -120,14 +118,15 @@ func (l *frameLimiter) pass(piece []byte) ([]byte, error) {
 	return l.out.Bytes(), err
 }
 
-// endInput notes whether a stream that has ended is the input of exec.
+// endInput records the end of the input of exec, if the stream that has ended is this input.
 func (l *frameLimiter) endInput(id spdy.StreamId, really bool) {
 	if really && l.exec != nil && l.exec.isInput(id) {
 		l.inputOver = true
 	}
 }
 
-// controlOfExec takes a frame of a client that has all of its streams. Its headers, if it has any, say nothing any more.
+// controlOfExec handles a frame of a client that has all of its streams. Headers of such a frame, if any, have
+// no meaning.
 func (l *frameLimiter) controlOfExec(whole []byte) error {
 	content := whole[frameHeaderSize:]
 	switch kind := spdy.ControlFrameType(binary.BigEndian.Uint16(whole[2:])); {
@@ -188,8 +187,8 @@ func (l *frameLimiter) passControl(whole []byte) error {
 	return nil
 }
 
-// opened counts a stream. The library answers a number that was used before with a reset, which would
-// end the older stream here and not there.
+// opened counts a stream. The library answers a reused number with a reset, which would end the older stream
+// here but not in the library.
 func (l *frameLimiter) opened(id spdy.StreamId) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,7 +220,7 @@ func (l *frameLimiter) ended(id spdy.StreamId, side sideOf, really bool) {
 	}
 }
 
-// sent follows what the library sends, one call at a time.
+// sent inspects the bytes that the library sends, one call at a time.
 func (l *frameLimiter) sent(piece []byte) {
 	_ = l.to.scan(piece, frameSink{
 		data: func(id spdy.StreamId, flags spdy.DataFlags, content []byte) error {
@@ -241,7 +240,7 @@ func (l *frameLimiter) sent(piece []byte) {
 	})
 }
 
-// limitedReader reads what the frameLimiter lets pass.
+// limitedReader reads the bytes that the frameLimiter passes.
 type limitedReader struct {
 	from    io.Reader
 	limiter *frameLimiter

@@ -11,12 +11,12 @@ import (
 const (
 	frameHeaderSize = 8
 	controlBit      = 1 << 31 // in the first word: no data
-	// maxControlFrame bounds a frame that is no data. A client's have some 100 bytes.
+	// maxControlFrame bounds a frame without data. A client's control frames have some 100 bytes.
 	maxControlFrame = 8 << 10
 )
 
-// frameScanner finds the frames in a stream of bytes. Data are handed on in the pieces in
-// which they come, everything else as whole frames.
+// frameScanner finds the frames in a stream of bytes. It hands data on in the pieces in which they arrive, and
+// everything else as whole frames.
 type frameScanner struct {
 	header [frameHeaderSize]byte
 	have   int // bytes of header
@@ -27,7 +27,7 @@ type frameScanner struct {
 	control []byte // the frame so far, nil between such frames
 }
 
-// frameSink takes what a frameScanner finds. flags are for the last piece of a frame only.
+// frameSink receives the frames that a frameScanner finds. flags are set only for the last piece of a frame.
 type frameSink struct {
 	data    func(id spdy.StreamId, flags spdy.DataFlags, content []byte) error
 	control func(whole []byte) error
@@ -58,7 +58,7 @@ func (s *frameScanner) scan(piece []byte, sink frameSink) error {
 	return nil
 }
 
-// begin reads a header that is complete.
+// begin reads a complete header.
 func (s *frameScanner) begin() error {
 	first, second := binary.BigEndian.Uint32(s.header[:4]), binary.BigEndian.Uint32(s.header[4:])
 	s.left = int(second & 0xffffff)
@@ -77,7 +77,7 @@ func (s *frameScanner) begin() error {
 	return nil
 }
 
-// content takes the next piece of a frame, which may be empty for an empty frame.
+// content handles the next piece of a frame. The piece may be empty for an empty frame.
 func (s *frameScanner) content(piece []byte, sink frameSink) error {
 	if s.left == 0 {
 		s.have = 0

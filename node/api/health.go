@@ -26,8 +26,8 @@ func (p healthPage) attach(r router) {
 	r.handle("/"+p.name+"/{check}", answerErrors(p.one), http.MethodGet)
 }
 
-// all answers "ok", or 500 with what is wrong. As with the pages of the Kubernetes components,
-// ?verbose shows each check and ?exclude=NAME leaves one out.
+// all answers "ok", or 500 with the failed checks. As with the pages of the Kubernetes components, ?verbose
+// shows each check and ?exclude=NAME leaves a check out.
 func (p healthPage) all(w http.ResponseWriter, req *http.Request) error {
 	query := req.URL.Query()
 	var lines strings.Builder
@@ -78,7 +78,7 @@ func (p healthPage) one(w http.ResponseWriter, req *http.Request) error {
 	return errdefs.NotFoundf("%s has no check %.80q", p.name, name)
 }
 
-// attachHealth adds /healthz and /readyz, and /livez, which fails only when the process is no use any more.
+// attachHealth adds /healthz, /readyz and /livez. /livez fails only when the process must be restarted.
 func (p PodHandlerConfig) attachHealth(r router) {
 	ready, live := p.readyChecks(), []HealthCheck{pingCheck}
 	if p.Live != nil {
@@ -92,7 +92,7 @@ func (p PodHandlerConfig) attachHealth(r router) {
 // pingCheck is well wherever somebody answers.
 var pingCheck = HealthCheck{"ping", func(context.Context) error { return nil }}
 
-// readyChecks are those of /healthz, /readyz and /metrics/slis.
+// readyChecks returns the checks of /healthz, /readyz and /metrics/slis.
 func (p PodHandlerConfig) readyChecks() []HealthCheck {
 	checks := []HealthCheck{pingCheck}
 	if p.Health != nil {

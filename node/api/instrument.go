@@ -31,8 +31,7 @@ func (i *instrumented) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	i.handler.ServeHTTP(w, req.WithContext(ctx))
 }
 
-// Unwrap shows what is instrumented, so that a server can see that it
-// authenticates already.
+// Unwrap returns the instrumented handler, so that a server can see that the handler already authenticates.
 func (i *instrumented) Unwrap() http.Handler { return i.handler }
 
 // logVars adds the variables of the route to the log fields of a request. A

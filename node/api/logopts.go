@@ -10,8 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// ContainerLogOpts says which part of a log is asked for. The zero value is
-// the whole log of the running container.
+// ContainerLogOpts selects a part of a log. The zero value is the whole log of the running container.
 type ContainerLogOpts struct {
 	// Tail is the number of lines at the end that are wanted; 0 means all. A request for
 	// 0 lines does not reach the provider, except with Follow: then SinceTime is the time
@@ -21,18 +20,18 @@ type ContainerLogOpts struct {
 	LimitBytes int
 	// Timestamps asks for an RFC 3339 timestamp with nanoseconds and a blank before each line.
 	Timestamps bool
-	// Follow asks for lines that are written later too, until the container ends.
+	// Follow asks for later lines too, until the container ends.
 	Follow bool
 	// Previous asks for the log of the container's previous run.
 	Previous bool
 	// SinceSeconds asks for lines no older than so many seconds; 0 means all.
 	SinceSeconds int
-	// SinceTime asks for lines no older than that; the zero time means all.
+	// SinceTime asks for lines that are not older than this time; the zero time means all lines.
 	SinceTime time.Time
 }
 
-// parseLogOpts reads the options of a request that came in at now. It reports too whether no
-// line can match, which the options cannot say.
+// parseLogOpts reads the options of a request that arrived at now. It also reports whether no line can match,
+// because the options cannot express this.
 func parseLogOpts(query url.Values, now time.Time) (opts ContainerLogOpts, nothing bool, err error) {
 	p := optParser{query: query}
 	tail := p.number("tailLines", 0)

@@ -14,21 +14,20 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// ContainerLogsHandlerFunc opens the log of a container. The stream is closed
-// when it has been sent or when the client goes away, also while a Read waits; ctx ends then too.
+// ContainerLogsHandlerFunc opens the log of a container. The stream is closed when it has been sent or when the
+// client goes away, even while a Read waits; ctx ends then too.
 //
-// A plain stream is taken to be what opts asks for. As a safeguard against
-// providers that look at no options, an answer longer than LimitBytes is cut, and without
-// Follow so is one with more lines than Tail, as long as these fit in 8 MiB.
+// The content of a plain stream is taken to match opts. As a safeguard against providers that ignore options, an
+// answer longer than LimitBytes is cut. Without Follow, so is an answer with more lines than Tail, as long as
+// these lines fit in 8 MiB.
 //
-// The kind of the error, see package errdefs, decides on the answer: 404
-// for not-found, 400 for invalid-input, else 500. An error of a later Read
-// cuts the connection, so that the client does not take a part for the whole.
+// The kind of the error, see package errdefs, decides on the answer: 404 for not-found, 400 for invalid-input,
+// else 500. An error of a later Read cuts the connection, so that the client does not take a part for the whole.
 type ContainerLogsHandlerFunc func(ctx context.Context, namespace, podName, containerName string, opts ContainerLogOpts) (io.ReadCloser, error)
 
-// HandleContainerLogs returns a handler that answers with the log that h
-// opens. The route must have the variables namespace, pod and container, of
-// gorilla/mux or of http.ServeMux. With a nil h the handler answers 501.
+// HandleContainerLogs returns a handler that answers with the log that h opens. The route must have the
+// variables namespace, pod and container, of gorilla/mux or of http.ServeMux. With a nil h the handler answers
+// 501.
 func HandleContainerLogs(h ContainerLogsHandlerFunc) http.HandlerFunc {
 	if h == nil {
 		return NotImplemented
@@ -58,7 +57,7 @@ func HandleContainerLogs(h ContainerLogsHandlerFunc) http.HandlerFunc {
 	})
 }
 
-// openLog opens one stream that is closed at the end of ctx, whoever reads it.
+// openLog opens one stream and closes it at the end of ctx, regardless of its reader.
 func openLog(ctx context.Context, h ContainerLogsHandlerFunc, t target, opts ContainerLogOpts) (io.ReadCloser, error) {
 	stream, err := h(ctx, t.Namespace, t.Pod, t.Container, opts)
 	if err != nil {
@@ -72,7 +71,7 @@ func openLog(ctx context.Context, h ContainerLogsHandlerFunc, t target, opts Con
 	return closer, nil
 }
 
-// cutLog returns the stream without what is beyond the limits of opts.
+// cutLog returns the stream, cut at the limits of opts.
 func cutLog(stream io.Reader, opts ContainerLogOpts) io.Reader {
 	if opts.Tail > 0 && !opts.Follow {
 		stream = &tailReader{source: stream, lines: opts.Tail}
@@ -100,8 +99,7 @@ func setLogHeader(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 }
 
-// sendLog sends body and flushes each piece. What goes wrong after the first
-// piece is logged, and is errCut for the caller.
+// sendLog sends body and flushes each piece. It logs a failure after the first piece, and returns errCut for it.
 func sendLog(ctx context.Context, w http.ResponseWriter, body io.Reader, t target) error {
 	flush := http.NewResponseController(w).Flush
 	chunk := make([]byte, 32<<10)

@@ -8,13 +8,12 @@ import (
 	"io"
 )
 
-// tailBytes bounds the memory that the tail of one log takes.
+// tailBytes bounds the memory for the tail of one log.
 const tailBytes = 8 << 20
 
-// tailReader reads the last lines of a source that ends. To a source that has
-// no more lines than that it changes nothing, even if these do not fit in
-// tailBytes: then it stops counting and passes everything on. A source that is known
-// to have more lines loses its oldest bytes instead.
+// tailReader reads the last lines of a source that ends. It does not change a source that has no more lines than
+// that, even if these lines do not fit in tailBytes: then it stops counting and passes everything on. A source
+// that is known to have more lines loses its oldest bytes instead.
 type tailReader struct {
 	source io.Reader
 	lines  int
@@ -45,7 +44,7 @@ func (t *tailReader) Read(p []byte) (int, error) {
 	return t.source.Read(p)
 }
 
-// load reads until the source ends or passes on what does not fit.
+// load reads until the source ends, or until the data no longer fit and must be passed on.
 func (t *tailReader) load() {
 	chunk := make([]byte, 32<<10)
 	for {

@@ -13,20 +13,18 @@ import (
 )
 
 const (
-	// MetricsResourceRouteSuffix is the path of the resource metrics, which
-	// metrics-server reads.
+	// MetricsResourceRouteSuffix is the path of the resource metrics for metrics-server.
 	MetricsResourceRouteSuffix = "/metrics/resource"
 	// PrometheusTextFormatContentType is the media type of the resource metrics.
 	PrometheusTextFormatContentType = "text/plain; version=0.0.4"
 )
 
-// PodMetricsResourceHandlerFunc returns the resource metrics of the node and
-// its pods, under the names that a kubelet uses.
+// PodMetricsResourceHandlerFunc returns the resource metrics of the node and its pods, under the names that a
+// kubelet uses.
 type PodMetricsResourceHandlerFunc func(ctx context.Context) ([]*dto.MetricFamily, error)
 
-// PodMetricsResourceHandler returns a handler that answers GET
-// /metrics/resource with what f returns and every other path with 404. With a
-// nil f it answers 501 to everything.
+// PodMetricsResourceHandler returns a handler that answers GET /metrics/resource with the result of f, and every
+// other path with 404. With a nil f it answers 501 to everything.
 func PodMetricsResourceHandler(f PodMetricsResourceHandlerFunc) http.Handler {
 	if f == nil {
 		return http.HandlerFunc(NotImplemented)
@@ -36,8 +34,8 @@ func PodMetricsResourceHandler(f PodMetricsResourceHandlerFunc) http.Handler {
 	return r
 }
 
-// HandlePodMetricsResource returns a handler that answers with what h returns,
-// in the Prometheus text format. With a nil h the handler answers 501.
+// HandlePodMetricsResource returns a handler that answers with the result of h, in the Prometheus text format.
+// With a nil h the handler answers 501.
 func HandlePodMetricsResource(h PodMetricsResourceHandlerFunc) http.HandlerFunc {
 	if h == nil {
 		return NotImplemented

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// notServed are parts of a kubelet's API that a virtual node does without, by the first part of
-// the path, and why.
+// notServed has the parts of a kubelet's API that a virtual node does not serve, by the first part of the path,
+// and the reasons.
 var notServed = map[string]string{
 	"logs":       "a virtual node has no log files of its own to show; see kubectl logs for those of containers",
 	"checkpoint": "the provider cannot checkpoint containers",
@@ -16,8 +16,7 @@ var notServed = map[string]string{
 	"debug":      "it is not turned on: profiling for /debug/pprof, SetVerbosity for PUT /debug/flags/v",
 }
 
-// nowhere answers a request that no route takes: 501 with the reason for what a kubelet would
-// serve, else 404.
+// nowhere answers a request without a route: 501 with the reason if a kubelet would serve the path, else 404.
 func nowhere(w http.ResponseWriter, req *http.Request) {
 	first, _, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
 	if reason, ok := notServed[first]; ok {

@@ -20,10 +20,10 @@ import (
 // processStart is when the process has begun, as nearly as the library can tell.
 var processStart = time.Now()
 
-// pageHead warns those who would write a parser.
+// pageHead warns people who would write a parser.
 const pageHead = "kubelet %s\nThis page is for people: its form may change at any time.\n\n"
 
-// attachPages adds what tells about the node itself.
+// attachPages adds the pages about the node itself.
 func (p PodHandlerConfig) attachPages(r router) {
 	if p.GetConfig != nil {
 		r.handle("/configz", answerErrors(func(w http.ResponseWriter, _ *http.Request) error {
@@ -83,7 +83,7 @@ func statusPage(version string, paths []string) string {
 	return b.String()
 }
 
-// paths returns what is served, without the slash at the end.
+// paths returns the served paths, without the slash at the end.
 func (r router) paths() []string {
 	served := map[string]bool{}
 	_ = r.Walk(func(route *mux.Route, _ *mux.Router, _ []*mux.Route) error {

@@ -4,8 +4,9 @@ package api
 
 import "io"
 
-// pieceSize bounds what is written to a client, or copied from one, at once: it is held while the other side does not take it. io.Copy takes
-// the methods below for a buffer of its own, which has 32 KiB.
+// pieceSize bounds the bytes written to a client, or copied from a client, at once. The bytes stay in memory
+// while the other side does not take them. io.Copy uses the methods below instead of a buffer of its own, which
+// has 32 KiB.
 const pieceSize = 8 << 10
 
 func copyPieces(to io.Writer, from io.Reader) (int64, error) {
@@ -28,12 +29,12 @@ func (w pieceWriter) Write(p []byte) (n int, err error) {
 
 func (w pieceWriter) ReadFrom(r io.Reader) (int64, error) { return copyPieces(w, r) }
 
-// pieceReader reads what a client sends.
+// pieceReader reads the bytes that a client sends.
 type pieceReader struct{ io.Reader }
 
 func (r pieceReader) WriteTo(w io.Writer) (int64, error) { return copyPieces(w, r) }
 
-// forwardedStream is a connection that a client forwards.
+// forwardedStream is a forwarded connection of a client.
 type forwardedStream struct {
 	pieceReader
 	pieceWriter
@@ -43,7 +44,7 @@ func newForwardedStream(s io.ReadWriteCloser) forwardedStream {
 	return forwardedStream{pieceReader{s}, pieceWriter{s}}
 }
 
-// Reset ends the stream for both sides, where that can be done.
+// Reset ends the stream for both sides, if the stream can be reset.
 func (s forwardedStream) Reset() error {
 	if stream, ok := s.WriteCloser.(interface{ Reset() error }); ok {
 		return stream.Reset()

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PodHandlerConfig holds what PodHandler serves. Every field is optional.
+// PodHandlerConfig has the functions behind the routes of PodHandler. Every field is optional.
 type PodHandlerConfig struct {
 	// RunInContainer serves /exec; nil answers 501.
 	RunInContainer ContainerExecHandlerFunc
@@ -22,20 +22,19 @@ type PodHandlerConfig struct {
 	GetContainerLogs ContainerLogsHandlerFunc
 	// GetPods returns the pods that the provider runs, for /runningpods; nil answers 501.
 	GetPods PodListerFunc
-	// GetPodsFromKubernetes returns the pods that the API server has bound to
-	// this node, for /pods; nil answers 501. They are shown whole, so they must
-	// not carry resolved Secrets.
+	// GetPodsFromKubernetes returns the pods that the API server has bound to this node, for /pods; nil answers
+	// 501. These pods are shown whole, so they must not carry resolved Secrets.
 	GetPodsFromKubernetes PodListerFunc
 	// GetStatsSummary serves /stats/summary; nil leaves the route out.
 	GetStatsSummary PodStatsSummaryHandlerFunc
 	// GetMetricsResource serves /metrics/resource; nil leaves the route out.
 	GetMetricsResource PodMetricsResourceHandlerFunc
-	// GetMetricsProbes serves /metrics/probes, which has what is known of the probes of containers; nil
-	// answers with nothing.
+	// GetMetricsProbes serves /metrics/probes with the known probe results of containers; nil answers with
+	// nothing.
 	GetMetricsProbes PodMetricsResourceHandlerFunc
 
-	// StreamIdleTimeout ends an exec, attach or port-forward connection on
-	// which nothing is sent for so long. Zero means 4 hours.
+	// StreamIdleTimeout ends an exec, attach or port-forward connection without traffic after this time. Zero
+	// means 4 hours.
 	StreamIdleTimeout time.Duration
 	// StreamCreationTimeout limits how long a client may take to create its
 	// streams. Zero means 30 seconds.
@@ -58,23 +57,23 @@ type PodHandlerConfig struct {
 	Health func(context.Context) error
 	// HealthChecks are asked beside Health. Each has a path of its own, such as /healthz/NAME.
 	HealthChecks []HealthCheck
-	// Live decides on the answer of /livez, as Health does: an error says that the process should
-	// be started again.
+	// Live decides on the answer of /livez, as Health does: an error means that the process should be restarted.
 	Live func(context.Context) error
-	// GetConfig returns what /configz shows as kubeletconfig, a KubeletConfiguration with its
-	// apiVersion and kind; nil leaves the route out.
+	// GetConfig returns the kubeletconfig of /configz, a KubeletConfiguration with its apiVersion and kind; nil
+	// leaves the route out.
 	GetConfig func() any
-	// GetFlags returns what /flagz shows, by name, which must hold no secret; nil leaves the route out.
+	// GetFlags returns the flags of /flagz by name, which must hold no secret; nil leaves the route out.
 	GetFlags func() map[string]string
-	// SetVerbosity takes the body of a PUT of /debug/flags/v, and returns an error for what is no verbosity; nil leaves the route out.
+	// SetVerbosity takes the body of a PUT of /debug/flags/v, and returns an error for an invalid verbosity; nil
+	// leaves the route out.
 	SetVerbosity func(value string) error
-	// Version is what /statusz says about the program.
+	// Version is the version of the program in /statusz.
 	Version string
-	// Profiling serves /debug/pprof. Profiles show what the program does, and take time.
+	// Profiling serves /debug/pprof. Profiles reveal the work of the program, and take time.
 	Profiling bool
 }
 
-// HealthCheck is one of the things that /healthz and its like look at, and a path below them.
+// HealthCheck is one of the checks of /healthz and the similar pages, with a path below them.
 type HealthCheck struct {
 	// Name is the last part of the path.
 	Name string

@@ -15,17 +15,17 @@ import (
 // PodListerFunc lists pods. The pods are not changed; nil entries are left out.
 type PodListerFunc func(ctx context.Context) ([]*corev1.Pod, error)
 
-// HandleRunningPods returns a handler that answers with the pods of a
-// provider, as a JSON v1.PodList. With a nil getPods the handler answers 501.
+// HandleRunningPods returns a handler that answers with the pods of a provider, as a JSON v1.PodList. With a nil
+// getPods the handler answers 501.
 //
-// As with a kubelet, of each pod only the identity, the node, the names and
-// images of the containers and the status are shown. A provider's pods carry
-// environment variables in which Secrets are resolved; these never leave the node.
+// As with a kubelet, only the identity, the node, the names and images of the containers and the status of each
+// pod are shown. A provider's pods carry environment variables with resolved Secrets; these never leave the
+// node.
 func HandleRunningPods(getPods PodListerFunc) http.HandlerFunc {
 	return handlePods(getPods, runningPod)
 }
 
-// handlePods answers with what show makes of each pod.
+// handlePods answers with the result of show for each pod.
 func handlePods(getPods PodListerFunc, show func(*corev1.Pod) corev1.Pod) http.HandlerFunc {
 	if getPods == nil {
 		return NotImplemented
@@ -51,7 +51,7 @@ func handlePods(getPods PodListerFunc, show func(*corev1.Pod) corev1.Pod) http.H
 // wholePod shows everything.
 func wholePod(pod *corev1.Pod) corev1.Pod { return *pod }
 
-// runningPod shows what is no secret.
+// runningPod returns the parts of a pod that are not secret.
 func runningPod(pod *corev1.Pod) corev1.Pod {
 	shown := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
@@ -64,8 +64,7 @@ func runningPod(pod *corev1.Pod) corev1.Pod {
 	return shown
 }
 
-// writeJSON encodes before it writes, so that an object that can't be encoded
-// still gets an error answer.
+// writeJSON encodes before it writes, so that an object that cannot be encoded still gets an error answer.
 func writeJSON(w http.ResponseWriter, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -24,7 +24,7 @@ type PortForwardHandlerFunc func(ctx context.Context, namespace, pod string, por
 
 // PortForwardHandlerConfig holds the limits of port-forward.
 type PortForwardHandlerConfig struct {
-	// StreamIdleTimeout ends a connection on which nothing is sent for so long. Zero means 4 hours.
+	// StreamIdleTimeout ends a connection without traffic after this time. Zero means 4 hours.
 	StreamIdleTimeout time.Duration
 	// StreamCreationTimeout limits how long the client may take to create the
 	// second of the two streams of a forwarded connection. Zero means 30 seconds.
@@ -100,8 +100,8 @@ var (
 	errTooManyInAll     = fmt.Errorf("too many connections: %d are forwarded by this node for all clients", maxForwardedInAll)
 )
 
-// forwarder implements portforward.PortForwarder for one client. It holds the
-// context of the client's connection, because the library passes along one that never ends.
+// forwarder implements portforward.PortForwarder for one client. It holds the context of the client's
+// connection, because the library passes a context that never ends.
 type forwarder struct {
 	ctx     context.Context
 	target  target
@@ -155,8 +155,8 @@ func (f *forwarder) end() {
 	f.running.Done()
 }
 
-// wait returns when every call has returned, and lets no new one begin: the
-// library does not wait for the goroutines that it started.
+// wait returns when every call has returned, and lets no new call begin: the library does not wait for the
+// goroutines that it started.
 func (f *forwarder) wait() {
 	f.mu.Lock()
 	f.closed = true

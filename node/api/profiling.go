@@ -20,7 +20,7 @@ const (
 	maxProfileTime     = 5 * time.Minute
 )
 
-// attachProfiling adds /debug/pprof, for go tool pprof. It does without net/http/pprof, which puts its
+// attachProfiling adds /debug/pprof, for go tool pprof. It does not use net/http/pprof, because that puts its
 // handlers into http.DefaultServeMux of every program that imports it.
 func attachProfiling(r router) {
 	r.handle("/debug/pprof", answerErrors(listProfiles), http.MethodGet)

@@ -19,12 +19,13 @@ var (
 
 func tooLarge(size uint64) error { return fmt.Errorf("%w: %d", errLargeFrame, size) }
 
-// isRefusal tells whether the node ends a connection for what its client sent. The client is still there then, and is told.
+// isRefusal reports whether the node ends a connection because of the client's data. The client is still
+// connected then, and is told the reason.
 func isRefusal(why error) bool {
 	return errors.Is(why, errOddFrame) || errors.Is(why, errLargeFrame) || errors.Is(why, errTooManyStreams)
 }
 
-// refusalOf is why the node ended the connection of ctx for what its client sent, else nil.
+// refusalOf returns why the node ended the connection of ctx because of the client's data, else nil.
 func refusalOf(ctx context.Context) error {
 	if why := context.Cause(ctx); isRefusal(why) {
 		return why

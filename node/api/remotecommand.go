@@ -35,8 +35,8 @@ func serveRemoteCommand(w http.ResponseWriter, req *http.Request, u upgrade, opt
 	})
 }
 
-// announced returns how many streams a session has over SPDY with a protocol: those of
-// the request, one for errors, and one for the size of a terminal in newer protocols.
+// announced returns the number of streams of a SPDY session with a protocol: the streams of the request, a
+// stream for errors, and in newer protocols a stream for the size of a terminal.
 func announced(opts remotecommand.Options, protocol string) int {
 	n := 1
 	for _, stream := range []bool{opts.Stdin, opts.Stdout, opts.Stderr, opts.TTY && resizes(protocol)} {

@@ -13,8 +13,8 @@ type ServeMux interface {
 	Handle(path string, h http.Handler)
 }
 
-// router never redirects: streaming clients do not follow, and a redirect is a way
-// around the authorization of the path that was asked for.
+// router never redirects: streaming clients do not follow redirects, and a redirect is a way around the
+// authorization of the requested path.
 type router struct{ *mux.Router }
 
 func newRouter() router {

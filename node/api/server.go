@@ -9,9 +9,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// PodHandler returns a handler with the routes of a kubelet that p has
-// functions for. With debug it has /runningpods/ too. It neither
-// authenticates nor authorizes.
+// PodHandler returns a handler with the routes of a kubelet for which p has functions. With debug it also has
+// /runningpods/. It neither authenticates nor authorizes.
 func PodHandler(p PodHandlerConfig, debug bool) http.Handler {
 	r := newRouter()
 	if debug {
@@ -27,7 +26,7 @@ func PodHandler(p PodHandlerConfig, debug bool) http.Handler {
 		r.handle(statsSummaryRoute, HandlePodStatsSummary(p.GetStatsSummary), http.MethodGet)
 		r.handle("/metrics/cadvisor", HandlePodMetricsResource(p.cadvisorMetrics), http.MethodGet)
 	}
-	// Metrics of probes are served for those who scrape them from every node, also where nothing is probed.
+	// Probe metrics are also served without probes, for scrapers that read them from every node.
 	probes := p.GetMetricsProbes
 	if probes == nil {
 		probes = noMetrics
@@ -46,8 +45,7 @@ func PodHandler(p PodHandlerConfig, debug bool) http.Handler {
 	return r
 }
 
-// attachContainerRoutes adds the routes that concern one pod. The ones with a
-// UID are the kubelet's.
+// attachContainerRoutes adds the routes for a single pod. The routes with a UID are the same as the kubelet's.
 func (p PodHandlerConfig) attachContainerRoutes(r router) {
 	const (
 		pod          = "/{namespace}/{pod}"
@@ -97,7 +95,7 @@ func AttachPodRoutes(p PodHandlerConfig, mux ServeMux, debug bool) {
 	mux.Handle("/", InstrumentHandler(PodHandler(p, debug)))
 }
 
-// PodMetricsConfig holds what AttachPodMetricsRoutes serves. A nil function answers 501.
+// PodMetricsConfig has the functions behind AttachPodMetricsRoutes. A nil function answers 501.
 type PodMetricsConfig struct {
 	// GetStatsSummary serves /stats/summary.
 	GetStatsSummary PodStatsSummaryHandlerFunc

@@ -13,8 +13,8 @@ import (
 // sessionFunc runs one exec or attach session.
 type sessionFunc func(ctx context.Context, attach AttachIO) error
 
-// session implements remotecommand.Executor for one session. What the library
-// passes along unchanged, run knows already.
+// session implements remotecommand.Executor for one session. run already has the values that the library passes
+// unchanged.
 type session struct {
 	opts   remotecommand.Options
 	run    sessionFunc
@@ -25,8 +25,8 @@ func (s session) ExecInContainer(ctx context.Context, _, _, _ string, _ []string
 	return s.do(ctx, in, out, err, resize)
 }
 
-// do calls run with the streams that were asked for and returns what the
-// client is to learn: nil, an ExitError, or any other error.
+// do calls run with the requested streams and returns the outcome for the client: nil, an ExitError, or any
+// other error.
 func (s session) do(ctx context.Context, in io.Reader, out, err io.WriteCloser, resize <-chan remotecommand.TerminalSize) error {
 	if err := requireStreams(s.opts, in, out, err); err != nil {
 		return err

@@ -13,13 +13,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// stopGrace is how long a connection outlives the context of a server that
-// stops, so that the client still learns how its session ended: a SPDY client
-// takes a connection that closes without a word for success.
+// stopGrace is how long a connection outlives the context of a server that stops, so that the client still
+// learns how its session ended. A SPDY client takes a connection that closes without a word for success.
 const stopGrace = 500 * time.Millisecond
 
-// cutAfter ends the connection after the context of its request: at once when the client has left, and when the server stops, or the client sent what it may not, if
-// the session has not ended within stopGrace. ended is closed when the session has ended, and stop keeps the connection.
+// cutAfter ends the connection after the context of its request. If the client has left, it does so at once. If
+// the server stops, or the client violated the protocol, it does so if the session has not ended within
+// stopGrace. ended is closed when the session has ended, and stop keeps the connection.
 func (up *upgradeWriter) cutAfter(ctx context.Context, ended <-chan struct{}) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		if clientLeft(ctx) {
@@ -44,7 +44,8 @@ func within(d time.Duration, ended <-chan struct{}) bool {
 	}
 }
 
-// told is what the client is to learn of a session whose provider returned ended: nil, an ExitError, or any other error.
+// told returns the outcome for the client of a session whose provider returned ended: nil, an ExitError, or any
+// other error.
 func told(ctx context.Context, ended error) error {
 	if why := refusalOf(ctx); why != nil {
 		return fmt.Errorf("%w: %w", errCutShort, why)
@@ -55,9 +56,9 @@ func told(ctx context.Context, ended error) error {
 	return exitError(unlessGone(ctx, ended))
 }
 
-// errCutShort is the outcome of a session whose provider returned nil after its
-// context had ended: nobody knows whether the command has done its work, and a
-// client that is still there when the server stops must not be told so.
+// errCutShort is the outcome of a session whose provider returned nil after its context had ended. It is unknown
+// whether the command has done its work. A client that is still connected when the server stops must not be told
+// that it has.
 var errCutShort = errors.New("the node ended the session")
 
 // unlessGone keeps an error from the library when the client has left: nobody
@@ -71,8 +72,8 @@ func unlessGone(ctx context.Context, err error) error {
 	return nil
 }
 
-// exitError takes the exit error out of its wrapping, because the library recognises
-// only one that is not wrapped. Exit code 0 is no error.
+// exitError unwraps the exit error, because the library recognises only an unwrapped exit error. Exit code 0 is
+// no error.
 func exitError(err error) error {
 	var exit utilexec.ExitError
 	if !errors.As(err, &exit) || !exit.Exited() {

@@ -28,7 +28,7 @@ var (
 	}()
 )
 
-// sliMetrics makes the checks, and tells and counts what they find, under the names of the Kubernetes components.
+// sliMetrics runs the checks, and reports and counts their results under the names of the Kubernetes components.
 func sliMetrics(ctx context.Context, checks []HealthCheck) ([]*dto.MetricFamily, error) {
 	const kind = "healthz"
 	now := prometheus.NewGaugeVec(prometheus.GaugeOpts{

@@ -22,8 +22,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// serveSPDY runs a session over SPDY. The library's server holds 700 KiB for each connection, for the compression of
-// answers that are always the same, and up to 250 frames of the client. This one holds what a watchedConn does.
+// serveSPDY runs a session over SPDY. For each connection, the library's server holds 700 KiB for the
+// compression of answers that are always the same, and up to 250 frames of the client. This server holds only
+// the memory of a watchedConn.
 func serveSPDY(w http.ResponseWriter, req *http.Request, s session, timeouts streamTimeouts, taken func() *execStreams) {
 	protocol, err := httpstream.Handshake(req, w, remotecommand.SupportedStreamingProtocols)
 	if err != nil {
@@ -64,7 +65,8 @@ func orNil(w *spdyWriter) io.WriteCloser {
 	return w
 }
 
-// writeStatus tells a client how its session ended: in JSON from v4 on, and before that what went wrong.
+// writeStatus tells a client how its session ended: in JSON from v4 on, and with the text of the error before
+// v4.
 func writeStatus(to *spdyWriter, protocol string, err error) error {
 	if to == nil {
 		return nil
@@ -101,7 +103,8 @@ func closeWhenIdle(conn *watchedConn, idle time.Duration) (stop func()) {
 	return func() { cancel(); watch.Wait() }
 }
 
-// execStreams are the streams that a client of exec or attach opens over SPDY. Its frameLimiter tells it of them.
+// execStreams has the streams that a client of exec or attach opens over SPDY. Its frameLimiter reports the
+// streams to it.
 type execStreams struct {
 	expected int
 	sizes    chan remotecommand.TerminalSize // the latest; never closed: who reads them ends with the session
@@ -153,7 +156,7 @@ func (e *execStreams) pinged(id uint32) {
 	e.reply(binary.BigEndian.AppendUint32([]byte{0x80, spdy.Version, 0, byte(spdy.TypePing), 0, 0, 0, 4}, id))
 }
 
-// data returns what of it is input of the session.
+// data returns the part of content that is input of the session.
 func (e *execStreams) data(id spdy.StreamId, content []byte) ([]byte, error) {
 	switch id {
 	case e.id(remotecommand.StreamTypeStdin):
@@ -178,7 +181,7 @@ func (e *execStreams) isInput(id spdy.StreamId) bool {
 	return id == e.id(remotecommand.StreamTypeStdin)
 }
 
-// id is that of the stream of a type, 0 if there is none.
+// id returns the ID of the stream of a type, or 0 without such a stream.
 func (e *execStreams) id(kind string) spdy.StreamId {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -236,8 +239,8 @@ func (w *spdyWriter) frame(flags spdy.DataFlags, content []byte) error {
 	return err
 }
 
-// replies are the first frame that answers a stream, and all that come after it, for stream 1: their compressed headers say that there are
-// none, and refer to nothing but the same words before.
+// replies returns two frames for stream 1: the first frame that answers a stream, and the frame for all later
+// answers. Their compressed headers say that there are no headers, and refer only to the same earlier words.
 var replies = sync.OnceValue(func() (frames [2][]byte) {
 	var out bytes.Buffer
 	framer, err := spdy.NewFramer(&out, &out)

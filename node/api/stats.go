@@ -15,9 +15,8 @@ const statsSummaryRoute = "/stats/summary"
 // PodStatsSummaryHandlerFunc returns the resource usage of the node and its pods.
 type PodStatsSummaryHandlerFunc func(ctx context.Context) (*statsv1alpha1.Summary, error)
 
-// PodStatsSummaryHandler returns a handler that answers GET /stats/summary
-// with what f returns and every other path with 404. With a nil f it answers 501
-// to everything.
+// PodStatsSummaryHandler returns a handler that answers GET /stats/summary with the result of f, and every other
+// path with 404. With a nil f it answers 501 to everything.
 func PodStatsSummaryHandler(f PodStatsSummaryHandlerFunc) http.Handler {
 	if f == nil {
 		return http.HandlerFunc(NotImplemented)
@@ -27,8 +26,8 @@ func PodStatsSummaryHandler(f PodStatsSummaryHandlerFunc) http.Handler {
 	return r
 }
 
-// HandlePodStatsSummary returns a handler that answers with what h returns, as
-// JSON. With a nil h the handler answers 501.
+// HandlePodStatsSummary returns a handler that answers with the result of h, as JSON. With a nil h the handler
+// answers 501.
 func HandlePodStatsSummary(h PodStatsSummaryHandlerFunc) http.HandlerFunc {
 	if h == nil {
 		return NotImplemented

@@ -19,17 +19,16 @@ var (
 		"Exec, attach and port-forward sessions that were refused because there were too many.")
 )
 
-// openStreams are those of all limits of the process.
+// openStreams counts the open streams of all limits of the process.
 var openStreams atomic.Int64
 
 func init() { streamsOpen.Track(func() float64 { return float64(openStreams.Load()) }) }
 
-// StreamLimits bounds how many exec, attach and port-forward sessions are under way, in
-// all and for each user. Handlers that share one share the limits. It is safe for
-// concurrent use; nil is no limit.
+// StreamLimits bounds the number of exec, attach and port-forward sessions under way, in all and for each user.
+// Handlers that share a StreamLimits share the limits. It is safe for concurrent use; nil is no limit.
 //
-// Behind an API server all users are one, that API server, so the limit for a user should leave
-// it most of what there is.
+// Behind an API server all users are one user, the API server itself. The limit for a user should leave most of
+// the total to it.
 type StreamLimits struct {
 	inAll, perUser int
 
@@ -46,9 +45,9 @@ func NewStreamLimits(inAll, perUser int) *StreamLimits {
 // limitsKey is the key of a request's limits in its context.
 type limitsKey struct{}
 
-// Limit returns h, a handler of HandleContainerExec, HandleContainerAttach or HandlePortForward, with
-// sessions that count: a client of one too many gets 429. What one port-forward session forwards
-// counts as one.
+// Limit returns h with counted sessions. h is a handler of HandleContainerExec, HandleContainerAttach or
+// HandlePortForward. A client beyond the limit gets 429. All connections of one port-forward session count as
+// one.
 func (l *StreamLimits) Limit(h http.HandlerFunc) http.HandlerFunc {
 	if l == nil {
 		return h

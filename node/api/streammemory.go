@@ -5,13 +5,14 @@ package api
 import "sync"
 
 const (
-	// sharedMemory is what all connections together hold of what clients sent and nobody has read, beyond leastAhead of each.
+	// sharedMemory bounds the unread client data of all connections together, beyond leastAhead of each.
 	sharedMemory = 24 << 20
 	// readSize is how much is read of a client at once.
 	readSize = 8 << 10
-	// readAheadLimit bounds what is read from a client before the provider reads it.
+	// readAheadLimit bounds the data that are read from a client before the provider reads them.
 	readAheadLimit = 256 << 10
-	// leastAhead is what a connection may always hold, so that each one goes on, however much the others hold.
+	// leastAhead is the memory that a connection may always hold, so that each connection makes progress even if
+	// others hold all the shared memory.
 	leastAhead = 8 << 10
 	// blockSize is how memory for it is taken.
 	blockSize = 4 << 10
@@ -27,8 +28,8 @@ type memoryPool struct {
 var streamMemory = &memoryPool{free: sharedMemory}
 
 const (
-	// forwardMemory is what all port-forward sessions over SPDY have together, and forwardSession what one takes of it: the library holds
-	// 700 KiB for each, and as much again of what nobody reads.
+	// forwardMemory is the memory for all port-forward sessions over SPDY together, and forwardSession the share
+	// of a session. The library holds 700 KiB for each session, and as much again for unread data.
 	forwardMemory  = 56 << 20
 	forwardSession = 1 << 20
 	// maxForwardedInAll is how many connections are forwarded at the same time, of all clients together.
@@ -57,7 +58,7 @@ func (p *memoryPool) give(n int) {
 	p.free += n
 }
 
-// backlog holds what a client sent and nobody has read yet. Its owner serialises its methods.
+// backlog holds unread data of a client. Its owner serialises its methods.
 type backlog struct {
 	blocks [][]byte // the first may be read in part, the last filled in part
 	shared int      // of the pool, in bytes

@@ -19,16 +19,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// The verbs of records, which are the kubelet's names for the routes.
+// The verbs of records are the kubelet's names for the routes.
 const (
 	verbExec        = "exec"
 	verbAttach      = "attach"
 	verbPortForward = "portForward"
 )
 
-// streamRecord becomes one line of the log at the end of a streaming request: who did what to
-// which container, for how long, and how it ended. It has nothing of what was said: no
-// command, no data, no text of an error.
+// streamRecord becomes one line of the log at the end of a streaming request: the caller, the action, the
+// container, the duration, and the outcome. It has no content of the streams: no command, no data, no text of an
+// error.
 type streamRecord struct {
 	verb     string
 	target   target
@@ -93,15 +93,15 @@ func (r *streamRecord) quiet() time.Duration {
 	return time.Since(r.begun) - time.Duration(r.last.Load())
 }
 
-// resetStream notes that the library resets a stream. After a long silence it does so before it closes the
-// connection, and a client may be faster than that.
+// resetStream records that the library resets a stream. After a long silence, the library resets the streams
+// before it closes the connection, and a client may close its side earlier than that.
 func (r *streamRecord) resetStream() {
 	if r.idle > 0 && r.quiet() >= r.idle {
 		r.silent.Store(true)
 	}
 }
 
-// called notes how a call of the provider ended. ctx is that of the call.
+// called records how a call of the provider ended. ctx is the context of the call.
 func (r *streamRecord) called(ctx context.Context, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +129,8 @@ func (r *streamRecord) called(ctx context.Context, err error) {
 	}
 }
 
-// lost notes that the connection ended before it could be taken over, and returns what the request ends with.
+// lost records that the connection ended before the handler could take it over, and returns the error of the
+// request.
 func (r *streamRecord) lost(ctx context.Context, why error) error {
 	if errors.Is(why, http.ErrNotSupported) { // by a handler around this one
 		return why
@@ -151,7 +152,7 @@ func (r *streamRecord) refuse(ctx context.Context, outcome string) {
 	r.write(ctx)
 }
 
-// close writes the line. ctx is that of the connection, and still open if the session ended by itself.
+// close writes the line. ctx is the context of the connection, and still open if the session ended by itself.
 func (r *streamRecord) close(ctx context.Context) {
 	r.mu.Lock()
 	if r.outcome == "" {
@@ -161,7 +162,7 @@ func (r *streamRecord) close(ctx context.Context) {
 	r.write(ctx)
 }
 
-// ending is the outcome of a session in which no call failed. mu is held.
+// ending returns the outcome of a session without a failed call. The caller holds mu.
 func (r *streamRecord) ending(ctx context.Context) string {
 	cause := context.Cause(ctx)
 	switch {

@@ -17,14 +17,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// target is what a request is about. UID and Container are empty when the
-// route has none.
+// target is the pod or container of a request. UID and Container are empty when the route does not have them.
 type target struct {
 	Namespace, Pod, UID, Container string
 }
 
-// pathValue returns a variable of the route: of gorilla/mux, else of
-// http.ServeMux, so that programs can mount the handlers with either.
+// pathValue returns a variable of the route: of gorilla/mux, else of http.ServeMux, so that programs can mount
+// the handlers with either.
 func pathValue(req *http.Request, name string) string {
 	if v, ok := mux.Vars(req)[name]; ok {
 		return v
@@ -48,7 +47,7 @@ func podTarget(req *http.Request) (target, error) {
 	return t, nil
 }
 
-// containerTarget is podTarget for a route that has a container too.
+// containerTarget is podTarget for a route with a container.
 func containerTarget(req *http.Request) (target, error) {
 	t, err := podTarget(req)
 	if err != nil {
@@ -71,9 +70,8 @@ func (t target) String() string {
 // getPodFunc looks up a pod of this node.
 type getPodFunc func(namespace, name string) (*corev1.Pod, error)
 
-// requirePod lets a request through to next only when what it is about exists
-// on this node: the pod, with the UID if the route has one, and the container
-// if the route has one. With a nil get it lets every request through.
+// requirePod passes a request on to next only if its target exists on this node: the pod, with the UID if the
+// route has a UID, and the container if the route has a container. With a nil get it passes every request on.
 func requirePod(get getPodFunc, read func(*http.Request) (target, error), next http.HandlerFunc) http.HandlerFunc {
 	if get == nil {
 		return next
@@ -120,7 +118,7 @@ func hasContainer(pod *corev1.Pod, name string) bool {
 
 type podUIDKey struct{}
 
-// withPodUID lets the record of a stream name the pod that was found.
+// withPodUID adds the UID of the found pod to the context, for the record of a stream.
 func withPodUID(ctx context.Context, uid string) context.Context {
 	return context.WithValue(ctx, podUIDKey{}, uid)
 }

@@ -20,15 +20,16 @@ const (
 	// maxForwarded is how many connections one client may forward at the same time. One more
 	// is refused, and the others go on.
 	maxForwarded = 500
-	// maxForwardStreams is how many streams of its connection may be open, two of which are a forwarded
-	// connection. A client with so many does not wait for answers, and its connection ends.
+	// maxForwardStreams is the greatest number of open streams in the connection of a client. A forwarded
+	// connection uses two streams. A client with so many open streams does not wait for answers, and its
+	// connection ends.
 	maxForwardStreams = 4 * maxForwarded
 )
 
 func newForwardLimiter() *frameLimiter { return newFrameLimiter(-1, maxForwardStreams) }
 
-// throughTunnel returns a handler that gives serve, which speaks SPDY, the messages of a WebSocket as
-// its connection (protocol SPDY/3.1+portforward.k8s.io).
+// throughTunnel returns a handler that runs serve over the messages of a WebSocket as its connection (protocol
+// SPDY/3.1+portforward.k8s.io). serve speaks SPDY.
 func throughTunnel(serve func(http.ResponseWriter, *http.Request)) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, req *http.Request) {
 		up, _ := w.(*upgradeWriter)
@@ -43,8 +44,8 @@ func throughTunnel(serve func(http.ResponseWriter, *http.Request)) func(http.Res
 	}
 }
 
-// chooseTunnel accepts the one protocol that can be tunnelled. Whoever asks was authenticated by
-// something that no browser adds to another site's requests, so the origin is not looked at.
+// chooseTunnel accepts the only protocol that can be tunnelled. It does not check the origin: no browser adds
+// the credentials of this request to the requests of another site.
 func chooseTunnel(config *websocket.Config, _ *http.Request) error {
 	for _, offered := range config.Protocol {
 		if strings.TrimSpace(offered) == portforward.WebsocketsSPDYTunnelingPortForwardV1 {
@@ -89,7 +90,7 @@ func (c *tunnelConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// tunnelWriter answers an upgrade that the WebSocket has already had: the answer goes nowhere.
+// tunnelWriter discards the answer to an upgrade, because the WebSocket has already been upgraded.
 type tunnelWriter struct {
 	conn   net.Conn
 	header http.Header

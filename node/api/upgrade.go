@@ -41,23 +41,22 @@ func makeStreamTimeouts(idle, creation time.Duration) streamTimeouts {
 	return t
 }
 
-// upgrade is a streaming request: what it is about, and how its connection is served.
+// upgrade describes a streaming request: its target, and the handling of its connection.
 type upgrade struct {
 	verb     string
 	target   target
 	timeouts streamTimeouts
-	// legacyProtocol is assumed for a SPDY client that names none.
+	// legacyProtocol is assumed for a SPDY client that names no protocol.
 	legacyProtocol string
 	// frames returns the frameLimiter of a SPDY connection with a protocol.
 	frames func(protocol string) *frameLimiter
-	// memory is what the session takes forwardSession of; nil: nothing.
+	// memory is the pool from which the session takes forwardSession; nil: the session takes no memory.
 	memory *memoryPool
 }
 
-// serve calls run with a writer whose connection is watched and with a request whose context
-// ends when the client goes away, or when the server's base context ends. It closes the
-// connection at the end: the library leaves it open when the client creates no streams in
-// time. Each request leaves a record.
+// serve calls run with a writer whose connection is watched, and with a request whose context ends when the
+// client goes away or the server's base context ends. It closes the connection at the end, because the library
+// leaves it open when the client creates no streams in time. Each request leaves a record.
 func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.ResponseWriter, *http.Request, *streamRecord)) error {
 	record := newStreamRecord(req, u.verb, u.target, u.timeouts.idle)
 	if err := requireUpgrade(req); err != nil {
@@ -120,7 +119,7 @@ func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.R
 	}
 	err = recoverPanic(ctx, func() error {
 		defer func() {
-			// The WebSocket library panics where it cannot take the connection over. That is no panic of the
+			// The WebSocket library panics when it cannot take the connection over. That is no panic of the
 			// provider, which has not been called.
 			if up.whyLost() != nil {
 				_ = recover()
@@ -138,9 +137,9 @@ func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.R
 	return err
 }
 
-// offerProtocols changes the protocols that a SPDY client offers: none is the oldest one, and
-// v5, which the library does not know, is v4, because what v5 adds SPDY always had. It
-// returns the protocol to answer with where it is not the one that the library chooses.
+// offerProtocols changes the protocols that a SPDY client offers. No protocol becomes the oldest protocol. The
+// library does not know v5, so v5 becomes v4; SPDY always had the addition of v5. The result is the protocol for
+// the answer, if it differs from the library's choice.
 func offerProtocols(header http.Header, legacy string) (answer string) {
 	offered := header.Values(httpstream.HeaderProtocolVersion)
 	if strings.Join(offered, "") == "" {
@@ -161,8 +160,8 @@ func offerProtocols(header http.Header, legacy string) (answer string) {
 	return answer
 }
 
-// offerMessages leaves one of the protocols that a WebSocket client offers, as the library would take it, and returns the form of
-// its messages: another one than the library's would let a client pass by what is checked.
+// offerMessages leaves one of the protocols that a WebSocket client offers, by the same choice as the library,
+// and returns the form of its messages. A form other than the library's would let a client bypass the checks.
 func offerMessages(header http.Header, verb string) messageForm {
 	known := []string{"v4.channel.k8s.io", "v4.base64.channel.k8s.io"}
 	if verb != verbPortForward {
@@ -187,9 +186,8 @@ func offerMessages(header http.Header, verb string) messageForm {
 	return channelMessages
 }
 
-// requireUpgrade refuses a request that asks for no upgrade. The library
-// would do it too, but repeats the headers of the request in its answer, and with them
-// the bearer token.
+// requireUpgrade refuses a request without an upgrade. The library would also refuse it, but repeats the headers
+// of the request in its answer, including the bearer token.
 func requireUpgrade(req *http.Request) error {
 	if wsstream.IsWebSocketRequest(req) {
 		return nil

@@ -21,9 +21,9 @@ type upgradeWriter struct {
 	http.ResponseWriter
 	gone   func(why error)
 	record *streamRecord
-	// frames returns what checks the frames of a client, by the protocol that both sides agreed on over SPDY.
+	// frames returns the checker for the frames of a client. Over SPDY it depends on the agreed protocol.
 	frames func(protocol string) frameChecker
-	// protocol, unless it is empty, is what the client is told instead of what the library has chosen.
+	// protocol, unless it is empty, replaces the library's choice in the answer to the client.
 	protocol string
 
 	mu     sync.Mutex
@@ -80,7 +80,7 @@ func (w *upgradeWriter) taken() bool {
 	return w.conn != nil
 }
 
-// whyLost returns why the connection could not be taken over, if that was tried.
+// whyLost returns why the handler could not take the connection over, if it tried.
 func (w *upgradeWriter) whyLost() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

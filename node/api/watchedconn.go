@@ -11,36 +11,36 @@ import (
 )
 
 const (
-	// lingerLimit is how long a connection that we have closed waits for the client to close it too.
+	// lingerLimit is how long a closed connection waits for the client to close its side.
 	lingerLimit = 2 * time.Second
-	// closeFrameLimit is how long the frame may take that tells a client why the node ends the connection.
+	// closeFrameLimit bounds the time to send the frame that tells a client why the node ends the connection.
 	closeFrameLimit = 100 * time.Millisecond
 )
 
-// frameChecker stands between a client and a library, which trusts what a frame announces.
+// frameChecker stands between a client and a library that trusts the announcements in frames.
 type frameChecker interface {
-	// pass returns what the library may see of what a client sends, however that is cut into pieces. It may change piece, and its
-	// result is valid until the next call. After an error the connection must end.
+	// pass returns the bytes of a client that the library may see. The bytes may be cut into pieces at any
+	// place. pass may change piece, and its result is valid until the next call. After an error the connection
+	// must end.
 	pass(piece []byte) ([]byte, error)
-	// sent follows what the library sends, one call at a time.
+	// sent inspects the bytes that the library sends, one call at a time.
 	sent(piece []byte)
 }
 
-// watchedConn is a connection that is always being read, so that a client
-// that goes away is noticed even while nobody reads what it sent. The
-// streaming libraries stop reading the connection as soon as one stream is
-// not consumed, and net/http no longer looks after a connection that was taken over.
+// watchedConn is a connection that is always being read, so that the node notices a client that goes away even
+// while its data are unread. The streaming libraries stop reading the connection as soon as one stream is not
+// consumed, and net/http does not watch a connection that was taken over.
 //
-// The promise has one limit: a client that goes away behind more than readAheadLimit
-// bytes that nobody reads is noticed at the next write, or at the idle timeout; while other connections hold all of
-// sharedMemory, that is leastAhead bytes.
+// The promise has one limit: a client may go away behind more than readAheadLimit unread bytes. This is noticed
+// at the next write, or at the idle timeout. While other connections hold all of sharedMemory, the limit is
+// leastAhead bytes.
 //
-// A client that sends what it may not is still there: gone is called with the reason, what else it sends is thrown away, and
-// the connection is closed by the owner of gone when the session has told the client why.
+// A client that violates the protocol is still connected. gone is called with the reason, and its further data
+// are dropped. The owner of gone closes the connection when the session has told the client the reason.
 //
-// It is closed as TCP wants it: a connection that is closed while bytes of the client are unread is reset, and
-// the client loses the output and the exit status that it has not read yet. So Close says only that
-// nothing more comes, and what the client still sends is thrown away until it closes its side.
+// TCP resets a connection that is closed while bytes of the client are unread, and the client then loses the
+// output and the exit status that it has not read yet. So Close only ends the sending side, and drops further
+// data of the client until the client closes its side.
 type watchedConn struct {
 	net.Conn
 	gone   func(why error) // called when the connection can no longer be read, or written
@@ -93,7 +93,7 @@ func (c *watchedConn) readAhead(from io.Reader) {
 	}
 }
 
-// keep keeps what was read, and waits for room; what comes after Close is for nobody.
+// keep keeps the bytes that were read, and waits for room. It drops bytes after Close.
 func (c *watchedConn) keep(piece []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +107,7 @@ func (c *watchedConn) keep(piece []byte) {
 	}
 }
 
-// endInput notes that the input of exec is over.
+// endInput records the end of the input of exec.
 func (c *watchedConn) endInput() {
 	if frames, ok := c.frames.(*frameLimiter); !ok || frames.exec == nil || !frames.inputOver {
 		return
@@ -118,7 +118,8 @@ func (c *watchedConn) endInput() {
 	c.changed.Broadcast()
 }
 
-// refuse notes why the connection ends, which the library does not learn: it would take the connection for closed.
+// refuse records why the connection ends. The library does not learn this: it would take the connection for
+// closed.
 func (c *watchedConn) refuse(why error) {
 	c.mu.Lock()
 	c.refused = why
@@ -126,7 +127,7 @@ func (c *watchedConn) refuse(why error) {
 	c.gone(why)
 }
 
-// end notes that nothing more comes.
+// end records that nothing more comes.
 func (c *watchedConn) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,8 +139,8 @@ func (c *watchedConn) end() {
 	}
 }
 
-// Read returns io.EOF for every way in which a connection ends: to the reader a client
-// that vanished is one that has nothing more to say.
+// Read returns io.EOF for every way in which a connection ends: to the reader, a vanished client is a client
+// that sends nothing more.
 func (c *watchedConn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,8 +170,8 @@ func (c *watchedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends what is sent, and the connection when the client has ended it too. It may be called
-// again, which is no error: the library keeps a goroutine for a second to hand over an error of closing.
+// Close ends the sending side, and then the connection when the client has ended its side too. Another call is
+// no error: otherwise the library would keep a goroutine for a second to hand over the error.
 func (c *watchedConn) Close() error {
 	c.mu.Lock()
 	closed := c.closed
@@ -180,7 +181,7 @@ func (c *watchedConn) Close() error {
 	linger := ok && !closed && !c.ended
 	c.ahead.drop() // nobody reads it any more
 	if linger {
-		// It also unblocks CloseWrite, which waits for a write that the client does not read.
+		// This also unblocks CloseWrite, which waits for a write that the client does not read.
 		c.linger = time.AfterFunc(lingerLimit, func() { c.Conn.Close() })
 	}
 	c.mu.Unlock()
@@ -215,7 +216,8 @@ func (c *watchedConn) refusal() error {
 	return c.refused
 }
 
-// sayWhy tells the client of a WebSocket why the node ends the connection, unless it does not take what was sent before.
+// sayWhy tells the client of a WebSocket why the node ends the connection, unless the client does not read the
+// earlier data.
 func (c *watchedConn) sayWhy() {
 	why := c.refusal()
 	messages, ok := c.frames.(*messageLimiter)
@@ -229,7 +231,7 @@ func (c *watchedConn) sayWhy() {
 	}
 }
 
-// countedReader notes what is read.
+// countedReader records the activity of its reads.
 type countedReader struct {
 	from   io.Reader
 	record *streamRecord

@@ -20,10 +20,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// serveWebSocketV5 runs a session over a WebSocket with the protocol
-// v5.channel.k8s.io, which adds to v4 a signal that closes one stream, so that
-// stdin can end before the session does. The library's exec server knows v4 only; its
-// WebSocket connection knows the signal.
+// serveWebSocketV5 runs a session over a WebSocket with the protocol v5.channel.k8s.io. v5 adds to v4 a signal
+// that closes one stream, so that stdin can end before the session does. The library's exec server knows only
+// v4; its WebSocket connection knows the signal.
 func serveWebSocketV5(w http.ResponseWriter, req *http.Request, s session, idle time.Duration) {
 	conn := wsstream.NewConn(map[string]wsstream.ChannelProtocolConfig{
 		remotecommand.StreamProtocolV5Name: {Binary: true, Channels: []wsstream.ChannelType{
@@ -87,8 +86,7 @@ func decodeResize(ctx context.Context, from io.Reader, to chan<- remotecommand.T
 	}
 }
 
-// sessionStatus says how a session ended, in the form that clients expect on
-// the error stream.
+// sessionStatus returns how a session ended, in the form that clients expect on the error stream.
 func sessionStatus(err error) metav1.Status {
 	if err == nil {
 		return metav1.Status{Status: metav1.StatusSuccess}

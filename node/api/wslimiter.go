@@ -24,14 +24,16 @@ const (
 	textMessages
 )
 
-// closeSignal is the channel of a message of two bytes that closes the channel in its second.
+// closeSignal is the channel of a signal: a message of two bytes whose second byte is the channel to close.
 const closeSignal = 255
 
-// messageLimiter stands between a WebSocket client and the library, which reads a whole message before it passes on any of it.
+// messageLimiter stands between a WebSocket client and the library, which reads a whole message before it passes
+// on any part of it.
 //
-// A message is passed on in messages of the size in which it arrives, at most that of the reader's buffer, each for the channel of the
-// whole. That holds for a message in many frames too. Terminal sizes are passed on one by one, because the library's reader of
-// them keeps what it cannot parse. What breaks the protocol, and a frame of more than maxFrame, ends the connection.
+// A message is passed on in messages of the size in which it arrives, at most the size of the reader's buffer,
+// each for the channel of the whole message. That holds for a message in many frames too. Terminal sizes are
+// passed on one by one, because the library's reader for them keeps unparsable data. A violation of the
+// protocol, or a frame of more than maxFrame, ends the connection.
 type messageLimiter struct {
 	form  messageForm
 	sizes int // the channel of terminal sizes; below 0: none
@@ -64,7 +66,7 @@ func (l *messageLimiter) pass(piece []byte) ([]byte, error) {
 	return l.out.Bytes(), err
 }
 
-// content takes the next piece of a frame, which is the last one of the frame if last is true.
+// content handles the next piece of a frame. last: the piece is the last piece of the frame.
 func (l *messageLimiter) content(h wsHeader, piece []byte, last bool) error {
 	if h.isControl() {
 		l.control = append(l.control, piece...)
@@ -115,7 +117,7 @@ func (l *messageLimiter) message(h wsHeader, piece []byte, over bool) error {
 	return nil
 }
 
-// text is message for one in base64, which is cut between groups of four.
+// text is message for a base64 message, which is cut between groups of four.
 func (l *messageLimiter) text(h wsHeader, piece []byte, over bool) error {
 	for _, c := range piece {
 		if c != '\r' && c != '\n' { // which the decoder passes over

@@ -21,7 +21,7 @@ const (
 	maxWSHeader       = 14
 )
 
-// wsHeader is what a frame of a WebSocket begins with.
+// wsHeader is the header of a WebSocket frame.
 type wsHeader struct {
 	opcode byte
 	// kind is the opcode of the message's first frame.
@@ -32,7 +32,7 @@ type wsHeader struct {
 
 func (h wsHeader) isControl() bool { return h.opcode >= opcodeClose }
 
-// wsScanner finds the frames in what a WebSocket client sends, and takes their mask off.
+// wsScanner finds the frames in the bytes of a WebSocket client, and removes their mask.
 type wsScanner struct {
 	header [maxWSHeader]byte
 	have   int // bytes of header
@@ -43,7 +43,7 @@ type wsScanner struct {
 	message byte   // opcode of the message that is under way, 0: none
 }
 
-// scan hands on content in the pieces in which it comes. It changes piece.
+// scan hands content on in the pieces in which it arrives. It changes piece.
 func (s *wsScanner) scan(piece []byte, content func(h wsHeader, piece []byte, last bool) error) error {
 	for len(piece) > 0 {
 		if want := wsHeaderSize(s.header[:s.have]); s.have < want {
@@ -77,7 +77,7 @@ func (s *wsScanner) scan(piece []byte, content func(h wsHeader, piece []byte, la
 	return nil
 }
 
-// wsHeaderSize is how long a header is, by what is known of it.
+// wsHeaderSize returns the length of a header from its known bytes.
 func wsHeaderSize(known []byte) int {
 	if len(known) < 2 {
 		return 2
@@ -95,7 +95,7 @@ func wsHeaderSize(known []byte) int {
 	return n
 }
 
-// wsLength is how long the content is that a whole header announces.
+// wsLength returns the length of the content that a whole header announces.
 func wsLength(header []byte) uint64 {
 	switch n := header[1] &^ maskBit; n {
 	case 126:
@@ -107,7 +107,7 @@ func wsLength(header []byte) uint64 {
 	}
 }
 
-// begin reads a header that is complete.
+// begin reads a complete header.
 func (s *wsScanner) begin() error {
 	header := s.header[:s.have]
 	s.left, s.at = wsLength(header), 0
@@ -143,7 +143,7 @@ func (s *wsScanner) begin() error {
 	return nil
 }
 
-// wsAnswer follows what the library sends: the answer to the request, then frames.
+// wsAnswer inspects the bytes that the library sends: the answer to the request, then frames.
 type wsAnswer struct {
 	upgraded bool
 	tail     [3]byte // the last bytes of the answer so far
