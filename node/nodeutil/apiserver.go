@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// apiServerOf is the host and port of the API server that the client talks to; "" where it is not reached directly by TLS at the root of a
-// host, and for a client that is not client-go's.
+// apiServerOf returns the host and port of the API server of the client. It returns "" if the client does not
+// reach the API server directly by TLS at the root of a host, and for a client that is not from client-go.
 func apiServerOf(client kubernetes.Interface) string {
 	set, ok := client.(*kubernetes.Clientset)
 	if !ok {

@@ -4,8 +4,9 @@ package nodeutil
 
 import "context"
 
-// asked is which node a request to the server of many nodes is for: its name, which permissions are asked for, or "" for all nodes,
-// where it cannot be told. It is decided once, before the request is authorized, so that no other node can answer.
+// asked is the node of a request to the server of many nodes. It is a node name, whose permissions are then
+// checked, or "" for all nodes if the node is unknown. It is determined once, before the request is authorized,
+// so that no other node can answer.
 type asked string
 
 type askedKey struct{}

@@ -16,26 +16,25 @@ type NodeRequestAttr struct {
 	NodeName string
 }
 
-// GetRequestAttributes returns the one permission that allows req for certain: on nodes/stats,
-// nodes/metrics, nodes/log, nodes/checkpoint, nodes/statusz or nodes/configz for paths below
-// /stats, /metrics, /logs, /checkpoint, /statusz and /flagz, and on nodes/proxy for everything else.
-// Alternatives has what else allows it.
+// GetRequestAttributes returns the one permission that always allows req. For paths below /stats, /metrics,
+// /logs, /checkpoint, /statusz and /flagz it is on nodes/stats, nodes/metrics, nodes/log, nodes/checkpoint,
+// nodes/statusz or nodes/configz. For everything else it is on nodes/proxy. Alternatives also has the other
+// permissions that allow req.
 //
-// The verb is what the HTTP method stands for, but always create for what runs commands or
-// opens a stream: a WebSocket begins with a GET, and who may read must not run commands.
-// A method other than POST, GET, PUT, PATCH and DELETE has no verb, which only a rule
-// for all verbs allows.
+// The verb follows from the HTTP method, but is always create for requests that run commands or open a stream. A
+// WebSocket begins with a GET, and a user with read permissions must not run commands. A method other than POST,
+// GET, PUT, PATCH and DELETE has no verb; only a rule for all verbs allows it.
 //
-// On the server of a Fleet the node is the one that the request is for, whatever NodeName
-// says; where that cannot be told, it is all nodes.
+// On the server of a Fleet the node is the node of the request, regardless of NodeName; if the node is unknown,
+// it is all nodes.
 func (a NodeRequestAttr) GetRequestAttributes(who user.Info, req *http.Request) authorizer.Attributes {
 	all := a.Alternatives(who, req)
 	return all[len(all)-1]
 }
 
-// Alternatives returns the permissions of which one is enough for req, in the order in which
-// a kubelet asks: for paths below /pods, /runningpods, /healthz and /configz the one on
-// nodes/pods, nodes/healthz or nodes/configz comes before that on nodes/proxy. There is at least one.
+// Alternatives returns the permissions for req in the order in which a kubelet asks; each of them is enough. For
+// paths below /pods, /runningpods, /healthz and /configz, the permission on nodes/pods, nodes/healthz or
+// nodes/configz comes before the permission on nodes/proxy. The list has at least one permission.
 func (a NodeRequestAttr) Alternatives(who user.Info, req *http.Request) []authorizer.Attributes {
 	attrs := authorizer.AttributesRecord{
 		User:            who,
@@ -75,7 +74,7 @@ func verbFor(req *http.Request) string {
 // proxy is the permission for everything.
 var proxy = []string{"proxy"}
 
-// subresources are those of a kubelet (KEP-2862), by the first part of the path.
+// subresources has the subresources of a kubelet (KEP-2862), by the first part of the path.
 var subresources = map[string][]string{
 	"pods":          {"pods", "proxy"},
 	"runningpods":   {"pods", "proxy"},
@@ -92,9 +91,8 @@ var subresources = map[string][]string{
 	"checkpoint":    {"checkpoint"},
 }
 
-// subresourcesFor grants a lesser subresource only to a path in its plain form.
-// Whatever a router behind us might read another way, such as /stats/../exec, needs
-// the permission for everything.
+// subresourcesFor grants a lesser subresource only to a path in its plain form. A path that a router behind us
+// might read in another way, such as /stats/../exec, needs the permission for everything.
 func subresourcesFor(path string) []string {
 	if !isPlain(path) {
 		return proxy

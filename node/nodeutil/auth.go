@@ -14,12 +14,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// Auth decides who sends a request and whether they may. Implementations must
-// be safe for concurrent use.
+// Auth identifies the user of a request and decides whether the user may send it. Implementations must be safe
+// for concurrent use.
 //
-// It asks for the plain Authorize only, not for the conditional decisions of
-// newer authorizers, so that implementations in the field keep compiling. See PermissionsGetter
-// for requests that more than one permission allows.
+// It needs only the plain Authorize, not the conditional decisions of newer authorizers, so that existing
+// implementations keep compiling. See PermissionsGetter for requests that more than one permission allows.
 type Auth interface {
 	authenticator.Request
 	authorizer.RequestAttributesGetter
@@ -32,9 +31,8 @@ type refusal struct {
 	text   string
 }
 
-// write answers req. It does not wait for the body, of which net/http would read
-// a part before it answers: without credentials, anybody could hold a
-// connection for ever by promising a body.
+// write answers req. It does not wait for the body, although net/http would read a part of it before answering:
+// without credentials, any client could hold a connection for ever by promising a body.
 func (r *refusal) write(w http.ResponseWriter, req *http.Request) {
 	if req.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // a wrapper may hide it
@@ -50,14 +48,13 @@ var (
 
 type callerKey struct{}
 
-// withCaller marks a request as let through by an Auth, on behalf of who.
+// withCaller marks a request as allowed by an Auth, on behalf of the user.
 func withCaller(ctx context.Context, who user.Info) context.Context {
 	ctx = api.WithCaller(ctx, api.Caller{Name: who.GetName(), Groups: who.GetGroups()})
 	return context.WithValue(ctx, callerKey{}, who)
 }
 
-// callerOf returns the user whom an Auth has let through; ok is false for a
-// request that none has seen.
+// callerOf returns the user whom an Auth has allowed; ok is false for a request that no Auth has seen.
 func callerOf(ctx context.Context) (who user.Info, ok bool) {
 	who, ok = ctx.Value(callerKey{}).(user.Info)
 	return who, ok

@@ -13,16 +13,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// PermissionsGetter is an ability of an Auth, found by assertion: to ask about more than
-// one permission for a request. Without it a request needs the one of GetRequestAttributes.
-// The Auth of WebhookAuth has it, and InstrumentAuth hands it on.
+// PermissionsGetter is an optional ability of an Auth, found by assertion: to ask about more than one permission
+// for a request. Without it, a request needs the permission of GetRequestAttributes. The Auth of WebhookAuth has
+// the ability, and InstrumentAuth passes it on.
 type PermissionsGetter interface {
-	// GetRequestPermissions returns what a request needs: one permission of each list. An
-	// empty list cannot be met, so it refuses the request; and so do no lists at all.
+	// GetRequestPermissions returns lists of permissions; a request needs one permission of each list. An empty
+	// list cannot be met, so it refuses the request. No lists at all refuse it too.
 	GetRequestPermissions(who user.Info, req *http.Request) [][]authorizer.Attributes
 }
 
-// permissionsFor returns what auth wants to be asked about req.
+// permissionsFor returns the permissions for req about which to ask auth.
 func permissionsFor(auth Auth, who user.Info, req *http.Request) [][]authorizer.Attributes {
 	if getter, ok := auth.(PermissionsGetter); ok {
 		return getter.GetRequestPermissions(who, req)
@@ -30,8 +30,8 @@ func permissionsFor(auth Auth, who user.Info, req *http.Request) [][]authorizer.
 	return [][]authorizer.Attributes{{auth.GetRequestAttributes(who, req)}}
 }
 
-// decide says who sends a request, and lets authorize say whether they may: who cannot be told, or lacks an
-// explicit Allow, does not pass. The reasons go to the log, not to the caller.
+// decide identifies the user of a request, and asks authorize whether the user may send it. A request with an
+// unknown user, or without an explicit Allow, does not pass. The reasons go to the log, not to the caller.
 func decide(auth Auth, req *http.Request) (user.Info, *refusal) {
 	ctx := req.Context()
 	resp, ok, err := auth.AuthenticateRequest(req)
@@ -49,7 +49,7 @@ func decide(auth Auth, req *http.Request) (user.Info, *refusal) {
 	return resp.User, nil
 }
 
-// authorize returns nil if who has all permissions that req needs.
+// authorize returns nil if the user has all permissions that req needs.
 func authorize(auth Auth, who user.Info, req *http.Request) *refusal {
 	needed := permissionsFor(auth, who, req)
 	if len(needed) == 0 {
@@ -63,8 +63,8 @@ func authorize(auth Auth, who user.Info, req *http.Request) *refusal {
 	return nil
 }
 
-// authorizeOne returns nil if one of the alternatives is allowed. It goes on after an error: what is
-// allowed for certain, from a cache for example, stays so while nothing else can be asked.
+// authorizeOne returns nil if one of the alternatives is allowed. It goes on after an error: a later alternative
+// may be allowed for certain, for example from a cache, while the API server does not answer.
 func authorizeOne(ctx context.Context, auth Auth, alternatives []authorizer.Attributes) *refusal {
 	var failed error
 	var lacks []func() // said only if there is none that allows it
@@ -88,9 +88,9 @@ func authorizeOne(ctx context.Context, auth Auth, alternatives []authorizer.Attr
 	return forbidden
 }
 
-// podPermissions returns the permission in the pod's namespace that the API server asks for before it
-// sends req to a node; needed is false for a request that is about no pod. A stream whose
-// pod cannot be told needs one that nobody has.
+// podPermissions returns the permission in the pod's namespace that the API server checks before it sends req to
+// a node. needed is false for a request without a pod. A stream with an unknown pod needs a permission that no
+// user has.
 func podPermissions(who user.Info, req *http.Request) (permissions []authorizer.Attributes, needed bool) {
 	namespace, name, ok := podIn(req.URL.Path)
 	if !ok || !isPlain(req.URL.Path) {

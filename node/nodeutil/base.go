@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// base is what a process has once, whether it runs one node or many: ways to the API
-// server, the caches of what does not belong to one node, and the kubelet's server.
+// base has the parts that a process has once, for one node or many: the clients of the API server, the caches
+// that do not belong to one node, and the kubelet's server.
 type base struct {
 	// Set by newBase, constant afterwards.
 	common     NodeConfig // NodeSpec is what each node begins with
@@ -33,7 +33,7 @@ type base struct {
 	informers  []cache.SharedIndexInformer
 }
 
-// newBase completes cfg, connects and sets up what needs no provider. name is the node's;
+// newBase completes cfg, connects, and sets up the parts that need no provider. name is the name of the node;
 // fromEnv is the client that options could see.
 func newBase(name string, cfg NodeConfig, fromEnv kubernetes.Interface) (*base, error) {
 	if err := cfg.complete(name); err != nil {
@@ -93,8 +93,8 @@ func (b *base) listen(ctx context.Context) (net.Listener, error) {
 	return b.server.listen(ctx)
 }
 
-// start adds what the nodes stand on to the parts, when there is an identity to do anything with. It
-// returns a function to call, once, when they have ended.
+// start adds the common parts below the nodes to p, once there is an identity for requests. It returns a
+// function to call, once, when these parts have ended.
 func (b *base) start(p *parts, listener net.Listener) (stop func()) {
 	if b.clientCert != nil {
 		p.start("client certificate", b.clientCert.Run)

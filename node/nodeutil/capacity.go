@@ -12,8 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// capacityWatch is a node provider that remembers what the node was last said to
-// have for pods and where it is, because the pod controller needs it and only the node controller is told.
+// capacityWatch is a node provider that remembers the last reported allocatable resources and addresses of the
+// node. The pod controller needs them, but only the node controller receives them.
 type capacityWatch struct {
 	node.NodeProvider
 	redact func(error) error                 // nil: nothing is known of any pod
@@ -21,7 +21,7 @@ type capacityWatch struct {
 	also   func(*corev1.Node)                // nil: nobody else wants to see it
 }
 
-// Ping asks the provider. What it says about what is wrong is shown in the node.
+// Ping asks the provider. Its error is shown in the node.
 func (w *capacityWatch) Ping(ctx context.Context) error {
 	err := w.NodeProvider.Ping(ctx)
 	if w.redact != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// The conditions that a node has while a certificate that it needs is not granted. Their reason is
-// Pending, Denied, NoAddress or Failed, their message says what to do, and they go when it is.
+// Conditions of a node while a required certificate is not granted. Their reason is Pending, Denied, NoAddress
+// or Failed. Their message tells the user what to do. The conditions disappear when the certificate is granted.
 const (
 	ServingCertificatePending corev1.NodeConditionType = "ServingCertificatePending"
 	ClientCertificatePending  corev1.NodeConditionType = "ClientCertificatePending"
@@ -38,7 +38,7 @@ type certNotices struct {
 	last   certrequest.State // guarded by mu
 }
 
-// attach shows what is and will be told at a node.
+// attach shows the current and later states at a node.
 func (c *certNotices) attach(name string, n *node.NodeController, events record.EventRecorder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *certNotices) event(kind, reason, message string) {
 	}
 }
 
-// message says what is wrong, what follows from it, and what to do.
+// message describes the problem, its consequence, and the action to take.
 func (c *certNotices) message(s certrequest.State) string {
 	until := fmt.Sprintf("the certificate in use ends at %s", s.Expires.UTC().Format(time.RFC3339))
 	if s.Expires.IsZero() {

@@ -18,20 +18,19 @@ import (
 )
 
 const (
-	// defaultKubeAPIQPS is what the nodes of a process send at most for their pods, by default: more than one API
-	// server answers. What holds back writes of pods is their number under way, and the API server's own
-	// protection, which knows who else is there.
+	// defaultKubeAPIQPS is the default request limit of a process for the pods of its nodes. It is high because
+	// several API servers answer. Writes of pods are limited by their number under way, and by the API server's
+	// own protection, which knows all other clients.
 	defaultKubeAPIQPS = 5000
 	// burstOfQPS is how many seconds' worth of requests may be sent at once, by default.
 	burstOfQPS = 2
 )
 
-// What is sent at most beside requests for pods, as heartbeats, as events and as reviews each: as much as a
-// kubelet sends.
+// Limits for each of heartbeats, events and reviews, beside the requests for pods: the same as for a kubelet.
 const (
 	besidesQPS   = 50
 	besidesBurst = 100
-	// furtherNodeQPS is what each further node of a fleet adds to the heartbeats: a lease every ten
+	// furtherNodeQPS is the additional heartbeat limit for each further node of a fleet: a lease every ten
 	// seconds, and a start within seconds.
 	furtherNodeQPS = 5
 )
@@ -41,10 +40,10 @@ const (
 	protobufOrJSON = protobuf + ",application/json"
 )
 
-// ClientsetFromEnv returns a client from the kubeconfig file at kubeConfigPath,
-// or from the service account of the pod that this process runs in when the path is
-// empty or the file does not exist. It sends up to 5,000 requests a second
-// (10,000 in a burst), speaks protobuf, and follows a client certificate whose files are replaced.
+// ClientsetFromEnv returns a client from the kubeconfig file at kubeConfigPath. When the path is empty or the
+// file does not exist, it uses the service account of the pod of this process. The client sends up to 5,000
+// requests a second (10,000 in a burst), speaks protobuf, and reloads a client certificate when its files are
+// replaced.
 func ClientsetFromEnv(kubeConfigPath string) (*kubernetes.Clientset, error) {
 	cfg, err := restConfigFromEnv(kubeConfigPath, "")
 	if err != nil {
@@ -53,8 +52,8 @@ func ClientsetFromEnv(kubeConfigPath string) (*kubernetes.Clientset, error) {
 	return clientset(withLimits(cfg, 0, 0))
 }
 
-// clientset returns a client with connections of its own, if it has a client certificate
-// in files, which it then follows.
+// clientset returns a client. With a client certificate in files, the client has connections of its own and
+// reloads the certificate when its files change.
 func clientset(cfg *rest.Config) (*kubernetes.Clientset, error) {
 	cfg, err := clientcert.Reloading(cfg)
 	if err != nil {
@@ -63,8 +62,7 @@ func clientset(cfg *rest.Config) (*kubernetes.Clientset, error) {
 	return kubernetes.NewForConfig(cfg)
 }
 
-// NodeLeaseV1Client returns the client for the namespace in which nodes have
-// their leases.
+// NodeLeaseV1Client returns the client for the namespace of node leases.
 func NodeLeaseV1Client(client kubernetes.Interface) coordinationclient.LeaseInterface {
 	return client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 }
@@ -89,7 +87,7 @@ func readRESTConfig(path, context string) (*rest.Config, error) {
 	return cfg, err
 }
 
-// limits fills in what is 0 of the limits for pods: a negative qps is none.
+// limits replaces zero limits for pods by their defaults; a negative qps is no limit.
 func limits(qps float32, burst int) (float32, int) {
 	if qps == 0 {
 		qps = defaultKubeAPIQPS

@@ -56,7 +56,7 @@ type clientCert struct {
 	kubeconfig string
 }
 
-// newClientCert returns the certificate that cfg asks for, and what clients are made from.
+// newClientCert returns the certificate that cfg asks for, and the configuration for clients.
 func newClientCert(cfg *NodeConfig, name string) (*clientCert, error) {
 	b := cfg.bootstrap
 	if cfg.KubeconfigPath == "" {
@@ -120,7 +120,7 @@ func (c *clientCert) tell(ctx context.Context, s certrequest.State) {
 	}
 }
 
-// readCluster returns what a kubeconfig says about the API server, without any credentials, and its user.
+// readCluster returns the API server of a kubeconfig without any credentials, and the user of the kubeconfig.
 func readCluster(path string) (*rest.Config, *clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
 	raw, err := clientcmd.LoadFromFile(path)
 	if err != nil {
@@ -145,8 +145,8 @@ func readCluster(path string) (*rest.Config, *clientcmdapi.Cluster, *clientcmdap
 	return config, cluster, user, nil
 }
 
-// adopt takes the client certificate of a kubeconfig that somebody else has written into a store that
-// has none, or one that ends sooner, so that it is renewed from now on.
+// adopt copies the client certificate of a kubeconfig into a store without a certificate, or with a certificate
+// that ends sooner. From then on the certificate is renewed. Another program wrote the kubeconfig.
 func adopt(store certificate.FileStore, user *clientcmdapi.AuthInfo) error {
 	certPEM, keyPEM := user.ClientCertificateData, user.ClientKeyData
 	if len(certPEM) == 0 && user.ClientCertificate == "" {

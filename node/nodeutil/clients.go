@@ -17,21 +17,20 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/clientcert"
 )
 
-// clients are the ways to the API server, apart so that none delays another:
-// writes of pods and everything else, watches, heartbeats, events.
+// clients has separate clients of the API server, so that none delays another: for writes of pods and everything
+// else, watches, heartbeats, and events.
 type clients struct {
 	main kubernetes.Interface
-	// watches, and what is read beside them, has a connection of its own: on one that is shared with many writes, the
-	// API server finds the watch of the pods too slow and ends it.
+	// watches, also used for reads beside them, has a connection of its own. On a connection with many writes,
+	// the API server finds the watch of the pods too slow and ends it.
 	watches kubernetes.Interface
 	nodes   corev1client.NodeInterface
 	leases  coordinationclient.LeaseInterface
 	events  corev1client.EventsGetter
 }
 
-// connect makes the clients that cfg asks for, without a request. fromEnv is the client that
-// options could see before they ran; while it is still in place, the program has not
-// chosen one.
+// connect makes the clients that cfg asks for, without a request. fromEnv is the client that options could see
+// before they ran. While cfg still has this client, the program has not chosen a client.
 func connect(cfg *NodeConfig, fromEnv kubernetes.Interface, who *clientCert) (*clients, error) {
 	var c *clients
 	var err error
@@ -60,7 +59,7 @@ func connect(cfg *NodeConfig, fromEnv kubernetes.Interface, who *clientCert) (*c
 	return c, nil
 }
 
-// clientsFrom takes apart what the program gave, as far as that is possible.
+// clientsFrom makes separate clients from the program's client, as far as possible.
 func clientsFrom(cfg *NodeConfig) (*clients, error) {
 	main := cfg.Client
 	if err := checkClient(main); err != nil {
@@ -73,7 +72,7 @@ func clientsFrom(cfg *NodeConfig) (*clients, error) {
 		leases:  NodeLeaseV1Client(main),
 		events:  main.CoreV1(),
 	}
-	// Only the plain client: another implementation may add to what its methods do.
+	// Only the plain client: another implementation may extend its methods.
 	if set, ok := main.(*kubernetes.Clientset); ok {
 		core, coordination := set.CoreV1().RESTClient(), set.CoordinationV1().RESTClient()
 		limiter := flowcontrol.NewTokenBucketRateLimiter(cfg.heartbeatLimits())

@@ -18,8 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// NodeConfig is what a node is made from. NewNode fills in defaults, hands it
-// to each option in order, and checks the result.
+// NodeConfig is the configuration of a node. NewNode fills in defaults, passes the configuration to each option
+// in order, and checks the result.
 type NodeConfig struct {
 	// Client talks to the API server. The default is made from KubeconfigPath.
 	// Options find there a client made from $KUBECONFIG or the pod's service
@@ -33,10 +33,9 @@ type NodeConfig struct {
 	// share the limits, of another implementation they do.
 	HeartbeatClient kubernetes.Interface
 
-	// KubeAPIQPS and KubeAPIBurst limit the requests a second of a client made
-	// from KubeconfigPath: of what writes pods, and of what reads and watches. 0 is
-	// 5,000, and for the burst twice KubeAPIQPS; a negative KubeAPIQPS is no
-	// limit. Heartbeats and events have limits of their own, as low as a kubelet's.
+	// KubeAPIQPS and KubeAPIBurst limit the requests a second of a client made from KubeconfigPath: separately
+	// for writes of pods, and for reads and watches. 0 is 5,000, and for the burst twice KubeAPIQPS; a negative
+	// KubeAPIQPS is no limit. Heartbeats and events have limits of their own, as low as a kubelet's.
 	KubeAPIQPS   float32
 	KubeAPIBurst int
 
@@ -45,8 +44,8 @@ type NodeConfig struct {
 	// system and the server's port are filled in where they are empty.
 	NodeSpec corev1.Node
 
-	// KubeconfigPath is the file that clients are made from, or a list of files as in $KUBECONFIG; default
-	// $KUBECONFIG. Without such a file the pod's service account is used.
+	// KubeconfigPath is the kubeconfig file for clients, or a list of files as in $KUBECONFIG; default
+	// $KUBECONFIG. Without such a file, the pod's service account is used.
 	KubeconfigPath string
 
 	// KubeContext is the context of KubeconfigPath; default its current one.
@@ -56,27 +55,26 @@ type NodeConfig struct {
 	// change. NewNode starts from 1 minute; 0 turns it off.
 	InformerResyncPeriod time.Duration
 
-	// HTTPListenAddr is where the server listens, default ":10250". With port
-	// 0 the system chooses one, and the node says which.
+	// HTTPListenAddr is the listen address of the server, default ":10250". With port 0 the system chooses a
+	// port, and the node publishes it.
 	HTTPListenAddr string
 
-	// Handler answers the requests to the server. The server runs only if
-	// both Handler and TLSConfig are set.
+	// Handler answers the requests to the server. The server runs only if both Handler and TLSConfig are set.
 	//
-	// Nothing is served without authentication unless asked for by name:
+	// Nothing is served without authentication unless the program asks for it by name:
 	//   - a handler from WithAuth is served as it is, also inside a wrapper that
 	//     has a method Unwrap() http.Handler;
-	//   - any other handler gets WebhookAuth, with Client and
-	//     TLSConfig.ClientCAs, around it. A WithAuth inside is asked as well;
+	//   - any other handler gets WebhookAuth around it, with Client and
+	//     TLSConfig.ClientCAs. A WithAuth inside is asked as well;
 	//   - but if it is a wrapper, such as api.InstrumentHandler, around the mux
 	//     of AttachProviderRoutes, WebhookAuth goes around the provider's routes
-	//     instead, for requests that no WithAuth has let through. Other
-	//     routes of that mux are the program's to guard;
+	//     instead, for requests that no WithAuth has allowed. The program must
+	//     guard other routes of that mux;
 	//   - WithInsecureUnauthenticatedServer turns the addition off. A TLSConfig
 	//     that requires verified client certificates does not.
 	//
-	// With AttachProviderRoutes, paths that routers read in different ways, such as
-	// //exec and /pods/../exec, never reach Handler: they are 404, for those who may know.
+	// With AttachProviderRoutes, paths that routers read in different ways, such as //exec and /pods/../exec,
+	// never reach Handler: they are 404, for authorized callers.
 	Handler http.Handler
 
 	// StreamIdleTimeout ends an exec, attach or port-forward without traffic;
@@ -92,23 +90,20 @@ type NodeConfig struct {
 	MaxStreams        int
 	MaxStreamsPerUser int
 
-	// EnableProfiling serves /debug/pprof with the routes of AttachProviderRoutes, to those who have the
-	// permission on nodes/proxy. It is off by default: profiles cost time and show what the
-	// process does.
+	// EnableProfiling serves /debug/pprof with the routes of AttachProviderRoutes, to callers with the
+	// permission on nodes/proxy. It is off by default: profiles cost time and reveal the work of the process.
 	EnableProfiling bool
 
-	// Flags is what /flagz shows, by name. It must hold no secret. Nil leaves the page out.
+	// Flags has the flags for /flagz by name. It must hold no secret. Nil leaves the page out.
 	Flags map[string]string
 
-	// SetVerbosity changes how much the program logs. PUT /debug/flags/v calls it with the body, for those who have the permission
-	// on nodes/proxy. It must be safe for concurrent use. Nil leaves the route out.
+	// SetVerbosity changes how much the program logs. PUT /debug/flags/v calls it with the body, for callers
+	// with the permission on nodes/proxy. It must be safe for concurrent use. Nil leaves the route out.
 	SetVerbosity func(value string) error
 
-	// DebugHTTP is kept for programs that set it and changes nothing:
-	// AttachProviderRoutes serves /runningpods/ either way, as a kubelet
-	// does by default. Programs rely on that route without having set the field,
-	// it is behind the same authentication as the rest, and no other debugging is
-	// offered on this port.
+	// DebugHTTP is kept for programs that set it and changes nothing. AttachProviderRoutes always serves
+	// /runningpods/, as a kubelet does by default. Programs rely on that route without having set the field, the
+	// route has the same authentication as the rest, and this port offers no other debugging.
 	DebugHTTP bool
 
 	// TLSConfig is how the server proves itself and asks for client certificates;
@@ -131,13 +126,13 @@ type NodeConfig struct {
 	// envFrom as they were written.
 	SkipDownwardAPIResolution bool
 
-	// ShareNodes, for a Fleet, is the name of a group of processes with the same nodes, which share them evenly: each runs a part, and takes over
-	// those of a process that has ended. Pods must live where every process reaches them. It needs the lease guard. Default: the
-	// process runs all of its nodes, and stands by for those that another process runs.
+	// ShareNodes, for a Fleet, is the name of a group of processes with the same nodes, which share them evenly.
+	// Each process runs a part, and takes over nodes of a process that has ended. Every process must be able to
+	// reach the pods. It needs the lease guard. Default: the process runs all of its nodes, and stands by for
+	// nodes that another process runs.
 	ShareNodes string
-	// DisableLeaseGuard lets this process act for the node even if another one does.
-	// By default the process that holds the node's lease acts, and others wait for it;
-	// see node.WithNodeLeaseGuard.
+	// DisableLeaseGuard lets this process act for the node even if another process does. By default the process
+	// that holds the node's lease acts, and others wait for it; see node.WithNodeLeaseGuard.
 	DisableLeaseGuard bool
 
 	// PodControllerConfigOpts change the configuration of the pod controller, in
@@ -162,8 +157,7 @@ type NodeOpt func(*NodeConfig) error
 // error ends NewNode.
 type PodControllerConfigOpt func(*node.PodControllerConfig) error
 
-// WithNodeConfig replaces the whole configuration by c, including what earlier
-// options have set.
+// WithNodeConfig replaces the whole configuration by c, including the settings of earlier options.
 func WithNodeConfig(c NodeConfig) NodeOpt {
 	return func(cfg *NodeConfig) error {
 		*cfg = c
@@ -220,10 +214,9 @@ func WithPodControllerConfigOverrides(opts ...PodControllerConfigOpt) NodeOpt {
 	}
 }
 
-// WithInsecureUnauthenticatedServer serves NodeConfig.Handler to everybody who
-// reaches the port, if it does not authenticate by itself: whoever does can run
-// commands in every pod of the node. It is for tests and for servers behind
-// something that authenticates.
+// WithInsecureUnauthenticatedServer serves NodeConfig.Handler to every client that reaches the port, if the
+// handler does not authenticate by itself. Every such client can run commands in every pod of the node. It is
+// for tests and for servers behind an authenticating proxy.
 func WithInsecureUnauthenticatedServer() NodeOpt {
 	return func(cfg *NodeConfig) error {
 		cfg.unauthenticated = true
@@ -241,8 +234,8 @@ func WithPodReviews() NodeOpt {
 	}
 }
 
-// bootstrap is what WithTLSBootstrap asks for.
+// bootstrap has the arguments of WithTLSBootstrap.
 type bootstrap struct{ kubeconfig, dir string }
 
-// servingRequests are what WithServingCertificateRequests asks for.
+// servingRequests has the arguments of WithServingCertificateRequests.
 type servingRequests struct{ dir string }

@@ -23,14 +23,13 @@ const (
 var connsRefused = metrics.NewCounter("virtual_kubelet_server_connections_refused_total",
 	"Connections to the node's server that were closed because there were too many.")
 
-// connLimit keeps the clients of the server from taking all the files that the process
-// may have open: heartbeats and the provider need some as well. Beyond the limit a
-// new connection is closed at once; one that waited instead would keep the port
-// silent for everybody for as long as others hold theirs.
+// connLimit prevents clients of the server from using all files that the process may have open: heartbeats and
+// the provider need some files too. Beyond the limit a new connection is closed at once. If it waited instead,
+// the port would be silent for all clients for as long as others hold their connections.
 //
-// One address gets three quarters of the limit at most, so that the others are served
-// while one takes what it can. It is not less, because the API server is one
-// address, with everybody's streams behind it.
+// One address gets three quarters of the limit at most, so that other clients are served while one takes as much
+// as it can. The share is not smaller, because the API server is one address, with the streams of all users
+// behind it.
 type connLimit struct {
 	net.Listener
 	logger    log.Logger
@@ -44,7 +43,7 @@ type connLimit struct {
 	logged  time.Time      // guarded by mu
 }
 
-// limitConns lets half of the process's open files be connections that l accepts.
+// limitConns allows half of the process's open files for connections that l accepts.
 func limitConns(ctx context.Context, l net.Listener) *connLimit {
 	return newConnLimit(ctx, l, maxOpenFiles()/2)
 }

@@ -4,14 +4,13 @@ package nodeutil
 
 import "slices"
 
-// webSocketFeature tells an API server from 1.36 on that the node takes exec, attach and
-// port-forward over WebSocket as clients send them. Without it the API server translates
-// them to SPDY.
+// webSocketFeature tells an API server from 1.36 on that the node accepts exec, attach and port-forward over
+// WebSocket as clients send them. Without it the API server translates them to SPDY.
 const webSocketFeature = "ExtendWebSocketsToKubelet"
 
-// declareStreams adds webSocketFeature to what the node declares, if the routes on its
-// server are those of package api. Other routes may not know these protocols; a program that
-// serves them can declare the feature in NodeSpec.
+// declareStreams adds webSocketFeature to the declared features of the node, if its server has the routes of
+// package api. Other routes may not know these protocols; a program that serves them can declare the feature in
+// NodeSpec.
 func declareStreams(cfg *NodeConfig) {
 	declared := &cfg.NodeSpec.Status.DeclaredFeatures
 	if cfg.mux == nil || slices.Contains(*declared, webSocketFeature) {

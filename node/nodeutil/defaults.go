@@ -20,9 +20,8 @@ const (
 	defaultResync     = time.Minute
 )
 
-// defaultConfig returns the configuration that options start from, and the client in it,
-// nil when the environment has none. That is no error here: an option may
-// still bring one.
+// defaultConfig returns the initial configuration for options, and its client, which is nil when the environment
+// has none. That is no error here: an option may still set a client.
 func defaultConfig(name string) (NodeConfig, kubernetes.Interface) {
 	cfg := NodeConfig{
 		NodeSpec:             defaultNode(name),
@@ -40,8 +39,8 @@ func defaultConfig(name string) (NodeConfig, kubernetes.Interface) {
 	return cfg, fromEnv
 }
 
-// complete fills in what WithNodeConfig or an option has left empty, and
-// refuses what cannot work.
+// complete fills in settings that WithNodeConfig or an option has left empty, and refuses settings that cannot
+// work.
 func (cfg *NodeConfig) complete(name string) error {
 	if cfg.NumWorkers <= 0 {
 		cfg.NumWorkers = runtime.NumCPU()
@@ -65,8 +64,8 @@ func (cfg *NodeConfig) heartbeatLimits() (float32, int) {
 	return float32(besidesQPS + furtherNodeQPS*more), besidesBurst + 2*furtherNodeQPS*more
 }
 
-// renewInterval is how often a lease is renewed. That of many nodes differs a little from
-// one to the next, so that they do not go on together after something has held all of them up.
+// renewInterval is the interval of lease renewals. With many nodes, the interval differs a little from node to
+// node, so that they do not continue all together after they have all been delayed.
 func (cfg *NodeConfig) renewInterval() time.Duration {
 	interval := time.Duration(node.DefaultLeaseDuration * node.DefaultRenewIntervalFraction * float64(time.Second))
 	if cfg.fleet > 1 {

@@ -11,9 +11,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// Drain makes the node NotReady, refuses new pods and stops those that there are,
-// one group after the other; see node.PodController.Drain. It is called while
-// Run runs, and before the context of Run ends: the lease is kept until then.
+// Drain makes the node NotReady, refuses new pods and stops the existing pods, one group after the other; see
+// node.PodController.Drain. Call it while Run runs, before the context of Run ends: the lease is kept until
+// then.
 func (n *Node) Drain(ctx context.Context, groups ...node.DrainGroup) error {
 	n.node.ShutDown()
 	if err := n.pods.Drain(ctx, groups...); err != nil {
@@ -22,8 +22,8 @@ func (n *Node) Drain(ctx context.Context, groups ...node.DrainGroup) error {
 	return nil
 }
 
-// Drain drains all nodes at the same time; see Node.Drain. What one of them cannot stop
-// keeps none of the others waiting.
+// Drain drains all nodes at the same time; see Node.Drain. A node that cannot stop its pods does not delay the
+// others.
 func (f *Fleet) Drain(ctx context.Context, groups ...node.DrainGroup) error {
 	nodes := f.running.Load().nodes
 	errs := make([]error, len(nodes))

@@ -15,13 +15,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
 
-// EndpointSlicesUser is an ability of a provider that takes services of this cluster elsewhere, and needs the addresses behind them. It
-// needs a right that no node has: to list and watch EndpointSlices. Until the node gets it, nothing is handed over.
+// EndpointSlicesUser is an optional ability of a provider that exports services of this cluster, and needs the
+// addresses behind them. It needs a permission that no node has: to list and watch EndpointSlices. Until the
+// node gets the permission, the provider receives nothing.
 type EndpointSlicesUser interface {
-	// UsesEndpointSlices reports whether that is to be done. It is asked once, before the node runs.
+	// UsesEndpointSlices reports whether the provider uses EndpointSlices. It is called once, before the node
+	// runs.
 	UsesEndpointSlices() bool
-	// UseEndpointSlices hands the provider all EndpointSlices of the cluster. It is called once, when they and all that the listers
-	// of ProviderConfig have were listed, and must return at once.
+	// UseEndpointSlices gives the provider all EndpointSlices of the cluster. It is called once, after they and
+	// the objects of the listers of ProviderConfig were listed. It must return at once.
 	UseEndpointSlices(discoverylisters.EndpointSliceLister)
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// eventHub has the broadcaster that sends the events of all recorders, while it runs.
-// Making a broadcaster starts goroutines, and NewNode must not.
+// eventHub has the broadcaster that sends the events of all recorders, while it runs. Making a broadcaster
+// starts goroutines, and NewNode must not start any.
 type eventHub struct {
 	current atomic.Pointer[record.EventBroadcaster]
 }
@@ -34,8 +34,8 @@ func (h *eventHub) recorder(component, host string) *lateRecorder {
 // flushTime is how long the end of a node waits for its last events.
 const flushTime = time.Second
 
-// run sends events until the function that it returns is called, once, when ctx has ended: that waits for what was recorded, for a
-// moment, and says what has not arrived.
+// run sends events until the returned function is called. Call that function once, when ctx has ended: it waits
+// a moment for the recorded events, and logs the events that were not sent.
 func (h *eventHub) run(ctx context.Context, events corev1client.EventsGetter) (stop func()) {
 	logger := log.G(ctx)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -63,8 +63,8 @@ func (h *eventHub) run(ctx context.Context, events corev1client.EventsGetter) (s
 	}
 }
 
-// lateRecorder records events only while its hub runs. Before and after, events are
-// dropped: the controllers that write them do not run either.
+// lateRecorder records events only while its hub runs. Before and after, events are dropped: the controllers
+// that write them do not run either.
 type lateRecorder struct {
 	hub    *eventHub
 	source corev1.EventSource
@@ -96,8 +96,8 @@ const (
 	lostNames = 5
 )
 
-// eventSink writes the events of a broadcaster, one after the other. Without ctx it writes nothing more, and notes what it does not write.
-// It keeps the context because a broadcaster passes none.
+// eventSink writes the events of a broadcaster, one after the other. After the end of ctx it writes nothing
+// more, and records the unwritten events. It keeps the context because a broadcaster passes none.
 type eventSink struct {
 	ctx        context.Context
 	events     corev1client.EventInterface
@@ -163,7 +163,7 @@ func (s *eventSink) write(r *record.EventCorrelateResult) (*corev1.Event, error)
 	return s.events.CreateWithEventNamespaceWithContext(s.ctx, r.Event)
 }
 
-// tellLost says in one line what was not sent.
+// tellLost logs the unsent events in one line.
 func (s *eventSink) tellLost(logger log.Logger) {
 	n := len(s.lost)
 	if n == 0 {

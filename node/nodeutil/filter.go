@@ -21,8 +21,8 @@ func FilterPodsForNodeName(name string) node.PodEventFilterFunc {
 	}
 }
 
-// PodFilters returns a filter that is true for pods for which any of filters is
-// true. Without filters it is always false.
+// PodFilters returns a filter that is true for pods for which any of filters is true. Without filters it is
+// always false.
 func PodFilters(filters ...node.PodEventFilterFunc) node.PodEventFilterFunc {
 	return func(ctx context.Context, pod *corev1.Pod) bool {
 		for _, keep := range filters {
@@ -34,9 +34,8 @@ func PodFilters(filters ...node.PodEventFilterFunc) node.PodEventFilterFunc {
 	}
 }
 
-// PodInformerFilter returns an informer option that lists and watches only pods
-// bound to the node name. It applies to everything that the factory makes, so a factory with
-// it is for pods only.
+// PodInformerFilter returns an informer option that lists and watches only pods bound to the node name. It
+// applies to every informer of the factory, so use such a factory only for pods.
 func PodInformerFilter(name string) kubeinformers.SharedInformerOption {
 	return kubeinformers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", name).String()

@@ -16,14 +16,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/replicas"
 )
 
-// Fleet is many virtual nodes in one process. Make one with NewFleet and start it, once,
-// with Run.
+// Fleet is many virtual nodes in one process. Make it with NewFleet and start it, once, with Run.
 //
-// Its nodes share connections and their limits, one watch of pods, one of nodes and one
-// of services, and the kubelet's server; each has a provider, a lease and
-// controllers of its own. The identity must be allowed to act for all of them: that of
-// one node (system:node:NAME) is not, a service account with a role is. See
-// docs/decisions/0009-many-nodes.md.
+// Its nodes share connections and their limits, one watch of pods, one of nodes and one of services, and the
+// kubelet's server. Each node has a provider, a lease and controllers of its own. The identity must have
+// permissions for all nodes: the identity of one node (system:node:NAME) does not, a service account with a role
+// does. See docs/decisions/0009-many-nodes.md.
 type Fleet struct {
 	*base
 	names  []string
@@ -46,25 +44,26 @@ type Fleet struct {
 	err     error // guarded by mu
 }
 
-// hold makes the nodes those of the fleet.
+// hold makes nodes the nodes of the fleet.
 func (f *Fleet) hold(nodes []*Node) {
 	f.running.Store(newFleetNodes(nodes, f.group != nil))
 }
 
-// Nodes returns the nodes, in the order of their names; of nodes that are shared with other processes those that this one runs now. They run with the
-// fleet; their own Run is an error.
+// Nodes returns the nodes, in the order of their names. Of nodes shared with other processes, it returns the
+// nodes that this process runs now. They run with the fleet; their own Run is an error.
 func (f *Fleet) Nodes() []*Node { return append([]*Node(nil), f.running.Load().nodes...) }
 
 // Node returns the node with the name, nil if there is none, or another process runs it.
 func (f *Fleet) Node(name string) *Node { return f.running.Load().byName[name] }
 
-// Ready returns a channel that is closed when all nodes are ready, or, when they are shared, when this process has its first share.
+// Ready returns a channel that is closed when all nodes are ready, or, with shared nodes, when this process has
+// its first share.
 func (f *Fleet) Ready() <-chan struct{} { return f.ready }
 
 // Done returns a channel that is closed when Run has ended.
 func (f *Fleet) Done() <-chan struct{} { return f.done }
 
-// Err returns what Run returned, and nil before.
+// Err returns the result of Run, or nil while Run has not returned.
 func (f *Fleet) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,11 +14,11 @@ import (
 const (
 	// startingNodes is how many nodes are registered at a time.
 	startingNodes = 64
-	// startPatience is how long a node that does not get ready holds up others.
+	// startPatience is how long a node that is not ready delays others.
 	startPatience = 2 * time.Second
 )
 
-// runNode runs the node's own parts, once it is among those that may start. Their end is nobody else's.
+// runNode runs the node's own parts, once the node may start. Their end does not end other nodes.
 func (f *Fleet) runNode(ctx context.Context, n *Node) error {
 	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", n.name))
 	select {

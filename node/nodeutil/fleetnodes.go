@@ -2,14 +2,15 @@
 
 package nodeutil
 
-// fleetNodes are the nodes that a fleet has at one time.
+// fleetNodes is the set of nodes of a fleet at one time.
 type fleetNodes struct {
 	nodes  []*Node // in the order of their names
 	byName map[string]*Node
 	byHost map[string]*Node // by names and addresses that only one node has
 }
 
-// newFleetNodes returns the nodes. Those that are shared have the address of their process in common, also when there is only one of them.
+// newFleetNodes returns the nodes. Shared nodes have the address of their process in common, even if there is
+// only one node.
 func newFleetNodes(nodes []*Node, shared bool) *fleetNodes {
 	all := &fleetNodes{nodes: nodes, byName: make(map[string]*Node, len(nodes)), byHost: hostsOf(nodes, shared)}
 	for _, n := range nodes {

@@ -14,14 +14,13 @@ import (
 // statusWriters is how many pods of all nodes together are written at the same time: about as many requests as a connection to the API server has at once.
 const statusWriters = 128
 
-// Run runs all nodes until ctx ends, and then returns the error of ctx. It opens the
-// server's port first, then starts the watches, and then the nodes, not all at once.
+// Run runs all nodes until ctx ends, and then returns the error of ctx. It opens the server's port first, then
+// starts the watches, and then the nodes, not all at once.
 //
-// A node whose provider fails is not ready, as it would be alone, and does nothing to the
-// others. A node that ends by itself, which is a mistake of the program, leaves the others
-// running, with an error in the log and in its Err; only the end of all nodes, or of
-// what they share, ends Run. Everything that Run started has ended when it returns, except a
-// provider call that ignores its context. A second call is an error.
+// A node whose provider fails is not ready, as it would be alone, and does not affect the others. A node that
+// ends by itself is a mistake of the program: the others keep running, and the error is in the log and in the
+// node's Err. Only the end of all nodes, or of the parts that they share, ends Run. Everything that Run started
+// has ended when it returns, except a provider call that ignores its context. A second call is an error.
 func (f *Fleet) Run(ctx context.Context) error {
 	f.mu.Lock()
 	if f.started {

@@ -29,13 +29,14 @@ func (f *Fleet) serveRoutes() {
 	})
 }
 
-// ofProcess are the first parts of paths that are about the process, not about one of its nodes.
+// ofProcess has the first parts of paths that concern the process, not one of its nodes.
 var ofProcess = []string{"healthz", "readyz", "livez", "statusz", "flagz", "debug"}
 
-// metricsOfProcess are the paths of metrics that are about the process. The others are about pods, which would be counted once for each node.
+// metricsOfProcess has the paths of metrics about the process. The other metrics are about pods, which would be
+// counted once for each node.
 var metricsOfProcess = []string{"/metrics", "/metrics/slis"}
 
-// route hands a request to the node that it is for.
+// route passes a request to its node.
 func (f *Fleet) route(w http.ResponseWriter, req *http.Request) {
 	a, decided := askedOf(req.Context())
 	namespace, pod, aboutPod := podIn(req.URL.Path)
@@ -58,8 +59,8 @@ func (f *Fleet) route(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// askedFor returns the node that a request is for: the one at the address that was
-// connected to, the one with the host name that was asked for, or the one with the pod in the path.
+// askedFor returns the node of a request: the node at the address of the connection, the node with the requested
+// host name, or the node with the pod in the path.
 func (f *Fleet) askedFor(req *http.Request) asked {
 	all := f.running.Load()
 	if len(f.names) == 1 && f.group == nil {
@@ -88,8 +89,8 @@ func hostOf(addr string) string {
 	return addr
 }
 
-// handler returns the routes of the node. It is made for each request: kept, it would cost
-// more memory than a node that nobody asks.
+// handler returns the routes of the node. It is made for each request: a kept handler would need more memory
+// than a node without requests.
 func (n *Node) handler() http.Handler {
 	var mux singleRoute
 	n.attachProvider(&mux)

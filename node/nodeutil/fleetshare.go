@@ -13,10 +13,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// shareRetry is how long a node that could not be made, or that has ended by itself, is left alone.
+// shareRetry is the delay before a node is started again that could not be made, or that has ended by itself.
 const shareRetry = 10 * time.Second
 
-// share is the part of shared nodes that this process has. It is owned by run.
+// share is this process's part of the shared nodes. It is owned by run.
 type share struct {
 	fleet  *Fleet
 	wanted map[string]bool // the names of the nodes that are this process's
@@ -59,7 +59,8 @@ func (f *Fleet) runShare(ctx context.Context) error {
 	return err
 }
 
-// run ends when no node runs any more: after the end of ctx, or with an error of the group, or of nodes of which none could ever be made.
+// run ends when no node runs any more: after the end of ctx, with an error of the group, or if none of the nodes
+// could ever be made.
 func (s *share) run(ctx context.Context, failed <-chan error) (err error) {
 	nodes, stop := context.WithCancel(ctx)
 	defer stop()
@@ -91,7 +92,7 @@ func (s *share) run(ctx context.Context, failed <-chan error) (err error) {
 	return err
 }
 
-// adjust starts and stops nodes until those run that are this process's share.
+// adjust starts and stops nodes until exactly this process's share runs.
 func (s *share) adjust(ctx context.Context) {
 	members := s.fleet.group.Live()
 	wanted := replicas.Assign(s.fleet.names, members)[s.fleet.group.Member()]
@@ -110,7 +111,8 @@ func (s *share) adjust(ctx context.Context) {
 	s.fill(ctx)
 }
 
-// fill starts the nodes that are wanted, do not run and are not left alone. A node that was given away a moment ago is started when it has ended.
+// fill starts the wanted nodes that do not run and are not delayed. A node that was given away a moment ago is
+// started when it has ended.
 func (s *share) fill(ctx context.Context) {
 	next, now := time.Hour, time.Now()
 	for name := range s.wanted {
@@ -149,7 +151,8 @@ func (s *share) start(parent context.Context, name string) {
 	}()
 }
 
-// take takes in what came of the making of a node. It is an error if none could ever be made: then what is wrong is the same for all.
+// take handles the result of making a node. It returns an error if no node could ever be made, because the cause
+// is then the same for all.
 func (s *share) take(ctx context.Context, n *sharedNode) error {
 	switch {
 	case n.err != nil:
@@ -165,7 +168,8 @@ func (s *share) take(ctx context.Context, n *sharedNode) error {
 	return nil
 }
 
-// end takes in that a node runs no more. If it is this process's it is started again: at once if it was given away meanwhile, else after a while.
+// end handles a node that no longer runs. If the node is in this process's share, it is started again: at once
+// if it was given away meanwhile, else after a delay.
 func (s *share) end(ctx context.Context, n *sharedNode) {
 	delete(s.nodes, n.name)
 	s.tell()
@@ -179,7 +183,7 @@ func (s *share) end(ctx context.Context, n *sharedNode) {
 	}
 }
 
-// tell shows the others of this process which nodes there are.
+// tell publishes the current nodes to the other parts of this process.
 func (s *share) tell() {
 	var nodes []*Node
 	for _, n := range s.nodes {

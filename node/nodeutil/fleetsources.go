@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// boundPods is the source of all pods that have a node: a set of nodes cannot be selected.
+// boundPods is the source of all pods with a node: a field selector cannot select a set of nodes.
 func boundPods(client kubernetes.Interface) *apiwatch.Source {
 	bound := fields.OneTermNotEqualSelector("spec.nodeName", "").String()
 	pods := client.CoreV1().Pods(metav1.NamespaceAll)
@@ -50,7 +50,7 @@ func allNodes(client kubernetes.Interface) *apiwatch.Source {
 	)
 }
 
-// explainRefusal adds to a refusal what most often is behind it.
+// explainRefusal adds the most frequent cause to a refusal.
 func explainRefusal(ctx context.Context, resource string, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err

@@ -26,7 +26,7 @@ func (h handedPods) Pods(namespace string) corev1listers.PodNamespaceLister {
 	return handedNamespace{h.PodLister.Pods(namespace), h}
 }
 
-// hand replaces each pod of a list that belongs to the caller.
+// hand replaces each pod of a list. The list belongs to the caller.
 func (h handedPods) hand(all []*corev1.Pod, err error) ([]*corev1.Pod, error) {
 	for i := range all {
 		all[i] = h.of(all[i])

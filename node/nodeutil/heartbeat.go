@@ -35,12 +35,11 @@ func onOwnConnection(cfg *rest.Config) *rest.Config {
 	return cfg
 }
 
-// heartbeatConfig returns a copy of base for the client that sends heartbeats: it
-// shares neither the limiter nor the connection of pod traffic. A Dial of its own
-// also keeps client-go from handing out a cached transport.
+// heartbeatConfig returns a copy of base for the client that sends heartbeats: it shares neither the limiter nor
+// the connection of pod traffic. A Dial of its own also prevents client-go from returning a cached transport.
 //
-// After a time-out it connects anew: on a connection whose packets vanish, HTTP/2
-// would wait for about 45 seconds, which is longer than a lease lives.
+// After a time-out it connects anew: on a connection whose packets vanish, HTTP/2 would wait for about 45
+// seconds, which is longer than a lease lives.
 func heartbeatConfig(base *rest.Config, timeout time.Duration) *rest.Config {
 	cfg := withLimits(base, besidesQPS, besidesBurst)
 	dial := base.Dial
@@ -55,9 +54,9 @@ func heartbeatConfig(base *rest.Config, timeout time.Duration) *rest.Config {
 	return cfg
 }
 
-// unshared returns a client for the same server and group as c that has a limiter and a
-// time-out of its own. It shares the connection, which belongs to the program
-// that made c. A client that it cannot take apart comes back as it is.
+// unshared returns a client for the same server and group as c, with a limiter and a time-out of its own. It
+// shares the connection, which belongs to the program that made c. It returns c unchanged if it cannot take c
+// apart.
 func unshared(c rest.Interface, gv schema.GroupVersion, timeout time.Duration) rest.Interface {
 	return limited(c, gv, timeout, flowcontrol.NewTokenBucketRateLimiter(besidesQPS, besidesBurst))
 }
@@ -104,10 +103,9 @@ type withTimeout struct {
 	answered atomic.Int64 // when the last answer came, in nanoseconds
 }
 
-// late ends what is behind a time-out, unless others had an answer meanwhile: the
-// connection is not dead then, and closing it would fail the requests of all the other
-// nodes of the process, which would then come back all at once. own is when the answer
-// began that is late to end, 0 when there is none.
+// late closes the connection after a time-out, unless other requests had an answer meanwhile. The connection is
+// not dead then. Closing it would fail the requests of all the other nodes of the process, which would then come
+// back all at once. own is the start of the late answer, 0 without an answer.
 func (t *withTimeout) late(own int64) {
 	if last := t.answered.Load(); last == own || time.Since(time.Unix(0, last)) >= t.timeout {
 		t.onTimeout()

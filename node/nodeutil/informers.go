@@ -48,8 +48,8 @@ func (p podInformer) Lister() corev1listers.PodLister {
 	return corev1listers.NewPodLister(p.shared.GetIndexer())
 }
 
-// serviceInformer watches the services of the cluster, as a kubelet does: every
-// pod gets variables for those of its namespace.
+// serviceInformer watches the services of the cluster, as a kubelet does: every pod gets variables for the
+// services of its namespace.
 type serviceInformer struct{ shared cache.SharedIndexInformer }
 
 func newServiceInformer(client kubernetes.Interface, resync time.Duration) serviceInformer {
@@ -73,13 +73,14 @@ func (s serviceInformer) Lister() corev1listers.ServiceLister {
 
 func newInformer(example runtime.Object, resync time.Duration, lw *cache.ListWatch) cache.SharedIndexInformer {
 	informer := cache.NewSharedIndexInformer(apiwatch.NewSource(lw.ListWithContextFunc, lw.WatchFuncWithContext), example, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	// It fails only for an informer that runs already.
+	// It fails only for an informer that is already running.
 	_ = informer.SetTransform(dropManagedFields)
 	_ = informer.SetWatchErrorHandlerWithContext((&watchErrors{}).handle)
 	return informer
 }
 
-// watchErrors tells of an informer that is refused what it asks for: of the same refusal once, as it is asked for again every few seconds.
+// watchErrors logs refused requests of an informer. It logs the same refusal once, because the informer asks
+// again every few seconds.
 type watchErrors struct {
 	mu   sync.Mutex
 	said string // guarded by mu

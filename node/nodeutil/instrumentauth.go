@@ -13,9 +13,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
-// InstrumentAuth returns an Auth that does what auth does and records a span for each
-// authentication and authorization. Spans carry user names and decisions, never
-// credentials. A nil auth stays nil, so that WithAuth can complain about it.
+// InstrumentAuth returns an Auth that works like auth and records a span for each authentication and
+// authorization. Spans carry user names and decisions, never credentials. A nil auth stays nil, so that WithAuth
+// can complain about it.
 func InstrumentAuth(auth Auth) Auth {
 	if auth == nil {
 		return nil

@@ -2,8 +2,7 @@
 
 package nodeutil
 
-// defaultMaxStreams is far above what people do, and below what the connections of the
-// server allow.
+// defaultMaxStreams is far above ordinary use, and below the number that the connections of the server allow.
 const defaultMaxStreams = 2000
 
 // streamLimits returns the limits in all and for each user.

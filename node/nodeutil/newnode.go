@@ -16,9 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// NewNode returns the node name that runs its pods on the provider which newProvider
-// makes. It applies opts in order to the defaults of NodeConfig, and checks and
-// connects everything; it starts no goroutine and sends no request.
+// NewNode returns the node name that runs its pods on the provider of newProvider. It applies opts in order to
+// the defaults of NodeConfig, and checks and connects everything; it starts no goroutine and sends no request.
 func NewNode(name string, newProvider NewProviderFunc, opts ...NodeOpt) (*Node, error) {
 	if name == "" {
 		return nil, errors.New("make node: name is empty")
@@ -58,7 +57,8 @@ func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, e
 	return n, nil
 }
 
-// newNode returns a node on b with the configuration cfg, that sees its pods through pods. group is nil if no other process shares it.
+// newNode returns a node on b with the configuration cfg. It sees its pods through pods. group is nil if no
+// other process shares the node.
 func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInformer, nodes corev1client.NodeInterface, group *replicas.Group, newProvider NewProviderFunc) (*Node, error) {
 	n := &Node{base: b, name: name, cfg: cfg, lister: pods.Lister(), ready: make(chan struct{}), done: make(chan struct{})}
 	if _, err := pods.Informer().AddEventHandler(newPodStarts()); err != nil {

@@ -41,7 +41,7 @@ type Node struct {
 	err     error // guarded by mu
 }
 
-// recorder returns the program's recorder, or one that works while Run does.
+// recorder returns the program's recorder, or a recorder that works while Run does.
 func (n *Node) recorder(component string) record.EventRecorder {
 	if n.cfg.EventRecorder != nil {
 		return n.cfg.EventRecorder
@@ -50,7 +50,7 @@ func (n *Node) recorder(component string) record.EventRecorder {
 	return n.events
 }
 
-// listenPort makes the node name the port that the system has chosen.
+// listenPort publishes the port that the system has chosen in the node.
 func (n *Node) listenPort(addr net.Addr) {
 	completePort(&n.cfg.NodeSpec, addr.String())
 }
@@ -61,14 +61,14 @@ func (n *Node) PodController() *node.PodController { return n.pods }
 // NodeController returns the node controller of the node.
 func (n *Node) NodeController() *node.NodeController { return n.node }
 
-// Ready returns a channel that is closed when both controllers are ready: pods
-// are handled and the node is registered.
+// Ready returns a channel that is closed when both controllers are ready: pods are handled and the node is
+// registered.
 func (n *Node) Ready() <-chan struct{} { return n.ready }
 
 // Done returns a channel that is closed when Run has ended.
 func (n *Node) Done() <-chan struct{} { return n.done }
 
-// Err returns what Run returned, and nil before.
+// Err returns the result of Run, or nil while Run has not returned.
 func (n *Node) Err() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -23,7 +23,8 @@ import (
 // statsTimeout is how long /metrics waits for the provider: Prometheus gives up a scrape after 10 s by default, and would lose all of the page.
 const statsTimeout = 5 * time.Second
 
-// metricsHandler serves the metrics of the library, of all nodes of the process, those of the process, and those that more gather.
+// metricsHandler serves the metrics of the library for all nodes of the process, the metrics of the process, and
+// the metrics of more.
 func metricsHandler(more ...prometheus.Gatherer) http.Handler {
 	gatherers := append(prometheus.Gatherers{metrics.Registry, metrics.Process}, more...)
 	return promhttp.HandlerFor(gatherers, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
@@ -37,7 +38,7 @@ func (n *Node) metricsHandler(summary api.PodStatsSummaryHandlerFunc) http.Handl
 	})
 }
 
-// ownMetrics are those of this node alone, under the names of a kubelet.
+// ownMetrics returns the metrics of this node alone, under the names of a kubelet.
 func (n *Node) ownMetrics(ctx context.Context, summary api.PodStatsSummaryHandlerFunc) ([]*dto.MetricFamily, error) {
 	pods, err := n.lister.List(labels.Everything())
 	if err != nil {
@@ -80,7 +81,7 @@ func gauges(name, help string, samples ...sample) *dto.MetricFamily {
 	return f
 }
 
-// runningContainers counts the containers that the backend has, as their statuses tell.
+// runningContainers counts the containers of the backend, according to their statuses.
 func runningContainers(pods []*corev1.Pod) *dto.MetricFamily {
 	var running, exited float64
 	for _, pod := range pods {
@@ -111,7 +112,8 @@ func claimsVolumes(pods []*corev1.Pod) bool {
 	return false
 }
 
-// volumeStats are the statistics of claimed volumes, as far as the provider tells them. Pods that share a claim have the same volume.
+// volumeStats returns the statistics of claimed volumes, as far as the provider reports them. Pods that share a
+// claim have the same volume.
 func volumeStats(ctx context.Context, get api.PodStatsSummaryHandlerFunc) ([]*dto.MetricFamily, error) {
 	summary, err := get(ctx)
 	if err != nil || summary == nil {

@@ -31,7 +31,7 @@ func NodeNames(patterns ...string) ([]string, error) {
 	return names, checkNames(names)
 }
 
-// expand returns what one pattern stands for, at most limit names.
+// expand returns the names that one pattern matches, at most limit names.
 func expand(pattern string, limit int) ([]string, error) {
 	head, rest, ranged := strings.Cut(pattern, "[")
 	if strings.Contains(head, "]") {
@@ -76,7 +76,7 @@ func parseRange(text string) (low, high int, err error) {
 	return int(first), int(last), nil
 }
 
-// checkNames refuses what cannot be the nodes of one process.
+// checkNames refuses names that cannot be the nodes of one process.
 func checkNames(names []string) error {
 	switch {
 	case len(names) == 0:

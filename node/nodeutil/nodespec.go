@@ -35,7 +35,7 @@ func NodeLabels(name string) map[string]string {
 	}
 }
 
-// defaultNode returns the node that options start from.
+// defaultNode returns the initial node for options.
 func defaultNode(name string) corev1.Node {
 	return corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -55,7 +55,7 @@ func defaultNode(name string) corev1.Node {
 	}
 }
 
-// completeNode fills in what the program left empty.
+// completeNode fills in fields that the program left empty.
 func completeNode(n *corev1.Node) {
 	info := &n.Status.NodeInfo
 	if info.OperatingSystem == "" {
@@ -71,16 +71,16 @@ func completeNode(n *corev1.Node) {
 	follow(n.Labels, corev1.LabelArchStable, runtime.GOARCH, info.Architecture)
 }
 
-// follow corrects a label that still has our default although the program has set
-// another value in the node's status: the scheduler goes by the label.
+// follow corrects a label that still has our default although the program has set another value in the node's
+// status: the scheduler uses the label.
 func follow(labels map[string]string, key, ours, actual string) {
 	if labels[key] == ours {
 		labels[key] = actual
 	}
 }
 
-// completePort publishes the port at which the API server reaches the node's
-// server, unless the program has named one.
+// completePort publishes the port at which the API server reaches the node's server, unless the program has
+// named a port.
 func completePort(n *corev1.Node, addr string) {
 	if n.Status.DaemonEndpoints.KubeletEndpoint.Port != 0 {
 		return
@@ -94,9 +94,9 @@ func completePort(n *corev1.Node, addr string) {
 	}
 }
 
-// kubeletVersion says which Kubernetes release the client libraries in this binary belong
-// to, since that is the behaviour the node shows, and that it is no kubelet. API
-// clients expect a semantic version. Test binaries do not know their libraries.
+// kubeletVersion returns a version with the Kubernetes release of the client libraries in this binary, because
+// the node behaves like that release, and with a mark that this is no kubelet. API clients expect a semantic
+// version. Test binaries do not know their libraries.
 func kubeletVersion() string {
 	var libraries []*debug.Module
 	if build, ok := debug.ReadBuildInfo(); ok {
@@ -121,7 +121,7 @@ func releaseOf(libraries []*debug.Module) string {
 	return "v0.0.0"
 }
 
-// readyNode returns a copy of n that is ready, for backends without a NodeProvider.
+// readyNode returns a ready copy of n, for backends without a NodeProvider.
 func readyNode(n *corev1.Node, at time.Time) *corev1.Node {
 	n = n.DeepCopy()
 	n.Status.Phase = corev1.NodeRunning

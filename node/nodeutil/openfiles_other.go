@@ -4,5 +4,5 @@
 
 package nodeutil
 
-// maxOpenFiles returns how many files the process may have open, 0 if that is not known.
+// maxOpenFiles returns the limit of open files of the process, or 0 if the limit is unknown.
 func maxOpenFiles() int { return 0 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// maxOpenFiles returns how many files the process may have open, 0 if that is not known.
+// maxOpenFiles returns the limit of open files of the process, or 0 if the limit is unknown.
 func maxOpenFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

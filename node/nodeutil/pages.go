@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// addPages adds to routes what a node tells about itself.
+// addPages adds the pages about the node itself to routes.
 func (n *Node) addPages(routes *api.PodHandlerConfig) {
 	routes.Live = n.isAlive
 	routes.HealthChecks = []api.HealthCheck{{Name: "syncloop", Check: n.syncs}}
@@ -27,7 +27,7 @@ func (n *Node) addPages(routes *api.PodHandlerConfig) {
 	n.base.addPages(routes)
 }
 
-// addPages adds to routes what is the same for all nodes of the process.
+// addPages adds the pages that are the same for all nodes of the process to routes.
 func (b *base) addPages(routes *api.PodHandlerConfig) {
 	routes.Version = b.common.NodeSpec.Status.NodeInfo.KubeletVersion
 	routes.Profiling, routes.SetVerbosity = b.common.EnableProfiling, b.common.SetVerbosity
@@ -46,7 +46,7 @@ func (n *Node) isAlive(context.Context) error {
 	}
 }
 
-// syncs answers /healthz/syncloop: pods are worked on, or another process does that.
+// syncs answers /healthz/syncloop: this process works on pods, or another process does.
 func (n *Node) syncs(context.Context) error {
 	select {
 	case <-n.pods.Done():
@@ -64,8 +64,8 @@ func (n *Node) syncs(context.Context) error {
 	}
 }
 
-// kubeletConfiguration returns the part of a kubelet's configuration that means something here, as
-// it is in effect. What a program decides with an Auth of its own cannot be told.
+// kubeletConfiguration returns the part of a kubelet's configuration that applies here, with the values in
+// effect. It cannot include the decisions of a program's own Auth.
 func (n *Node) kubeletConfiguration() *kubeletconfig.KubeletConfiguration {
 	duration := func(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
 	idle := n.cfg.StreamIdleTimeout

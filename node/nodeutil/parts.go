@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// parts are what runs together: when one of them ends, so do the others.
+// parts run together: when one of them ends, the others end too.
 type parts struct {
 	parent context.Context // whose end is everybody's wish
 	ctx    context.Context // of the parts
@@ -21,8 +21,8 @@ func newParts(parent context.Context) *parts {
 	return &parts{parent: parent, ctx: ctx, group: group}
 }
 
-// start runs one part. The first part to end early ends them all, with its error or
-// without one; what the others say when they are stopped is no error.
+// start runs one part. The first part to end early ends them all, with or without an error; later errors of the
+// other parts are no errors.
 func (p *parts) start(what string, part func(context.Context) error) {
 	p.group.Go(func() error { return p.run(what, part) })
 }

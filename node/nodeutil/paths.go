@@ -18,12 +18,12 @@ func isPlain(p string) bool {
 	return p == "/" || len(plain) > 1 && plain[0] == '/' && path.Clean(p) == plain
 }
 
-// streams are the first parts, in lower case, of paths that run commands.
+// streams has the first parts, in lower case, of paths that run commands.
 var streams = []string{"exec", "attach", "portforward", "run"}
 
-// isStream reports whether req may run a command or open a stream. So may everything that wants the
-// connection for itself, wherever a program has mounted the routes, and every path that a
-// router could take for another one.
+// isStream reports whether req may run a command or open a stream. This includes every request that takes over
+// the connection, wherever a program has mounted the routes, and every path that a router could take for another
+// path.
 func isStream(req *http.Request) bool {
 	if !isPlain(req.URL.Path) || httpstream.IsUpgradeRequest(req) {
 		return true
@@ -31,7 +31,7 @@ func isStream(req *http.Request) bool {
 	return slices.Contains(streams, strings.ToLower(firstPart(req.URL.Path)))
 }
 
-// podSubresources are what the API server calls the paths of a kubelet that are about a pod.
+// podSubresources has the API server's names for the kubelet paths about a pod.
 var podSubresources = map[string]string{
 	"containerLogs": "log",
 	"exec":          "exec",
@@ -40,7 +40,7 @@ var podSubresources = map[string]string{
 	"portForward":   "portforward",
 }
 
-// podIn returns the pod that the path of a kubelet is about.
+// podIn returns the pod in a kubelet path.
 func podIn(path string) (namespace, name string, ok bool) {
 	parts := strings.SplitN(path, "/", 5)
 	if len(parts) < 4 || parts[0] != "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// attachProvider mounts the routes of the node's provider at mux. What guards them is
-// around each of them, behind whatever the program puts around mux.
+// attachProvider mounts the routes of the node's provider at mux. Each route has its own guard, inside any
+// handlers that the program puts around mux.
 func (n *Node) attachProvider(mux api.ServeMux) {
 	p := redacted{n.provider, n.pods}
 	routes := api.PodHandlerConfig{

@@ -12,17 +12,19 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// VolumeProvisioner is an ability of a provider that has room for PersistentVolumes on the machine. The node makes one for each
-// claim of a StorageClass with the provisioner virtual-kubelet.io/local-path that the scheduler gives it, and removes it
-// when it is released. It needs rights that no node has: those of deploy/manifests/provisioner.yaml.
+// VolumeProvisioner is an optional ability of a provider with room for PersistentVolumes on the machine. The
+// node makes a volume for each claim that the scheduler gives it, of a StorageClass with the provisioner
+// virtual-kubelet.io/local-path. It removes the volume when it is released. It needs permissions that no node
+// has: the rules of deploy/manifests/provisioner.yaml.
 type VolumeProvisioner interface {
-	// ProvisionsVolumes reports whether that is to be done. It is asked once, before the node runs.
+	// ProvisionsVolumes reports whether the node is to provision volumes. It is called once, before the node
+	// runs.
 	ProvisionsVolumes() bool
-	// MakeVolume makes an empty directory for a volume of that name, which every user may write in, and returns its path. One that is
-	// there is left as it is.
+	// MakeVolume makes an empty directory for a volume of that name, writable for every user, and returns its
+	// path. It leaves an existing directory as it is.
 	MakeVolume(ctx context.Context, name string) (path string, err error)
-	// RemoveVolume removes the directory with all that is in it. After an error it is called again; a directory that is not
-	// there is none.
+	// RemoveVolume removes the directory with all its content. After an error it is called again. A missing
+	// directory is no error.
 	RemoveVolume(ctx context.Context, name string) error
 }
 

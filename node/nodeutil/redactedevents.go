@@ -15,8 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// redactedEvents records the events of a provider without the secrets of the pods that they are about: what a
-// probe, a hook or a runtime says may have them in it.
+// redactedEvents records the events of a provider without the secrets of the pods in them: messages of a probe,
+// a hook or a runtime may contain secrets.
 type redactedEvents struct {
 	record.EventRecorder
 	pods **node.PodController // nil while the provider is being made
@@ -37,7 +37,8 @@ func (r redactedEvents) AnnotatedEventf(object runtime.Object, annotations map[s
 	r.EventRecorder.AnnotatedEventf(object, annotations, eventtype, reason, "%s", r.text(object, fmt.Sprintf(messageFmt, args...)))
 }
 
-// text is a message without secrets. Of an object whose name cannot be told it is without those of all pods.
+// text returns a message without secrets. For an object with an unknown name, it removes the secrets of all
+// pods.
 func (r redactedEvents) text(object runtime.Object, message string) string {
 	pods := *r.pods
 	if pods == nil {

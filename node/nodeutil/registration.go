@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// registration is what the node was registered with. The NodeSpec itself is the node
-// controller's once that runs.
+// registration has the fields with which the node was registered. The NodeSpec itself belongs to the node
+// controller once the controller runs.
 type registration struct {
 	taints     []corev1.Taint
 	providerID string

@@ -11,18 +11,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// podsHeadStart is how long the node controller waits for the pod controller.
-// A backend or a cache that hangs then no longer keeps the node from being
-// registered; its Ready condition tells what is wrong.
+// podsHeadStart is how long the node controller waits for the pod controller. After that, a backend or a cache
+// that hangs no longer prevents the registration of the node; its Ready condition shows the problem.
 const podsHeadStart = 10 * time.Second
 
-// Run runs the node until ctx ends, and then returns the error of ctx. It opens the
-// server's port first, so that a port in use is an error before the node appears; then come
-// informers, the pod controller, and the node controller when the pod controller is
-// ready. If one of them ends, the others are stopped and Run returns its error.
+// Run runs the node until ctx ends, and then returns the error of ctx. It opens the server's port first, so that
+// a port in use is an error before the node appears. Then it starts the informers and the pod controller, and
+// the node controller when the pod controller is ready. If one of them ends, the others are stopped and Run
+// returns its error.
 //
-// Everything that Run started has ended when it returns, except a provider call that
-// ignores its context. The Node object is left in place. A second call is an error.
+// Everything that Run started has ended when it returns, except a provider call that ignores its context. The
+// Node object is left in place. A second call is an error.
 func (n *Node) Run(ctx context.Context) error {
 	n.mu.Lock()
 	if n.inFleet {
@@ -41,7 +40,7 @@ func (n *Node) Run(ctx context.Context) error {
 	return err
 }
 
-// end records that the node has ended, with what.
+// end records that the node has ended, and its error.
 func (n *Node) end(err error) {
 	n.mu.Lock()
 	n.err = err
@@ -64,7 +63,7 @@ func (n *Node) run(parent context.Context) error {
 	return n.runParts(p)
 }
 
-// runParts adds what is the node's own to the parts, and returns when all have ended.
+// runParts adds the node's own parts to p, and returns when all have ended.
 func (n *Node) runParts(p *parts) error {
 	p.start("node controller", func(ctx context.Context) error {
 		n.waitForPods(ctx)
@@ -89,8 +88,8 @@ func (n *Node) waitForPods(ctx context.Context) {
 	}
 }
 
-// beginReady makes the node one that is ready, if the pod controller is and the program has no NodeProvider: a node that another process acted for
-// until now, or that is started anew, must not be unready for a moment.
+// beginReady makes the initial node ready, if the pod controller is ready and the program has no NodeProvider. A
+// node for which another process acted until now, or that is restarted, must not be unready for a moment.
 func (n *Node) beginReady() {
 	if n.naive == nil {
 		return

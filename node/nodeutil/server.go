@@ -65,7 +65,7 @@ func newServer(cfg *NodeConfig, client kubernetes.Interface, nodeName string) (*
 	}, nil
 }
 
-// checkTLS finds early what would otherwise fail every handshake.
+// checkTLS finds early the mistakes that would otherwise fail every handshake.
 func checkTLS(cfg *tls.Config) error {
 	if !hasCertificate(cfg) {
 		return errors.New("TLSConfig has no serving certificate; add one with WithKeyPairFiles, set GetCertificate, or use WithServingCertificateRequests")
@@ -137,8 +137,8 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// waitFor waits until wg is done or ctx ends. In the second case its goroutine stays
-// for as long as the handlers that ignore their context.
+// waitFor waits until wg is done or ctx ends. In the second case its goroutine stays for as long as the handlers
+// that ignore their context.
 func waitFor(ctx context.Context, wg *sync.WaitGroup) error {
 	done := make(chan struct{})
 	go func() {

@@ -15,10 +15,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// defaultAuth returns the authentication and authorization that the server adds, or
-// nil when the program has chosen by name to do without. A TLSConfig that requires client
-// certificates is no such choice: every node of a cluster has one of the same
-// authority.
+// defaultAuth returns the authentication and authorization that the server adds, or nil when the program has
+// declined it by name. A TLSConfig that requires client certificates does not decline it: every node of a
+// cluster has a certificate of the same authority.
 func defaultAuth(cfg *NodeConfig, client kubernetes.Interface, nodeName string) (Auth, error) {
 	if cfg.unauthenticated {
 		return nil, nil
@@ -37,8 +36,7 @@ func defaultAuth(cfg *NodeConfig, client kubernetes.Interface, nodeName string) 
 	})
 }
 
-// authenticates reports whether h came from WithAuth, looking through wrappers that
-// show what they wrap.
+// authenticates reports whether h came from WithAuth. It looks through wrappers with an Unwrap method.
 func authenticates(h http.Handler) bool {
 	for h != nil {
 		if _, ok := h.(*authHandler); ok {
@@ -53,7 +51,7 @@ func authenticates(h http.Handler) bool {
 	return false
 }
 
-// withServerAuth returns what the server serves for cfg.Handler.
+// withServerAuth returns the handler that the server uses for cfg.Handler.
 func withServerAuth(auth Auth, cfg *NodeConfig) http.Handler {
 	wrapped := cfg.mux != nil && !sameValue(cfg.Handler, cfg.mux)
 	if auth == nil || authenticates(cfg.Handler) || wrapped {
@@ -64,9 +62,8 @@ func withServerAuth(auth Auth, cfg *NodeConfig) http.Handler {
 	})
 }
 
-// plainPaths keeps every path that routers read in different ways from h, in which an
-// http.ServeMux would answer it with a redirect, asking nobody. Such a path is 404, for those
-// who may know.
+// plainPaths keeps every path that routers read in different ways from h. An http.ServeMux in h would answer
+// such a path with a redirect, without authorization. Such a path is 404, for authorized callers.
 func plainPaths(auth Auth, h http.Handler) http.Handler {
 	nowhere := http.HandlerFunc(api.NotFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -105,8 +102,8 @@ func withRouteAuth(ctx context.Context, auth Auth) context.Context {
 	return context.WithValue(ctx, routeAuthKey{}, auth)
 }
 
-// authMux puts the authentication behind whatever surrounds mux: there it can tell whether
-// a WithAuth has let the request through.
+// authMux puts the authentication behind the handlers around mux: there it can see whether a WithAuth has
+// allowed the request.
 type authMux struct{ api.ServeMux }
 
 func (m authMux) Handle(path string, h http.Handler) {
@@ -120,8 +117,7 @@ func (m authMux) Handle(path string, h http.Handler) {
 	}))
 }
 
-// sameValue compares two interfaces without panicking on values, such as
-// functions, that cannot be compared.
+// sameValue compares two interfaces without panicking on values, such as functions, that cannot be compared.
 func sameValue(a, b any) bool {
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
 	return va.IsValid() && vb.IsValid() && va.Comparable() && vb.Comparable() && a == b

@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// slowestRead is how long a client of the server may take to read what is one write
-// for the server, 16 KiB at most. A client that never reads, a log for example,
-// would hold a connection and its goroutines for ever.
+// slowestRead bounds the time that a client may take to read one write of the server, 16 KiB at most. A client
+// that never reads, for example a log, would hold a connection and its goroutines for ever.
 const slowestRead = 10 * time.Minute
 
 // slowConn ends a connection whose client does not read.
@@ -41,8 +40,8 @@ func (c *slowConn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// Write implements net.Conn. After one that was not read in time the rest fail at once: TLS,
-// which says goodbye, would wait once more.
+// Write implements net.Conn. After a write that was not read in time, the rest fail at once: the goodbye of TLS
+// would wait once more.
 func (c *slowConn) Write(b []byte) (int, error) {
 	if err := c.begin(); err != nil {
 		return 0, err

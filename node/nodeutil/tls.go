@@ -26,8 +26,8 @@ func DefaultServerCiphers() []uint16 {
 	}
 }
 
-// defaultTLSConfig asks for client certificates without insisting, so that callers with
-// a token get through the handshake too.
+// defaultTLSConfig requests client certificates without requiring them, so that callers with a token pass the
+// handshake too.
 func defaultTLSConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS12,
@@ -36,10 +36,9 @@ func defaultTLSConfig() *tls.Config {
 	}
 }
 
-// WithCAFromPath returns an option for WithTLSConfig that accepts only clients with a
-// certificate of an authority in the PEM file at path p: WithCACert, and
-// ClientAuth RequireAndVerifyClientCert. Callers that have only a token, such as
-// metrics-server, then fail in the handshake; WithCACert alone accepts both.
+// WithCAFromPath returns an option for WithTLSConfig that accepts only clients with a certificate of an
+// authority in the PEM file at path p: WithCACert, and ClientAuth RequireAndVerifyClientCert. Callers that have
+// only a token, such as metrics-server, then fail in the handshake; WithCACert alone accepts both.
 func WithCAFromPath(p string) func(*tls.Config) error {
 	return func(cfg *tls.Config) error {
 		pem, err := os.ReadFile(p)
@@ -54,10 +53,9 @@ func WithCAFromPath(p string) func(*tls.Config) error {
 	}
 }
 
-// WithCACert returns an option for WithTLSConfig that adds the authorities in
-// pem to those whose client certificates are trusted. It leaves ClientAuth
-// alone: with the default, certificates are verified by the authentication of
-// the server and not in the handshake.
+// WithCACert returns an option for WithTLSConfig that adds the authorities in pem to the trusted authorities for
+// client certificates. It does not change ClientAuth: with the default, the authentication of the server
+// verifies certificates, not the handshake.
 func WithCACert(pem []byte) func(*tls.Config) error {
 	return func(cfg *tls.Config) error {
 		pool := x509.NewCertPool()
@@ -72,9 +70,8 @@ func WithCACert(pem []byte) func(*tls.Config) error {
 	}
 }
 
-// WithKeyPairFromPath returns an option for WithTLSConfig that adds the serving
-// certificate and key in the PEM files cert and key. They are read once; for
-// certificates that are renewed, use WithKeyPairFiles.
+// WithKeyPairFromPath returns an option for WithTLSConfig that adds the serving certificate and key in the PEM
+// files cert and key. The files are read once; for renewed certificates, use WithKeyPairFiles.
 func WithKeyPairFromPath(cert, key string) func(*tls.Config) error {
 	return func(cfg *tls.Config) error {
 		pair, err := tls.LoadX509KeyPair(cert, key)
@@ -86,8 +83,8 @@ func WithKeyPairFromPath(cert, key string) func(*tls.Config) error {
 	}
 }
 
-// WithMinTLSVersion returns an option for WithTLSConfig that refuses clients that do not speak
-// version, such as tls.VersionTLS13, or newer. Versions before 1.2 are an error.
+// WithMinTLSVersion returns an option for WithTLSConfig that refuses clients without support for version, such
+// as tls.VersionTLS13, or newer. Versions before 1.2 are an error.
 func WithMinTLSVersion(version uint16) func(*tls.Config) error {
 	return func(cfg *tls.Config) error {
 		if version < tls.VersionTLS12 {
@@ -101,9 +98,8 @@ func WithMinTLSVersion(version uint16) func(*tls.Config) error {
 	}
 }
 
-// WithCipherSuites returns an option for WithTLSConfig that leaves only the given ones of
-// DefaultServerCiphers for TLS 1.2. Others are an error, except those of TLS 1.3, which has
-// its own and no choice.
+// WithCipherSuites returns an option for WithTLSConfig that leaves only the given suites of DefaultServerCiphers
+// for TLS 1.2. Other suites are an error, except the suites of TLS 1.3, which cannot be chosen.
 func WithCipherSuites(ids ...uint16) func(*tls.Config) error {
 	return func(cfg *tls.Config) error {
 		kept := safeSuites(ids)
@@ -119,7 +115,7 @@ func WithCipherSuites(ids ...uint16) func(*tls.Config) error {
 
 var tls13Suites = []uint16{tls.TLS_AES_128_GCM_SHA256, tls.TLS_AES_256_GCM_SHA384, tls.TLS_CHACHA20_POLY1305_SHA256}
 
-// safeSuites returns those of ids that a node's server may use in TLS 1.2.
+// safeSuites returns the ids that a node's server may use in TLS 1.2.
 func safeSuites(ids []uint16) []uint16 {
 	kept := []uint16{}
 	for _, id := range ids {
@@ -130,9 +126,9 @@ func safeSuites(ids []uint16) []uint16 {
 	return kept
 }
 
-// hardened returns what the server listens with: whatever the program has set, nothing older than
-// TLS 1.2 and no suites but those of DefaultServerCiphers. It leaves HTTP/2 out: SPDY
-// upgrades need HTTP/1.1, and its known ways to exhaust a server go with it.
+// hardened returns the TLS configuration of the listener. Regardless of the program's settings, it allows
+// nothing older than TLS 1.2 and only the suites of DefaultServerCiphers. It leaves HTTP/2 out: SPDY upgrades
+// need HTTP/1.1, and this also avoids the known ways of HTTP/2 to exhaust a server.
 func hardened(cfg *tls.Config) *tls.Config {
 	cfg = cfg.Clone()
 	cfg.NextProtos = []string{"http/1.1"}

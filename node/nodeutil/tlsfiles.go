@@ -14,10 +14,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// WithKeyPairFiles returns an option for WithTLSConfig that serves with the certificate and key
-// in the PEM files cert and key, as they are at each handshake: files that are replaced count within
-// a second, without a restart, and those that do not fit each other yet do not count. An error means
-// that they cannot be used now.
+// WithKeyPairFiles returns an option for WithTLSConfig that serves with the certificate and key in the PEM files
+// cert and key. It reads them at each handshake: replaced files take effect within a second, without a restart,
+// and files that do not match each other yet are ignored. An error means that the files cannot be used now.
 func WithKeyPairFiles(cert, key string) func(*tls.Config) error {
 	return func(cfg *tls.Config) error {
 		files, err := certfile.KeyPair(cert, key)
@@ -35,10 +34,9 @@ func WithKeyPairFiles(cert, key string) func(*tls.Config) error {
 	}
 }
 
-// WithClientCAFile accepts clients with a certificate of an authority in the PEM file at path, as it
-// is at each request: an authority that is replaced counts within a second, also for connections that
-// are there. Bearer tokens are accepted as well. It takes the place of TLSConfig.ClientCAs, and is
-// an error beside them.
+// WithClientCAFile accepts clients with a certificate of an authority in the PEM file at path. It reads the file
+// at each request: a replaced authority takes effect within a second, also for existing connections. Bearer
+// tokens are accepted as well. It replaces TLSConfig.ClientCAs, and is an error together with them.
 func WithClientCAFile(path string) NodeOpt {
 	return func(cfg *NodeConfig) error {
 		cas, err := ClientCAFile(path)
@@ -50,7 +48,7 @@ func WithClientCAFile(path string) NodeOpt {
 	}
 }
 
-// ClientCAFile returns what WithClientCAFile uses, for programs that make their WebhookAuth
+// ClientCAFile returns the provider that WithClientCAFile uses, for programs that make their WebhookAuth
 // themselves. It needs no Run.
 func ClientCAFile(path string) (dynamiccertificates.CAContentProvider, error) {
 	files, err := certfile.CAs(path)

@@ -27,22 +27,22 @@ const (
 	tokenCacheTTL = 2 * time.Minute
 	allowCacheTTL = 5 * time.Minute
 	denyCacheTTL  = 30 * time.Second
-	// reviewTimeout bounds one question to the API server, so that an API server
-	// that does not answer costs a caller seconds and the server no goroutine for ever.
+	// reviewTimeout bounds one request to the API server. An API server that does not answer then costs a caller
+	// seconds, and no goroutine of the server waits for ever.
 	reviewTimeout = 10 * time.Second
 )
 
-// WebhookAuthConfig is what WebhookAuth is made from. Options may change any of it.
+// WebhookAuthConfig is the configuration of WebhookAuth. Options may change any field.
 type WebhookAuthConfig struct {
-	// AuthnConfig tells who a caller is. Set ClientCertificateCAContentProvider
-	// to accept client certificates beside tokens.
+	// AuthnConfig configures the authentication of callers. Set ClientCertificateCAContentProvider to accept
+	// client certificates beside tokens.
 	AuthnConfig authenticatorfactory.DelegatingAuthenticatorConfig
-	// AuthzConfig tells what a caller may do.
+	// AuthzConfig configures the authorization of callers.
 	AuthzConfig authorizerfactory.DelegatingAuthorizerConfig
-	// ReviewPods asks for a second permission where a request is about a pod: create
-	// pods/exec, pods/attach or pods/portforward, or get pods/log, in its namespace. The
-	// caller is whoever connects to the node; behind kubectl that is the API server,
-	// whose identity then needs these permissions beside those on nodes.
+	// ReviewPods requires a second permission for a request about a pod: create pods/exec, pods/attach or
+	// pods/portforward, or get pods/log, in its namespace. The caller is the client that connects to the node;
+	// behind kubectl that is the API server, whose identity then needs these permissions beside its permissions
+	// on nodes.
 	ReviewPods bool
 }
 
@@ -102,9 +102,8 @@ func WebhookAuth(client kubernetes.Interface, nodeName string, opts ...WebhookAu
 	}, nil
 }
 
-// reviewClients returns clients with limits of their own. Anybody who reaches the
-// server can make it ask about tokens, and with shared limits hold up what the
-// pods need.
+// reviewClients returns clients with limits of their own. Any client that reaches the server can make it send
+// token reviews, and with shared limits delay the requests for pods.
 func reviewClients(client kubernetes.Interface) (authenticationclient.AuthenticationV1Interface, authorizationclient.AuthorizationV1Interface) {
 	who, whether := client.AuthenticationV1(), client.AuthorizationV1()
 	if _, ok := client.(*kubernetes.Clientset); !ok {

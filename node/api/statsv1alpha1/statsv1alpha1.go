@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statsv1alpha1 names the types of the stats summary as earlier
-// versions of this library did. They are aliases: a value of one package is a value of the
-// other. New programs import k8s.io/kubelet/pkg/apis/stats/v1alpha1; what
-// surprises is only that there is nothing else here.
+// Package statsv1alpha1 names the types of the stats summary as earlier versions of this library did. They are
+// aliases: a value of one package is a value of the other. New programs import
+// k8s.io/kubelet/pkg/apis/stats/v1alpha1. The only surprise is that there is nothing else here.
 package statsv1alpha1
 
 import "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
