@@ -13,8 +13,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// maxRetained is how many reports are kept for the next node while none is connected. A final status may be told only
-// once, so it must not be lost; of all other pods the node asks for the status when it connects.
+// maxRetained is the number of reports kept for the next node while no node is connected. A provider may report
+// a final status only once, so this status must not be lost. For all other pods, the node asks for the status
+// when it connects.
 const maxRetained = 10_000
 
 // queue holds the latest report of each pod, in the order of the first reports.

@@ -12,7 +12,7 @@ import (
 // ProtocolVersion is the version of the protocol in this package.
 const ProtocolVersion = 1
 
-// DefaultMaxMessageBytes is the limit of a message where nobody sets another.
+// DefaultMaxMessageBytes is the default limit of a message.
 const DefaultMaxMessageBytes = 16 << 20
 
 // Object is a Kubernetes object with both encodings.

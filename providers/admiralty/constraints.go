@@ -24,7 +24,7 @@ const (
 	fieldTolerations  = "tolerations"
 )
 
-// place says where in the target cluster a pod may run.
+// place returns where a pod may run in the target cluster.
 func (c Config) place(pod *corev1.Pod) (remotecluster.Placement, error) {
 	return Place(pod, c.Placement, c.Constraints)
 }

@@ -131,7 +131,7 @@ func (p place) list(ctx context.Context) ([]network, error) {
 	return list.Items, nil
 }
 
-// make makes the namespace and its network, where they are not there and the configuration says how.
+// make creates the namespace and its network if they are missing and the configuration describes the network.
 func (p place) make(ctx context.Context) error {
 	if p.config.Network.Name == "" {
 		return nil

@@ -92,7 +92,7 @@ type Config struct {
 type IAM struct {
 	// Endpoint is the URL of the service. Default: the endpoint of the region.
 	Endpoint string `json:"endpoint,omitempty"`
-	// User is of the account Domain.
+	// User is a user of the account Domain.
 	User     string        `json:"user,omitempty"`
 	Domain   string        `json:"domain,omitempty"`
 	Password config.Secret `json:"password,omitzero"`

@@ -43,7 +43,7 @@ func (t explained) RoundTrip(r *http.Request) (*http.Response, error) {
 	if data, err = json.Marshal(status); err != nil {
 		return nil, err
 	}
-	// The node waits, not the client: pods would hang meanwhile, and say nothing.
+	// The node waits, not the client: pods would otherwise hang without a message.
 	answer.Header.Del("Retry-After")
 	answer.Header.Set("Content-Type", "application/json")
 	setBody(answer, data)
@@ -60,7 +60,7 @@ type said struct {
 	RequestID      string `json:"request_id"`
 }
 
-// statusOf is an error as Kubernetes has it.
+// statusOf converts an error answer to a Status of Kubernetes.
 func statusOf(answer *http.Response, data []byte, now time.Time) metav1.Status {
 	var s said
 	_ = json.Unmarshal(data, &s) // one that is no JSON says nothing
@@ -105,7 +105,7 @@ var reasons = map[int]metav1.StatusReason{
 	http.StatusInternalServerError: metav1.StatusReasonInternalError, http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
 }
 
-// apart is how far the clock of this machine is off, 0 if it is near enough or nobody knows.
+// apart returns the difference between the clocks of this machine and CCI, or 0 if it is small or unknown.
 func apart(h http.Header, now time.Time) time.Duration {
 	there, err := http.ParseTime(h.Get("Date"))
 	if err != nil {

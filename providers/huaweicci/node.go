@@ -41,5 +41,5 @@ func (p *provider) Ping(ctx context.Context) error {
 	return err
 }
 
-// missing tells whether pods cannot run for want of the namespace or its network.
+// missing reports whether pods cannot run because the namespace or its network is missing.
 func missing(err error) bool { return apierrors.IsNotFound(err) || errors.Is(err, errNoNetwork) }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Names of the API of pods: as Kubernetes has it, and as API 2.0 of CCI does.
+// Path prefixes and versions of the pod API, in Kubernetes and in API 2.0 of CCI.
 const (
 	coreVersion, corePrefix = "v1", "/api/v1/"
 	cciVersion, cciPrefix   = "cci/v2", "/apis/cci/v2/"

@@ -23,7 +23,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// requestTimeout bounds every request but those for logs.
+// requestTimeout bounds every request except requests for logs.
 const requestTimeout = 30 * time.Second
 
 // forgetTimeout bounds a forget request. The provider reads no states while the request lasts.

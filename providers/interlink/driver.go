@@ -35,7 +35,7 @@ const (
 	afterAbsent = 2 * time.Second
 )
 
-// instance is a pod as the server tells of it.
+// instance is a pod as the server reports it.
 type instance struct {
 	pod    identity.Pod
 	said   wire.PodStatus
@@ -263,7 +263,7 @@ func objectsOf(ctx context.Context, in *service.Inputs) (objects, error) {
 	return has, nil
 }
 
-// Stop implements service.Driver. A proxy answers 404, too: whether the pod is gone, the states say.
+// Stop implements service.Driver. A proxy answers 404, too, so only the states show whether the pod is gone.
 func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, _ instance) error {
 	err := d.client.remove(ctx, deletion(pod))
 	if absent(err) {

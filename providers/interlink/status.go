@@ -30,8 +30,8 @@ func tellsReady(said []wire.PodStatus) bool {
 	})
 }
 
-// told reports whether an entry tells of a job: it has the ID of the job, or a state of a container. Interlink's Slurm plugin answers for a
-// pod without a job with containers that have no state.
+// told reports whether an entry describes a job: it has the ID of a job, or the state of a container. For a pod
+// without a job, interLink's Slurm plugin answers with containers without a state.
 func told(s wire.PodStatus) bool {
 	has := func(c corev1.ContainerStatus) bool { return c.State != corev1.ContainerState{} }
 	return s.JobID != "" || slices.ContainsFunc(s.Containers, has) || slices.ContainsFunc(s.InitContainers, has)
@@ -59,7 +59,8 @@ func observed(pod *corev1.Pod, said wire.PodStatus, probes bool) podstatus.Pod {
 	return seen
 }
 
-// ended tells whether nothing of a pod runs any more: its containers have ended, or an init container has failed.
+// ended reports whether nothing of a pod runs any more: its containers have ended, or an init container has
+// failed.
 func ended(pod *corev1.Pod, said wire.PodStatus) bool {
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
@@ -85,7 +86,7 @@ func find(list []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
 	return nil
 }
 
-// container is a container as podstatus has it.
+// container converts a container status for package podstatus.
 func container(s *corev1.ContainerStatus, job string, probes bool) podstatus.Container {
 	c := podstatus.Container{Name: s.Name, Restarts: s.RestartCount, Image: s.Image, ImageID: s.ImageID}
 	if t := s.LastTerminationState.Terminated; t != nil {

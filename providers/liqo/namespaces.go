@@ -31,7 +31,7 @@ const labelRemote = "liqo.io/remoteID"
 // phaseAccepted is the phase of a remote namespace that accepts pods.
 const phaseAccepted = "Accepted"
 
-// namespaces knows the remote namespaces of those at home.
+// namespaces maps namespaces at home to remote namespaces.
 type namespaces struct {
 	config Config
 	client dynamic.ResourceInterface // of the NamespaceMaps of the tenant namespace; nil: none are read

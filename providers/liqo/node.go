@@ -35,7 +35,7 @@ func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	p.Cluster.ConfigureNode(ctx, n)
 }
 
-// Ping fails when the remote cluster does, or when nobody knows where in it pods go.
+// Ping returns an error if the remote cluster fails, or if the remote namespaces of pods are unknown.
 func (p *provider) Ping(ctx context.Context) error {
 	if err := p.Cluster.Ping(ctx); err != nil {
 		return err

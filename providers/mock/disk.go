@@ -50,7 +50,7 @@ func (d *disk) read(name string) (file, bool) {
 	return f, ok
 }
 
-// mkdir makes a folder and those above it.
+// mkdir makes a folder and its parents.
 func (d *disk) mkdir(name string, now time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -17,7 +17,7 @@ type life struct {
 	stop *stop
 }
 
-// stop says when and how the containers end because the pod is deleted.
+// stop describes when and how the containers end because the pod is deleted.
 type stop struct {
 	at       time.Time
 	exitCode int32

@@ -15,8 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
 )
 
-// logLimit is how many lines of a log are kept; older ones are gone, as after
-// rotation.
+// logLimit is the number of lines kept of a log. Older lines are gone, as after a rotation.
 const logLimit = 10_000
 
 // GetContainerLogs returns the log of a container: a line at its start, a line for each second of running, and a

@@ -120,8 +120,8 @@ func (p *provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// DeletePod asks the containers of a pod to stop, within its grace period. It returns at
-// once; the last report of the pod says how the containers ended.
+// DeletePod asks the containers of a pod to stop within its grace period. It returns at once; the last report of
+// the pod shows how the containers ended.
 func (p *provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	now := time.Now()
 	p.mu.Lock()

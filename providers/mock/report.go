@@ -17,8 +17,9 @@ type reporter struct {
 	sending bool        // a goroutine does
 }
 
-// NotifyPods reports every change of every pod to notify until ctx ends. One goroutine at a time sends reports, while some are due, so
-// that an older one never overtakes a newer one; no lock is held meanwhile. It is to be called once at a time.
+// NotifyPods reports every change of every pod to notify until ctx ends. While reports are due, one goroutine
+// sends them without a lock, so an older report never overtakes a newer one. Only one call may be active at a
+// time.
 func (p *provider) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
 	r := &reporter{ctx: ctx, notify: notify}
 	r.timer = time.AfterFunc(time.Hour, func() {
@@ -90,7 +91,7 @@ func (p *provider) nextReport(now time.Time) *corev1.Pod {
 	return p.snapshot(s, now)
 }
 
-// reportAt asks for a report of s at due. provider.mu is held.
+// reportAt requests a report of s at due. The caller holds provider.mu.
 func (p *provider) reportAt(s *simulated, due time.Time) {
 	p.agenda.plan(s, due)
 	p.sendDue()

@@ -29,7 +29,7 @@ func shCommand(sh *shell, args []string) error {
 	return sh.interact()
 }
 
-// interact runs line after line until the input ends or a line says exit.
+// interact runs line after line until the input ends or a line runs exit.
 func (sh *shell) interact() error {
 	lines := &lineReader{in: bufio.NewReader(sh.stdin)}
 	if sh.tty {

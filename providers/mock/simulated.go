@@ -29,9 +29,8 @@ type simulated struct {
 	index int
 }
 
-// find returns the pod called namespace/name, or nil. A pod that has stopped after
-// DeletePod is not found once its last report is sent, or when there
-// is nobody to report to. provider.mu is held.
+// find returns the pod called namespace/name, or nil. A pod that has stopped after DeletePod is found until its
+// last report is sent. If nothing receives reports, it is not found. The caller holds provider.mu.
 func (p *provider) find(namespace, name string, now time.Time) *simulated {
 	s := p.pods[key(namespace, name)]
 	if s != nil && p.reporter == nil && s.life.at(now).stopped {

@@ -63,7 +63,7 @@ func refused(what string, answer *http.Response) error {
 	return err
 }
 
-// said is an error text of Nomad in one line.
+// said returns an error text of Nomad as one line.
 func said(text []byte) string {
 	if line := strings.Join(strings.Fields(string(text)), " "); line != "" {
 		return line

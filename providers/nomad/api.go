@@ -121,7 +121,7 @@ func (c *client) removeVariableOf(ctx context.Context, path string, index uint64
 	return err
 }
 
-// variables are those below a path, without their values.
+// variables lists the Variables below a path, without their values.
 func (c *client) variables(ctx context.Context, prefix string) (out []*nomadapi.VariableMetadata, err error) {
 	_, err = c.call(ctx, http.MethodGet, "/v1/vars", query{"prefix": prefix}, nil, &out)
 	return out, err

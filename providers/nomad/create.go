@@ -152,8 +152,8 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (*instance, bool, er
 	return d.store.instance(e), true, nil
 }
 
-// adopt takes the job of a pod that no list has shown: a request with a lost answer made it. An error of the
-// kind not-found says that there is none.
+// adopt takes in the job of a pod that no list has shown, because the answer to its create request was lost. If
+// there is no job, the error is of the kind not-found.
 func (d *driver) adopt(ctx context.Context, pod identity.Pod) (*entry, error) {
 	e := &entry{pod: pod, jobID: d.store.owner.jobID(string(pod.UID)), submitted: time.Now()}
 	index, err := d.jobOf(ctx, e)
@@ -203,7 +203,7 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i *instance) error {
 	return d.stop(ctx, e, time.Now().Add(podspec.Grace(pod)))
 }
 
-// stop tells Nomad to stop a pod, once; killAt counts each time.
+// stop asks Nomad to stop a pod, once. Each call sets killAt.
 func (d *driver) stop(ctx context.Context, e *entry, killAt time.Time) error {
 	d.store.mu.Lock()
 	stopping := e.stopping

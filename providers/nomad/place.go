@@ -62,7 +62,7 @@ func placeOf(nodes []*nomadapi.NodeListStub, c Config) place {
 	return p
 }
 
-// unready says why no pod can run, nil if one can.
+// unready returns why no pod can run, or nil if pods can.
 func (p place) unready(c Config) error {
 	if p.clients > 0 {
 		return nil

@@ -52,7 +52,8 @@ func (d *driver) Restart(ctx context.Context, of service.Target[*instance], _ st
 	return d.client.signal(ctx, of.Instance.alloc.ID, of.Container, "SIGKILL")
 }
 
-// restart lets a client end a task and start it again. It is asked once: another request would end the next run.
+// restart asks a client to end a task and start it again. The request is sent only once, because a second
+// request would end the next run.
 func (c *client) restart(ctx context.Context, alloc, task string) error {
 	body, err := json.Marshal(nomadapi.AllocationRestartRequest{TaskName: task})
 	if err != nil {

@@ -44,7 +44,7 @@ type task struct {
 	mounts []string          // lines of a shell that put volumes into place
 }
 
-// isSidecar reports whether an init container runs beside those after it.
+// isSidecar reports whether an init container goes on running beside the later containers.
 func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

@@ -257,7 +257,7 @@ func whyFailed(a *nomadapi.Allocation) string {
 	return ""
 }
 
-// whyBlocked says why there is no place, as Nomad counts it.
+// whyBlocked returns why there is no place, with Nomad's counts.
 func whyBlocked(e *nomadapi.Evaluation) string {
 	m := e.FailedTGAllocs[group]
 	if m == nil {

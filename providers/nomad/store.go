@@ -111,7 +111,7 @@ func newStore(o owner) *store {
 	}
 }
 
-// touch marks a pod as changed. The lock is held.
+// touch marks a pod as changed. The caller holds the lock.
 func (s *store) touch(e *entry) {
 	s.dirty[e.pod.UID] = true
 	select {
@@ -120,14 +120,14 @@ func (s *store) touch(e *entry) {
 	}
 }
 
-// add adds an entry. The lock is held.
+// add adds an entry. The caller holds the lock.
 func (s *store) add(e *entry) {
 	e.allocs, e.failed = map[string]*nomadapi.Allocation{}, map[string]failure{}
 	s.pods[e.pod.UID], s.byJob[e.jobID] = e, e
 	s.touch(e)
 }
 
-// remove removes an entry. The lock is held.
+// remove removes an entry. The caller holds the lock.
 func (s *store) remove(e *entry) {
 	delete(s.pods, e.pod.UID)
 	delete(s.byJob, e.jobID)
@@ -196,7 +196,7 @@ func (s *store) bear(e *entry, born uint64) {
 	}
 }
 
-// allocation takes in an allocation unless a newer state is known. The lock is held.
+// allocation takes in an allocation unless a newer state is known. The caller holds the lock.
 func (s *store) allocation(e *entry, a *nomadapi.Allocation) {
 	if a.CreateIndex < e.born {
 		return
@@ -217,7 +217,7 @@ func (s *store) allocation(e *entry, a *nomadapi.Allocation) {
 	s.touch(e)
 }
 
-// evaluation takes in an evaluation. The lock is held.
+// evaluation takes in an evaluation. The caller holds the lock.
 func (s *store) evaluation(e *entry, v *nomadapi.Evaluation) {
 	over := v.Status == "complete" || v.Status == "failed" || v.Status == "canceled"
 	if over && !e.done(v.ID) {

@@ -96,7 +96,8 @@ func specGrace(pod *corev1.Pod) time.Duration {
 // into it.
 const day = 24 * time.Hour
 
-// restart is the policy of a task. The type of the job says whether a success is a reason.
+// restart returns the restart policy of a task. The type of the job decides whether a task restarts after a
+// success.
 func (b taskBuilder) restart(c *corev1.Container, init bool) *nomadapi.RestartPolicy {
 	p := &nomadapi.RestartPolicy{Attempts: ptr.To(0), Interval: ptr.To(day), Delay: &b.config.RestartDelay.Duration, Mode: ptr.To("fail"), RenderTemplates: ptr.To(false)}
 	if b.Pod.Spec.RestartPolicy != corev1.RestartPolicyNever || init && isSidecar(c) {
@@ -157,7 +158,7 @@ func (b taskBuilder) template(destination, text string, mode uint32, user *int64
 // nobody is the user of tasks of the driver exec.
 const nobody = 65534
 
-// volumes puts the volumes of the task where it mounts them.
+// volumes mounts the volumes of the task.
 func (b taskBuilder) volumes(t *task, at *field.Path) error {
 	for i := range t.spec.VolumeMounts {
 		m, p := &t.spec.VolumeMounts[i], at.Child("volumeMounts").Index(i)

@@ -154,7 +154,8 @@ func (d *driver) askAddress(ctx context.Context, e *entry, id string) error {
 	return nil
 }
 
-// lostAt is when a pod counts as lost, as its client is away; zero if it is not. The lock is held.
+// lostAt returns when a pod counts as lost because its client is away, or zero if the client is not away. The
+// caller holds the lock.
 func (d *driver) lostAt(e *entry) time.Time {
 	if e.away() == "" || e.lost {
 		return time.Time{}

@@ -35,7 +35,8 @@ func (e lostError) Error() string {
 	return "the plugin was lost before it answered: " + reason(e.why)
 }
 
-// call makes one call of the plugin. The error has its kind, and says whether a not-found one is about all pods.
+// call makes one call of the plugin. The error has its kind. For a not-found error, complete reports whether the
+// plugin knew all pods.
 func (p *plugin) call(ctx context.Context, f func(context.Context, *session, grpc.CallOption) error) (complete bool, err error) {
 	s, err := p.connected()
 	if err != nil {

@@ -169,7 +169,7 @@ func (p *plugin) lose(ctx context.Context, s *session, why error) {
 	}
 }
 
-// note keeps why there is no session.
+// note records why there is no session.
 func (p *plugin) note(why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -44,7 +44,7 @@ func Provider() cli.Provider {
 type Node struct {
 	// Node is the node as it will be registered.
 	Node *corev1.Node
-	// InternalIP is the address of the node, unless the plugin says another; "" for none.
+	// InternalIP is the address of the node, unless the plugin reports another; "" means none.
 	InternalIP string
 	// DaemonPort is the port of the kubelet API; 0 for none.
 	DaemonPort int32

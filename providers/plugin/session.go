@@ -25,7 +25,7 @@ import (
 type session struct {
 	rpc.ProviderClient
 	conn *grpc.ClientConn
-	// ctx ends with the session; its cause says why.
+	// ctx ends with the session; its cause is the reason.
 	ctx   context.Context //nolint:containedctx // it is the life of the session
 	end   context.CancelCauseFunc
 	hello *rpc.HandshakeResponse

@@ -53,7 +53,8 @@ func (e explained) Clone() credentials.TransportCredentials {
 	return explained{e.TransportCredentials.Clone(), e.files, e.refuse}
 }
 
-// ClientHandshake notes why it fails. A plugin refuses the certificate of the node after it, so the connection is watched.
+// ClientHandshake records why it fails. A plugin refuses the certificate of the node only after the handshake,
+// so ClientHandshake watches the connection.
 func (e explained) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := e.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	var untrusted *tls.CertificateVerificationError

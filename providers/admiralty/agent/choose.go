@@ -74,7 +74,7 @@ func (c *candidate) take(pod *corev1.Pod, there map[types.UID]bool) {
 	}
 }
 
-// place says where in the target a pod may run.
+// place returns where a pod may run in the target.
 func (c *candidate) place(pod *corev1.Pod) (remotecluster.Placement, error) {
 	return admiralty.Place(pod, c.target.provider.Placement, c.target.provider.Constraints)
 }

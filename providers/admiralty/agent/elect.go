@@ -66,7 +66,8 @@ var ofTargets = corev1.Toleration{
 	Key: admiralty.LabelProvider, Operator: corev1.TolerationOpEqual, Value: admiralty.ProviderName, Effect: corev1.TaintEffectNoSchedule,
 }
 
-// done reports whether the webhook has seen the pod before. The label alone says nothing: users may select it.
+// done reports whether the webhook has processed the pod before. The label alone is no proof, because users may
+// select it.
 func done(pod *corev1.Pod) bool {
 	_, unreserved := pod.Annotations[annotationNoReserve]
 	return pod.Spec.NodeSelector[admiralty.LabelProvider] == admiralty.ProviderName &&
@@ -113,7 +114,8 @@ func moveConstraints(pod *corev1.Pod) error {
 	own := remotecluster.Placement{NodeSelector: pod.Spec.NodeSelector, Affinity: pod.Spec.Affinity}
 	var ofHere []corev1.Toleration
 	for _, t := range pod.Spec.Tolerations {
-		// The API server gives the first to every pod; the other is of nodes here, as the label is.
+		// The API server gives the first kind to every pod. The other toleration is about nodes here, like the
+		// label.
 		if strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Key == admiralty.LabelProvider {
 			ofHere = append(ofHere, t)
 		} else {

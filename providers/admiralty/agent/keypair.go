@@ -20,7 +20,7 @@ type keyPair struct {
 	pair  *tls.Certificate // guarded by mu; nil before the first
 }
 
-// version tells one content of a file from the next.
+// version identifies one content of a file.
 type version struct {
 	changed time.Time
 	size    int64

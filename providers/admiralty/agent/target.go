@@ -23,7 +23,7 @@ import (
 // aliveWithin bounds how long a target may take to answer.
 const aliveWithin = 3 * time.Second
 
-// target is the cluster of a Target, as it says itself.
+// target is the cluster of a Target, as its own API server shows it.
 type target struct {
 	Target
 	client      kubernetes.Interface

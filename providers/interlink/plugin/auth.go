@@ -38,7 +38,7 @@ func readToken(ctx context.Context, file string) (token config.Secret, err error
 	return token, nil
 }
 
-// private is an error if others may read the file with the token, or nobody.
+// private returns an error if other users may read the file with the token, or if it cannot be read.
 func private(file string) error {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -50,7 +50,8 @@ func private(file string) error {
 	return nil
 }
 
-// whilePrivate lets requests through while others may not read the file with the token: it may have been replaced.
+// whilePrivate passes on requests while no other user may read the file with the token. The file may be replaced
+// at any time.
 func whilePrivate(file string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := private(file); errdefs.IsInvalidInput(err) { // one that is not there now comes back

@@ -46,7 +46,8 @@ func listen(ctx context.Context, where string, token, open bool) (net.Listener, 
 	if err := os.Remove(u.Path); err != nil && !os.IsNotExist(err) {
 		return nil, fmt.Errorf("interlink-plugin: %w", err)
 	}
-	// Between the two, nobody else may connect: the socket is made under another name, in a folder of this user alone.
+	// Other users must not connect between listen and chmod: the socket is made under another name, in a private
+	// directory.
 	dir, err := os.MkdirTemp(filepath.Dir(u.Path), ".interlink-")
 	if err != nil {
 		return nil, fmt.Errorf("interlink-plugin: %w", err)

@@ -43,7 +43,7 @@ type pods struct {
 	busy map[types.UID]chan struct{} // guarded by mu; closed when the create or the delete of a pod is over
 }
 
-// lock waits until nobody else creates or deletes the pod.
+// lock waits until no other request creates or deletes the pod.
 func (p *pods) lock(ctx context.Context, uid types.UID) (unlock func(), err error) {
 	for {
 		p.mu.Lock()

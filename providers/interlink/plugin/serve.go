@@ -32,7 +32,8 @@ type server struct {
 	node *corev1.Node // guarded by mu; what the provider has for pods
 }
 
-// handler has the paths of a plugin. The description of the protocol says POST, programs send GET and DELETE: both are answered.
+// handler serves the paths of a plugin. The description of the protocol uses POST, programs use GET and DELETE;
+// the plugin answers both.
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, h := range map[string]func(http.ResponseWriter, *http.Request) error{

@@ -124,7 +124,7 @@ func files(pod *corev1.Pod, v *corev1.Volume, m corev1.ConfigMap) (*corev1.Secre
 	return source, secret, nil
 }
 
-// store is the folder with the records. They have secrets: nobody else may read them.
+// store is the directory with the records. The records have secrets, so no other user may read them.
 type store string
 
 func openStore(dir string) (store, error) {

@@ -199,7 +199,7 @@ func add(to corev1.ResourceList, name corev1.ResourceName, q resource.Quantity, 
 // conditionNodes is the condition of the node that reports whether all nodes of the remote cluster are Ready.
 const conditionNodes corev1.NodeConditionType = "RemoteNodesReady"
 
-// storagePerPod is how much ephemeral storage is offered for each pod where the capacity is configured and does not say.
+// storagePerPod is the ephemeral storage offered for each pod if the configured capacity does not include it.
 const storagePerPod = "20Gi"
 
 // setRoom writes the room of the remote cluster into n. Unknown room is left out instead of zero: a pod that was
@@ -244,7 +244,7 @@ func withNodes(conditions []corev1.NodeCondition, notReady []string, now metav1.
 	return out
 }
 
-// tellNode tells of the room in the remote cluster when it changed.
+// tellNode reports the room in the remote cluster if it changed.
 func (c *Cluster) tellNode() {
 	if c.nodes == nil || !c.nodes.synced() {
 		return

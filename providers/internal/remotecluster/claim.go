@@ -40,8 +40,9 @@ type claim struct {
 // errNoClaim is the error if no home cluster has the name.
 var errNoClaim = errors.New("not claimed")
 
-// check fails if another home cluster has the name: its pods would be taken for this one's. A name that nobody has is taken if take says
-// so. Where the UID of home or the claim cannot be read nothing is known, and nothing refused.
+// check returns an error if another home cluster has the name: its pods would be taken for the pods of this
+// cluster. With take, check claims a name without an owner. If the UID of home or the claim cannot be read,
+// nothing is known, and check refuses nothing.
 func (c *claim) check(ctx context.Context, take bool) error {
 	if !c.of.config.Claim {
 		return nil

@@ -53,7 +53,7 @@ type Config struct {
 	Labels map[string]string
 	// ServiceAccount is the service account of remote pods, or "" for the namespace's default.
 	ServiceAccount string
-	// Place says where a pod may run. Nil: anywhere.
+	// Place returns where a pod may run. Nil: anywhere.
 	Place func(*corev1.Pod) (Placement, error)
 	// Owner is the kind of object that is made instead of pods. Nil stands for pods.
 	Owner *OwnerKind
@@ -67,12 +67,12 @@ type Config struct {
 	Global func(*corev1.Service) bool
 	// Adjust changes the remote pod of a pod at home, after it was translated: the same each time it is called. Nil: nothing is changed.
 	Adjust func(home, remote *corev1.Pod) error
-	// Answers asks whether the remote cluster answers and lets pods run. Nil: /readyz is asked.
+	// Answers checks whether the remote cluster answers and accepts pods. Nil: a request to /readyz.
 	Answers func(context.Context) error
 	// Capacity is the capacity of the node. Nil stands for the free resources of the remote cluster's Ready
 	// nodes.
 	Capacity corev1.ResourceList
-	// Pods and Services are those at home.
+	// Pods and Services list the pods and Services at home.
 	Pods     corev1listers.PodLister
 	Services corev1listers.ServiceLister
 	// Listed reports whether these listers have all objects of home. Nil means yes.
@@ -319,7 +319,7 @@ func (c *Cluster) homeLabels(more map[string]string) map[string]string {
 	return l
 }
 
-// homePod is a pod as home has it, nil if it does not.
+// homePod returns a pod at home, or nil if there is none.
 func (c *Cluster) homePod(namespace, name string) *corev1.Pod {
 	pod, err := c.config.Pods.Pods(namespace).Get(name)
 	if err != nil {
@@ -343,5 +343,5 @@ func (c *Cluster) homeUID() (types.UID, bool) {
 // shownWithin is the time for the watch to show a created pod, before a request asks for it.
 const shownWithin = 10 * time.Second
 
-// serviceOfAPI is the Service of the API server, in the namespace default. Its UID tells clusters apart.
+// serviceOfAPI is the Service of the API server, in the namespace default. Its UID distinguishes clusters.
 const serviceOfAPI = "kubernetes"

@@ -42,7 +42,7 @@ func (c *copies) init(of *Cluster) {
 	c.pending, c.removing, c.released = map[object]int{}, map[object]chan struct{}{}, map[object]bool{}
 }
 
-// soon lets everything be looked at soon.
+// soon requests a check of all copies.
 func (c *copies) soon() {
 	c.everything.Store(true)
 	c.rouse()

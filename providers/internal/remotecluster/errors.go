@@ -55,7 +55,7 @@ func noAnswer(err error) bool {
 	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || code == http.StatusUnauthorized
 }
 
-// later says when to try again, if the API server said so.
+// later adds the time for the next try to the error, if the API server named one.
 func later(err error) error {
 	if seconds, says := apierrors.SuggestsClientDelay(err); says && seconds > 0 {
 		return errdefs.RetryAfter(err, time.Duration(seconds)*time.Second)

@@ -121,7 +121,7 @@ func (e *remoteEvents) Replace(all []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (*remoteEvents) Resync() error { return nil }
 
-// news notes an event, and returns it if it is to be told. Its caller holds mu.
+// news records an event, and returns it if it must be passed on. The caller holds mu.
 func (e *remoteEvents) news(event *corev1.Event) []saying {
 	about := event.InvolvedObject
 	if !e.of.namespaces.used(about.Namespace) || e.told[event.UID] >= countOf(event) {

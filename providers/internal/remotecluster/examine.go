@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// Examine says why pods could not run in the remote cluster: it does not answer, is home, knows another home by this name, or lets this
-// identity do less than is needed. It changes nothing, and needs nothing that runs in the background.
+// Examine returns why pods could not run in the remote cluster: it does not answer, is the home cluster, knows
+// another home by this name, or denies this identity a needed right. Examine changes nothing, and needs nothing
+// in the background.
 func (c *Cluster) Examine(ctx context.Context) error {
 	if err := c.answers(ctx); err != nil {
 		return err

@@ -21,7 +21,7 @@ type Failures struct {
 // failure distinguishes failures with the same error.
 type failure struct{ err error }
 
-// Note notes why a list or a watch failed.
+// Note records why a list or a watch failed.
 func (f *Failures) Note(of string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -41,7 +41,7 @@ func (f *Failures) Of(of string) error {
 	return nil
 }
 
-// Any returns the error of one of them, or nil.
+// Any returns the error of any failed watch, or nil.
 func (f *Failures) Any() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

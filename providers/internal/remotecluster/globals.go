@@ -212,7 +212,7 @@ func (g *globals) put(ctx context.Context, want *corev1.Service) *corev1.Service
 	return have
 }
 
-// end says once why something of the remote cluster could not be written. It is tried again.
+// end logs once why an object in the remote cluster could not be written. The next sync tries again.
 func (g *globals) end(ctx context.Context, o metav1.Object, err error) {
 	key := o.GetNamespace() + "/" + o.GetName()
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is looked at again

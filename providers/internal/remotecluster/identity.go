@@ -35,7 +35,7 @@ const (
 	annotationRestarts = prefix + "restarts-before"
 	// annotationHome is the UID of the home cluster that has a name, or that made a pod.
 	annotationHome = prefix + "home-uid"
-	// annotationRefresh says when the first token of a Secret is to be replaced.
+	// annotationRefresh has the time at which the first token of a Secret must be replaced.
 	annotationRefresh = prefix + "refresh-at"
 )
 

@@ -175,7 +175,7 @@ func (c *Cluster) everyPod() []*corev1.Pod {
 }
 
 // withUnseen adds pods that were created but are not in the watch cache yet, if is selects them. It reads the
-// unseen pods first, so a pod that the watch shows meanwhile is in one of both.
+// unseen pods first, so a pod shown meanwhile is in at least one of the lists.
 func (c *Cluster) withUnseen(shown func() []*corev1.Pod, is func(*corev1.Pod) bool) []*corev1.Pod {
 	var unseen []*corev1.Pod
 	c.mu.Lock()

@@ -20,7 +20,8 @@ import (
 var errLoop = errors.New("the remote cluster is the home cluster: give the node the kubeconfig of another one")
 
 // isNotHome refuses the home cluster as the remote cluster, because its pods would be made again for ever. It
-// compares the Service kubernetes, which every cluster has. If one of both cannot be read, it refuses nothing.
+// compares the Service kubernetes, which every cluster has. If one of the two Services cannot be read, isNotHome
+// refuses nothing.
 func (c *Cluster) isNotHome(ctx context.Context) error {
 	c.mu.Lock()
 	known := c.notLoop

@@ -129,7 +129,7 @@ func (t *typedOwners) create(ctx context.Context, pod *corev1.Pod) (runtime.Obje
 	return made, err
 }
 
-// example is of the type of the objects.
+// example returns an empty object of the kind.
 func (t *typedOwners) example() runtime.Object {
 	if t.nested {
 		return &ownerObject{}

@@ -85,7 +85,7 @@ func (c *Cluster) CreatePod(ctx context.Context, home *corev1.Pod) error {
 	return nil
 }
 
-// setBorn notes whether this process has made a remote pod, or may have.
+// setBorn records whether this process has made a remote pod, or may have.
 func (c *Cluster) setBorn(uid types.UID, is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -237,7 +237,8 @@ func (c *Cluster) UpdatePod(ctx context.Context, home *corev1.Pod) error {
 	return kind(err)
 }
 
-// DeletePod asks for the stop of the remote pod. It is gone when the remote cluster says so: never by force.
+// DeletePod asks for the stop of the remote pod, never by force. The pod is gone when the remote cluster reports
+// this.
 func (c *Cluster) DeletePod(ctx context.Context, home *corev1.Pod) error {
 	if err := c.listed(ctx); err != nil {
 		return err

@@ -36,7 +36,7 @@ func (c *Cluster) PortForward(ctx context.Context, namespace, name string, port 
 // reasonTimeout is how long the reason of an end may take when the data of a connection has ended.
 const reasonTimeout = 5 * time.Second
 
-// forward copies one connection in both directions, until the pod's side ends or says why it cannot go on.
+// forward copies one connection in both directions, until the pod's side ends or reports an error.
 func forward(conn httpstream.Connection, port int32, with io.ReadWriteCloser) error {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(int(port)))

@@ -43,7 +43,7 @@ func (c *Cluster) leaves(there *corev1.Pod) bool {
 	return owner == nil || owner.DeletionTimestamp != nil
 }
 
-// saw notes a remote pod.
+// saw records a remote pod.
 func (r *runs) saw(remote *corev1.Pod) {
 	if !r.of.remade() || isOwner(remote) {
 		return
@@ -77,7 +77,7 @@ func (r *runs) forget(uid types.UID) {
 	delete(r.known, uid)
 }
 
-// learn takes the restarts of before this process started from the pod at home. r.mu is held.
+// learn takes the restarts from before the start of this process from the pod at home. The caller holds r.mu.
 func (r *runs) learn(was *run) {
 	at, uid := homeOf(was.pod)
 	if home := r.of.homePod(at.Namespace, at.Name); was.before == nil && home != nil && home.UID == uid {

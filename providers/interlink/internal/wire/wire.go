@@ -28,8 +28,8 @@ const (
 // HeaderSession names a request, from the virtual node to the plugin.
 const HeaderSession = "InterLink-Http-Session"
 
-// AnnotationModes is the annotation of a ConfigMap of projected files with their modes, by path, in JSON. It is of this project: other
-// plugins do not look at it.
+// AnnotationModes is the annotation of a ConfigMap of projected files with the modes of the files, by path, in
+// JSON. This project defines the annotation; other plugins ignore it.
 const AnnotationModes = "interlink.virtual-kubelet.io/modes"
 
 // AnnotationJob is the annotation of a pod with the ID of its job.

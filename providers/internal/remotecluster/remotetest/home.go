@@ -152,7 +152,7 @@ func (h *Home) UntilRuns(p Provider, pod *corev1.Pod) *corev1.Pod {
 	return got
 }
 
-// UntilGone waits until the provider has it no more.
+// UntilGone waits until the provider no longer has the pod.
 func (h *Home) UntilGone(p Provider, pod *corev1.Pod) {
 	h.Helper()
 	h.Until(fmt.Sprintf("pod %s is gone", pod.Name), func() (bool, string) {

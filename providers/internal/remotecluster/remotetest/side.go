@@ -26,7 +26,7 @@ type Side struct {
 	Other string
 	// Start runs the provider until stop is called, or the test ends.
 	Start func() (p Provider, stop func())
-	// Lose removes the remote pod, as somebody does by force.
+	// Lose removes the remote pod by force, as a third party may.
 	Lose func(home *corev1.Pod) error
 }
 

@@ -169,7 +169,8 @@ func (s Side) Dark() {
 	}
 }
 
-// NamespaceIsGone has somebody remove the remote namespace: no pod of home is to blame, and the next one runs in it once it is made again.
+// NamespaceIsGone removes the remote namespace. No pod of home is to blame, and the next pod runs in the
+// namespace after it is made again.
 func (s Side) NamespaceIsGone() {
 	s.Helper()
 	p, _ := s.Start()

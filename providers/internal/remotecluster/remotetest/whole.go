@@ -141,7 +141,7 @@ func (w Whole) checkTokens() {
 	}
 }
 
-// nothing reports whether no pod is left on both sides, and no Secret over there.
+// nothing reports whether no pod is left on either side, and no Secret in the remote cluster.
 func (w Whole) nothing() (bool, string) {
 	here, err := w.API.Client.CoreV1().Pods(w.Namespace).List(w.Context(), metav1.ListOptions{})
 	if err != nil {

@@ -143,7 +143,7 @@ func (w *Worker) Kill(home *corev1.Pod, container string) error {
 	return w.Cloud.Kill(pods[0].UID, container)
 }
 
-// Lose removes the remote pod, as somebody does by force.
+// Lose removes the remote pod by force, as a third party may.
 func (w *Worker) Lose(home *corev1.Pod) error {
 	pods, err := w.Running(home)
 	for _, pod := range pods {

@@ -36,7 +36,7 @@ type Workloads struct {
 	Env []string
 	// Refused maps the steps that the provider refuses to its messages.
 	Refused map[string]string
-	// Always has it run in CI too.
+	// Always enables the run in CI, too.
 	Always bool
 }
 
