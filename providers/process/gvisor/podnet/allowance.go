@@ -15,23 +15,23 @@ const (
 	maxConnections = 4096
 	maxHalfOpen    = 256
 	maxFlows       = 1024
-	// maxQueries are questions to nameservers that wait for an answer.
+	// maxQueries is the largest number of unanswered questions to nameservers.
 	maxQueries = 256
-	// maxPodMemory is what the buffers of a pod's connections may hold, less the least share of each.
+	// maxPodMemory limits the buffers of a pod's connections, less the least share of each.
 	maxPodMemory = 64 << 20
 	// maxMemory is the same for all pods.
 	maxMemory = 512 << 20
 )
 
-// supply is a resource of the process, which pods take from.
+// supply is a resource of the process; pods take from it.
 type supply struct {
 	mu sync.Mutex
 	// free is guarded by mu, as the allowances are.
 	free int
 }
 
-// allowance is what a pod may take of a supply. It gets no more than it leaves for all others, so one pod gets at most half of it, and two
-// pods a third each.
+// allowance is the part of a supply that one pod may take. A pod never gets more than it leaves for all others,
+// so one pod gets at most half of the supply, and two pods a third each.
 type allowance struct {
 	of    *supply
 	limit int
@@ -50,7 +50,8 @@ func (a *allowance) take(n int) bool {
 	return true
 }
 
-// takeShare takes an eighth of what is left to the pod, from least to most; 0 if there is not even the least.
+// takeShare takes an eighth of the rest that the pod may take, between least and most. It returns 0 if the rest
+// is below least.
 func (a *allowance) takeShare(least, most int) int {
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
@@ -93,7 +94,7 @@ func (s *supply) release(n int) {
 	s.free += n
 }
 
-// counter counts what a pod has of something.
+// counter counts the things of one kind that a pod holds.
 type counter struct {
 	limit int32
 	n     atomic.Int32

@@ -35,7 +35,7 @@ type stream interface {
 	SyscallConn() (syscall.RawConn, error)
 }
 
-// errRefused is for a pod that refuses a connection or does not answer.
+// errRefused means that the pod refused a connection or did not answer.
 var errRefused = errors.New("refused")
 
 // connect opens a connection of the stack with the pod. It is half-open until the pod has answered.
@@ -126,7 +126,8 @@ func (c *connection) join(other stream) {
 	c.finish()
 }
 
-// copyOut copies from the pod, and tells whether that ended as it should. Data goes from the stack to the kernel without a buffer between.
+// copyOut copies from the pod, and reports whether the copy ended normally. Data goes from the stack to the
+// kernel without a buffer between.
 func (c *connection) copyOut(to stream) bool {
 	raw, err := to.SyscallConn()
 	if err != nil {
@@ -158,7 +159,7 @@ func (c *connection) copyOut(to stream) bool {
 	}
 }
 
-// socketWriter writes what a socket takes without waiting.
+// socketWriter writes as much as a socket accepts without waiting.
 type socketWriter struct {
 	fd   int
 	full bool
@@ -183,7 +184,8 @@ func (w *socketWriter) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// copyIn copies to the pod, and tells whether that ended as it should. Data goes from the kernel to the stack without a buffer between.
+// copyIn copies to the pod, and reports whether the copy ended normally. Data goes from the kernel to the stack
+// without a buffer between.
 func (c *connection) copyIn(from stream) bool {
 	raw, err := from.SyscallConn()
 	if err != nil {
@@ -220,7 +222,7 @@ func (c *connection) copyIn(from stream) bool {
 	}
 }
 
-// socketReader reads the data that a socket has, which nobody else reads.
+// socketReader reads the available data of a socket. It is the only reader of the socket.
 type socketReader struct {
 	fd, size     int // size is the number of bytes that the socket has
 	empty, ended bool
@@ -274,7 +276,8 @@ func (r *socketReader) Read(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// finish closes the connection, and keeps its slot until the stack has let go of it: a pod that does not end its side costs itself.
+// finish closes the connection, and keeps its slot until the stack has released the connection. A pod that does
+// not end its side pays with its own slots.
 func (c *connection) finish() {
 	c.ep.Close()
 	late := time.NewTimer(finWait)

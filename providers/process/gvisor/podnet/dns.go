@@ -16,11 +16,12 @@ import (
 const (
 	// dnsHeader is the size of the header of a message.
 	dnsHeader = 12
-	// silence is how long a nameserver that did not answer is asked last.
+	// silence is the time for which a nameserver that did not answer is asked last.
 	silence = 10 * time.Second
 )
 
-// ask asks the nameservers what a pod asks, and delivers the answer. Each question has a socket of its own, and so a port that nobody guesses.
+// ask sends a pod's question to the nameservers, and delivers the answer. Each question has a socket of its own,
+// so its port cannot be guessed.
 func (f *flow) ask(servers []netip.AddrPort, query []byte) {
 	p := f.slot.pod
 	if len(query) < dnsHeader || !p.queries.take() {
@@ -80,14 +81,14 @@ func exchange(server netip.AddrPort, query, answer []byte) (int, error) {
 		if err != nil {
 			return 0, fmt.Errorf("ask nameserver %s: %w", server, err)
 		}
-		// An answer has the number of the question, and says that it is one.
+		// An answer has the number of the question, and the bit of a response.
 		if n >= dnsHeader && answer[0] == query[0] && answer[1] == query[1] && answer[2]&0x80 != 0 {
 			return n, nil
 		}
 	}
 }
 
-// silentServers are nameservers that did not answer lately.
+// silentServers records the nameservers that did not answer lately.
 type silentServers struct {
 	mu    sync.Mutex
 	until map[netip.AddrPort]time.Time // guarded by mu

@@ -12,8 +12,8 @@ import (
 	"gvisor.dev/gvisor/pkg/seccomp"
 )
 
-// installFilter leaves the calls of the kernel that carry packets, and those of Go's runtime. Others fail: there is no file, no program, no
-// process and no namespace for who takes over this process.
+// installFilter allows the system calls that carry packets and the calls of Go's runtime. All others fail: an
+// attacker who takes over this process gets no file, no program, no process and no namespace.
 func installFilter() error {
 	program := seccomp.Program{
 		RuleSets: []seccomp.RuleSet{{Rules: allowed(), Action: seccomp.Allow}},

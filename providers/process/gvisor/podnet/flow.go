@@ -15,11 +15,12 @@ import (
 )
 
 const (
-	// flowIdle and dnsIdle end a flow in which nothing was sent for as long; answeredIdle ends one whose questions are all answered.
+	// flowIdle and dnsIdle end a flow after this time without data. answeredIdle ends a flow whose questions are
+	// all answered.
 	flowIdle     = 60 * time.Second
 	dnsIdle      = 10 * time.Second
 	answeredIdle = time.Second
-	// flowBuffer is for the datagrams of a flow that wait.
+	// flowBuffer is the buffer for waiting datagrams of a flow.
 	flowBuffer = 64 << 10
 )
 
@@ -29,11 +30,11 @@ type flow struct {
 	ep   tcpip.Endpoint
 	wq   *waiter.Queue
 	idle time.Duration
-	// out takes a datagram of the pod, which it may not keep; closeOut ends what is on the other side.
+	// out gets a datagram of the pod, and must not keep it. closeOut closes the other side.
 	out      func(datagram []byte)
 	closeOut func()
 	used     atomic.Int64 // when the last datagram came, in nanoseconds of Unix time
-	// questions counts those that wait for an answer. A flow that has asked none is not about DNS.
+	// questions counts the unanswered questions. A flow without any question is not about DNS.
 	questions atomic.Int32
 	asks      bool
 }
@@ -85,7 +86,8 @@ func (f *flow) carry() {
 	}
 }
 
-// patience is how long the flow may be idle now. A program that asks by a new port each time must not use up what it may have.
+// patience returns how long the flow may be idle now. It is short after answers: a program that uses a new port
+// for each question must not use up the pod's flows.
 func (f *flow) patience() time.Duration {
 	if f.asks && f.questions.Load() == 0 {
 		return answeredIdle
@@ -93,7 +95,7 @@ func (f *flow) patience() time.Duration {
 	return f.idle
 }
 
-// deliver sends a datagram to the pod. One that does not fit is lost.
+// deliver sends a datagram to the pod. A datagram that does not fit is lost.
 func (f *flow) deliver(datagram []byte) {
 	f.touch()
 	_, _ = f.ep.Write(bytes.NewReader(datagram), tcpip.WriteOptions{})

@@ -22,11 +22,11 @@ import (
 
 const (
 	backlog = 1024
-	// acceptPause is how long a listener waits after an error, which is one of having too much.
+	// acceptPause is the pause of a listener after an error, such as too many open files.
 	acceptPause = time.Second / 4
 )
 
-// listen opens the ports of the machine that lead to the pod, all or none.
+// listen opens the ports of the machine that lead to the pod: all or none.
 func (p *pod) listen(ports []HostPort) error {
 	for _, h := range ports {
 		open := p.listenTCP
@@ -117,7 +117,7 @@ func (p *pod) listenUDP(h HostPort) error {
 	return nil
 }
 
-// clients are the flows of those who send to a UDP port of the machine.
+// clients are the flows of the clients of a UDP port of the machine, by client.
 type clients struct {
 	pod    *pod
 	socket *net.UDPConn

@@ -29,7 +29,7 @@ type JoinConfig struct {
 // cardName is the name of the network card in a sandbox.
 const cardName = "eth0"
 
-// join gives a sandbox that runs its network: loopback, and a card that is the socket.
+// join gives a running sandbox its network: loopback, and a card on the socket.
 func join(control string, card *os.File, input io.Reader) error {
 	var c JoinConfig
 	if err := json.NewDecoder(input).Decode(&c); err != nil {

@@ -27,7 +27,8 @@ func (l *link) deliver(pkt *stack.PacketBuffer) {
 	l.dispatcher.DeliverNetworkPacket(ipv4.ProtocolNumber, pkt)
 }
 
-// WritePackets sends packets to the pods that have their addresses. None is an error: what a pod does not take is lost, as on any network.
+// WritePackets sends packets to the pods with their addresses. It never fails: a packet that a pod does not
+// accept is lost, as on any network.
 func (l *link) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {
 	for _, pkt := range pkts.AsSlice() {
 		h := header.IPv4(pkt.NetworkHeader().Slice())
@@ -52,7 +53,7 @@ func (l *link) Attach(d stack.NetworkDispatcher) {
 // IsAttached tells whether the stack has its card.
 func (l *link) IsAttached() bool { return l.dispatcher != nil }
 
-// MTU is that of the configuration.
+// MTU returns the MTU of the configuration.
 func (l *link) MTU() uint32 { return l.mtu.Load() }
 
 // SetMTU sets the size of the largest packet.
@@ -67,8 +68,8 @@ func (*link) LinkAddress() tcpip.LinkAddress { return "" }
 // SetLinkAddress does nothing.
 func (*link) SetLinkAddress(tcpip.LinkAddress) {}
 
-// Capabilities are that checksums of TCP and UDP are neither computed nor compared: packets come and go by memory. A TUN device, whose kernel
-// compares them, gets them from its nic.
+// Capabilities turns off the checksums of TCP and UDP, because packets come and go by memory. The kernel
+// compares the checksums of a TUN device; the device's nic computes them.
 func (*link) Capabilities() stack.LinkEndpointCapabilities {
 	return stack.CapabilityRXChecksumOffload | stack.CapabilityTXChecksumOffload
 }
@@ -76,7 +77,7 @@ func (*link) Capabilities() stack.LinkEndpointCapabilities {
 // Wait has nothing to wait for.
 func (*link) Wait() {}
 
-// ARPHardwareType tells that there is none.
+// ARPHardwareType returns that there is no ARP.
 func (*link) ARPHardwareType() header.ARPHardwareType { return header.ARPHardwareNone }
 
 // AddHeader adds none.

@@ -20,7 +20,7 @@ import (
 	gvisorlog "gvisor.dev/gvisor/pkg/log"
 )
 
-// passed is the descriptor that both commands get from who starts them.
+// passed is the file descriptor that both commands get from their parent.
 const passed = 3
 
 // Main runs a command of `runsc podnet`, and returns its exit code:
@@ -42,7 +42,8 @@ func Main(args []string) int {
 	return 0
 }
 
-// memoryLimit is where the collector of memory begins to work hard; at rest the process has a tenth of that.
+// memoryLimit is the size at which the garbage collector begins to work hard. At rest the process has a tenth of
+// it.
 const memoryLimit = 384 << 20
 
 // serve is the network process. It ends by SIGTERM, and when nobody needs it any more.
@@ -63,7 +64,8 @@ func serve(logger *log.Logger) error {
 	debug.SetMemoryLimit(memoryLimit)                             // live memory is bounded by allowances
 	debug.SetGCPercent(50)                                        // there is little that lives, and much that is used once
 	if processors := runtime.GOMAXPROCS(0) / 2; processors > 0 {
-		// Each packet wakes the other end, too. A second processor here would take the one that the sandbox needs.
+		// Each packet also wakes the other end. A second processor here would take the processor that the
+		// sandbox needs.
 		runtime.GOMAXPROCS(processors)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)

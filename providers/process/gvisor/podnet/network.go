@@ -30,7 +30,7 @@ const (
 	bufferMost    = 4 << 20
 	// timeWait is short: no packet is on its way for longer between two ends on one machine, and a pod must not fill the memory with them.
 	timeWait = time.Second
-	// finWait is for the end of a connection that the pod does not end itself.
+	// finWait is the time to wait for the end of a connection that the pod does not end itself.
 	finWait = 10 * time.Second
 )
 
@@ -50,7 +50,7 @@ type Network struct {
 	mu sync.Mutex // for writers of policy and pods
 }
 
-// newNetwork returns a network without pods that may have that many descriptors. Its caller closes it.
+// newNetwork returns a network without pods that may use so many file descriptors. The caller closes it.
 func newNetwork(files int, logger *log.Logger) (*Network, error) {
 	m, err := openMachine()
 	if err != nil {
@@ -133,7 +133,7 @@ func (n *Network) configure(c Config) error {
 // find returns the pod with that address, or nil.
 func (n *Network) find(a address) *pod { return (*n.pods.Load())[a] }
 
-// attach adds a pod, whose network card it takes over.
+// attach adds a pod, and takes over the network card in fd.
 func (n *Network) attach(spec Pod, fd int) (*pod, error) {
 	card, err := openNIC(fd)
 	if err != nil {

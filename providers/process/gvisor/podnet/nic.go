@@ -20,16 +20,17 @@ import (
 const (
 	// packetSize is the size of the buffers that packets are read into.
 	packetSize = buffer.MaxChunkSize
-	// maxQueue is how many bytes wait for a pod that does not read; what comes then is dropped.
+	// maxQueue is the largest number of bytes that wait for a pod that does not read. Later packets are dropped.
 	maxQueue = 2 << 20
-	// queueCost is what a packet costs at least in the queue: an empty one needs memory too.
+	// queueCost is the least cost of a packet in the queue: an empty packet needs memory too.
 	queueCost = 1 << 10
-	// socketBuffer is asked for as the size of a buffer of the kernel, which may give less.
+	// socketBuffer is the requested size of a kernel buffer. The kernel may give less.
 	socketBuffer = 1 << 20
 )
 
-// nic is this end of the network card of a pod: a socket, or a TUN device. Senders never wait for it. A packet that the kernel does not
-// take is queued, and each sender has a part of the queue: what one sends too much costs nobody else a packet.
+// nic is this end of a pod's network card: a socket, or a TUN device. Senders never wait for it. Packets that
+// the kernel does not accept are queued. Each sender has a part of the queue, so a sender that sends too much
+// costs other senders no packet.
 type nic struct {
 	file *os.File // closes fd
 	raw  syscall.RawConn
@@ -73,7 +74,8 @@ func openNIC(fd int) (*nic, error) {
 	return n, nil
 }
 
-// isTUN tells a TUN device from a socket that keeps packets apart; other descriptors are an error.
+// isTUN reports whether the descriptor is a TUN device and not a socket that keeps packets apart. Other
+// descriptors are an error.
 func isTUN(fd int) (bool, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
@@ -117,7 +119,8 @@ func (n *nic) close() {
 	clear(n.senders)
 }
 
-// receive calls handle for each packet until the other end is closed, or this one. The view is handle's if it says that it has taken it.
+// receive calls handle for each packet until this end or the other is closed. handle keeps the view if it
+// returns true.
 func (n *nic) receive(handle func(view *buffer.View) (taken bool)) {
 	var view *buffer.View
 	var ended bool
@@ -156,7 +159,7 @@ func (n *nic) receive(handle func(view *buffer.View) (taken bool)) {
 	}
 }
 
-// send sends a packet of the stack, which the caller keeps.
+// send sends a packet of the stack. The caller keeps the packet.
 func (n *nic) send(pkt *stack.PacketBuffer) {
 	if n.tun && pkt.TransportProtocolNumber == header.TCPProtocolNumber {
 		setChecksum(pkt.NetworkHeader().Slice(), pkt.TransportHeader().Slice(), pkt.Data().Checksum())
@@ -212,7 +215,7 @@ func (n *nic) enqueue(from *pod, pkt *stack.PacketBuffer) {
 	}
 }
 
-// run sends what is queued, until done is closed or the descriptor is.
+// run sends the queued packets until done or the descriptor is closed.
 func (n *nic) run(done <-chan struct{}) {
 	for {
 		select {
@@ -226,7 +229,7 @@ func (n *nic) run(done <-chan struct{}) {
 	}
 }
 
-// flush sends what the kernel takes, and tells whether that is all.
+// flush sends as much as the kernel accepts, and reports whether the queue is empty.
 func (n *nic) flush() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

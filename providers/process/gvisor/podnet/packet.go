@@ -15,7 +15,8 @@ import (
 // address is an IPv4 address as packets have it.
 type address [4]byte
 
-// handle takes a packet of the pod: to another pod it goes as it is, and what the stack may see goes there. All others are dropped.
+// handle takes a packet of the pod. A packet to another pod goes there unchanged, a packet for the stack goes to
+// the stack. All others are dropped.
 func (p *pod) handle(view *buffer.View) (taken bool) {
 	packet := view.AsSlice()
 	to, ok := p.destination(packet)
@@ -48,8 +49,9 @@ func (p *pod) destination(packet []byte) (to address, ok bool) {
 	return to, to != p.address
 }
 
-// forStack tells whether the stack takes the packet: TCP and UDP to anywhere but a group, without options and not in fragments, whose memory
-// pods would share; and what belongs to pings of the gateway and to errors.
+// forStack reports whether the stack gets the packet. It gets TCP and UDP to any address but a group's, without
+// options and without fragments, whose memory the pods would share. It also gets pings of the gateway and
+// errors.
 func (p *pod) forStack(packet []byte, to address) bool {
 	h := header.IPv4(packet)
 	if h.HeaderLength() != header.IPv4MinimumSize || h.More() || h.FragmentOffset() != 0 || to[0] >= 224 {

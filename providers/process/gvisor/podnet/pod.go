@@ -18,7 +18,7 @@ var (
 	errEnded        = errors.New("the pod has been detached")
 )
 
-// pod is a pod that is attached.
+// pod is an attached pod.
 type pod struct {
 	network *Network
 	name    string
@@ -90,7 +90,7 @@ func (p *pod) end() {
 	p.tasks.Wait()
 }
 
-// slot is what a connection or a flow takes of its pod.
+// slot is the part of its pod's allowance that a connection or a flow takes.
 type slot struct {
 	pod     *pod
 	counter *counter

@@ -55,8 +55,8 @@ func (p *policy) isDNS(e endpoint) bool {
 	return !mapped && e.at.Addr() == p.Gateway && e.at.Port() == dnsPort
 }
 
-// targets are the addresses that a connection of a pod leads to, of which the first that answers is used. owns tells whether an address is
-// the machine's; addresses that the operator has named are not asked about.
+// targets returns the addresses for a connection of a pod; the first that answers is used. owns reports whether
+// an address belongs to the machine. It is not called for addresses that the operator has named.
 func (p *policy) targets(e endpoint, owns func(netip.Addr) (bool, error)) ([]netip.AddrPort, error) {
 	if p == nil {
 		return nil, fmt.Errorf("%s is refused: the network has no configuration yet", e.at)

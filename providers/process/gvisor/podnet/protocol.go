@@ -13,7 +13,7 @@ import (
 	"net/netip"
 )
 
-// Version is the version of the protocol: what a client asks for first if it did not start the process.
+// Version is the version of the protocol. A client asks for it first if it did not start the process.
 const Version = 1
 
 // The operations of a Request. The connection of a configure or an attach stays open: see Serve.
@@ -38,18 +38,20 @@ type Request struct {
 	Config *Config `json:"config,omitempty"`
 	// Pod belongs to OpAttach. One descriptor comes with it: the end of the network card.
 	Pod *Pod `json:"pod,omitempty"`
-	// Keep belongs to OpAttach: the pod stays when the connection ends, until OpDetach, which is about its Address.
+	// Keep is a field of OpAttach: the pod stays after the end of the connection, until OpDetach with its
+	// Address.
 	Keep bool `json:"keep,omitempty"`
 	// Address and Port of a pod belong to OpDial.
 	Address netip.Addr `json:"address,omitzero"`
 	Port    uint16     `json:"port,omitempty"`
 }
 
-// Answer is the answer to a Request. That of a dial has one descriptor: one end of a stream that is joined to the pod's port.
+// Answer is the answer to a Request. The answer to a dial carries one descriptor: one end of a stream that is
+// joined to the pod's port.
 type Answer struct {
 	Version int    `json:"version,omitempty"`
 	Error   string `json:"error,omitempty"`
-	// Refused tells that the pod refused the connection, or did not answer.
+	// Refused means that the pod refused the connection, or did not answer.
 	Refused bool `json:"refused,omitempty"`
 }
 
@@ -59,9 +61,9 @@ type Config struct {
 	Range   netip.Prefix `json:"range"`
 	Gateway netip.Addr   `json:"gateway"`
 	MTU     uint32       `json:"mtu"`
-	// Nameservers answer what pods ask port 53 of the gateway, the first one first.
+	// Nameservers answer the pods' questions to port 53 of the gateway, the first one first.
 	Nameservers []netip.AddrPort `json:"nameservers"`
-	// Denied are addresses that pods do not reach, besides those that they never reach.
+	// Denied are addresses that pods must not reach, in addition to neverReached.
 	Denied   []netip.Prefix `json:"denied"`
 	Services []Service      `json:"services"`
 }
@@ -90,7 +92,7 @@ type HostPort struct {
 	Port     uint16     `json:"port"`
 }
 
-// decodeRequest reads a request, and refuses one that has more than this version knows.
+// decodeRequest reads a request, and refuses fields that this version does not know.
 func decodeRequest(packet []byte) (*Request, error) {
 	d := json.NewDecoder(bytes.NewReader(packet))
 	d.DisallowUnknownFields()

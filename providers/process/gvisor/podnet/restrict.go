@@ -18,9 +18,11 @@ import (
 const (
 	// nobody is the user and the group of the process if root starts it.
 	nobody = 65534
-	// ownFiles are descriptors for what is not a pod's: log, listener, poll, routes, connections of the daemon.
+	// ownFiles is the number of descriptors that belong to no pod: log, listener, poll, routes, and connections
+	// of the daemon.
 	ownFiles = 128
-	// bindService allows to listen on ports below 1024, which pods may ask for by hostPort. The process keeps it if it has it.
+	// bindService is the capability to listen on ports below 1024, which pods may ask for by hostPort. The
+	// process keeps the capability if it has it.
 	bindService = 1 << unix.CAP_NET_BIND_SERVICE
 )
 
@@ -37,7 +39,7 @@ func raiseFiles() (int, error) {
 	return int(min(limit.Max, math.MaxInt32)) - ownFiles, nil
 }
 
-// restrict drops all rights of the process but one, and every call of the kernel that it does not need.
+// restrict drops all rights of the process but one, and all system calls that it does not need.
 func restrict() error {
 	if err := os.Chdir("/"); err != nil {
 		return err
@@ -51,7 +53,7 @@ func restrict() error {
 	return installFilter()
 }
 
-// dropRights makes the process one of nobody, if root has started it, with one capability at most.
+// dropRights changes a process that root started to the user nobody, with at most one capability.
 func dropRights() error {
 	header, has := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
 	if err := unix.Capget(&header, &has[0]); err != nil {
@@ -73,10 +75,11 @@ func dropRights() error {
 	return nil
 }
 
-// changeUser changes user and groups, and keeps the capabilities, which are dropped next. Where root has no right to do that, as in a user
-// namespace without other users, the process stays with it.
+// changeUser changes user and groups, and keeps the capabilities, which are dropped next. If root may not change
+// its user, as in a user namespace without other users, the process stays root.
 func changeUser() error {
-	// An error means that there is no such capability, or that the process may not, and then it has none either.
+	// An error means that the capability does not exist, or that the process may not drop it and therefore has
+	// none.
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		if c != unix.CAP_NET_BIND_SERVICE {
 			_ = everyThread(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c)

@@ -15,8 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine asks the kernel where it would send a packet. That answers for every address of every interface, for their broadcast addresses,
-// and for ranges that are routed to the machine itself; nothing is kept that could be old.
+// machine asks the kernel where it would send a packet. The answer covers every address of every interface,
+// their broadcast addresses, and ranges that are routed to the machine itself. Nothing is cached, so no answer
+// is old.
 type machine struct {
 	mu sync.Mutex
 	// fd, a socket of rtnetlink, and sequence are guarded by mu.
@@ -51,7 +52,8 @@ type routeRequest struct {
 	to     [4]byte
 }
 
-// owns tells whether the machine would keep a packet to the address. An error means that there is no way to it.
+// owns reports whether the machine would keep a packet to the address. An error means that there is no route to
+// it.
 func (m *machine) owns(a netip.Addr) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +84,7 @@ func (m *machine) owns(a netip.Addr) (bool, error) {
 	}
 }
 
-// readRoute reads the kind of a route, if it is the answer to that request.
+// readRoute reads the kind of a route from the answer to the request with that sequence number.
 func readRoute(b []byte, sequence uint32) (kind uint8, ours bool, err error) {
 	if len(b) < unix.SizeofNlMsghdr || binary.NativeEndian.Uint32(b[8:]) != sequence {
 		return 0, false, nil // an answer to a request that timed out

@@ -22,14 +22,14 @@ import (
 // maxPacket is the size of the largest request: a configuration with some thousand services.
 const maxPacket = 1 << 20
 
-// server answers on the socket of the process. Who may connect is the user that started it, and root.
+// server answers on the socket of the process. Only root and the user that started the process may connect.
 type server struct {
 	network *Network
 	users   []uint32
 	tasks   sync.WaitGroup
 	// idle is how long the process waits without a pod and without a connection before it ends: its daemon was killed, and nobody comes for it.
 	idle time.Duration
-	// connections counts those that are open.
+	// connections counts the open connections.
 	connections atomic.Int64
 }
 
@@ -225,7 +225,7 @@ func sendStream(c *net.UnixConn) (*net.UnixConn, error) {
 	return ours.(*net.UnixConn), nil
 }
 
-// readPacket waits for a packet, and returns it with the descriptors that came along.
+// readPacket waits for a packet, and returns it with its descriptors.
 func readPacket(c *net.UnixConn) (packet []byte, fds []int, err error) {
 	size, err := peek(c)
 	if err != nil {
@@ -255,7 +255,7 @@ func readPacket(c *net.UnixConn) (packet []byte, fds []int, err error) {
 	return packet[:n], fds, nil
 }
 
-// peek waits for a packet, and returns its size. It needs no buffer that would be kept while a connection waits.
+// peek waits for a packet, and returns its size. It needs no buffer while a connection waits.
 func peek(c *net.UnixConn) (size int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

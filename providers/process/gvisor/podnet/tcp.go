@@ -20,7 +20,7 @@ import (
 const (
 	// dialTimeout is for a connection, in and out.
 	dialTimeout = 10 * time.Second
-	// nextTimeout is for one of several addresses.
+	// nextTimeout is the time to connect to one of several addresses.
 	nextTimeout = 2 * time.Second
 )
 
@@ -43,7 +43,8 @@ func (n *Network) forwardTCP(r *tcp.ForwarderRequest) {
 	c.join(out)
 }
 
-// accept connects with the target, and only then with the pod: a connection that the target refuses is refused to the pod.
+// accept connects to the target first and to the pod second: if the target refuses a connection, the pod sees it
+// refused.
 func (p *pod) accept(r *tcp.ForwarderRequest, to endpoint) (*connection, stream, error) {
 	if !p.halfOpen.take() {
 		return nil, nil, errLimit

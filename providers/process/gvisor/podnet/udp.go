@@ -13,8 +13,8 @@ import (
 	"gvisor.dev/gvisor/pkg/waiter"
 )
 
-// forwardUDP is called for the first packet of each flow of a pod, while its other packets wait. If it does not handle it, the stack answers
-// that the port is unreachable.
+// forwardUDP is called for the first packet of each flow of a pod, while the other packets of the pod wait. If
+// it returns false, the stack answers that the port is unreachable.
 func (n *Network) forwardUDP(r *udp.ForwarderRequest) (handled bool) {
 	id := r.ID()
 	p := n.find(id.RemoteAddress.As4())
