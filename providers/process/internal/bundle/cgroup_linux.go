@@ -27,7 +27,7 @@ func groupOf(g shim.Cgroup) (string, error) {
 	return pathV1(g.V1, groupsOf(string(data)))
 }
 
-// groupsOf are the groups of version 1 that a process is in, by controller.
+// groupsOf returns the groups of version 1 of a process, by controller.
 func groupsOf(proc string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(proc) {
@@ -42,8 +42,9 @@ func groupsOf(proc string) map[string]string {
 	return all
 }
 
-// pathV1 names the group that has these directories by controller. There is one path for all of them: an absolute one, or, as the
-// daemon may be somewhere else in each hierarchy, one that is relative to where the daemon is, and so the runtime.
+// pathV1 returns the path of the group with these directories, by controller. The path is the same for all
+// controllers. It is absolute, or relative to the group of the daemon (and so of the runtime), because the
+// daemon may be in a different group in each hierarchy.
 func pathV1(dirs, own map[string]string) (string, error) {
 	inAll, below := "", ""
 	for controller, dir := range dirs {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle writes what a runtime of the Open Container Initiative is told of a container.
+// Package bundle writes the configuration of a container for a runtime of the Open Container Initiative.
 //
-// The guarantee: a container gets what its [shim.Spec] says and nothing of the machine besides; what the configuration cannot
-// say is an error. Mounts are made in the order of their depth, so that none hides another that is below it.
+// The guarantee: a container gets the contents of its [shim.Spec] and nothing else of the machine. A spec that
+// the configuration cannot express is an error. Mounts are made in the order of their depth, so no mount hides
+// another mount below it.
 //
-// What surprises: the limits of memory and CPU are not here. The daemon keeps them in the control group, which
-// it names to the runtime.
+// The surprise: the limits of memory and CPU are not here. The daemon keeps them in the control group, and gives
+// the runtime the path of that group.
 package bundle

@@ -16,18 +16,18 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// The annotations by which a runtime knows the containers of a sandbox, and the sandbox itself.
+// These annotations identify the containers of a sandbox, and the sandbox itself, to a runtime.
 const (
 	kindAnnotation    = "io.kubernetes.cri.container-type"
 	sandboxAnnotation = "io.kubernetes.cri.sandbox-id"
-	// volumeAnnotation begins what the kernel of the sandbox is told of volumes.
+	// volumeAnnotation is the prefix of the annotations about volumes for the kernel of the sandbox.
 	volumeAnnotation = "dev.gvisor.spec.mount."
-	// rootAnnotation begins what it is told of the root.
+	// rootAnnotation is the prefix of the annotations about the root.
 	rootAnnotation = "dev.gvisor.spec.rootfs."
 )
 
-// guest is the configuration of a container in a sandbox that has a kernel of its own, or of the sandbox. It has no control group, and its
-// namespaces are that kernel's, but for the network.
+// guest returns the configuration of a container in a sandbox with a kernel of its own, or of the sandbox. It
+// has no control group. Except for the network, its namespaces belong to that kernel.
 func guest(spec *shim.Spec, root string, capabilities []string) ([]byte, error) {
 	if err := refuseGuest(spec); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func guest(spec *shim.Spec, root string, capabilities []string) ([]byte, error) 
 		Linux: &specs.Linux{
 			Namespaces: []specs.LinuxNamespace{
 				{Type: specs.MountNamespace}, {Type: specs.UTSNamespace}, {Type: specs.IPCNamespace},
-				// That kernel knows a namespace by its name, and there is no such file.
+				// That kernel knows a namespace by its name; there is no such file.
 				{Type: specs.PIDNamespace, Path: o.PIDs},
 			},
 			MaskedPaths: spec.Masked, ReadonlyPaths: spec.ReadOnlyPaths,
@@ -78,8 +78,8 @@ func guest(spec *shim.Spec, root string, capabilities []string) ([]byte, error) 
 	return json.Marshal(c)
 }
 
-// ofVolume are the annotations of a sandbox by which its kernel makes a file system in memory for what containers mount from that directory.
-// They begin with the name of the volume, which nothing else uses.
+// ofVolume returns the annotations of a sandbox that make its kernel use a file system in memory for mounts of
+// that directory. They begin with a name of the volume that has no other use.
 func ofVolume(number int, v shim.MemoryVolume) map[string]string {
 	name := fmt.Sprintf("%sv%d.", volumeAnnotation, number)
 	return map[string]string{
@@ -88,7 +88,7 @@ func ofVolume(number int, v shim.MemoryVolume) map[string]string {
 	}
 }
 
-// guestMounts are those of every container, but for the control groups.
+// guestMounts returns the mounts of every container, except for the control groups.
 func guestMounts(spec *shim.Spec) ([]specs.Mount, error) {
 	all, err := mounts(spec)
 	if err != nil {
@@ -96,7 +96,8 @@ func guestMounts(spec *shim.Spec) ([]specs.Mount, error) {
 	}
 	all = slices.DeleteFunc(all, func(m specs.Mount) bool { return m.Type == "cgroup" })
 	for i := range all {
-		// It knows no option for what is below a mount, which has all of the mount's, and would pass over that in silence.
+		// That kernel has no recursive options. It would ignore them in silence. All options of a mount apply
+		// below it, too.
 		if at := slices.Index(all[i].Options, "rro"); at >= 0 {
 			all[i].Options[at] = "ro"
 		}
@@ -104,7 +105,8 @@ func guestMounts(spec *shim.Spec) ([]specs.Mount, error) {
 	if spec.OCI.ID == spec.OCI.Sandbox {
 		return all, nil
 	}
-	// Programs read how much they may use where the machine has it: that kernel keeps no limits, and shows none.
+	// Programs read their limits in the files where the machine has them. That kernel keeps no limits, and shows
+	// none.
 	limits := func(source, target string) {
 		all = append(all, bind(shim.Mount{Source: source, Target: target, ReadOnly: true}, false))
 	}
@@ -126,7 +128,8 @@ func guestMounts(spec *shim.Spec) ([]specs.Mount, error) {
 	return all, nil
 }
 
-// refuseGuest refuses what would be power over the machine elsewhere, and has no meaning for another kernel.
+// refuseGuest refuses settings that would give power over the machine, and that have no meaning for another
+// kernel.
 func refuseGuest(spec *shim.Spec) error {
 	switch {
 	case spec.Privileged:

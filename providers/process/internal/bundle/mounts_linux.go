@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// system are the mounts of the kernel that every container has.
+// system returns the kernel's mounts that every container has.
 func system(spec *shim.Spec) []specs.Mount {
 	access := "ro"
 	if spec.Privileged {
@@ -30,7 +30,8 @@ func system(spec *shim.Spec) []specs.Mount {
 	}
 }
 
-// mounts are those of the kernel and those of the pod, which take their place where the target is the same.
+// mounts returns the mounts of the kernel and of the pod. A mount of the pod replaces a mount of the kernel with
+// the same target.
 func mounts(spec *shim.Spec) ([]specs.Mount, error) {
 	var all []specs.Mount
 	for _, m := range system(spec) {
@@ -48,12 +49,13 @@ func mounts(spec *shim.Spec) ([]specs.Mount, error) {
 		}
 		all = append(all, bind(m, spec.Privileged))
 	}
-	// The kernel hides what is below a mount: those above come first. Two of one depth keep their order.
+	// A mount hides everything below its target, so upper mounts come first. Mounts of the same depth keep their
+	// order.
 	slices.SortStableFunc(all, func(a, b specs.Mount) int { return depth(a.Destination) - depth(b.Destination) })
 	return all, nil
 }
 
-// allowed refuses a volume over what keeps the container from the machine.
+// allowed refuses a volume over the mounts that separate the container from the machine.
 func allowed(target string, privileged bool) error {
 	target = filepath.Clean(target)
 	if target == "/proc" || strings.HasPrefix(target, "/proc/") {
@@ -62,7 +64,7 @@ func allowed(target string, privileged bool) error {
 	if privileged {
 		return nil
 	}
-	// The files that are hidden are covered by a device of the container's.
+	// Hidden files are covered by a device of the container.
 	if target == "/dev" || slices.Contains(nodes, target) {
 		return fmt.Errorf("%s has the devices of the container, where nothing may be mounted", target)
 	}

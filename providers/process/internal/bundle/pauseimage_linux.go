@@ -17,14 +17,15 @@ const (
 	erofsFile, erofsDirectory         = 1, 2
 )
 
-// PauseImage is a file system with that program and the directories that are mounted on. gVisor reads it by itself: a sandbox with it
-// needs no process that opens files for it, as one with a directory does.
+// PauseImage returns a file system with the pause program and the directories for mounts. gVisor reads it by
+// itself, so a sandbox with it needs no process that opens files. A sandbox with a root directory needs one.
 func PauseImage(architecture string) ([]byte, error) {
 	program, err := Pause(architecture)
 	if err != nil {
 		return nil, err
 	}
-	// One block says what it is, one has the inodes with what is in directories, and one the program.
+	// The first block describes the file system, the second has the inodes with the contents of directories, the
+	// third has the program.
 	image := make([]byte, 3*erofsBlock)
 	copy(image[2*erofsBlock:], program)
 	const root = 1
@@ -59,7 +60,7 @@ type erofsName struct {
 	kind  uint8
 }
 
-// erofsNames is what is in a directory.
+// erofsNames returns the content of a directory.
 func erofsNames(all []erofsName) []byte {
 	var entries, names bytes.Buffer
 	for _, n := range all {
@@ -73,7 +74,7 @@ func erofsNames(all []erofsName) []byte {
 	return slices.Concat(entries.Bytes(), names.Bytes())
 }
 
-// erofsInode writes an inode, which has its data behind it, or in that block and as many bytes.
+// erofsInode writes an inode. The data is behind the inode, or in the given block with the given size.
 func erofsInode(image []byte, number uint32, layout, mode, links uint16, block uint32, size int, data []byte) {
 	at := image[erofsBlock+int(number)*erofsSlot:]
 	binary.LittleEndian.PutUint16(at, layout<<1)

@@ -2,14 +2,14 @@
 
 // Package durable writes small files that a later process relies on.
 //
-// The guarantee: whoever reads a file finds the old content or the new, whole, also after the machine lost
-// power; and once a write has returned, what is found is the new.
+// The guarantee: a reader finds the old content or the new content, complete, even after a loss of power. After
+// a write has returned, a reader finds the new content.
 //
-// What is said at the end of something cannot wait until a disk that is full has room again, and is why it has room again, perhaps:
-// KeepRoom at the beginning makes WriteLastJSON succeed then.
+// A last record cannot wait until a full disk has room again, and the record may be the reason why the disk gets
+// room. KeepRoom at the beginning makes a later WriteLastJSON succeed on a full disk.
 //
-// What surprises: each write waits for the disk twice, for the file and for the name of it. That is for
-// records, a few for each pod, and not for what changes all the time.
+// The surprise: each write waits for the disk twice, for the file and for its name. That is fine for a few
+// records of each pod, and too slow for data that changes all the time.
 package durable
 
 import (
@@ -22,14 +22,13 @@ import (
 	"syscall"
 )
 
-// newPrefix begins the names of files that are being written.
+// newPrefix is the prefix of the names of unfinished files.
 const newPrefix = ".new-"
 
-// flush waits until the disk has what was written; tests look at what is there then.
+// flush waits until the data is on the disk. Tests replace it, to see which files are there at this point.
 var flush = (*os.File).Sync
 
-// ReadJSON reads the file at path into v. An error tells which file it is about; for one that is not
-// there it is fs.ErrNotExist.
+// ReadJSON reads the file at path into v. An error names the file. It is fs.ErrNotExist if there is no file.
 func ReadJSON(path string, v any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -50,7 +49,7 @@ func WriteJSON(path string, v any) error {
 	return WriteFile(path, data)
 }
 
-// WriteFile replaces the file at path, which only its owner may read then.
+// WriteFile replaces the file at path. Only the owner can read the new file.
 func WriteFile(path string, data []byte) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, newPrefix)
@@ -71,7 +70,7 @@ func WriteFile(path string, data []byte) error {
 	return SyncDir(dir)
 }
 
-// SyncDir makes the names in dir last, as those of files that were renamed into it.
+// SyncDir makes the names in dir durable, such as the names of files that were renamed into it.
 func SyncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -83,8 +82,8 @@ func SyncDir(dir string) error {
 	return nil
 }
 
-// Full tells whether an error is that a disk, or what of it somebody may have, has no room left. Who asked another process knows
-// it by words only.
+// Full reports whether an error means that the disk, or a user's quota, is full. After a request to another
+// process, only the text of the error shows that.
 func Full(err error) bool {
 	if err == nil {
 		return false
@@ -97,8 +96,8 @@ func Full(err error) bool {
 	return false
 }
 
-// Passing tells whether an error is of the moment, and not of what was read: the process, or the machine, has no room to read
-// anything. Nothing follows from it for what is on the disk.
+// Passing reports whether an error is temporary and not about the file: the process, or the machine, lacks the
+// resources to read any file. Such an error proves nothing about the content of the disk.
 func Passing(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }

@@ -13,29 +13,32 @@ import (
 )
 
 const (
-	// roomSuffix ends the name of the file that keeps room for another one.
+	// roomSuffix is the suffix of the file that reserves room for another file.
 	roomSuffix = ".room"
-	// beginSuffix ends that of what is said at the beginning.
+	// beginSuffix is the suffix of the file that reserves room for the first record.
 	beginSuffix = ".begin"
-	// roomSize is what the last content may have.
+	// roomSize is the largest size of a last record.
 	roomSize = 4 << 10
 )
 
-// KeepRoom takes of the disk now what a last content of the file at path needs.
+// KeepRoom reserves the disk space for a last record in the file at path.
 func KeepRoom(path string) error { return keep(path + roomSuffix) }
 
 func keep(room string) error {
-	// No file with a hole: that has no room. A loss of power ends what has something to say, so the disk is not waited for.
+	// The file must not be sparse, because a hole reserves no space. The write is not flushed: after a loss of
+	// power there is no process that needs the room.
 	if err := os.WriteFile(room, bytes.Repeat([]byte{' '}, roomSize), 0o600); err != nil {
 		return fmt.Errorf("keep room for what is to be said later: %w", err)
 	}
 	return nil
 }
 
-// KeepRoomToBegin takes room for one more content besides: what begins may fill the disk before that is said.
+// KeepRoomToBegin reserves room for one more record: the work may fill the disk before its beginning is
+// recorded.
 func KeepRoomToBegin(path string) error { return keep(path + beginSuffix) }
 
-// WriteBeginJSON replaces the file at path by v in the room that KeepRoomToBegin kept, or gives that back.
+// WriteBeginJSON replaces the file at path by v in the room that KeepRoomToBegin reserved. If that fails, it
+// gives the room back.
 func WriteBeginJSON(path string, v any) error {
 	defer os.Remove(path + beginSuffix) // what cannot be removed goes with the directory
 	return writeKept(path, path+beginSuffix, v)
@@ -60,9 +63,10 @@ func writeKept(path, room string, v any) error {
 	return nil
 }
 
-// writeInRoom makes the room the file. What is left of it is blanks, which JSON may end with.
+// writeInRoom turns the reserved file into the file at path. Blanks fill the rest, because JSON may end with
+// blanks.
 func writeInRoom(path, room string, data []byte) error {
-	// Under another name it is nobody else's who writes the same file now.
+	// Under its own name the file is safe from another writer of the same file.
 	own := filepath.Join(filepath.Dir(path), newPrefix+rand.Text())
 	if err := os.Rename(room, own); err != nil {
 		return err

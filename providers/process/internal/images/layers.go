@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// maxConfig bounds a configuration, which is read into memory.
+	// maxConfig is the largest size of a configuration, which is read into memory.
 	maxConfig = 4 << 20
 	// maxLayers is how many layers an image may have.
 	maxLayers = 1000
@@ -96,8 +96,8 @@ func fetchOne(ctx context.Context, l v1.Layer, path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// untilDone reads until ctx ends. Data from a registry ends by itself then, because the request has that
-// context, too.
+// untilDone reads until ctx ends. Data from a registry then ends by itself, because the request has the same
+// context.
 type untilDone struct {
 	ctx context.Context
 	r   io.Reader

@@ -22,7 +22,7 @@ const (
 	// maxName bounds the path of a file, as the kernel does, and maxNames the memory of all paths.
 	maxName  = 4096
 	maxNames = 256 << 20
-	// maxRest bounds the data after the end of an archive: programs that write archives fill a block.
+	// maxRest limits the data after the end of an archive: programs that write archives fill a block.
 	maxRest = 1 << 20
 )
 
@@ -39,8 +39,8 @@ type unpacker struct {
 	bytes, read    int64
 }
 
-// layer unpacks an archive, whose digest must be diffID: the configuration of an image says what its files are, and by its digest
-// images are known.
+// layer unpacks an archive, whose digest must be diffID: the configuration lists the digests of the layers, and
+// the digest of the configuration is the ID of the image.
 func (u *unpacker) layer(ctx context.Context, content io.Reader, diffID string) error {
 	sum := sha256.New()
 	r := &bounded{ctx: ctx, r: io.TeeReader(content, sum), u: u}
@@ -64,8 +64,8 @@ func (u *unpacker) layer(ctx context.Context, content io.Reader, diffID string) 
 	return nil
 }
 
-// accept tells whether an entry is written. It refuses an image that is too large before anything of the entry is written: what
-// is sparse in an archive is not on the disk.
+// accept reports whether the entry is written. It refuses an image that is too large before any byte of the
+// entry is written, so a sparse file in an archive does not reach the disk.
 func (u *unpacker) accept(h *tar.Header) (bool, error) {
 	u.entries++
 	u.names += len(h.Name) + len(h.Linkname)
@@ -98,8 +98,8 @@ func (u *unpacker) accept(h *tar.Header) (bool, error) {
 	return true, nil
 }
 
-// attribute tells whether files get an extended attribute: those of overlay are for the kernel, and would move what a
-// container sees.
+// attribute reports whether files get the extended attribute. The attributes of overlay are for the kernel, and
+// would change the files that a container sees.
 func (u *unpacker) attribute(name string) bool {
 	if strings.HasPrefix(name, "user.") {
 		return !strings.HasPrefix(name, "user.overlay.")
@@ -107,8 +107,8 @@ func (u *unpacker) attribute(name string) bool {
 	return u.own && name == "security.capability"
 }
 
-// bounded reads until its context ends, or the layers of the image have been longer than they may be. It is not closed then:
-// what decompresses must not be closed while it is read.
+// bounded reads until its context ends, or until the layers of the image exceed their limit. It is not closed
+// then, because a decompressor must not be closed during a read.
 type bounded struct {
 	ctx context.Context
 	r   io.Reader

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package netns makes network namespaces that outlive the process: each is a file that a namespace is mounted on.
+// Package netns makes network namespaces that outlive the process. Each namespace is mounted on a file.
 //
-// The guarantee: what runs in a namespace runs there only; no other goroutine ever gets a thread that is in one.
+// The guarantee: a function that runs in a namespace runs there only. No other goroutine ever gets a thread that
+// is in a namespace.
 //
-// What surprises: the files are mounts of the daemon's mount namespace. A daemon with private mounts, or a machine that
-// was started again, finds files that are no namespaces any more: [Alive] tells.
+// The surprise: the files are mounts in the daemon's mount namespace. A daemon with private mounts, or a machine
+// after a reboot, finds files that are no namespaces any more: see [Alive].
 package netns

@@ -36,7 +36,7 @@ func New(path string) error {
 	return nil
 }
 
-// prepare sets what a pod expects of the namespace that this thread is in.
+// prepare sets the settings that a pod expects in the namespace of this thread.
 func prepare() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -52,7 +52,7 @@ func prepare() error {
 		return fmt.Errorf("start the loopback interface: %w", err)
 	}
 	for file, value := range map[string]string{"ip_unprivileged_port_start": "0", "ping_group_range": "0 2147483647"} {
-		// A kernel that has not the setting, or lets nobody set it, is one where users need a right for that.
+		// On a kernel without the setting, or if the setting cannot be changed, users need a right for that.
 		_ = os.WriteFile("/proc/sys/net/ipv4/"+file, []byte(value), 0)
 	}
 	return nil
@@ -64,7 +64,8 @@ func Alive(path string) bool {
 	return unix.Statfs(path, &fs) == nil && fs.Type == unix.NSFS_MAGIC
 }
 
-// Remove removes the namespace at path. It lives on while a process is in it. Removing what is not there is no error.
+// Remove removes the namespace at path. The namespace lives on while a process is in it. A missing path is no
+// error.
 func Remove(path string) error {
 	for Alive(path) {
 		if err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
@@ -77,7 +78,7 @@ func Remove(path string) error {
 	return nil
 }
 
-// Do calls do in the namespace at path. What do starts as goroutines is not there.
+// Do calls do in the namespace at path. Goroutines that do starts run outside of the namespace.
 func Do(path string, do func() error) error {
 	return onThread(func() error {
 		if err := Enter(path); err != nil {
@@ -100,7 +101,7 @@ func Enter(path string) error {
 	return nil
 }
 
-// onThread calls do on a thread that ends with it.
+// onThread calls do on a thread that ends with the call.
 func onThread(do func() error) error {
 	result := make(chan error)
 	go func() {

@@ -11,7 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Routes are the routes of IPv4 in the main table of the namespace that the caller is in.
+// Routes returns the IPv4 routes in the main table of the caller's namespace.
 func Routes() ([]Route, error) {
 	list, err := netlink.RouteList(nil, netlink.FAMILY_V4)
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // what changes meanwhile may or may not be in the list

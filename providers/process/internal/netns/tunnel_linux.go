@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tunnelDevice is the device that interfaces of the kind TUN come from.
+// tunnelDevice is the device that makes interfaces of the kind TUN.
 const tunnelDevice = "/dev/net/tun"
 
 // tunnelName is the name of the interface in the namespace.
 const tunnelName = "eth0"
 
-// OpenTunnel makes an interface in the namespace at path whose packets of IPv4 are read from, and written to, the file that it returns: with
-// that address, and a route to everything. It stays when the file is closed, and is opened again then. While the file is open elsewhere,
-// the error is of kind unix.EBUSY.
+// OpenTunnel makes an interface in the namespace at path, with that address and a route to everything. The
+// interface's IPv4 packets are read from and written to the returned file. The interface stays when the file is
+// closed, and the next call opens it again. While the file is open elsewhere, the error is of kind unix.EBUSY.
 func OpenTunnel(path, address string, mtu int) (*os.File, error) {
 	var file *os.File
 	err := Do(path, func() (err error) {
@@ -57,7 +57,7 @@ func openTunnel() (*os.File, error) {
 	return os.NewFile(uintptr(fd), tunnelDevice), nil
 }
 
-// configureTunnel gives the interface its address, and the namespace its route. What is there already stays.
+// configureTunnel gives the interface its address, and the namespace its route. Existing ones stay.
 func configureTunnel(address string, mtu int) error {
 	ip := net.ParseIP(address)
 	link, err := netlink.LinkByName(tunnelName)

@@ -21,12 +21,13 @@ import (
 // patience is how long a runtime may take for a word about itself, or to remove a container.
 const patience = 30 * time.Second
 
-// safeSince are the first versions of runtimes out of which no container got in the tests of provider process. Distributions mend runc
-// without a new number; crun before this one enters a working directory that is outside of the container.
+// safeSince are the first versions of runtimes that no container escaped from in the tests of provider process.
+// runc is missing, because distributions fix it without a new number. Older versions of crun enter a working
+// directory outside of the container.
 var safeSince = map[string]*utilversion.Version{"crun": utilversion.MustParseGeneric("1.14.1")}
 
-// Find returns the path of the program of that name on PATH, or of the one at path if that is not empty, and its version. hint says how a user
-// gets one. One that is known to be unsafe is an error.
+// Find returns the path and the version of a program. It uses path, or searches PATH for name if path is empty.
+// hint tells the user how to get the program. A version that is known to be unsafe is an error.
 func Find(ctx context.Context, name, path, hint string) (program, version string, err error) {
 	if path == "" {
 		if program, err = exec.LookPath(name); err != nil {
@@ -50,7 +51,8 @@ func Find(ctx context.Context, name, path, hint string) (program, version string
 	return program, version, safe(program, version)
 }
 
-// safe is an error for a version that must not be used, by what the program says of itself: a name may lead to another one.
+// safe returns an error for a version that must not be used. It reads the name in the program's own output,
+// because the name of a file may lead to another program.
 func safe(program, version string) error {
 	name, number, _ := strings.Cut(version, " version ")
 	least := safeSince[name]
@@ -68,13 +70,13 @@ func safe(program, version string) error {
 	return nil
 }
 
-// Run makes a call that has no streams, and returns when the program has ended.
+// Run makes a call without streams, and returns when the program has ended.
 func (c Call) Run(ctx context.Context) error {
 	_, err := c.Output(ctx)
 	return err
 }
 
-// Output makes a call, and returns what the program has written when it has ended.
+// Output makes a call, waits for the end of the program, and returns its output.
 func (c Call) Output(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -2,10 +2,11 @@
 
 // Package oci drives a runtime of the Open Container Initiative, such as runc, by its command line only.
 //
-// The guarantee: no secret is in an argument; what the runtime must be told is in files that the caller keeps in memory.
+// The guarantee: no secret is in an argument. The runtime gets its input from files that the caller keeps in
+// memory.
 //
-// What surprises: most of the package says what to run, and runs nothing. A supervisor has its own way to start processes
-// and to wait for them, and knows nothing of os/exec.
+// The surprise: most of the package describes commands and runs nothing. A supervisor has its own way to start
+// processes and to wait for them, and does not use os/exec.
 package oci
 
 import (
@@ -34,9 +35,9 @@ const ConfigFile = "config.json"
 type Runtime struct {
 	// Program is its absolute path.
 	Program string
-	// Root is the directory where it keeps what it knows of its containers.
+	// Root is the directory of the runtime's state of its containers.
 	Root string
-	// Flags are those of the program that every call has.
+	// Flags are the flags of every call of the program.
 	Flags []string `json:",omitempty"`
 }
 
@@ -44,15 +45,15 @@ type Runtime struct {
 type Call struct {
 	Dir  string
 	Argv []string
-	// Before are the first arguments of a program that prepares the call, and then becomes the program of Argv, whose arguments follow; nil
-	// for none.
+	// Before are the first arguments of a program that prepares the call and then becomes the program of Argv.
+	// The arguments of Argv follow. Nil means no such program.
 	Before []string
 }
 
 // Console is where the program sends the terminal of the process to.
 func (c Call) Console() string { return filepath.Join(c.Dir, consoleFile) }
 
-// Create makes a container of the bundle up to its process, which waits for Start.
+// Create makes a container of the bundle, including its process. The process waits for Start.
 func (r Runtime) Create(dir, id, bundle string, terminal bool) Call {
 	return r.call(dir, terminal, "create", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
 }
@@ -60,12 +61,12 @@ func (r Runtime) Create(dir, id, bundle string, terminal bool) Call {
 // Start lets the process begin.
 func (r Runtime) Start(dir, id string) Call { return r.call(dir, false, "start")(id) }
 
-// Exec makes one more process, which Process has written into dir, and returns when it runs.
+// Exec starts another process, which Process has written into dir, and returns when the process runs.
 func (r Runtime) Exec(dir, id string, terminal bool) Call {
 	return r.call(dir, terminal, "exec", "--detach", "--process", filepath.Join(dir, processFile), "--pid-file", filepath.Join(dir, pidFile))(id)
 }
 
-// Delete ends the container, and removes what the runtime knows of it. One that it does not know is no error.
+// Delete ends the container, and removes the runtime's state of it. An unknown container is no error.
 func (r Runtime) Delete(dir, id string) Call { return r.call(dir, false, "delete", "--force")(id) }
 
 // Knows tells whether the runtime may have something of the container.
@@ -85,7 +86,7 @@ func (r Runtime) call(dir string, terminal bool, args ...string) func(id string)
 	return func(id string) Call { return Call{Dir: dir, Argv: append(argv, id)} }
 }
 
-// PID is the process that the call has made.
+// PID returns the process that the call made.
 func (c Call) PID() (pid int, err error) {
 	return c.pid(pidFile)
 }
@@ -114,7 +115,8 @@ func (c Call) Failed(ended string) error {
 	return fmt.Errorf("%s: %s", name, strings.Join(said, ": "))
 }
 
-// Errors are those in the log of the call, the last first: a process of the call tells what failed, then the call tells what that stopped.
+// Errors returns the errors in the log of the call, the last first. A process of the call logs the cause, and
+// the call logs the consequence.
 func (c Call) Errors() (said []string, err error) {
 	data, err := os.ReadFile(filepath.Join(c.Dir, logFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -136,7 +138,7 @@ func (c Call) Errors() (said []string, err error) {
 	return said, nil
 }
 
-// LogError writes an error into the log of the call with that directory, as the program does it.
+// LogError writes an error into the log of the call in dir, in the format of the program.
 func LogError(dir string, failed error) error {
 	line, err := json.Marshal(map[string]string{"level": "error", "msg": failed.Error()})
 	if err != nil {
@@ -150,12 +152,12 @@ func LogError(dir string, failed error) error {
 	return errors.Join(err, f.Close())
 }
 
-// Process writes the process that Exec makes into dir: that of the configuration, with another command.
+// Process writes the process for Exec into dir: the process of the configuration with another command.
 func Process(dir string, config []byte, argv []string, terminal bool) error {
 	var c struct {
 		Process map[string]any `json:"process"`
 	}
-	// Numbers stay what they are: some have more digits than a float.
+	// Numbers keep their text: some have more digits than a float.
 	d := json.NewDecoder(bytes.NewReader(config))
 	d.UseNumber()
 	if err := d.Decode(&c); err != nil {

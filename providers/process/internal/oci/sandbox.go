@@ -15,7 +15,7 @@ import (
 // guestPidFile has the number of a command in the sandbox.
 const guestPidFile = "guest"
 
-// The calls below are those of gVisor, whose processes are none of the machine's.
+// The calls below exist in gVisor only. Its processes are not processes of the machine.
 
 // Run makes a container of the bundle and starts it with the streams of the call.
 func (r Runtime) Run(dir, id, bundle string, terminal bool) Call {
@@ -27,8 +27,9 @@ func (r Runtime) Keep(dir, id, bundle string, terminal bool) Call {
 	return r.call(dir, terminal, "run", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
 }
 
-// Kept tells whether a call of Keep that ended by itself did so because the container had ended. A program that fails or crashes has an exit
-// code too: so the call must have made the container, have told of no error since, and have removed it.
+// Kept reports whether a call of Keep that ended by itself ended because of the container. A program that fails
+// or crashes has an exit code too. So the call must have made the container, must have logged no error since,
+// and must have removed the container.
 func (r Runtime) Kept(c Call, id string) bool {
 	_, made := c.PID()
 	said, err := c.Errors()
@@ -42,7 +43,8 @@ func (r Runtime) Runs(id, sandbox string) bool {
 	return err == nil && json.Unmarshal(data, &state) == nil && state.Status == "running"
 }
 
-// Forget removes what the runtime has of a container of a sandbox, or of the sandbox itself, of which no process is left. It saves a call.
+// Forget removes the runtime's state of a container of a sandbox, or of the sandbox itself, after all processes
+// have ended. It saves a call of the program.
 func (r Runtime) Forget(id, sandbox string) error {
 	paths := []string{r.stateFile(id, sandbox, "lock"), r.stateFile(id, sandbox, "state")}
 	if id == sandbox {
@@ -61,7 +63,8 @@ func (r Runtime) stateFile(id, sandbox, kind string) string {
 	return filepath.Join(r.Root, id+"_sandbox:"+sandbox+"."+kind)
 }
 
-// Attend makes one more process, which Process has written into dir, and ends with it and with its exit code.
+// Attend starts another process, which Process has written into dir. The call ends with the process, and with
+// its exit code.
 func (r Runtime) Attend(dir, id string) Call {
 	return r.call(dir, false, "exec", "--process", filepath.Join(dir, processFile), "--internal-pid-file", filepath.Join(dir, guestPidFile))(id)
 }
@@ -79,10 +82,10 @@ func (r Runtime) SignalProcess(dir, id string, pid, signal int) Call {
 	return r.call(dir, false, "kill", "--pid", strconv.Itoa(pid))(id).with(signal)
 }
 
-// Processes writes those of the container: see ReadProcesses.
+// Processes writes the processes of the container: see ReadProcesses.
 func (r Runtime) Processes(dir, id string) Call { return r.call(dir, false, "ps")(id) }
 
-// ReadProcesses reads what Processes has written: the children of each process, by their numbers in the sandbox.
+// ReadProcesses reads the output of Processes: the children of each process, by their numbers in the sandbox.
 func ReadProcesses(said []byte) map[int][]int {
 	children := map[int][]int{}
 	for line := range bytes.Lines(said) {
@@ -104,10 +107,10 @@ func (r Runtime) Forward(dir, id, socket string, port int) Call {
 	return r.call(dir, false, "port-forward", "--stream", socket)(id).with(port)
 }
 
-// Stats writes what the container uses: see ReadStats.
+// Stats writes the resource usage of the container: see ReadStats.
 func (r Runtime) Stats(dir, id string) Call { return r.call(dir, false, "events", "--stats")(id) }
 
-// ReadStats reads what Stats has written: the time of all CPUs in nanoseconds, and bytes of memory.
+// ReadStats reads the output of Stats: the time of all CPUs in nanoseconds, and bytes of memory.
 func ReadStats(said []byte) (cpu, memory uint64, err error) {
 	var event struct {
 		Data *struct {

@@ -15,18 +15,20 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oomscore"
 )
 
-// Vulnerability is one of a runtime, by which a container or an image gets at the machine.
+// Vulnerability is a flaw of a runtime by which a container or an image gets access to the machine.
 type Vulnerability struct {
 	ID string
-	// Fixed are the first versions without it, one for each series that its authors still mend; later series never had it.
+	// Fixed are the first versions without the flaw, one for each series that its authors still maintain. Later
+	// series never had it.
 	Fixed []string
-	// Minor says that its authors call what can be done with it of low severity.
+	// Minor means that the authors rate the severity as low.
 	Minor bool
 }
 
-// vulnerabilities are those that are known, by the name that a runtime calls itself. The sources are the changelog of runc in its repository
-// (as of 2026-08-19) and the pages of the releases of crun. crun has none of the three of 2025: its authors tried the attacks
-// (github.com/containers/crun/issues/1906, 2025-11-13). Those by checkpoints are left out, since nothing makes any here.
+// vulnerabilities are the known flaws, by the name in the runtime's own output. The sources are the changelog of
+// runc in its repository (as of 2026-08-19) and the pages of the releases of crun. crun has none of the three
+// flaws of 2025: its authors tried the attacks (github.com/containers/crun/issues/1906, 2025-11-13). Flaws of
+// checkpoints are left out, because this provider makes no checkpoints.
 var vulnerabilities = map[string][]Vulnerability{
 	"runc": {
 		{ID: "CVE-2024-21626", Fixed: []string{"1.1.12"}},
@@ -50,15 +52,16 @@ type packaged struct {
 	fixes           []string
 }
 
-// packages are those that are known, by what the distribution itself says. Debian 12 has no package with fixes of the later ones: the one
-// below was the newest on 2026-11-28. Ubuntu's have the number of the version of runc that has the fixes.
+// packages are the known packages, from the distributions' own sources. Debian 12 has no package with fixes of
+// the later flaws: the package below was the newest on 2026-11-28. Ubuntu's packages have the number of the
+// version of runc with the fixes.
 var packages = []packaged{
 	// Its changelog, of 2024-02-02.
 	{"runc", "+deb12u", "1.1.5+ds1-1+deb12u1", []string{"CVE-2024-21626"}},
 }
 
-// FindVulnerabilities returns what is known to be open in a runtime, by what it says of its version and by the package that the program is of.
-// known is false if nothing can be said about it.
+// FindVulnerabilities returns the known open flaws of a runtime, from its version text and from the Debian
+// package of the program. known is false if the version cannot be judged.
 func FindVulnerabilities(ctx context.Context, program, said string) (open []Vulnerability, known bool) {
 	name, version, ok := parseVersion(said)
 	list, listed := vulnerabilities[name]
@@ -77,10 +80,10 @@ func FindVulnerabilities(ctx context.Context, program, said string) (open []Vuln
 	}), true
 }
 
-// release is the number of a version as its authors write it, before what a distribution adds.
+// release matches the authors' version number, before the additions of a distribution.
 var release = regexp.MustCompile(`^v?(\d+\.\d+(?:\.\d+)?)(?:-rc\.?(\d+))?`)
 
-// parseVersion reads what a runtime says of itself, such as runc version 1.1.5+ds1.
+// parseVersion reads the version text of a runtime, such as runc version 1.1.5+ds1.
 func parseVersion(said string) (name string, version *utilversion.Version, ok bool) {
 	name, number, _ := strings.Cut(said, " version ")
 	m := release.FindStringSubmatch(number)
@@ -112,7 +115,7 @@ func (v Vulnerability) fixedIn(version *utilversion.Version) bool {
 	return newest
 }
 
-// packageOf returns the Debian package that a program is of, and its version; "" if it is of none.
+// packageOf returns the Debian package of a program and its version, or "" if no package has it.
 func packageOf(ctx context.Context, program string) (name, version string) {
 	if real, err := filepath.EvalSymlinks(program); err == nil {
 		program = real

@@ -25,7 +25,7 @@ const maxMessage = 64 << 10
 // Connection is a connection with the network process. It is not for several goroutines.
 type Connection struct{ socket *net.UnixConn }
 
-// CheckVersion asks the network process that listens at the path for its version. One of another version is an error.
+// CheckVersion asks the network process at the path for its version. Another version is an error.
 func CheckVersion(ctx context.Context, path string) error {
 	c, err := connect(ctx, path)
 	if err != nil {
@@ -57,7 +57,8 @@ func (c *Connection) Wait() {
 	_, _ = c.socket.Read(make([]byte, 1)) // it sends nothing by itself
 }
 
-// Configure replaces the configuration of the network process. The connection tells by its end that the network process has ended.
+// Configure replaces the configuration of the network process. The end of the connection means that the network
+// process has ended.
 func Configure(ctx context.Context, path string, config Config) (*Connection, error) {
 	c, err := connect(ctx, path)
 	if err != nil {
@@ -70,7 +71,8 @@ func Configure(ctx context.Context, path string, config Config) (*Connection, er
 	return c, nil
 }
 
-// Attach gives a pod its network at the other end of link, a descriptor that stays the caller's. The pod has it until the connection ends.
+// Attach gives a pod its network at the other end of link. The caller keeps link. The pod has the network until
+// the connection ends.
 func Attach(ctx context.Context, path string, pod Pod, link *os.File) (*Connection, error) {
 	c, err := connect(ctx, path)
 	if err != nil {
@@ -94,7 +96,7 @@ func Keep(ctx context.Context, path string, pod Pod, link *os.File) error {
 	return err
 }
 
-// Detach takes its network from a pod. One that has none is no error.
+// Detach removes the network of a pod. A pod without a network is no error.
 func Detach(ctx context.Context, path, address string) error {
 	c, err := connect(ctx, path)
 	if err != nil {
@@ -183,7 +185,7 @@ func (c *Connection) ask(ctx context.Context, r request, send *os.File) (answer,
 	return got, file, nil
 }
 
-// send writes a packet with a descriptor, if there is one, which stays the caller's.
+// send writes a packet, with a descriptor if file is not nil. The caller keeps file.
 func (c *Connection) send(data []byte, file *os.File) error {
 	if file == nil {
 		_, err := c.socket.Write(data)
@@ -200,7 +202,7 @@ func (c *Connection) send(data []byte, file *os.File) error {
 	return errors.Join(err, sent)
 }
 
-// descriptor is the one that came with a packet; nil for none.
+// descriptor returns the descriptor of a packet, or nil if there is none.
 func descriptor(space []byte) (*os.File, error) {
 	messages, err := unix.ParseSocketControlMessage(space)
 	if err != nil || len(messages) == 0 {

@@ -11,7 +11,7 @@ import (
 	"os"
 )
 
-// Connection is a connection with the network process, which there is on Linux only.
+// Connection is a connection to the network process. The network process exists on Linux only.
 type Connection struct{}
 
 // Close ends the connection.

@@ -10,7 +10,7 @@ const Version = 1
 // ErrVersion is the error of a network process of another version.
 var ErrVersion = errors.New("the network process is of another version")
 
-// MTU is that of the link of a pod: each packet costs about the same, whatever its size.
+// MTU is the MTU of a pod's link. It is large, because each packet costs about the same, whatever its size.
 const MTU = 65520
 
 // The operations of a request.
@@ -36,7 +36,7 @@ type request struct {
 type answer struct {
 	Version int    `json:"version,omitempty"`
 	Error   string `json:"error,omitempty"`
-	// Refused tells that the pod has no listener at the port.
+	// Refused means that the pod has no listener at the port.
 	Refused bool `json:"refused,omitempty"`
 }
 
@@ -44,19 +44,20 @@ type answer struct {
 type Config struct {
 	// Range has the addresses of pods, as a prefix such as 10.88.0.0/22.
 	Range string `json:"range"`
-	// Gateway is the address in Range that pods send everything else to, and that answers DNS.
+	// Gateway is the address in Range that answers DNS, and that gets all packets of pods to other networks.
 	Gateway string `json:"gateway"`
-	// MTU is that of the links.
+	// MTU is the MTU of the links.
 	MTU int `json:"mtu"`
 	// Nameservers are the DNS servers behind the gateway, as host:port.
 	Nameservers []string `json:"nameservers"`
-	// Denied are prefixes that pods do not reach, besides those that no pod does.
+	// Denied are prefixes that pods must not reach, in addition to the built-in ones.
 	Denied []string `json:"denied"`
-	// Services are addresses that lead to another one.
+	// Services are addresses that lead to another address.
 	Services []Service `json:"services"`
 }
 
-// Service is an address of pods that leads to a target, also to one that pods do not reach otherwise.
+// Service is an address for pods that leads to a target. The target may be an address that pods cannot reach
+// otherwise.
 type Service struct {
 	// Protocol is tcp or udp.
 	Protocol string `json:"protocol"`
@@ -74,7 +75,7 @@ type Pod struct {
 	HostPorts []HostPort `json:"hostPorts"`
 }
 
-// HostPort is a port of the machine that leads to one of a pod.
+// HostPort is a port of the machine that leads to a port of a pod.
 type HostPort struct {
 	// Protocol is tcp or udp.
 	Protocol string `json:"protocol"`
@@ -84,7 +85,7 @@ type HostPort struct {
 	Port     uint16 `json:"port"`
 }
 
-// Link is what a sandbox is told of its end of the link.
+// Link is the configuration of a sandbox's end of the link.
 type Link struct {
 	Address string `json:"address"`
 	Gateway string `json:"gateway"`
