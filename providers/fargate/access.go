@@ -27,7 +27,7 @@ import (
 // readAgain is how long keys without an end are used until they are read again: whoever replaces a file of keys has both valid for longer.
 const readAgain = time.Minute
 
-// accessOf is what the tools of AWS are told to find of credentials, region and endpoint.
+// accessOf returns the options for the AWS SDK: credentials, region and endpoint.
 func accessOf(c Config) ([]func(*awsconfig.LoadOptions) error, error) {
 	options := []func(*awsconfig.LoadOptions) error{
 		awsconfig.WithRegion(c.Region), awsconfig.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
@@ -43,7 +43,7 @@ func accessOf(c Config) ([]func(*awsconfig.LoadOptions) error, error) {
 		if _, err := os.Stat(c.CredentialsFile); err != nil { // else the next place would be looked at
 			return nil, fmt.Errorf("fargate provider: credentialsFile: %w", err)
 		}
-		// A profile that is said goes before the environment, which may have the keys of somebody else.
+		// A named profile goes before the environment, which may have the keys of another user.
 		options = append(options, awsconfig.WithSharedCredentialsFiles([]string{c.CredentialsFile}), awsconfig.WithSharedConfigProfile(cmp.Or(c.Profile, "default")))
 	}
 	if c.CAFile != "" {
@@ -58,7 +58,8 @@ func accessOf(c Config) ([]func(*awsconfig.LoadOptions) error, error) {
 	return options, nil
 }
 
-// rereader finds keys that have no end anew, as files change. Those with an end are renewed by whoever gave them.
+// rereader finds keys without an expiry again, because their files may change. The SDK renews keys with an
+// expiry.
 type rereader struct {
 	options []func(*awsconfig.LoadOptions) error
 	now     aws.CredentialsProvider
@@ -87,8 +88,8 @@ func (r *rereader) Retrieve(ctx context.Context) (aws.Credentials, error) {
 // maxAnswer is how many bytes of an answer are read.
 const maxAnswer = 4 << 20
 
-// signed asks services of which a few requests are needed, with the vendor's signer and without a client of the vendor: each of those would make the
-// program larger by megabytes.
+// signed sends the few requests that other services need. It uses the vendor's signer, but no client of the
+// vendor: each client would make the program larger by megabytes.
 type signed struct {
 	region, endpoint string
 	credentials      aws.CredentialsProvider
@@ -191,7 +192,7 @@ func refusalOf(answer *http.Response, data []byte) error {
 	return out
 }
 
-// rootOf is the address of the service that has a queue.
+// rootOf returns the address of the service of a queue.
 func rootOf(queue string) string {
 	u, err := url.Parse(queue)
 	if err != nil {

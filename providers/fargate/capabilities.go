@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// Capabilities returns what pods get from a provider with this configuration.
+// Capabilities returns the capabilities of a provider with this configuration.
 func (c Config) Capabilities() capability.Declaration {
 	const noField = "a task definition has no field for it"
 	d := capability.Only().
@@ -55,16 +55,18 @@ func (c Config) Capabilities() capability.Declaration {
 // maxContainers is how many containers a task definition has at most, and minGrace and maxGrace how many seconds a container has to stop.
 const maxContainers, minGrace, maxGrace = 10, 2, 120
 
-// filesName is the name of the container that writes the files of a pod before the others start, and waiterName that of the one that ends the task after
-// them.
+// filesName is the name of the container that writes the files of a pod before the other containers start.
+// waiterName is the name of the container that ends the task after them.
 const filesName, waiterName = "vk-files", "vk-wait"
 
-// endsTogether reports whether a pod ends with the last one of several containers. A task ends with the first one that is essential.
+// endsTogether reports whether a pod ends when the last of several containers ends. A task ends with its first
+// essential container.
 func endsTogether(spec *corev1.PodSpec) bool {
 	return len(spec.Containers) > 1 && (spec.RestartPolicy == corev1.RestartPolicyNever || spec.RestartPolicy == corev1.RestartPolicyOnFailure)
 }
 
-// refuse refuses what a task cannot have and a declaration cannot say, with the path of the field.
+// refuse refuses everything that a task cannot have and that a declaration cannot express. The error has the
+// path of the field.
 func refuse(pod *corev1.Pod) error {
 	spec, at := &pod.Spec, field.NewPath("spec")
 	most := maxContainers

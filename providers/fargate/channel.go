@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// clientVersion is a version of the vendor's client that knows what is spoken here.
+	// clientVersion is a version of the vendor's client that knows the protocol used here.
 	clientVersion = "1.2.0.0"
 	// mostInput is how many bytes of input are in a message, and window how many messages may be under way.
 	mostInput, window = 1024, 32
 	// againAfter is how long a message waits for its acknowledgement until it is sent again.
 	againAfter = 2 * time.Second
-	// beat is how often a session says that it is there.
+	// beat is the interval at which a session reports that it is alive.
 	beat = 30 * time.Second
-	// terminate is the flag that ends a session.
+	// terminate is the flag of the message that ends a session.
 	terminate = 2
 )
 
@@ -53,7 +53,7 @@ type channel struct {
 	waiting map[int64]*waitingFor // guarded by mu; by number
 }
 
-// waitingFor is a message that is not acknowledged.
+// waitingFor is a message that is not acknowledged yet.
 type waitingFor struct {
 	data []byte
 	at   time.Time
@@ -69,7 +69,8 @@ func newChannel(conn *websocket.Conn, attach api.AttachIO, shell *shellexec.Exec
 	return c
 }
 
-// run copies until the session ends. A session that does not end by itself is ended: the command would run on.
+// run copies until the session ends. It ends a session that does not end by itself, because the command would
+// run on.
 func (c *channel) run(ctx context.Context) error {
 	open, closed := context.WithCancel(context.WithoutCancel(ctx))
 	defer closed()
@@ -174,7 +175,7 @@ func (c *channel) take(f frame) (over bool, err error) {
 	return false, nil
 }
 
-// payload takes what the other end sends in its order.
+// payload handles the messages of the other end in their order.
 func (c *channel) payload(f frame) (over bool, err error) {
 	switch f.payload {
 	case payloadHandshakeRequest:
@@ -204,7 +205,7 @@ func (c *channel) payload(f frame) (over bool, err error) {
 	return false, nil
 }
 
-// shake answers what the other end asks for: the type of the session is had, encryption by a key of KMS is not.
+// shake answers the requests of the other end. It supports the session type, but not encryption by a key of KMS.
 func (c *channel) shake(request []byte) error {
 	var asked struct {
 		RequestedClientActions []struct{ ActionType string }
@@ -236,7 +237,7 @@ func (c *channel) shake(request []byte) error {
 	return c.send(payloadHandshakeResponse, data)
 }
 
-// feed passes the input on, in messages that the other end takes.
+// feed sends the input in messages of a size that the other end accepts.
 func (c *channel) feed(ctx context.Context) {
 	select {
 	case <-c.ready:
@@ -326,7 +327,7 @@ func (c *channel) acknowledged(number int64) {
 	}
 }
 
-// again sends messages again that are not acknowledged, and lets the connection not fall asleep.
+// again sends unacknowledged messages again, and keeps the connection alive.
 func (c *channel) again(ctx context.Context) {
 	tick := time.NewTicker(againAfter / 4)
 	defer tick.Stop()

@@ -26,53 +26,57 @@ import (
 // batch is how many tasks one request asks about.
 const batch = 100
 
-// patience is how long a request may take: one that hangs must not end the rounds that ask for states.
+// patience is the timeout of a request. A request that hangs must not stop the rounds that ask for states.
 const patience = 30 * time.Second
 
-// services is what the rest needs of ECS and Secrets Manager.
+// services is the part of ECS and Secrets Manager that the driver needs.
 type services interface {
 	register(ctx context.Context, in *ecs.RegisterTaskDefinitionInput) (arn string, err error)
 	run(ctx context.Context, in *ecs.RunTaskInput) (types.Task, error)
-	// started returns the ARNs of all tasks that a name started and that are to run; stopped those of all that are not to, of any name.
+	// started returns the ARNs of all tasks with this startedBy whose desired status is to run. stopped returns
+	// the ARNs of all tasks whose desired status is to stop, with any startedBy.
 	started(ctx context.Context, by string) ([]string, error)
 	stopped(ctx context.Context) ([]string, error)
-	// describe returns the tasks, and the ARNs of those that ECS says not to have.
+	// describe returns the tasks, and the ARNs that ECS reports as missing.
 	describe(ctx context.Context, arns []string) (tasks []types.Task, missing []string, err error)
 	stop(ctx context.Context, arn, reason string) (types.Task, error)
-	// keep stores a secret by its name, and returns its ARN. One that is there has this value already, and one that is scheduled for deletion is
-	// restored.
+	// keep stores a secret by its name, and returns its ARN. An existing secret of the name has this value
+	// already. keep restores a secret that is scheduled for deletion.
 	keep(ctx context.Context, s secret) (arn string, err error)
 	// drop removes a secret for good.
 	drop(ctx context.Context, name string) error
-	// describeDefinition returns the newest active revision of a family; an error of the kind not-found is none. families returns the names of
-	// families that begin so, and removeDefinition removes a family, also one that is deregistered already.
+	// describeDefinition returns the newest active revision of a family, or an error of the kind not-found.
+	// families returns the names of families with a prefix. removeDefinition removes a family, even if it is
+	// deregistered already.
 	families(ctx context.Context, prefix string, status types.TaskDefinitionFamilyStatus) ([]string, error)
 	describeDefinition(ctx context.Context, family string) (*types.TaskDefinition, error)
 	removeDefinition(ctx context.Context, family string) error
-	// listSecrets returns the secrets whose names begin so.
+	// listSecrets returns the secrets whose names have one of the prefixes.
 	listSecrets(ctx context.Context, prefixes []string) ([]listedSecret, error)
-	// key returns the key of the names of the secrets of a Kubernetes cluster. It is made by the first node that asks.
+	// key returns the key for the names of the secrets of a Kubernetes cluster. The first node that asks for the
+	// key makes it.
 	key(ctx context.Context, cluster string) ([]byte, error)
 	// ping fails where tasks could not run.
 	ping(ctx context.Context) error
-	// log returns the lines of a log stream from a token on, and the token for what comes next.
+	// log returns the lines of a log stream from a token on, and the token for the next lines.
 	log(ctx context.Context, group, name, token string, since time.Time) ([]logs.Line, string, error)
-	// used returns what containers of the cluster used last, as far as that is newer than a time, by task and container.
+	// used returns the last usage of the containers of the cluster, by task and container, as far as it is newer
+	// than a time.
 	used(ctx context.Context, since time.Time) (map[string]usage, error)
-	// session opens a session that runs a command in a container of a task.
+	// session opens a session in a container of a task, and runs a command there.
 	session(ctx context.Context, arn, container, command string) (*websocket.Conn, error)
 	// receive returns messages of a queue, none after a wait of seconds without; done removes them.
 	receive(ctx context.Context, queue string, seconds int) ([]message, error)
 	done(ctx context.Context, queue string, messages []message) error
 	// keepsForEver reports whether a group of logs has no retention.
 	keepsForEver(ctx context.Context, group string) bool
-	// examine tries the rights on what is not there, and looks at what the configuration names.
+	// examine tries the rights on things that do not exist, and checks everything that the configuration names.
 	examine(ctx context.Context, conf Config, key string) error
-	// close ends connections that nothing uses.
+	// close ends idle connections.
 	close()
 }
 
-// message is one of a queue.
+// message is a message of a queue.
 type message struct {
 	Body          string
 	ReceiptHandle string
@@ -163,7 +167,8 @@ func (c *client) run(ctx context.Context, in *ecs.RunTaskInput) (types.Task, err
 	return types.Task{}, fmt.Errorf("%s: ECS returned %d tasks", doing, len(out.Tasks))
 }
 
-// started asks by startedBy alone: ECS takes no other filter with it, and then has those that are to run.
+// started asks by startedBy alone. ECS takes no other filter together with startedBy, and then lists the tasks
+// whose desired status is to run.
 func (c *client) started(ctx context.Context, by string) ([]string, error) {
 	return c.list(ctx, &ecs.ListTasksInput{StartedBy: &by})
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// What a configuration file of this provider says about itself.
+// APIVersion and Kind of a configuration file of this provider.
 const (
 	APIVersion = "fargate.virtual-kubelet.io/v1alpha1"
 	Kind       = "FargateProviderConfiguration"
@@ -30,7 +30,7 @@ const (
 // execProbeEvery is the default of ExecProbeEvery: each probe is a session of ECS Exec.
 const execProbeEvery = 30 * time.Second
 
-// Capacity providers that run pods.
+// Capacity providers for pods.
 const (
 	OnDemand = "FARGATE"
 	Spot     = "FARGATE_SPOT"
@@ -51,83 +51,94 @@ var snapshotID = regexp.MustCompile(`^snap-[0-9a-f]{8,40}$`)
 // largestVolume is the default of LargestVolume, in GiB: as much as the disk of a task has at most.
 const largestVolume = 200
 
-// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
-// as VKUBELET_FARGATE_REGION. Credentials are those that the tools of AWS find on this machine; none are here.
+// Config is the configuration of the provider. An environment variable such as VKUBELET_FARGATE_REGION can also
+// set a field that is one value or a list. The AWS SDK finds the credentials on this machine; the configuration
+// has none.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// Region is that of the cluster of ECS, such as eu-central-1. Required.
+	// Region is the region of the cluster of ECS, such as eu-central-1. Required.
 	Region string `json:"region,omitempty" env:"AWS_REGION"`
-	// Endpoint is the URL of all services that are asked. Default: those of the region.
+	// Endpoint is the URL of all services. Default: the endpoints of the region.
 	Endpoint string `json:"endpoint,omitempty"`
-	// CAFile has the authorities of the endpoint. Default: those of this machine.
+	// CAFile has the certificate authorities of the endpoint. Default: the authorities of this machine.
 	CAFile string `json:"caFile,omitempty"`
-	// CredentialsFile is a file with keys, as the tools of AWS write ~/.aws/credentials. Default: what those tools find.
+	// CredentialsFile is a file with keys, in the format of ~/.aws/credentials. Default: the places where the
+	// tools of AWS look.
 	CredentialsFile string `json:"credentialsFile,omitempty"`
-	// Profile is that of the keys. Default: AWS_PROFILE, or default.
+	// Profile is the profile of the keys. Default: AWS_PROFILE, or default.
 	Profile string `json:"profile,omitempty"`
 	// Cluster is the name or ARN of the cluster of ECS. Default: default.
 	Cluster string `json:"cluster,omitempty"`
-	// ClusterID names the Kubernetes cluster in tags. No two that use one cluster of ECS may have the same, and it must not change while
-	// there are pods. Required.
+	// ClusterID names the Kubernetes cluster in tags. Each Kubernetes cluster that uses the same cluster of ECS
+	// needs its own ID. The ID must not change while there are pods. Required.
 	ClusterID string `json:"clusterName,omitempty"`
-	// Subnets are the IDs of those that pods get their addresses in. Required.
+	// Subnets are the IDs of the subnets of pods. Required.
 	Subnets []string `json:"subnets,omitempty"`
-	// SecurityGroups are IDs. Default: that of the VPC.
+	// SecurityGroups are IDs. Default: the security group of the VPC.
 	SecurityGroups []string `json:"securityGroups,omitempty"`
 	// PublicIP gives pods a public address too: without it a subnet needs a way to the registry.
 	PublicIP bool `json:"publicIP,omitempty"`
-	// PlatformVersion is that of Fargate. Default: LATEST.
+	// PlatformVersion is the platform version of Fargate. Default: LATEST.
 	PlatformVersion string `json:"platformVersion,omitempty"`
 	// Architecture is ARM64 or X86_64. Default: X86_64.
 	Architecture string `json:"architecture,omitempty"`
-	// ExecutionRole is the ARN of the role that pulls images, writes logs and reads secrets. Required.
+	// ExecutionRole is the ARN of the role for pulling images, writing logs and reading secrets. Required.
 	ExecutionRole string `json:"executionRole,omitempty"`
-	// TaskRoles are the ARNs of roles that pods may have by their annotation. Default: none.
+	// TaskRoles are the ARNs of the roles that a pod may ask for with its annotation. Default: none.
 	TaskRoles []string `json:"taskRoles,omitempty"`
-	// FileSystems are the IDs of the file systems of EFS that pods may mount, such as fs-0123456789abcdef0. Default: none.
+	// FileSystems are the IDs of the file systems of EFS for pods, such as fs-0123456789abcdef0. Default: none.
 	FileSystems []string `json:"fileSystems,omitempty"`
-	// InfrastructureRole is the ARN of the role by which ECS makes volumes of EBS. Default: none, and pods have no such volumes.
+	// InfrastructureRole is the ARN of the role with which ECS makes volumes of EBS. Default: none, and pods
+	// have no such volumes.
 	InfrastructureRole string `json:"infrastructureRole,omitempty"`
-	// Snapshots are the IDs of the snapshots of EBS that volumes of pods may be made from, such as snap-0123456789abcdef0. Default: none.
+	// Snapshots are the IDs of the snapshots of EBS that volumes of pods may start from, such as
+	// snap-0123456789abcdef0. Default: none.
 	Snapshots []string `json:"snapshots,omitempty"`
-	// LargestVolume is the largest size that a pod may ask for a volume of EBS. Default: 200Gi.
+	// LargestVolume is the largest size of a volume of EBS. Default: 200Gi.
 	LargestVolume resource.Quantity `json:"largestVolume,omitzero"`
-	// ExecRole is the ARN of the role of pods that name none. It needs the rights of ECS Exec, and so does each of TaskRoles. Default:
-	// none, and there is no exec.
+	// ExecRole is the ARN of the role of pods that name no role. ExecRole and each of TaskRoles need the rights
+	// of ECS Exec. Default: none, and there is no exec.
 	ExecRole string `json:"execRole,omitempty"`
-	// ExecProbeEvery is the shortest period of a startup or liveness probe by command, each of which is a session of ECS Exec. Default: 30s.
+	// ExecProbeEvery is the shortest period of a startup or liveness probe by command. Each such probe is a
+	// session of ECS Exec. Default: 30s.
 	ExecProbeEvery metav1.Duration `json:"execProbeEvery,omitempty"`
-	// FilesImage is an image with sh, base64 and tar, of which a container writes the files of ConfigMaps, Secrets, tokens and the downward
-	// API before the others start. Default: busybox of the public registry of AWS, as Docker Hub limits how often an address pulls.
+	// FilesImage is an image with sh, base64 and tar. A container of this image writes the files of ConfigMaps,
+	// Secrets, tokens and the downward API before the other containers start. Default: busybox of the public
+	// registry of AWS, because Docker Hub limits the pulls of an address.
 	FilesImage string `json:"filesImage,omitempty"`
-	// Queue is the URL of a queue of SQS that a rule of EventBridge fills with the changes of tasks. Default: none, and ECS is asked.
+	// Queue is the URL of a queue of SQS. A rule of EventBridge fills the queue with the changes of tasks.
+	// Default: none, and the provider polls ECS.
 	Queue string `json:"queue,omitempty"`
-	// Reachable says that this process reaches pods by their addresses: then it probes them by HTTP, TCP and gRPC, and forwards ports.
-	// Where it does not, such probes are refused. Default: true.
+	// Reachable says that this process reaches pods by their addresses. Then this process probes pods by HTTP,
+	// TCP and gRPC, and forwards ports. Otherwise such probes are refused. Default: true.
 	Reachable *bool `json:"reachable,omitempty"`
-	// LogGroup is the group of CloudWatch Logs, which must be there. Default: none, and pods have no logs.
+	// LogGroup is an existing group of CloudWatch Logs. Default: none, and pods have no logs.
 	LogGroup string `json:"logGroup,omitempty"`
-	// Stats lets kubectl top show what pods use, by what Container Insights of the cluster writes into CloudWatch Logs, which costs. Default: no.
+	// Stats lets kubectl top show the usage of pods. The figures come from Container Insights of the cluster,
+	// which writes them into CloudWatch Logs at a cost. Default: no.
 	Stats bool `json:"stats,omitempty"`
-	// CapacityProvider is what pods run on that do not say: OnDemand or Spot. The cluster of ECS must have it. Default: the launch type FARGATE,
-	// which is on demand, and which every cluster takes.
+	// CapacityProvider runs the pods that name no capacity provider: OnDemand or Spot. The cluster of ECS must
+	// have this capacity provider. Default: the launch type FARGATE, which is on demand and works in every
+	// cluster.
 	CapacityProvider string `json:"capacityProvider,omitempty"`
 	// RegistryCredentials are the ARNs of secrets of Secrets Manager with user name and password, by the host of the registry.
 	RegistryCredentials map[string]string `json:"registryCredentials,omitempty"`
-	// Capacity is what the node offers: the quota of the account, or a part of it. Required, but for ephemeral-storage: 20Gi for each pod.
+	// Capacity is the capacity of the node: the quota of the account, or a part of it. Required, except for
+	// ephemeral-storage: 20Gi for each pod.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 }
 
-// format is what a configuration file of this provider looks like.
+// format is the format of a configuration file of this provider.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_FARGATE", Renamed: map[string]string{"clusterID": "clusterName"}, Unversioned: fromTOML}
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// LoadConfig returns the configuration in the file at path; the environment overrides the file. An empty path
+// means no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// complete fills the defaults of c and refuses what cannot be, with every reason.
+// complete fills the defaults of c, and refuses invalid values with every reason.
 func (c Config) complete() (Config, error) {
 	problems := config.Problems{Provider: "fargate"}
 	if c.Region == "" {
@@ -214,7 +225,8 @@ func role(arn string) bool {
 	return len(parts) == 6 && parts[0] == "arn" && parts[2] == "iam" && strings.HasPrefix(parts[5], "role/")
 }
 
-// safeURL reports whether requests to an URL, which have a signature and not the key, are read by nobody else.
+// safeURL reports whether nobody else can read requests to a URL. The requests have a signature, but not the
+// key.
 func safeURL(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil {
@@ -228,7 +240,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// fromTOML reads the file that aws-fargate has, with the defaults of that.
+// fromTOML reads a configuration file of aws-fargate, with the defaults of aws-fargate.
 func fromTOML(name string, data []byte) (Config, error) {
 	c := Config{Capacity: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("20"), corev1.ResourceMemory: resource.MustParse("40Gi"), corev1.ResourcePods: resource.MustParse("20"),

@@ -20,7 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
-// restartPeriod is how many seconds a container must run before ECS starts it again: the least that it takes.
+// restartPeriod is how many seconds a container must run before ECS starts it again. It is the smallest value
+// that ECS takes.
 const restartPeriod = 60
 
 // streamPrefix begins the names of log streams: prefix/container/task.
@@ -36,8 +37,8 @@ type builder struct {
 	ports  map[string]bool             // that a container has declared
 }
 
-// container returns the definition of a container. They are asked for in the order in which they start: each waits for the init
-// containers before it.
+// container returns the definition of a container. The caller asks for containers in the order in which they
+// start: each waits for the init containers before it.
 func (b *builder) container(c *corev1.Container, init bool, at *field.Path) (types.ContainerDefinition, error) {
 	full := b.Containers[c.Name]
 	k := types.ContainerDefinition{
@@ -84,8 +85,8 @@ func (b *builder) container(c *corev1.Container, init bool, at *field.Path) (typ
 	return k, nil
 }
 
-// declare declares the ports of a container, those alone that no container before it has declared: ECS takes each once in a task, and they say
-// nothing more.
+// declare declares the ports of a container that no earlier container has declared. ECS takes each port once in
+// a task, and a port has no further settings.
 func (b *builder) declare(k *types.ContainerDefinition, ports []corev1.ContainerPort) {
 	for _, p := range ports {
 		protocol := strings.ToLower(cmp.Or(string(p.Protocol), "TCP"))
@@ -97,7 +98,7 @@ func (b *builder) declare(k *types.ContainerDefinition, ports []corev1.Container
 	}
 }
 
-// logs lets what a container prints go to CloudWatch Logs.
+// logs sends the output of a container to CloudWatch Logs.
 func (b *builder) logs(k *types.ContainerDefinition) {
 	if b.config.LogGroup == "" {
 		return
@@ -107,14 +108,14 @@ func (b *builder) logs(k *types.ContainerDefinition) {
 	}}
 }
 
-// fixed reports whether containers do not change a volume: it has files of the API, or says that it is read-only.
+// fixed reports whether containers cannot change a volume: the volume has files of the API, or is read-only.
 func (b *builder) fixed(volume string) bool {
 	return slices.ContainsFunc(b.Pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.Name == volume && (podspec.Written(&v) || v.NFS != nil && v.NFS.ReadOnly || v.CSI != nil && aws.ToBool(v.CSI.ReadOnly) || b.ReadOnly(&v))
 	})
 }
 
-// after lets what comes next wait for a container.
+// after makes the next containers wait for a container.
 func (b *builder) after(c *corev1.Container, until types.ContainerCondition) {
 	b.wait = append(b.wait[:len(b.wait):len(b.wait)], types.ContainerDependency{ContainerName: &c.Name, Condition: until})
 }
@@ -196,7 +197,7 @@ func (b *builder) security(k *types.ContainerDefinition, c *corev1.Container, at
 	return nil
 }
 
-// checkProbes refuses the startup and liveness probes that this process cannot do.
+// checkProbes refuses startup and liveness probes that this process cannot run.
 func (c Config) checkProbes(k *corev1.Container, init bool, at *field.Path) error {
 	if init && k.StartupProbe != nil {
 		return errdefs.InvalidInputf("%s: this node does it, and the containers that start next would not wait for it", at.Child("startupProbe"))
@@ -220,7 +221,8 @@ func (c Config) checkProbes(k *corev1.Container, init bool, at *field.Path) erro
 	return nil
 }
 
-// healthCheck makes one of a readiness probe. The other probes are done by this process: ECS does nothing to a container of a single task that is unhealthy.
+// healthCheck makes a health check from a readiness probe. This process runs the other probes, because ECS does
+// nothing to an unhealthy container of a single task.
 func healthCheck(k *types.ContainerDefinition, c *corev1.Container, at *field.Path) error {
 	p := c.ReadinessProbe
 	if p == nil || p.Exec == nil {
@@ -246,7 +248,8 @@ func healthCheck(k *types.ContainerDefinition, c *corev1.Container, at *field.Pa
 	return nil
 }
 
-// restarts is what ECS does when a container ends. One that ran for less than restartPeriod is not started again.
+// restarts returns the restart policy of ECS. ECS does not start a container again that ran for less than
+// restartPeriod.
 func restarts(policy corev1.RestartPolicy) *types.ContainerRestartPolicy {
 	switch policy {
 	case corev1.RestartPolicyNever:
@@ -270,7 +273,8 @@ func share(k *types.ContainerDefinition, c *corev1.Container) {
 	}
 }
 
-// waiter is the container that ends the task when all others have ended: a task stops with its first essential container, so it is the only one.
+// waiter returns the container that ends the task when all other containers have ended. A task stops with its
+// first essential container, so waiter is the only essential one.
 func (b *builder) waiter() types.ContainerDefinition {
 	k := types.ContainerDefinition{
 		Name: aws.String(waiterName), Image: &b.config.FilesImage, Essential: aws.Bool(true), EntryPoint: []string{"sh", "-c"}, Command: []string{"true"}, DependsOn: b.last,
@@ -287,7 +291,8 @@ func (b *builder) helper(k *types.ContainerDefinition) {
 	}
 }
 
-// writer is the container that writes the files of a pod; false is none. Its image has sh, base64 and tar.
+// writer returns the container that writes the files of a pod, or false if there is none. Its image has sh,
+// base64 and tar.
 func (b *builder) writer() (types.ContainerDefinition, bool) {
 	k := types.ContainerDefinition{Name: aws.String(filesName), Image: &b.config.FilesImage, Essential: aws.Bool(false), EntryPoint: []string{"sh", "-c"}}
 	var script []string

@@ -43,7 +43,8 @@ func (c *client) describeDefinition(ctx context.Context, family string) (*ecstyp
 	return out.TaskDefinition, nil
 }
 
-// removeDefinition deregisters and deletes the newest revision of a family, or deletes those that are deregistered.
+// removeDefinition deregisters and deletes the newest revision of a family. If there is none, it deletes the
+// deregistered revisions.
 func (c *client) removeDefinition(ctx context.Context, family string) error {
 	var arns []string
 	switch definition, err := c.describeDefinition(ctx, family); {

@@ -28,11 +28,13 @@ import (
 const (
 	// listEvery is how often all tasks are listed while nothing stops: ECS is asked about known tasks by their ARNs.
 	listEvery = 10 * time.Minute
-	// restWithQueue is the time between two rounds at rest where a queue tells changes: a change that got lost is seen then.
+	// restWithQueue is the time between two rounds at rest with a queue. A round then finds a change that the
+	// queue lost.
 	restWithQueue = 30 * time.Second
 )
 
-// deleted is why the node stops a task. A task that ended for it is not found again.
+// deleted is the reason with which the node stops the task of a deleted pod. A task that ended for this reason
+// is not found again.
 const deleted = "the pod was deleted in Kubernetes"
 
 // driver runs pods as tasks.
@@ -65,7 +67,7 @@ var (
 	_ service.Examiner                    = (*driver)(nil)
 )
 
-// newDriver returns a driver with its provider, which has the given times or the usual ones.
+// newDriver returns a driver with its provider. conf may set intervals; others have their defaults.
 func newDriver(ctx context.Context, in cli.ProviderInput, config Config, conf service.Config) (*driver, error) {
 	c, err := newClient(ctx, config)
 	if err != nil {
@@ -130,7 +132,7 @@ func (d *driver) prepare(ctx context.Context, in *service.Inputs) (*ecs.RunTaskI
 	if err != nil {
 		return nil, err
 	}
-	// Whoever removes a thing looks first whether it is used, and who uses it waits for the end of a removal.
+	// A removal first checks whether the thing is used, and a new use waits for the end of a removal.
 	d.sweeper.uses.know(*definition.Family, secretsOf(definition.ContainerDefinitions))
 	d.sweeper.uses.useDefinition(d.sweeper.now(), *definition.Family)
 	if err := d.kit.Keep(ctx, definitionThing+*definition.Family); err != nil {
@@ -151,7 +153,7 @@ func (d *driver) prepare(ctx context.Context, in *service.Inputs) (*ecs.RunTaskI
 	return request, err
 }
 
-// keep keeps the secrets of a pod, and returns their ARNs by what each is for.
+// keep stores the secrets of a pod, and returns their ARNs by purpose.
 func (d *driver) keep(ctx context.Context, in *service.Inputs) (map[string]string, error) {
 	if !needsSecrets(in) {
 		return nil, nil
@@ -184,7 +186,7 @@ func (d *driver) keep(ctx context.Context, in *service.Inputs) (map[string]strin
 	return arns, nil
 }
 
-// key returns the key of the names of secrets, which is in Secrets Manager and nowhere else.
+// key returns the key for the names of secrets. Only Secrets Manager stores the key.
 func (d *driver) key(ctx context.Context) ([]byte, error) {
 	key, err := d.made.once(ctx, keyOf(d.mapping.owner.Cluster), func() (string, error) {
 		key, err := d.client.key(ctx, d.mapping.owner.Cluster)
@@ -203,7 +205,7 @@ func (d *driver) Gone(pod *corev1.Pod) {
 	}
 }
 
-// ownOf returns the name of what is of one pod alone; "" is a thing that pods share.
+// ownOf returns the name of the secret of the single pod that a thing belongs to, or "" if pods share the thing.
 func (d *driver) ownOf(name string) string {
 	prefix := ownPrefix(d.mapping.owner)
 	if n := len(ownName(d.mapping.owner, "")); strings.HasPrefix(name, prefix) && len(name) >= n {
@@ -221,7 +223,7 @@ func (d *driver) stays(now time.Time, thing string, used time.Time) bool {
 	return now.Sub(used) < keep
 }
 
-// leave lets a thing be removed that nothing uses any more.
+// leave gives up a thing that nothing uses any more, so that it is removed.
 func (d *driver) leave(thing string) {
 	d.sweeper.uses.forget(thing)
 	d.kit.Leave(thing)
@@ -249,7 +251,8 @@ func (d *driver) podsOfCluster() []*corev1.Pod {
 	return pods
 }
 
-// Identify implements service.Driver by the tags of a task. Those that StopTask deletes were given back by describe.
+// Identify implements service.Driver by the tags of a task. StopTask deletes these tags, and describe has
+// restored them.
 func (d *driver) Identify(t ecstypes.Task) (poll.Identity, bool) {
 	pod, ours := d.mapping.owner.Owned(tagsOf(t))
 	return poll.Identity{

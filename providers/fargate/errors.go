@@ -20,7 +20,8 @@ import (
 // unsaid is how long to wait when a service does not say how long.
 const unsaid = 5 * time.Second
 
-// Codes of errors, by what they mean. ClusterNotFoundException is none of notThere: a cluster that is not there says nothing of a pod.
+// Codes of errors, by meaning. ClusterNotFoundException is not in notThere: a missing cluster says nothing about
+// a pod.
 var (
 	tooMany  = []string{"ThrottlingException", "Throttling", "TooManyRequestsException", "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException"}
 	wrong    = []string{"ClientException", "InvalidParameterException", "ValidationException", "InvalidRequestException", "PlatformUnknownException", "PlatformTaskDefinitionIncompatibilityException", "UnsupportedFeatureException"}
@@ -36,14 +37,15 @@ var (
 	}
 )
 
-// The words of errors that have the code of another kind.
+// Texts that distinguish errors with the code of another kind.
 const (
 	noTask       = "The referenced task was not found"
 	noDefinition = "Unable to describe task definition"
 	concurrently = "Too many concurrent attempts"
 )
 
-// kind gives an error of a service its kind, and says what was done with what. What has no kind is doubt: nobody knows what came of it.
+// kind gives an error of a service its kind, and adds the failed action. An error without a kind means doubt:
+// the request may have been done or not.
 func kind(err error, doing string) error {
 	if err == nil {
 		return nil
@@ -76,13 +78,14 @@ func kind(err error, doing string) error {
 	return said
 }
 
-// saysAgain reports whether ECS says that the token of a request was used for another one: it has run the task of that.
+// saysAgain reports whether ECS says that the token of a request was used for another request. Then ECS has run
+// the task of that other request.
 func saysAgain(err error) bool {
 	var api smithy.APIError
 	return errors.As(err, &api) && api.ErrorCode() == "ConflictException"
 }
 
-// saysNo reports whether a service has answered that it did not do what it was asked for.
+// saysNo reports whether a service has answered that it did not do the request.
 func saysNo(err error) bool {
 	var answer *smithyhttp.ResponseError
 	var api smithy.APIError
@@ -93,13 +96,13 @@ func saysNo(err error) bool {
 	return answer.HTTPStatusCode() < http.StatusInternalServerError
 }
 
-// wasRefused reports whether a service has refused what a request says.
+// wasRefused reports whether a service has refused the content of a request.
 func wasRefused(err error) bool {
 	var api smithy.APIError
 	return errors.As(err, &api) && slices.Contains(wrong, api.ErrorCode())
 }
 
-// retryAfter is what the answer says, or unsaid.
+// retryAfter returns the delay that the answer asks for, or unsaid.
 func retryAfter(h http.Header) time.Duration {
 	if seconds, err := strconv.Atoi(h.Get("Retry-After")); err == nil && seconds > 0 {
 		return time.Duration(seconds) * time.Second

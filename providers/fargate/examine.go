@@ -28,10 +28,10 @@ const (
 	noTaskID = "00000000000000000000000000000000"
 )
 
-// vcpuQuotas are the codes of the quotas of virtual CPUs that tasks have together, by capacity provider.
+// vcpuQuotas are the codes of the quotas of virtual CPUs of all tasks, by capacity provider.
 var vcpuQuotas = map[string]string{OnDemand: "L-3032A538", Spot: "L-36FBB829"}
 
-// Examine implements service.Examiner. It changes nothing: rights are tried on what is not there.
+// Examine implements service.Examiner. It changes nothing: it tries the rights on things that do not exist.
 func (d *driver) Examine(ctx context.Context) error {
 	if err := d.client.ping(ctx); err != nil {
 		return err // and so would all that follows
@@ -58,7 +58,7 @@ func (d *driver) examineLog(ctx context.Context) error {
 	return err
 }
 
-// examine tries the rights, and looks at what the configuration names.
+// examine tries the rights, and checks everything that the configuration names.
 func (c *client) examine(ctx context.Context, conf Config, key string) error {
 	var problems []error
 	try := func(what string, err error) {
@@ -114,7 +114,7 @@ func (c *client) examine(ctx context.Context, conf Config, key string) error {
 	return errors.Join(append(problems, c.examineProvider(ctx, conf), c.examineNetwork(ctx, conf), c.examineRoles(ctx, conf), c.examineQuota(ctx, conf))...)
 }
 
-// examineProvider looks whether the cluster has the capacity provider that the configuration names.
+// examineProvider checks that the cluster has the configured capacity provider.
 func (c *client) examineProvider(ctx context.Context, conf Config) error {
 	if conf.CapacityProvider == "" {
 		return nil
@@ -137,7 +137,8 @@ func (c *client) examineQueue(ctx context.Context, queue string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s", kind(err, "look at the queue "+queue), what)
 	}
-	// Who takes a message and leaves it counts as one who could not follow it: so many are asked for that none is given.
+	// A message that is received and not deleted counts as a failed delivery. So this request asks for too many
+	// messages, and receives none.
 	err = c.signed.json(ctx, "sqs", rootOf(queue), "AmazonSQS.ReceiveMessage", map[string]any{"QueueUrl": queue, "MaxNumberOfMessages": queueBatch + 1}, nil)
 	if err != nil && !wrongValue(err) {
 		return fmt.Errorf("%w: %s", kind(err, "read the queue "+queue), what)
@@ -151,7 +152,7 @@ func (c *client) examineQueue(ctx context.Context, queue string) error {
 	return nil
 }
 
-// wrongValue reports whether SQS says that a request may be made, and not with such a value.
+// wrongValue reports whether SQS allows the request and refuses only its value.
 func wrongValue(err error) bool {
 	var said smithy.APIError
 	if !errors.As(err, &said) {
@@ -161,7 +162,7 @@ func wrongValue(err error) bool {
 	return strings.HasPrefix(code, "InvalidParameterValue") || strings.HasPrefix(code, "ReadCountOutOfRange")
 }
 
-// denied reports whether a right is missing that only doctor needs.
+// denied reports whether a right is missing. Only doctor needs this right.
 func denied(err error) bool {
 	var said smithy.APIError
 	if !errors.As(err, &said) {
@@ -219,7 +220,7 @@ func (c *client) examineRoles(ctx context.Context, conf Config) error {
 	return errors.Join(problems...)
 }
 
-// examineQuota compares what the node offers with the quota of the account.
+// examineQuota compares the capacity of the node with the quota of the account.
 func (c *client) examineQuota(ctx context.Context, conf Config) error {
 	var out struct{ Quota struct{ Value float64 } }
 	provider := cmp.Or(conf.CapacityProvider, OnDemand)
@@ -238,7 +239,7 @@ func (c *client) examineQuota(ctx context.Context, conf Config) error {
 	return nil
 }
 
-// domainOf is that of the services of a region.
+// domainOf returns the domain of the services of a region.
 func domainOf(region string) string {
 	if strings.HasPrefix(region, "cn-") {
 		return region + ".amazonaws.com.cn"

@@ -25,8 +25,8 @@ import (
 // dialTimeout bounds the opening of a session.
 const dialTimeout = 30 * time.Second
 
-// Exec implements service.Executor by ECS Exec. A session of it is a terminal with one output that tells no exit code, so a shell of the image
-// runs the command.
+// Exec implements service.Executor by ECS Exec. A session of ECS Exec is a terminal with one output and no exit
+// code, so a shell of the image runs the command.
 func (d *driver) Exec(ctx context.Context, in service.Target[types.Task], command []string, attach api.AttachIO) error {
 	if !in.Instance.EnableExecuteCommand {
 		return errdefs.InvalidInput("its task was run without ECS Exec: name a role with the rights for it in execRole of this node's configuration, and make the pod again")

@@ -20,7 +20,7 @@ const (
 	typeClosed = "channel_closed"
 )
 
-// Types of what is in a message.
+// Types of the payload of a message.
 const (
 	payloadOutput            = 1
 	payloadSize              = 3
@@ -32,7 +32,7 @@ const (
 	payloadExitCode          = 12
 )
 
-// Places in a message. The length of the header is that up to the length of the payload.
+// Offsets in a message. The length of the header counts up to the length of the payload.
 const (
 	atType, atVersion, atDate, atNumber, atFlags, atID, atDigest, atPayloadType, atLength, atPayload = 4, 36, 40, 48, 56, 64, 80, 112, 116, 120
 )
@@ -78,7 +78,7 @@ func (f frame) marshal() []byte {
 
 var errFrame = errors.New("a message of the data channel is broken")
 
-// unmarshal reads a message. What is in it is only believed with its digest.
+// unmarshal reads a message. It accepts the content only if the digest is right.
 func unmarshal(in []byte) (f frame, err error) {
 	if len(in) < atPayload || binary.BigEndian.Uint32(in) != atLength {
 		return f, errFrame

@@ -49,13 +49,14 @@ func (c *client) keep(ctx context.Context, s secret) (string, error) {
 	return aws.ToString(old.ARN), nil
 }
 
-// toBeDeleted reports whether a service says that a secret is scheduled for deletion: it is there, and has its name, until its recovery window ends.
+// toBeDeleted reports whether a service says that a secret is scheduled for deletion. Such a secret exists and
+// keeps its name until its recovery window ends.
 func toBeDeleted(err error) bool {
 	var invalid *smtypes.InvalidRequestException
 	return errors.As(err, &invalid) && (strings.Contains(invalid.ErrorMessage(), "scheduled for deletion") || strings.Contains(invalid.ErrorMessage(), "marked for deletion"))
 }
 
-// restore takes the deletion of a secret back: somebody has removed by age what is needed again.
+// restore cancels the deletion of a secret. The secret was removed because of its age, and is needed again.
 func (c *client) restore(ctx context.Context, name string) error {
 	_, err := c.secrets.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: &name})
 	return kind(err, "restore the secret "+name+", which is scheduled for deletion")
@@ -67,8 +68,9 @@ type bareError struct {
 	err error
 }
 
-// bare leaves out what a service says of a request that has a secret: it may quote it. Who is denied or slowed down is told before the service has
-// looked at the request.
+// bare leaves out the message of a service about a request with a secret, because the message may quote the
+// secret. It keeps the messages of denied and throttled requests: the service sends them before it reads the
+// request.
 func bare(err error) error {
 	var api smithy.APIError
 	if errors.As(err, &api) && refused[api.ErrorCode()] == "" && !slices.Contains(tooMany, api.ErrorCode()) {
@@ -82,7 +84,7 @@ func (b *bareError) Error() string {
 	return b.api.ErrorCode() + ", with a message that may quote the value"
 }
 
-// Unwrap gives what its kind is found by.
+// Unwrap returns the error that has the kind.
 func (b *bareError) Unwrap() error { return b.err }
 
 func (c *client) drop(ctx context.Context, name string) error {

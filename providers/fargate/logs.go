@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// followEvery is how often a log that is followed is asked for.
+// followEvery is the interval of requests for a log that is followed.
 const followEvery = time.Second
 
 // Logs implements service.LogReader. All runs of a container are in one log: ECS does not tell them apart.
@@ -96,13 +96,15 @@ func (s *stream) over() bool {
 	return false
 }
 
-// keepsForEver reports whether a group of logs has no retention. One that is not there, or may not be looked at, is nothing to advise about.
+// keepsForEver reports whether a group of logs has no retention. It returns false for a group that does not
+// exist or that this process may not read: there is nothing to advise.
 func (c *client) keepsForEver(ctx context.Context, group string) bool {
 	out, err := c.logs.DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: &group}) // in the order of names
 	return err == nil && len(out.LogGroups) > 0 && aws.ToString(out.LogGroups[0].LogGroupName) == group && out.LogGroups[0].RetentionInDays == nil
 }
 
-// log returns the lines of a stream from a token on, and the token for what comes next: the same one is its end.
+// log returns the lines of a stream from a token on, and the token for the next lines. At the end of the stream,
+// the token stays the same.
 func (c *client) log(ctx context.Context, group, name, token string, since time.Time) ([]logs.Line, string, error) {
 	in := &cloudwatchlogs.GetLogEventsInput{LogGroupName: &group, LogStreamName: &name, StartFromHead: aws.Bool(true)}
 	if token != "" {

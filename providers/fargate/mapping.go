@@ -26,7 +26,7 @@ import (
 
 // Annotations of pods.
 const (
-	// AnnotationRole is the ARN of the role of a task: one of those that the configuration allows.
+	// AnnotationRole is the ARN of the role of a task. The configuration must allow the role.
 	AnnotationRole = "fargate.virtual-kubelet.io/role"
 	// AnnotationOldRole is AnnotationRole as aws-fargate and other tools have it. It may be the name of the role alone.
 	AnnotationOldRole = "iam.amazonaws.com/role"
@@ -34,7 +34,7 @@ const (
 	AnnotationCapacityProvider = "fargate.virtual-kubelet.io/capacity-provider"
 )
 
-// tagOwn marks tasks with a secret that ends with them.
+// tagOwn marks tasks with a secret of their own, which ends with them.
 const tagOwn = "vk-own-secret"
 
 // maxDefinition is how many bytes a task definition has at most.
@@ -46,7 +46,7 @@ type mapping struct {
 	owner  identity.Owner
 }
 
-// check refuses what prepare would refuse of a pod, as far as the pod alone says it.
+// check refuses a pod for every reason of prepare that is visible in the pod alone.
 func (m mapping) check(pod *corev1.Pod) error {
 	if err := refuse(pod); err != nil {
 		return err
@@ -70,11 +70,11 @@ func (m mapping) check(pod *corev1.Pod) error {
 	return err
 }
 
-// startedBy is what all tasks of the node were started by.
+// startedBy is the startedBy of all tasks of the node.
 func (m mapping) startedBy() string { return "vk-" + identity.Hash(m.owner.Cluster, m.owner.Node) }
 
-// definition returns the task definition of a pod, with the ARNs of the secrets of its containers. Its family stands for what it says, so
-// a family that is there has it already. Errors are of the kind invalid-input.
+// definition returns the task definition of a pod, with the ARNs of the secrets of its containers. The family is
+// derived from the content, so an existing family has the same content. Errors are of the kind invalid-input.
 func (m mapping) definition(in *service.Inputs, arns map[string]string) (*ecs.RegisterTaskDefinitionInput, error) {
 	spec := &in.Pod.Spec
 	size, storage, err := buy(spec)
@@ -204,7 +204,8 @@ func (m mapping) podOf(t types.Task) (uid apitypes.UID, own bool) {
 	return apitypes.UID(plain), false
 }
 
-// role is that of the pod's annotation, if the configuration allows it: who may write pods gets no rights by that alone.
+// role returns the role of the pod's annotation, if the configuration allows it. The right to write pods alone
+// gives no rights at AWS.
 func (m mapping) role(pod *corev1.Pod) (*string, error) {
 	asked, name := pod.Annotations[AnnotationRole], AnnotationRole
 	if old := pod.Annotations[AnnotationOldRole]; old != "" {
@@ -224,7 +225,8 @@ func (m mapping) role(pod *corev1.Pod) (*string, error) {
 	return &asked, nil
 }
 
-// fullRole is the ARN of a role that may be named alone, if the configuration allows one of that name.
+// fullRole returns the ARN of a role. The role may be given by its name alone, if the configuration allows a
+// role of that name.
 func (m mapping) fullRole(named string) string {
 	for _, arn := range m.config.TaskRoles {
 		if strings.HasSuffix(arn, ":role/"+strings.TrimPrefix(named, "/")) {

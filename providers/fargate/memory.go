@@ -17,16 +17,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
-// goneAfter is how often in a row ECS must say that it does not have a task that it has shown, until the pod is gone.
+// goneAfter is how often in a row ECS must report a known task as missing until the pod is gone.
 const goneAfter = 3
 
-// inquiries are what is known about asking for tasks.
+// inquiries records the requests for tasks.
 type inquiries struct {
 	mu sync.Mutex
 	of map[string]*inquiry // guarded by mu; by ARN
 }
 
-// inquiry is how a task was asked about, and what followed.
+// inquiry records the last request for a task, and its result.
 type inquiry struct {
 	at      time.Time
 	missing int  // answers in a row that ECS has no such task
@@ -34,7 +34,7 @@ type inquiry struct {
 	left    bool // it has ended, and what is of its pod alone is to be removed
 }
 
-// set changes what is known of a task, and returns what it was.
+// set changes the record of a task, and returns the record before the change.
 func (q *inquiries) set(arn string, change func(*inquiry)) (before inquiry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -49,7 +49,7 @@ func (q *inquiries) set(arn string, change func(*inquiry)) (before inquiry) {
 	return before
 }
 
-// get returns what is known of a task.
+// get returns the record of a task.
 func (q *inquiries) get(arn string) inquiry { return q.set(arn, func(*inquiry) {}) }
 
 // keep forgets all tasks but these.
@@ -63,7 +63,7 @@ func (q *inquiries) keep(there map[string]bool) {
 	}
 }
 
-// note takes an answer of ECS down, and returns the tasks that it has said not to have several times in a row.
+// note records an answer of ECS, and returns the tasks that ECS has reported as missing several times in a row.
 func (q *inquiries) note(at time.Time, tasks []ecstypes.Task, missing []string) (gone []string) {
 	for _, t := range tasks {
 		q.set(aws.ToString(t.TaskArn), func(i *inquiry) { i.at, i.missing = at, 0 })
@@ -76,8 +76,9 @@ func (q *inquiries) note(at time.Time, tasks []ecstypes.Task, missing []string) 
 	return gone
 }
 
-// next returns which tasks a round asks about: those on their way, and as many others as fit into the same request, the one that was
-// asked about longest ago first. So a round at rest is one request, however many pods there are.
+// next returns the tasks that a round asks about: all tasks in transition, and as many others as fit into the
+// same request, starting with the task whose last request is oldest. So a round at rest is one request, however
+// many pods there are.
 func (q *inquiries) next(all []poll.Known[ecstypes.Task]) []string {
 	var moving, others []string
 	asked := map[string]time.Time{}
@@ -108,7 +109,7 @@ func atRest(t ecstypes.Task) bool {
 // remembered is how many definitions, and how many secrets, are kept in mind: more are looked for again.
 const remembered = 4096
 
-// made are definitions and secrets that are there, so that a replica costs no request for them.
+// made records existing definitions and secrets, so that a replica costs no request for them.
 type made struct {
 	turn chan struct{} // held while something is looked for or made, so that many replicas do it once
 
@@ -123,8 +124,8 @@ type kept struct {
 	arn  string
 }
 
-// mine returns the ARN of the secret of one pod: the one that is known if its text is the same, or what keep says. Each time that it is kept is a
-// version of it, and Secrets Manager has a hundred.
+// mine returns the ARN of the secret of one pod: the known ARN if the text is the same, or the result of keep.
+// Each keep makes a new version of the secret, and Secrets Manager allows a hundred versions.
 func (m *made) mine(s secret, keep func() (string, error)) (string, error) {
 	sum := sha256.Sum256([]byte(s.text))
 	m.mu.Lock()
@@ -154,7 +155,7 @@ func (m *made) lose(name string) {
 	delete(m.shared, name)
 }
 
-// ownNamed returns the secrets of one pod whose names begin so.
+// ownNamed returns the secrets of single pods whose names have the prefix.
 func (m *made) ownNamed(prefix string) (names []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,7 +167,7 @@ func (m *made) ownNamed(prefix string) (names []string) {
 	return names
 }
 
-// named returns the definitions whose names begin so.
+// named returns the definitions whose names have the prefix.
 func (m *made) named(prefix string) (names []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -193,14 +194,14 @@ func (m *made) set(name, arn string) {
 	m.shared[name] = arn
 }
 
-// forget lets all be looked for again that pods share.
+// forget drops the records of all shared definitions and secrets, so that they are looked for again.
 func (m *made) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.shared = nil
 }
 
-// once returns the ARN of a name: the one that is known, or what find says. One at a time asks.
+// once returns the ARN of a name: the known ARN, or the result of find. Only one caller at a time runs find.
 func (m *made) once(ctx context.Context, name string, find func() (string, error)) (string, error) {
 	if arn := m.get(name); arn != "" {
 		return arn, nil

@@ -15,8 +15,9 @@ import (
 // maxReason is how long the reason of a stop may be.
 const maxReason = 1024
 
-// Lacking implements service.Prober. ECS has a health check by command, which is the readiness probe: it does nothing to an unhealthy container of a single
-// task. A probe that asks a port is left out where this process does not reach pods: it would fail for a pod that is well.
+// Lacking implements service.Prober. ECS has a health check by command, and the provider uses it for the
+// readiness probe. ECS does nothing to an unhealthy container of a single task. Lacking leaves out a probe of a
+// port if this process does not reach pods: the probe would fail for a healthy pod.
 func (d *driver) Lacking(_ *corev1.Pod, c *corev1.Container) service.Probes {
 	out := service.Probes{Startup: c.StartupProbe, Liveness: c.LivenessProbe}
 	if asksNetwork(c.ReadinessProbe) {

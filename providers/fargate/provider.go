@@ -56,7 +56,8 @@ type advised struct {
 	driver *driver
 }
 
-// Advise implements cli.Adviser: Docker Hub limits how often an address pulls, and many tasks share one; and what pods have said stays, and costs.
+// Advise implements cli.Adviser. It advises about two things. Docker Hub limits the pulls of an address, and
+// many tasks share one address. Logs without a retention stay for ever, and cost.
 func (a advised) Advise(ctx context.Context) (versions []string, advice []cli.Advice) {
 	c := a.driver.config
 	if host := registry(c.FilesImage); host == dockerHub && c.RegistryCredentials[host] == "" {

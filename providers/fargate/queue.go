@@ -19,15 +19,19 @@ import (
 )
 
 const (
-	// queueWait is how long SQS waits for a change until it answers that there is none, and queueBatch how many changes are in an answer.
+	// queueWait is how many seconds SQS waits for a change until it answers with none. queueBatch is how many
+	// changes are in an answer at most.
 	queueWait, queueBatch = 20, 10
-	// queuePause is how long a queue that fails is left alone at most: at first it is queuePace, and twice as long each time.
+	// queuePause is the longest pause after a failure of the queue. The first pause is queuePace, and each
+	// further one is twice as long.
 	queuePause = 30 * time.Second
-	// queuePace is how long changes gather after others, so that those of many tasks are one request: ECS limits how often it is asked.
+	// queuePace is how long changes gather after others, so that the changes of many tasks are one request. ECS
+	// limits the rate of requests.
 	queuePace = 500 * time.Millisecond
 )
 
-// change is what EventBridge says of a task. That it has changed is all that counts: its state is asked of ECS.
+// change is a change of a task as EventBridge reports it. Only the fact of the change counts: the state comes
+// from ECS.
 type change struct {
 	Source     string `json:"source"`
 	DetailType string `json:"detail-type"`
@@ -62,7 +66,8 @@ func (c *client) done(ctx context.Context, queue string, messages []message) err
 	return nil
 }
 
-// listen asks about tasks as soon as a queue says that they have changed, until ctx ends. A queue that fails costs no pod: rounds go on.
+// listen asks about tasks as soon as the queue reports a change, until ctx ends. A failed queue costs no pod,
+// because the rounds go on.
 func (d *driver) listen(ctx context.Context) {
 	var left []message
 	for failed := 0; ctx.Err() == nil; {
@@ -91,13 +96,15 @@ func (d *driver) listen(ctx context.Context) {
 	}
 }
 
-// hear takes the messages that there are, for as many tasks as one request asks about. Those of tasks about which ECS was asked
-// in vain are left for the next call, which asks about them alone; should there be none, the queue tells them again.
+// hear receives messages for as many tasks as one request can ask about. If the request to ECS fails, hear
+// leaves the messages of its tasks for the next call, which asks about these tasks alone. If there is no next
+// call, the queue delivers the messages again.
 func (d *driver) hear(ctx context.Context, left *[]message) error {
 	messages, err := *left, error(nil)
 	if len(messages) == 0 {
 		messages, err = d.client.receive(ctx, d.config.Queue, queueWait)
-		// Where one answer is full there are more, and the next one need not be: an answer of SQS has what some of its servers have.
+		// After a full answer there are more messages. The next answer need not be full, because an answer of
+		// SQS has the messages of some of its servers only.
 		for more := messages; err == nil && len(more) > 0 && len(messages) >= queueBatch && len(messages)+queueBatch <= batch; {
 			more, err = d.client.receive(ctx, d.config.Queue, 0)
 			messages = append(messages, more...)
@@ -125,8 +132,9 @@ func (d *driver) hear(ctx context.Context, left *[]message) error {
 	return err
 }
 
-// changedTask returns the ARN of the task of this node that a message says to have changed. Others have rules too, and one rule may have several clusters:
-// what is none of this node's, "", is only removed.
+// changedTask returns the ARN of the task of this node in a message, or "" if the message is not about this
+// node. Other nodes have rules too, and one rule may cover several clusters. Messages for others are only
+// removed.
 func (d *driver) changedTask(m message) string {
 	var c change
 	if json.Unmarshal([]byte(m.Body), &c) != nil || c.Source != "aws.ecs" || c.DetailType != "ECS Task State Change" || c.Detail.StartedBy != d.mapping.startedBy() {
@@ -141,7 +149,8 @@ func (d *driver) changedTask(m message) string {
 // clusterName returns the name of a cluster by its ARN or its name.
 func clusterName(cluster string) string { return cluster[strings.LastIndex(cluster, "/")+1:] }
 
-// ask asks about tasks at once. Where ECS refuses what it is asked, one ARN may be why, which it will refuse for ever: the others are followed.
+// ask asks about tasks at once. If ECS refuses the request, one ARN may be the cause, and ECS will always refuse
+// it. So ask halves the list until only that ARN is left out.
 func (d *driver) ask(ctx context.Context, arns []string) error {
 	err := d.askTogether(ctx, arns)
 	switch {
@@ -155,7 +164,8 @@ func (d *driver) ask(ctx context.Context, arns []string) error {
 	return errors.Join(d.ask(ctx, arns[:half]), d.ask(ctx, arns[half:]))
 }
 
-// askTogether asks about tasks in one request, and again about those of which the cache knows better.
+// askTogether asks about tasks in one request, and asks again about tasks for which the cache kept another
+// state.
 func (d *driver) askTogether(ctx context.Context, arns []string) error {
 	for try := 0; try < 3 && len(arns) > 0; try++ {
 		at := time.Now()
@@ -177,7 +187,8 @@ func (d *driver) askTogether(ctx context.Context, arns []string) error {
 	return nil
 }
 
-// passedBy reports whether the cache has not taken what ECS says of a task: the answer of RunTask came after the request, and counts as newer.
+// passedBy reports whether the cache has not taken the state of a task. The cause: the answer of RunTask came
+// after the request, and counts as newer.
 func (d *driver) passedBy(t types.Task) bool {
 	id, _ := d.Identify(t)
 	_, have, ok := d.kit.Cache().Get(id.UID)

@@ -42,7 +42,7 @@ type secret struct {
 	own   bool           // of one pod: it may change, and ends with the pod
 }
 
-// Format implements fmt.Formatter: whatever prints a secret shows its name, and no value.
+// Format implements fmt.Formatter: a printed secret shows its name and no value.
 func (s secret) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, s.name) }
 
 // vault makes the secrets of pods. Its methods are pure functions.
@@ -52,9 +52,10 @@ type vault struct {
 	key    []byte // of their names
 }
 
-// secretOf returns the secret of a container, and false for one that has nothing secret. Its variables from Secrets are in it, and those that contain
-// them. The name is made of the content with a key that only Secrets Manager has, so that pods with the
-// same content share one secret and one definition, and nobody who sees the name can try values.
+// secretOf returns the secret of a container, or false if the container has no secret variables. The secret
+// contains the variables from Secrets, and the variables that refer to them. The name is a keyed hash of the
+// content, and only Secrets Manager has the key. So pods with the same content share one secret and one
+// definition, and a reader of the name cannot try values.
 func (v vault) secretOf(pod *corev1.Pod, c, resolved *corev1.Container, at *field.Path) (secret, bool, error) {
 	if !hasSecrets(c) {
 		return secret{}, false, nil
@@ -94,23 +95,24 @@ func (v vault) shared(text string) secret {
 	return secret{name: name, owner: v.owner, text: text}
 }
 
-// sharedPrefix begins the names of the secrets and definitions that pods of a node share.
+// sharedPrefix is the prefix of the secrets and definitions that pods of a node share.
 func sharedPrefix(owner identity.Owner) string {
 	return "vk-" + identity.Hash(owner.Cluster, owner.Node) + "-"
 }
 
-// ownPrefix begins the names of the secrets and definitions of which each is of one pod of a node.
+// ownPrefix is the prefix of the secrets and definitions of single pods of a node.
 func ownPrefix(owner identity.Owner) string {
 	return "vk-pod-" + identity.Hash(owner.Cluster, owner.Node) + "-"
 }
 
-// ownName is the name of the secret with the files of one pod, and begins the names of what else is of that pod alone.
+// ownName is the name of the secret with the files of one pod. It is also the prefix of all other things of that
+// pod alone.
 func ownName(owner identity.Owner, uid types.UID) string {
 	return ownPrefix(owner) + identity.Hash(string(uid))
 }
 
-// login is the secret of user name and password at the registry of an image, and false for one that the pod has none for: the image may be
-// public.
+// login returns the secret with user name and password for the registry of an image, or false if the pod has
+// none: the image may be public.
 func (v vault) login(in *service.Inputs, c *corev1.Container, at *field.Path) (secret, bool, error) {
 	host := registry(c.Image)
 	if v.config.RegistryCredentials[host] != "" || strings.Contains(host, ".dkr.ecr.") {
@@ -151,8 +153,9 @@ func hasSecrets(c *corev1.Container) bool {
 	return false
 }
 
-// secretVariables returns the names of the variables of a container that are secret: those from Secrets, and those that contain one. Of a container that
-// takes all of a Secret, each variable counts whose origin the pod does not say.
+// secretVariables returns the names of the secret variables of a container: variables from Secrets, and
+// variables that refer to one. If a container takes all of a Secret, every variable counts whose origin the pod
+// does not give.
 func secretVariables(c, resolved *corev1.Container) map[string]bool {
 	all := slices.ContainsFunc(c.EnvFrom, func(f corev1.EnvFromSource) bool { return f.SecretRef != nil })
 	said, secrets := map[string]bool{}, map[string]bool{}
@@ -177,14 +180,16 @@ func saysPod(c *corev1.Container) bool {
 	})
 }
 
-// hasOwnVariables reports whether the secret of a container is of its pod alone: a variable may contain both a secret and what is said of the pod.
+// hasOwnVariables reports whether the secret of a container belongs to its pod alone. A variable may contain
+// both a secret and the name or UID of the pod.
 func hasOwnVariables(c *corev1.Container) bool {
 	return hasSecrets(c) && saysPod(c) && slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return strings.Contains(e.Value, "$(") })
 }
 
 var reference = regexp.MustCompile(`\$\$|\$\(([^)]*)\)`)
 
-// plainCommand refuses a command that refers to what may be secret: it would be in the task definition.
+// plainCommand refuses a command that refers to a possible secret, because the value would be in the task
+// definition.
 func plainCommand(c *corev1.Container, at *field.Path) error {
 	literal := map[string]bool{}
 	for _, e := range c.Env {
@@ -202,11 +207,11 @@ func plainCommand(c *corev1.Container, at *field.Path) error {
 	return nil
 }
 
-// loginOf is what the login for the image of a container is kept as.
+// loginOf is the key of the login for the image of a container.
 func loginOf(container string) string { return "login/" + container }
 
-// secrets returns what is to be kept in Secrets Manager before the definition of a pod: the variables by container, files and logins.
-// Errors are of the kind invalid-input.
+// secrets returns everything that must be in Secrets Manager before the definition of a pod: variables by
+// container, files and logins. Errors are of the kind invalid-input.
 func (v vault) secrets(in *service.Inputs) (map[string]secret, error) {
 	out := map[string]secret{}
 	err := service.Containers(in.Pod, func(c *corev1.Container, _ bool, at *field.Path) error {
@@ -228,10 +233,10 @@ func (v vault) secrets(in *service.Inputs) (map[string]secret, error) {
 	return out, v.addFiles(in, out)
 }
 
-// dockerHub is the registry of images that name none.
+// dockerHub is the registry of images without a registry in their name.
 const dockerHub = "docker.io"
 
-// registry is the host that an image is pulled from.
+// registry returns the host of the registry of an image.
 func registry(image string) string {
 	host, rest, ok := strings.Cut(image, "/")
 	if ok && rest != "" && (strings.ContainsAny(host, ".:") || host == "localhost") {
@@ -243,18 +248,20 @@ func registry(image string) string {
 const (
 	// filesDir is where it has the volumes of the pod.
 	filesDir = "/vk-files"
-	// maxPiece is how many bytes of an archive are in a secret, which is a variable of that container, and maxPieces how many there are: a
-	// program is not started with more than 2 MiB of variables, and a definition has 64 KiB.
+	// maxPiece is how many bytes of an archive are in a secret, which is a variable of that container. maxPieces
+	// is how many pieces there are at most: a program starts with at most 2 MiB of variables, and a definition
+	// has 64 KiB.
 	maxPiece, maxPieces = 60 << 10, 16
 )
 
-// Kinds of archives: what many pods share, and what is of one pod alone. They begin the names of what is kept.
+// Kinds of archives: files that many pods share, and files of one pod alone. They are prefixes of the names in
+// Secrets Manager.
 const (
 	sharedFiles = "files/"
 	ownFiles    = "own/"
 )
 
-// own reports whether the files of a volume are of one pod: its tokens, and what is said of it.
+// own reports whether the files of a volume belong to one pod: its tokens, and its downward API.
 func own(v *corev1.Volume) bool {
 	if v.Projected == nil {
 		return v.DownwardAPI != nil
@@ -267,10 +274,11 @@ func own(v *corev1.Volume) bool {
 	return false
 }
 
-// hasOwn reports whether a pod has a secret that ends with it: with files of its own, or variables.
+// hasOwn reports whether a pod has a secret that ends with the pod. Such a secret has files or variables of the
+// pod alone.
 func hasOwn(pod *corev1.Pod) bool { return len(ownSecrets(identity.Owner{}, pod)) > 0 }
 
-// ownSecrets returns the names of the secrets that end with a pod.
+// ownSecrets returns the names of the secrets that end with the pod.
 func ownSecrets(owner identity.Owner, pod *corev1.Pod) (names []string) {
 	for i := range pod.Spec.Volumes {
 		if own(&pod.Spec.Volumes[i]) {
@@ -291,7 +299,8 @@ func alone(pod *corev1.Pod) bool {
 	return hasOwn(pod) || slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c corev1.Container) bool { return saysPod(&c) })
 }
 
-// archives packs the files of a pod: those that many pods share, and those of its own. Same files are the same bytes.
+// archives packs the files of a pod into two archives: files that many pods share, and files of this pod alone.
+// The same files give the same bytes.
 func archives(in *service.Inputs) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, kind := range []string{sharedFiles, ownFiles} {
@@ -347,7 +356,7 @@ func pack(to *tar.Writer, volume string, f podspec.File, at *field.Path) error {
 	return err
 }
 
-// pieces cuts an archive into texts that fit into secrets.
+// pieces cuts an archive into texts that each fit into a secret.
 func pieces(archive []byte) (out []string) {
 	for text := base64.StdEncoding.EncodeToString(archive); text != ""; {
 		n := min(len(text), maxPiece)
@@ -356,8 +365,8 @@ func pieces(archive []byte) (out []string) {
 	return out
 }
 
-// addFiles adds the secrets of the files of a pod, by what they are kept as. Those of its own are named by the pod, and have what the
-// last try to create it gave them.
+// addFiles adds the secrets with the files of a pod to out. The secrets of the pod alone are named after the
+// pod, and have the files of the last attempt to create it.
 func (v vault) addFiles(in *service.Inputs, out map[string]secret) error {
 	archives, err := archives(in)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
-// sizes are those of tasks on Linux, platform 1.4.0 and later:
+// sizes are the sizes of tasks on Linux, platform 1.4.0 and later:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-cpu-memory-error.html, read on 2026-11-24.
 var sizes = []sizing.Row{
 	sizing.At(250, sizing.One(512*sizing.Mi), sizing.One(1*sizing.Gi), sizing.One(2*sizing.Gi)),
@@ -24,16 +24,16 @@ var sizes = []sizing.Row{
 	sizing.At(16000, sizing.Range(32*sizing.Gi, 120*sizing.Gi, 8*sizing.Gi)),
 }
 
-// Storage of a task, in GiB: what it has without asking, and what it can have.
+// Storage of a task, in GiB: the default and the limits.
 const (
 	storageGiven = 20
 	storageMost  = 200
 )
 
-// minMemory is what ECS takes for a container at least, in bytes.
+// minMemory is the least memory of a container that ECS takes, in bytes.
 const minMemory = 6 * sizing.Mi
 
-// ask returns what a container asks for: its request, or its limit.
+// ask returns the resources of a container: its requests, or its limits where it has no request.
 func ask(c *corev1.Container) corev1.ResourceList {
 	all := c.Resources.Limits.DeepCopy()
 	if all == nil {
@@ -45,8 +45,9 @@ func ask(c *corev1.Container) corev1.ResourceList {
 	return all
 }
 
-// buy returns the smallest size with room for a pod: for all containers that run together, and for each init container with the sidecars
-// that were started before it. A limit of memory counts as asked for, as ECS takes no limit above the size of the task.
+// buy returns the smallest size with room for a pod: for all containers that run together, and for each init
+// container with the sidecars that start before it. A memory limit counts as a request, because ECS takes no
+// limit above the size of the task.
 func buy(spec *corev1.PodSpec) (size sizing.Size, storage int32, err error) {
 	at := field.NewPath("spec")
 	var together, most sizing.Size
@@ -84,7 +85,7 @@ func buy(spec *corev1.PodSpec) (size sizing.Size, storage int32, err error) {
 	return size, storage, nil
 }
 
-// room is what a container needs.
+// room returns the room that a container needs.
 func room(c *corev1.Container) sizing.Size {
 	return sizing.Of(ask(c)).Most(sizing.Size{Memory: sizing.Of(c.Resources.Limits).Memory})
 }
@@ -94,7 +95,7 @@ func diskOf(c *corev1.Container) int64 {
 	return q.Value()
 }
 
-// known refuses resources that tasks do not have.
+// known refuses unsupported resources.
 func known(c *corev1.Container, at *field.Path) error {
 	for name := range ask(c) {
 		switch name {

@@ -29,7 +29,8 @@ const (
 	cpuUnits = 1024
 )
 
-// Stats implements service.Measurer: what Container Insights has written of the containers last, if the configuration wants it.
+// Stats implements service.Measurer with the last figures of Container Insights, if the configuration enables
+// them.
 func (d *driver) Stats(ctx context.Context, of []service.Target[ecstypes.Task]) (all []statsv1alpha1.PodStats, err error) {
 	if !d.config.Stats || len(of) == 0 {
 		return nil, nil
@@ -46,7 +47,7 @@ func (d *driver) Stats(ctx context.Context, of []service.Target[ecstypes.Task]) 
 	return all, nil
 }
 
-// last returns what is behind the last slash of an ARN.
+// last returns the part of an ARN after the last slash.
 func last(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }
 
 // used returns the newest events of all containers of the cluster since a time, by the ID of the task and the name of the container.
@@ -81,7 +82,7 @@ func (c *client) used(ctx context.Context, since time.Time) (map[string]usage, e
 	return newest, nil
 }
 
-// podStats returns what a pod used. Containers that are not measured yet have no values.
+// podStats returns the usage of a pod. Containers without a measurement have no values.
 func podStats(pod *corev1.Pod, task string, used map[string]usage) statsv1alpha1.PodStats {
 	out := statsv1alpha1.PodStats{PodRef: statsv1alpha1.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}}
 	if pod.Status.StartTime != nil {

@@ -35,7 +35,7 @@ func ended(t types.Task) bool {
 	return s == stateStopped || s == stateDeleted
 }
 
-// observe folds what ECS says of a task into observations of its pod. What the probes of this node find is not in it.
+// observe turns a task of ECS into observations of its pod. The results of this node's probes are not included.
 func observe(pod *corev1.Pod, t types.Task) podstatus.Pod {
 	out := podstatus.Pod{StartedAt: aws.ToTime(t.CreatedAt), IPs: addresses(t), Ended: ended(t)}
 	said := map[string]types.Container{}
@@ -99,7 +99,7 @@ func always(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && (pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == "")
 }
 
-// addresses are those of the network interface, that of the primary family first.
+// addresses returns the addresses of the network interface, the primary family first.
 func addresses(t types.Task) (ips []string) {
 	for _, a := range t.Attachments {
 		if aws.ToString(a.Type) != "ElasticNetworkInterface" {
@@ -158,7 +158,7 @@ func finished(t types.Task) time.Time {
 	return aws.ToTime(t.StoppedAt)
 }
 
-// cannotStart begins the reason of a container that could be made and not started.
+// cannotStart is the prefix of the reason of a container that was made and could not be started.
 const cannotStart = "CannotStartContainerError"
 
 // waiting is why a container did not start, in the words of a kubelet.

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// sweeps removes what no pod needs, until ctx ends.
+// sweeps removes definitions and secrets that no pod needs, until ctx ends.
 func (d *driver) sweeps(ctx context.Context) {
 	if d.kit.Cache().Wait(ctx) != nil {
 		return
@@ -43,7 +43,8 @@ func (d *driver) sweeps(ctx context.Context) {
 	}
 }
 
-// sweep lets the definitions and secrets of this node be removed that no pod needs. The services are asked which there are, so that no restart loses one.
+// sweep gives up the definitions and secrets of this node that no pod needs, so that they are removed. It lists
+// them at the services, so that no restart loses one.
 func (d *driver) sweep(ctx context.Context) error {
 	now, owner := d.sweeper.now(), d.mapping.owner
 	prefixes := []string{sharedPrefix(owner), ownPrefix(owner)}
@@ -97,7 +98,7 @@ func (d *driver) sweep(ctx context.Context) error {
 	return nil
 }
 
-// inUse returns the names of what is of one pod alone, of pods that are not over, and the families of the definitions that tasks have.
+// inUse returns the own names of pods that are not over, and the families of the definitions of tasks.
 func (d *driver) inUse() (pods, families map[string]bool) {
 	pods, families = map[string]bool{}, map[string]bool{}
 	for _, k := range d.kit.Cache().Known() {
@@ -113,7 +114,7 @@ func (d *driver) inUse() (pods, families map[string]bool) {
 	return pods, families
 }
 
-// sweepDefinition removes the definition of a family that no task has, if its time is over.
+// sweepDefinition removes the definition of a family without tasks, if its time is over.
 func (d *driver) sweepDefinition(ctx context.Context, now time.Time, family string, pods map[string]bool) error {
 	thing := definitionThing + family
 	used, own := d.sweeper.uses.since(thing), d.ownOf(family)
@@ -147,7 +148,7 @@ func (d *driver) needs(now time.Time, s listedSecret, pods map[string]bool) bool
 	return pods[d.ownOf(s.name)] || d.stays(now, s.name, used)
 }
 
-// knowSecrets takes down which secrets the definitions have that tasks use.
+// knowSecrets records the secrets of the definitions that tasks use.
 func (d *driver) knowSecrets(ctx context.Context, now time.Time, used map[string]bool) error {
 	for family := range used {
 		if _, known := d.sweeper.uses.secrets(family); known {

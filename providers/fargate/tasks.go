@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
-// known returns what the cache has, and the same by ARN.
+// known returns the content of the cache, and its pods by ARN.
 func (d *driver) known() (all []poll.Known[ecstypes.Task], by map[string]*corev1.Pod) {
 	all, by = d.kit.Cache().Known(), map[string]*corev1.Pod{}
 	for _, k := range all {
@@ -25,15 +25,15 @@ func (d *driver) known() (all []poll.Known[ecstypes.Task], by map[string]*corev1
 	return all, by
 }
 
-// describe asks about tasks, and gives those their tags back that are to stop.
+// describe asks about tasks, and restores the tags of stopping tasks.
 func (d *driver) describe(ctx context.Context, arns []string) (tasks []ecstypes.Task, missing []string, err error) {
 	tasks, missing, err = d.client.describe(ctx, arns)
 	d.tagAgain(tasks)
 	return tasks, missing, err
 }
 
-// tagAgain gives tasks of this node the tags that StopTask has deleted: a task that the cache has is known by its ARN, every other one by its group,
-// which has the UID of a pod of the cluster.
+// tagAgain restores the tags that StopTask has deleted from tasks of this node. The ARN identifies a task that
+// the cache has. The group identifies every other task, because it has the UID of a pod of the cluster.
 func (d *driver) tagAgain(tasks []ecstypes.Task) {
 	var cached map[string]ecstypes.Task
 	var pods map[types.UID]*corev1.Pod
@@ -81,8 +81,9 @@ func (d *driver) Changed(ctx context.Context, _ time.Time) ([]ecstypes.Task, err
 	return tasks, nil
 }
 
-// List implements service.Driver. Those that are to run are in one list of ECS, all others of the last hour in another one, which has
-// those of everybody. What is known of a task that is in them is not asked for again.
+// List implements service.Driver. One list of ECS has the tasks of this node whose desired status is to run.
+// Another list has all other tasks of the last hour, of all users. List does not ask again about listed tasks
+// whose state is known.
 func (d *driver) List(ctx context.Context) ([]ecstypes.Task, error) {
 	all, pods := d.known()
 	at := time.Now()
@@ -135,7 +136,7 @@ func (d *driver) List(ctx context.Context) ([]ecstypes.Task, error) {
 	return out, nil
 }
 
-// Find implements service.Driver. It costs a list, and a request for each hundred tasks that are not known.
+// Find implements service.Driver. It costs a list, and a request for each hundred unknown tasks.
 func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (task ecstypes.Task, found bool, err error) {
 	live, err := d.client.started(ctx, d.mapping.startedBy())
 	if err != nil {
@@ -162,7 +163,7 @@ func (d *driver) Stop(ctx context.Context, _ *corev1.Pod, task ecstypes.Task) er
 	return d.end(ctx, task, deleted)
 }
 
-// end stops a task for a reason. One that stops already is not asked to.
+// end stops a task for a reason. It makes no request for a task that stops already.
 func (d *driver) end(ctx context.Context, task ecstypes.Task, reason string) error {
 	if ended(task) || aws.ToString(task.DesiredStatus) == stateStopped {
 		return nil
@@ -178,7 +179,8 @@ func (d *driver) end(ctx context.Context, task ecstypes.Task, reason string) err
 	return nil
 }
 
-// wanted reports whether a task that nobody created since the start is one of a pod. What has ended is none unless the cluster has the pod.
+// wanted reports whether a task that was not created since the start belongs to a pod. A task that has ended
+// does not, unless the cluster has its pod.
 func (d *driver) wanted(t ecstypes.Task) bool {
 	id, ours := d.Identify(t)
 	switch stopped := t.StopCode == ecstypes.TaskStopCodeUserInitiated && aws.ToString(t.StoppedReason) == deleted; {
@@ -191,7 +193,8 @@ func (d *driver) wanted(t ecstypes.Task) bool {
 	return false
 }
 
-// learn takes down what tasks say besides their states, however they were asked about. The cache is told of them afterwards.
+// learn records everything in tasks besides their states, whichever request returned them. Call learn before the
+// cache takes the tasks.
 func (d *driver) learn(tasks []ecstypes.Task) {
 	for _, t := range tasks {
 		if !ended(t) {
@@ -213,7 +216,7 @@ func (d *driver) learn(tasks []ecstypes.Task) {
 	}
 }
 
-// leaveOf lets be removed what is of the pod of a task alone, which has ended. What others may use too is removed later.
+// leaveOf gives up everything that belongs to the pod of an ended task alone. Shared things are removed later.
 func (d *driver) leaveOf(t ecstypes.Task, uid types.UID, own bool) {
 	family := familyOf(t)
 	switch {

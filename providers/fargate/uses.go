@@ -11,19 +11,19 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
-// definitionThing begins the names of definitions among what is to be removed. All others are those of secrets.
+// definitionThing is the prefix of definitions among the things to remove. All other things are secrets.
 const definitionThing = "definition/"
 
 const (
-	// sweepEvery is how long after a sweep the next one comes, which looks for definitions and secrets that no pod needs, and sweepAgain after one that
-	// has failed.
+	// sweepEvery is the time between sweeps, which look for definitions and secrets that no pod needs.
+	// sweepAgain is the time after a failed sweep.
 	sweepEvery, sweepAgain = time.Hour, 5 * time.Minute
-	// sharedFor is how long what pods share stays when no pod needs it any more, and ownFor how long what is of one pod stays that this node does not
-	// know: the pod may be about to be made.
+	// sharedFor is how long a shared thing stays after its last use. ownFor is how long a thing of a single pod
+	// stays if this node does not know the pod: the pod may be about to be made.
 	sharedFor, ownFor = 24 * time.Hour, time.Hour
 )
 
-// sweeper looks for what is left at the services.
+// sweeper looks for leftovers at the services.
 type sweeper struct {
 	every time.Duration
 	now   func() time.Time
@@ -37,7 +37,7 @@ type uses struct {
 	of   map[string][]string  // guarded by mu; the names of the secrets of a definition, by family
 }
 
-// use takes down that things are used.
+// use records that things are used.
 func (u *uses) use(at time.Time, things ...string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -58,7 +58,7 @@ func (u *uses) since(thing string) time.Time {
 	return u.last[thing]
 }
 
-// know takes down which secrets a definition has.
+// know records the secrets of a definition.
 func (u *uses) know(family string, secrets []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -76,13 +76,13 @@ func (u *uses) secrets(family string) ([]string, bool) {
 	return names, known
 }
 
-// useDefinition takes down that a definition is used, and its secrets, as far as they are known.
+// useDefinition records that a definition and its known secrets are used.
 func (u *uses) useDefinition(at time.Time, family string) {
 	secrets, _ := u.secrets(family)
 	u.use(at, append([]string{definitionThing + family}, secrets...)...)
 }
 
-// forget takes back that a thing is used.
+// forget removes the record of a use.
 func (u *uses) forget(thing string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -90,7 +90,8 @@ func (u *uses) forget(thing string) {
 	delete(u.of, strings.TrimPrefix(thing, definitionThing))
 }
 
-// only forgets all things but those that are there, and those that were used since a time: a service may not list them yet.
+// only forgets all things except existing things and things used since a time: a service may not list a new
+// thing yet.
 func (u *uses) only(there map[string]bool, since time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
-// Drivers of volumes that ECS mounts.
+// Drivers of volumes that ECS can mount.
 const efsDriver, ebsDriver = "efs.csi.aws.com", "ebs.csi.aws.com"
 
 var (
@@ -31,8 +31,9 @@ var (
 	fileSystemHandle = regexp.MustCompile(`^(fs-[0-9a-f]{8,40})(?::(/?[^:]*))?(?::(fsap-[0-9a-f]{8,40}))?$`)
 )
 
-// volumeOf returns a volume of a task: a directory on its disk, into which files are written perhaps, a file system of EFS, or a volume of EBS. Who may
-// write pods mounts only file systems that the configuration allows, or that somebody has made a PersistentVolume of.
+// volumeOf returns a volume of a task: a directory on its disk, perhaps with written files, a file system of
+// EFS, or a volume of EBS. A user with the right to write pods mounts only file systems that the configuration
+// allows, or that have a PersistentVolume.
 func volumeOf(in *service.Inputs, config Config, v *corev1.Volume, at *field.Path) (types.Volume, error) {
 	out := types.Volume{Name: aws.String(v.Name)}
 	claimed := in.Claimed[v.Name]
@@ -67,7 +68,7 @@ func volumeOf(in *service.Inputs, config Config, v *corev1.Volume, at *field.Pat
 	return out, nil
 }
 
-// fileSystemOf returns the ID of a file system of EFS that is named as NFS.
+// fileSystemOf returns the ID of a file system of EFS that a pod names as NFS.
 func fileSystemOf(nfs *corev1.NFSVolumeSource, at *field.Path) (string, error) {
 	name := fileSystem.FindStringSubmatch(nfs.Server)
 	if name == nil {
@@ -114,15 +115,17 @@ func claimOf(volume *corev1.PersistentVolume, at *field.Path) (*types.EFSVolumeC
 	return out, nil
 }
 
-// volumeTypes are those of EBS, with the sizes in GiB that they have:
-// https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_TaskManagedEBSVolumeConfiguration.html, read on 2026-11-28.
+// volumeTypes are the types of EBS, with their smallest and largest sizes in GiB:
+// https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_TaskManagedEBSVolumeConfiguration.html, read on
+// 2026-11-28.
 var volumeTypes = map[string][2]int64{
 	"gp2": {1, 16384}, "gp3": {1, 16384}, "io1": {4, 16384}, "io2": {4, 16384}, "sc1": {125, 16384}, "st1": {125, 16384}, "standard": {1, 1024},
 }
 
-// launch returns what ECS makes for a task when it starts: a volume of EBS for each inline volume of ebsDriver, which goes with the task. The attributes
-// are named as the parameters of the driver's StorageClasses, with size and snapshotId. Who may write pods reads only snapshots that the configuration
-// allows, and gets no volume larger than it says.
+// launch returns the volumes that ECS makes when a task starts: a volume of EBS for each inline volume of
+// ebsDriver. ECS removes the volume with the task. The attributes have the names of the parameters of the
+// driver's StorageClasses, and size and snapshotId. A user with the right to write pods reads only snapshots
+// that the configuration allows, and gets no volume larger than the configured maximum.
 func launch(config Config, pod *corev1.Pod) (out []types.TaskVolumeConfiguration, err error) {
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
@@ -147,7 +150,7 @@ func launch(config Config, pod *corev1.Pod) (out []types.TaskVolumeConfiguration
 	return out, nil
 }
 
-// ebsOf returns the volume of EBS that an inline volume asks for.
+// ebsOf returns the volume of EBS of an inline volume.
 func ebsOf(config Config, csi *corev1.CSIVolumeSource, at *field.Path) (*types.TaskManagedEBSVolumeConfiguration, error) {
 	out := &types.TaskManagedEBSVolumeConfiguration{
 		RoleArn: &config.InfrastructureRole, TerminationPolicy: &types.TaskManagedEBSVolumeTerminationPolicy{DeleteOnTermination: aws.Bool(true)},
