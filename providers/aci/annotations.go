@@ -14,16 +14,18 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// AnnotationIdentity names the managed identities of a pod, with commas between: some of those that the configuration allows.
+// AnnotationIdentity names managed identities of a pod, separated by commas. The configuration must allow each
+// of them.
 const AnnotationIdentity = "virtual-kubelet.io/identity"
 
-// annotationPrefixes are those of annotations that azure-aci had.
+// annotationPrefixes are the prefixes of the annotations of azure-aci.
 var annotationPrefixes = []string{"virtual-kubelet.io/", "virtualkubelet.io/"}
 
-// dnsLabel is what ACI takes as the label of a name.
+// dnsLabel matches the DNS labels that ACI takes.
 var dnsLabel = regexp.MustCompile(`^[a-z][-a-z0-9]{3,61}[a-z0-9]$`)
 
-// setters are the annotations that are known. Each returns what it wants, "" if it has it.
+// setters are the known annotations. Each setter returns "", or a description of the wanted value if the value
+// is wrong.
 var setters = map[string]func(out *aci.ContainerGroupPropertiesProperties, value string) (want string){
 	"virtual-kubelet.io/container-sku": func(out *aci.ContainerGroupPropertiesProperties, value string) string {
 		sku := aci.ContainerGroupSKU(value)
@@ -57,11 +59,11 @@ var setters = map[string]func(out *aci.ContainerGroupPropertiesProperties, value
 	},
 }
 
-// known are the names of all annotations that can be allowed.
+// known returns the names of all annotations that a configuration can allow.
 func known() []string { return slices.Sorted(maps.Keys(setters)) }
 
-// annotate sets what a pod says in the words of ACI, as far as the configuration lets it. Others of these prefixes are refused: a pod that
-// is to be confidential, or to cost less, must not run otherwise.
+// annotate applies the annotations of a pod that the configuration allows. Other annotations with these prefixes
+// are refused: a pod that asks to be confidential, or to cost less, must not run otherwise.
 func annotate(out *aci.ContainerGroupPropertiesProperties, pod *corev1.Pod, allowed []string) error {
 	for _, name := range slices.Sorted(maps.Keys(pod.Annotations)) {
 		if !slices.ContainsFunc(annotationPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) || name == AnnotationIdentity {

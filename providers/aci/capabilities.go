@@ -4,7 +4,7 @@ package aci
 
 import "github.com/virtual-kubelet/virtual-kubelet/capability"
 
-// Capabilities returns what pods get from a provider with this configuration.
+// Capabilities returns the capabilities of a provider with this configuration.
 func (c Config) Capabilities() capability.Declaration {
 	d := capability.Only(capability.RunToCompletion, capability.InitContainers, capability.RunAsUser, capability.Capabilities, capability.NoNewPrivileges).
 		Note("startup probes, and liveness beside one, by this node with a session of exec each time, which restarts pods with one container; how ready a container is, is read from the events of ACI",

@@ -35,7 +35,7 @@ type client struct {
 	arm        *arm.Client
 }
 
-// newClient returns a client of a configuration that is complete.
+// newClient returns a client for a complete configuration.
 func newClient(c Config, credential azcore.TokenCredential, http *http.Client) (*client, error) {
 	out := &client{group: c.ResourceGroup}
 	options := &arm.ClientOptions{
@@ -64,7 +64,8 @@ func (c Cloud) sdk() cloud.Configuration {
 	}
 }
 
-// create makes a group, and returns it as ACI has accepted it. It does not wait until the group runs: lists tell that.
+// create makes a group, and returns it as ACI has accepted it. It does not wait until the group runs: lists show
+// that later.
 func (c *client) create(ctx context.Context, name string, group *aci.ContainerGroup) (*aci.ContainerGroup, error) {
 	var answer *http.Response
 	_, err := c.groups.BeginCreateOrUpdate(policy.WithCaptureResponse(ctx, &answer), c.group, name, *group, nil)
@@ -78,7 +79,8 @@ func (c *client) create(ctx context.Context, name string, group *aci.ContainerGr
 	return made, nil
 }
 
-// get returns a group with what its containers do. An error of the kind not-found is a group that is not there.
+// get returns a group with the states of its containers. An error of the kind not-found means that the group
+// does not exist.
 func (c *client) get(ctx context.Context, name string) (*aci.ContainerGroup, error) {
 	answer, err := c.groups.Get(ctx, c.group, name, nil)
 	if err != nil {
@@ -87,7 +89,7 @@ func (c *client) get(ctx context.Context, name string) (*aci.ContainerGroup, err
 	return &answer.ContainerGroup, nil
 }
 
-// list returns all groups of the resource group, without what their containers do.
+// list returns all groups of the resource group, without the states of their containers.
 func (c *client) list(ctx context.Context) (all []*aci.ContainerGroup, pages int, err error) {
 	pager := c.groups.NewListByResourceGroupPager(c.group, nil)
 	for pager.More() {
@@ -103,7 +105,7 @@ func (c *client) list(ctx context.Context) (all []*aci.ContainerGroup, pages int
 	return all, pages, nil
 }
 
-// delete asks ACI to remove a group. An error of the kind not-found is a group that was not there.
+// delete asks ACI to remove a group. An error of the kind not-found means that the group did not exist.
 func (c *client) delete(ctx context.Context, name string) error {
 	var answer *http.Response
 	_, err := c.groups.BeginDelete(policy.WithCaptureResponse(ctx, &answer), c.group, name, nil)
@@ -116,7 +118,7 @@ func (c *client) delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// stop asks ACI to stop a group, which stays as one that has ended.
+// stop asks ACI to stop a group. The group stays, and has ended.
 func (c *client) stop(ctx context.Context, name string) error {
 	if _, err := c.groups.Stop(ctx, c.group, name, nil); err != nil {
 		return explain("stop container group "+name, err)
@@ -124,7 +126,7 @@ func (c *client) stop(ctx context.Context, name string) error {
 	return nil
 }
 
-// restart asks ACI to restart all containers of a group. It does not wait until they run: lists tell that.
+// restart asks ACI to restart all containers of a group. It does not wait until they run: lists show that later.
 func (c *client) restart(ctx context.Context, name string) error {
 	_, err := c.groups.BeginRestart(ctx, c.group, name, nil)
 	var said *azcore.ResponseError
@@ -159,7 +161,7 @@ func (c *client) exec(ctx context.Context, name, container string, request aci.C
 	return answer.ContainerExecResponse, nil
 }
 
-// send makes a request that the SDK has no method for, and reads its answer into out.
+// send makes a request without a method in the SDK, and reads the answer into out.
 func send(through runtime.Pipeline, r *policy.Request, what string, out any) error {
 	answer, err := through.Do(r)
 	if err != nil {
@@ -172,7 +174,7 @@ func send(through runtime.Pipeline, r *policy.Request, what string, out any) err
 	return runtime.UnmarshalAsJSON(answer, out)
 }
 
-// subnetAnswer is what is read of one.
+// subnetAnswer is the part of a subnet that the provider reads.
 type subnetAnswer struct {
 	Properties struct {
 		Delegations []struct {

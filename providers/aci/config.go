@@ -23,7 +23,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// What a configuration file of this provider says about itself.
+// APIVersion and Kind of a configuration file of this provider.
 const (
 	APIVersion = "aci.virtual-kubelet.io/v1alpha1"
 	Kind       = "ACIProviderConfiguration"
@@ -32,50 +32,56 @@ const (
 // execProbeEvery is the default of Config.ExecProbeEvery: each probe is a request and a session of ACI.
 const execProbeEvery = 30 * time.Second
 
-// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
-// as VKUBELET_ACI_REGION.
+// Config is the configuration of the provider. An environment variable such as VKUBELET_ACI_REGION can also set
+// a field that is one value or a list.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// SubscriptionID is whose container groups these are. Required.
+	// SubscriptionID is the subscription of the container groups. Required.
 	SubscriptionID string `json:"subscriptionID,omitempty" env:"AZURE_SUBSCRIPTION_ID"`
 	// ResourceGroup is where container groups are made. It must be there. Required.
 	ResourceGroup string `json:"resourceGroup,omitempty" env:"ACI_RESOURCE_GROUP"`
 	// Region is where pods run, such as westeurope. Required.
 	Region string `json:"region,omitempty" env:"ACI_REGION"`
-	// ClusterName names the home cluster in tags. No two clusters that use one resource group may have the same, and it must not change
-	// while there are pods. Required.
+	// ClusterName names the home cluster in tags. Each cluster that uses the same resource group needs its own
+	// name. The name must not change while there are pods. Required.
 	ClusterName string `json:"clusterName,omitempty" env:"ACI_CLUSTER_NAME"`
-	// Cloud is which Azure. Default: the public one.
+	// Cloud selects the Azure cloud. Default: the public one.
 	Cloud Cloud `json:"cloud,omitzero"`
-	// Credentials are whose rights the provider has. Default: the managed identity of this machine.
+	// Credentials are the credentials of the provider. Default: the managed identity of this machine.
 	Credentials azlogin.Credentials `json:"credentials,omitzero"`
 	// Network is where pods have their addresses. Default: they have none.
 	Network Network `json:"network,omitzero"`
 	// Priority is Regular or Spot, for all pods. Default: Regular.
 	Priority string `json:"priority,omitempty"`
-	// Zones are those of the region in which pods may be. Default: ACI decides.
+	// Zones are the zones of the region for pods. Default: ACI decides.
 	Zones []string `json:"zones,omitempty"`
-	// Identities are the resource IDs of user-assigned managed identities that pods may have by their annotation. Default: none.
+	// Identities are the resource IDs of user-assigned managed identities that a pod may ask for with its
+	// annotation. Default: none.
 	Identities []string `json:"identities,omitempty"`
-	// RegistryIdentities are the resource IDs of the identities that images are pulled by, by the host of the registry. The groups of their pods have them.
+	// RegistryIdentities are the resource IDs of the identities for pulling images, by the host of the registry.
+	// The groups of the pods with these images get the identities.
 	RegistryIdentities map[string]string `json:"registryIdentities,omitempty"`
-	// Annotations are those that pods may set, of virtual-kubelet.io/…. Default: none, as they cost money or give rights.
+	// Annotations are the annotations of virtual-kubelet.io/… that pods may set. Default: none, because they
+	// cost money or give rights.
 	Annotations []string `json:"annotations,omitempty"`
-	// LogAnalytics is a workspace that gets the logs of all pods. Default: none.
+	// LogAnalytics is a workspace for the logs of all pods. Default: none.
 	LogAnalytics LogAnalytics `json:"logAnalytics,omitzero"`
-	// Seccomp are the profiles that containers may have. Default: none.
+	// Seccomp are the profiles for containers. Default: none.
 	Seccomp Seccomp `json:"seccomp,omitzero"`
-	// Stats lets kubectl top show what pods use, by a request to Azure Monitor a minute for each 50 pods while somebody asks. Default: no.
+	// Stats lets kubectl top show the usage of pods. It costs a request to Azure Monitor a minute for each 50
+	// pods, while a client asks for the figures. Default: no.
 	Stats bool `json:"stats,omitempty"`
-	// ExecProbeEvery is the shortest period of a probe by command that this node does, each of which is a request and a session of ACI. Default: 30s.
+	// ExecProbeEvery is the shortest period of a probe by command that this node runs. Each such probe is a
+	// request and a session of ACI. Default: 30s.
 	ExecProbeEvery metav1.Duration `json:"execProbeEvery,omitempty"`
-	// DefaultResources are the requests of containers that have none, as ACI wants both. Default: 1 CPU and 1500M.
+	// DefaultResources are the requests of containers without requests, because ACI needs both values. Default:
+	// 1 CPU and 1500M.
 	DefaultResources Resources `json:"defaultResources,omitzero"`
-	// Capacity is what the node offers: the quota of the subscription, or a part of it. Default: 10000 CPUs, 4Ti of memory, 5000
-	// pods, and 50G of ephemeral storage for each pod.
+	// Capacity is the capacity of the node: the quota of the subscription, or a part of it. Default: 10000 CPUs,
+	// 4Ti of memory, 5000 pods, and 50G of ephemeral storage for each pod.
 	Capacity Capacity `json:"capacity,omitzero"`
 	// Requests bounds how often ACI is asked for the states of pods.
 	Requests Requests `json:"requests,omitzero"`
@@ -89,41 +95,45 @@ type Cloud struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	// Audience is for whom its tokens are. Default: the endpoint.
 	Audience string `json:"audience,omitempty"`
-	// Authority is the URL that gives tokens. Default: https://login.microsoftonline.com.
+	// Authority is the URL of the token service. Default: https://login.microsoftonline.com.
 	Authority string `json:"authority,omitempty" env:"AZURE_AUTHORITY_HOST"`
 	// Metrics is the URL of the metrics of the region. Default: https://REGION.metrics.monitor.azure.com.
 	Metrics string `json:"metrics,omitempty"`
 	// MetricsAudience is for whom its tokens are. Default: https://metrics.monitor.azure.com.
 	MetricsAudience string `json:"metricsAudience,omitempty"`
-	// CAFile has the authorities that these are verified by. Default: those of this machine.
+	// CAFile has the certificate authorities of these URLs. Default: the authorities of this machine.
 	CAFile string `json:"caFile,omitempty"`
 }
 
-// Network is a subnet, which must be delegated to Microsoft.ContainerInstance/containerGroups, or public addresses.
+// Network is a subnet or public addresses. A subnet must be delegated to
+// Microsoft.ContainerInstance/containerGroups.
 type Network struct {
-	// SubscriptionID and ResourceGroup are those of the virtual network. Default: those of the container groups.
+	// SubscriptionID and ResourceGroup locate the virtual network. Default: the same as the container groups.
 	SubscriptionID string `json:"subscriptionID,omitempty" env:"ACI_VNET_SUBSCRIPTION_ID"`
 	ResourceGroup  string `json:"resourceGroup,omitempty" env:"ACI_VNET_RESOURCE_GROUP"`
 	VNet           string `json:"vnet,omitempty" env:"ACI_VNET_NAME"`
 	Subnet         string `json:"subnet,omitempty" env:"ACI_SUBNET_NAME"`
-	// ClusterDNS is the address of the cluster's DNS as the subnet reaches it. Default: names are those of the virtual network.
+	// ClusterDNS is the address of the cluster's DNS as seen from the subnet. Default: pods use the DNS of the
+	// virtual network.
 	ClusterDNS string `json:"clusterDNS,omitempty" env:"KUBE_DNS_IP"`
 	// KubeProxy lets pods in a subnet reach addresses of Services, clusterDNS among them. Default: they do not.
 	KubeProxy KubeProxy `json:"kubeProxy,omitzero"`
 	// Public gives pods with ports a public address. It cannot be together with a subnet. Default: no; for a file of azure-aci, and for its
 	// variables without a file, yes if there is no subnet, as azure-aci did.
 	Public *bool `json:"public,omitempty"`
-	// Reachable says that this process reaches the addresses of pods: then it does the probes by HTTP, TCP and gRPC that ACI lacks. Where it does not, those are
-	// refused. Default: true.
+	// Reachable says that this process reaches the addresses of pods. Then this process runs the probes by HTTP,
+	// TCP and gRPC that ACI lacks. Otherwise such probes are refused. Default: true.
 	Reachable *bool `json:"reachable,omitempty"`
 }
 
-// KubeProxy is the one that ACI runs beside the containers of each group. It keeps what it was given until the group ends.
+// KubeProxy configures the kube-proxy that ACI runs beside the containers of each group. A running kube-proxy
+// keeps its settings until the group ends.
 type KubeProxy struct {
 	// APIServer is the URL of the API server as the subnet reaches it. Kube-proxy shows it the token of the service account of this process, as with
 	// azure-aci, if there is no kubeconfig.
 	APIServer string `json:"apiServer,omitempty" env:"MASTER_URI"`
-	// Kubeconfig is that of an account that may list Services and Endpoints, and no more, with its token in it. It is in the place of APIServer.
+	// Kubeconfig is the kubeconfig of an account that may list Services and Endpoints, and no more. It contains
+	// the token, and replaces APIServer.
 	Kubeconfig config.Secret `json:"kubeconfig,omitzero"`
 	// ClusterCIDR is the range of the addresses of pods. Default: 10.240.0.0/16, as with azure-aci.
 	ClusterCIDR string `json:"clusterCIDR,omitempty" env:"CLUSTER_CIDR"`
@@ -132,7 +142,7 @@ type KubeProxy struct {
 // isPublic reports whether pods with ports have a public address.
 func (n Network) isPublic() bool { return n.Public != nil && *n.Public }
 
-// id is that of the subnet; "" if there is none.
+// id returns the resource ID of the subnet, or "" if there is none.
 func (n Network) id() string {
 	if n.Subnet == "" {
 		return ""
@@ -144,15 +154,16 @@ func (n Network) id() string {
 type LogAnalytics struct {
 	WorkspaceID  string        `json:"workspaceID,omitempty" env:"LOG_ANALYTICS_ID"`
 	WorkspaceKey config.Secret `json:"workspaceKey,omitzero" env:"LOG_ANALYTICS_KEY"`
-	// File is a file in JSON with what is not said here.
+	// File is a JSON file with the values that are not set here.
 	File string `json:"file,omitempty" env:"LOG_ANALYTICS_AUTH_LOCATION"`
 }
 
-// Seccomp are the profiles that containers may have. ACI gets what is in the file, with each group.
+// Seccomp are the profiles for containers. ACI gets the content of the file with each group.
 type Seccomp struct {
-	// Directory has the files that localhostProfile names. Default: pods can name none.
+	// Directory has the files for localhostProfile. Default: pods cannot use localhostProfile.
 	Directory string `json:"directory,omitempty"`
-	// RuntimeDefault is the file for pods that ask for the default of their runtime: ACI does not say whether it has one. Default: they are refused.
+	// RuntimeDefault is the file for pods that ask for the default profile of their runtime. ACI does not say
+	// whether it has such a profile. Default: these pods are refused.
 	RuntimeDefault string `json:"runtimeDefault,omitempty"`
 }
 
@@ -164,12 +175,12 @@ type Resources struct {
 	Memory resource.Quantity `json:"memory,omitzero"`
 }
 
-// Capacity is what a node has.
+// Capacity is the capacity of a node.
 type Capacity struct {
 	CPU    resource.Quantity `json:"cpu,omitzero" env:"ACI_QUOTA_CPU"`
 	Memory resource.Quantity `json:"memory,omitzero" env:"ACI_QUOTA_MEMORY"`
 	Pods   resource.Quantity `json:"pods,omitzero" env:"ACI_QUOTA_POD"`
-	// EphemeralStorage counts what pods request; ACI gives 50G to each.
+	// EphemeralStorage limits the sum of the requests of pods; ACI gives 50G to each pod.
 	EphemeralStorage resource.Quantity `json:"ephemeral-storage,omitzero"`
 }
 
@@ -179,14 +190,16 @@ type Requests struct {
 	AtRest int `json:"atRest,omitempty"`
 }
 
-// format is what a configuration file of this provider looks like.
-// storageGiven is the storage of each group, for volumes on disk: https://learn.microsoft.com/en-us/azure/container-instances/container-instances-volume-emptydir
-// of 2026-11-28. A group has no field for another size.
+// storageGiven is the storage of each group, for volumes on disk:
+// https://learn.microsoft.com/en-us/azure/container-instances/container-instances-volume-emptydir of 2026-11-28.
+// A group has no field for another size.
 const storageGiven = "50G"
 
+// format is the format of a configuration file of this provider.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_ACI", Unversioned: fromTOML}
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// LoadConfig returns the configuration in the file at path; the environment overrides the file. An empty path
+// means no file.
 func LoadConfig(path string) (Config, error) {
 	c, err := format.Load(path)
 	c.asAzureACI = c.asAzureACI || path == "" && os.Getenv("ACI_RESOURCE_GROUP") != ""
@@ -199,7 +212,7 @@ func LoadConfig(path string) (Config, error) {
 	return c, err
 }
 
-// complete fills the defaults of c and refuses what cannot be, with every reason.
+// complete fills the defaults of c, and refuses invalid values with every reason.
 func (c Config) complete() (Config, error) {
 	problems := config.Problems{Provider: "aci"}
 	problem := problems.Add
@@ -328,7 +341,7 @@ func (c *Config) completeSizes(problem func(string, ...any)) {
 // isDefault reports whether nobody has said how many pods there may be.
 func (c Capacity) isDefault() bool { return c.Pods.Value() == 5000 }
 
-// resources are what the node offers.
+// resources returns the resources of the node.
 func (c Capacity) resources() corev1.ResourceList {
 	all := corev1.ResourceList{corev1.ResourceCPU: c.CPU, corev1.ResourceMemory: c.Memory, corev1.ResourcePods: c.Pods}
 	if !c.EphemeralStorage.IsZero() {

@@ -25,7 +25,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
-// resolved is a pod with all that its group needs from elsewhere.
+// resolved is a pod with everything from elsewhere that its group needs.
 type resolved struct {
 	*service.Inputs
 	defaults     Resources                  // of containers that ask for nothing
@@ -63,7 +63,7 @@ func (r resolved) container(spec *corev1.Container, at *field.Path) (*aci.Contai
 	return &aci.Container{Name: &c.Name, Properties: p}, cmp.Or(errs[:]...)
 }
 
-// initContainer maps an init container, which has neither ports nor resources nor probes.
+// initContainer maps an init container. An init container of ACI has no ports, resources or probes.
 func (r resolved) initContainer(spec *corev1.Container, at *field.Path) (*aci.InitContainerDefinition, error) {
 	c, p, err := r.alike(spec, at)
 	if err != nil {
@@ -72,7 +72,7 @@ func (r resolved) initContainer(spec *corev1.Container, at *field.Path) (*aci.In
 	return &aci.InitContainerDefinition{Name: &c.Name, Properties: p}, nil
 }
 
-// alike maps what all containers have, and returns the container with its environment.
+// alike maps the fields of all kinds of containers, and returns the container with its environment.
 func (r resolved) alike(spec *corev1.Container, at *field.Path) (*corev1.Container, *aci.InitContainerPropertiesDefinition, error) {
 	c, err := r.resolved(spec, at)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r resolved) alike(spec *corev1.Container, at *field.Path) (*corev1.Contain
 	return c, p, cmp.Or(errs[:]...)
 }
 
-// ports are those that a container declares.
+// ports returns the ports that a container declares.
 func ports(c *corev1.Container, at *field.Path) (out []*aci.ContainerPort, err error) {
 	for i := range c.Ports {
 		port := &c.Ports[i]
@@ -99,7 +99,7 @@ func ports(c *corev1.Container, at *field.Path) (out []*aci.ContainerPort, err e
 	return out, nil
 }
 
-// resolved is a container with its environment. What no container of ACI has is refused.
+// resolved returns a container with its environment. It refuses fields that no container of ACI has.
 func (r resolved) resolved(spec *corev1.Container, at *field.Path) (*corev1.Container, error) {
 	c := r.Containers[spec.Name]
 	switch {
@@ -117,7 +117,8 @@ func (r resolved) resolved(spec *corev1.Container, at *field.Path) (*corev1.Cont
 	return c, nil
 }
 
-// command is the one list that ACI has for both. Arguments alone get the command of the image, which is read from its registry.
+// command returns the one list that ACI has for command and arguments. For arguments alone, the command of the
+// image comes first; the registry of the image knows it.
 func (r resolved) command(c *corev1.Container) []string {
 	first := c.Command
 	if len(first) == 0 && len(c.Args) > 0 {
@@ -126,7 +127,8 @@ func (r resolved) command(c *corev1.Container) []string {
 	return slices.Concat(first, c.Args)
 }
 
-// initFits refuses an init container that asks for more than the group has: ACI gives it what the containers ask for.
+// initFits refuses an init container that asks for more than the group has. ACI gives an init container the sum
+// of the requests of the containers.
 func (r resolved) initFits(spec *field.Path) error {
 	var has sizing.Size
 	for i := range r.Pod.Spec.Containers {
@@ -143,8 +145,9 @@ func (r resolved) initFits(spec *field.Path) error {
 	return nil
 }
 
-// asks is what a container asks for, or its limits, or what the configuration has for it. A limit of memory counts as asked for: ACI has
-// no memory beside what the group asks for, and a program that is made for its limit would be ended.
+// asks returns the requests of a container, or its limits, or the configured defaults. A memory limit counts as
+// a request. ACI has no memory beside the request of the group, and a program made for its limit would be
+// killed.
 func (r resolved) asks(c *corev1.Container) corev1.ResourceList {
 	out := corev1.ResourceList{corev1.ResourceCPU: r.defaults.CPU, corev1.ResourceMemory: r.defaults.Memory}
 	for name := range out {
@@ -160,12 +163,13 @@ func (r resolved) asks(c *corev1.Container) corev1.ResourceList {
 	return out
 }
 
-// variableName is what ACI takes as the name of a variable. Kubernetes takes more.
+// variableName matches the names of variables that ACI takes. Kubernetes takes more.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 const variableNameWanted = "ACI has names of letters, digits and _, with no digit first"
 
-// refuseVariables refuses the names of variables that a pod says by itself. Those of the keys of other objects are refused when they are known.
+// refuseVariables refuses wrong names of variables in the pod itself. Names from the keys of other objects are
+// refused when these objects are known.
 func refuseVariables(c *corev1.Container, at *field.Path) error {
 	for i := range c.Env {
 		if name := c.Env[i].Name; !variableName.MatchString(name) {
@@ -180,7 +184,8 @@ func refuseVariables(c *corev1.Container, at *field.Path) error {
 	return nil
 }
 
-// environment is that of a container. What comes from a secret goes where ACI shows it to nobody. A variable without a value is left out: ACI takes none.
+// environment returns the environment of a container. A value from a secret goes into a field that ACI does not
+// show. A variable without a value is left out, because ACI takes none.
 func (r resolved) environment(spec, c *corev1.Container, at *field.Path) (out []*aci.EnvironmentVariable, err error) {
 	for i := range c.Env {
 		e := &c.Env[i]
@@ -221,7 +226,7 @@ func mounts(c *corev1.Container, at *field.Path) (out []*aci.VolumeMount, err er
 	return out, nil
 }
 
-// security is who a container runs as, and what it may. Nil is as the image has it.
+// security returns the user and the rights of a container. Nil means the settings of the image.
 func (r resolved) security(c *corev1.Container, at *field.Path) (*aci.SecurityContextDefinition, error) {
 	of, own := value(r.Pod.Spec.SecurityContext), value(c.SecurityContext)
 	out := aci.SecurityContextDefinition{AllowPrivilegeEscalation: own.AllowPrivilegeEscalation}
@@ -261,7 +266,8 @@ func names(of []corev1.Capability) (out []*string) {
 	return out
 }
 
-// capLimits lowers limits of CPU to what the group asks for, which is all that the group has: ACI refuses larger ones.
+// capLimits lowers CPU limits to the sum of the requests of the group. The group has no more CPU, and ACI
+// refuses larger limits.
 func capLimits(containers []*aci.Container) {
 	sum := 0.0
 	for _, c := range containers {
@@ -275,7 +281,8 @@ func capLimits(containers []*aci.Container) {
 	}
 }
 
-// declarePortsOnce leaves out ports that another container has declared: ACI refuses them, and they say nothing more.
+// declarePortsOnce leaves out ports that another container has declared. ACI refuses such a port, and it has no
+// further settings.
 func declarePortsOnce(containers []*aci.Container) {
 	seen := map[string]bool{}
 	for _, c := range containers {
@@ -288,11 +295,12 @@ func declarePortsOnce(containers []*aci.Container) {
 	}
 }
 
-// largest are the sizes of groups that ACI does not exceed, in CPUs and GB:
-// MicrosoftDocs/azure-compute-docs: articles/container-instances/container-instances-resource-and-quota-limits.md, 2025-11-17.
+// largest are the largest sizes of groups, in CPUs and GB: MicrosoftDocs/azure-compute-docs:
+// articles/container-instances/container-instances-resource-and-quota-limits.md, 2025-11-17.
 var largest = struct{ standard, confidential, spot [2]float64 }{[2]float64{31, 240}, [2]float64{31, 180}, [2]float64{4, 16}}
 
-// checkSize refuses a group that is larger than any that ACI has, which would wait for ever for a region with room.
+// checkSize refuses a group that is larger than the largest size of ACI. Such a group would wait for ever for a
+// region with room.
 func checkSize(g *aci.ContainerGroupPropertiesProperties, spec *field.Path) error {
 	most := largest.standard
 	switch {
@@ -346,7 +354,7 @@ func mentionsAny(texts []string, names map[string]bool) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return mentions(text, names) })
 }
 
-// mentions reports whether a value is made of one of the variables, as $(NAME).
+// mentions reports whether a value refers to one of the variables, as $(NAME).
 func mentions(value string, names map[string]bool) bool {
 	for name, is := range names {
 		if is && strings.Contains(value, "$("+name+")") {
@@ -356,7 +364,7 @@ func mentions(value string, names map[string]bool) bool {
 	return false
 }
 
-// probe maps a probe that ACI does; nil stays nil.
+// probe maps a probe that ACI runs. Nil stays nil.
 func probe(p *corev1.Probe, c *corev1.Container, at *field.Path) (*aci.ContainerProbe, error) {
 	if p == nil {
 		return nil, nil
@@ -392,7 +400,7 @@ func some(n int32) *int32 {
 	return &n
 }
 
-// profile is what ACI takes of a profile; "" is none.
+// profile returns a seccomp profile for ACI, or "" if there is none.
 func (s Seccomp) profile(p *corev1.SeccompProfile, at *field.Path) (string, error) {
 	var file string
 	switch {
@@ -420,7 +428,7 @@ func (s Seccomp) profile(p *corev1.SeccompProfile, at *field.Path) (string, erro
 	return base64.StdEncoding.EncodeToString(data), nil
 }
 
-// profileOf is that of a container, else that of its pod.
+// profileOf returns the profile of a container, or else the profile of its pod.
 func (s Seccomp) profileOf(pod *corev1.Pod, c *corev1.Container, at *field.Path) (string, error) {
 	if c.SecurityContext != nil && c.SecurityContext.SeccompProfile != nil {
 		return s.profile(c.SecurityContext.SeccompProfile, at.Child("securityContext", "seccompProfile"))

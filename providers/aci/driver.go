@@ -25,10 +25,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
-// followEvery is how often a log that is followed is read.
+// followEvery is the interval of reads of a log that is followed.
 const followEvery = 2 * time.Second
 
-// pace is how fast a provider asks. What is zero is as the arithmetic of groups says.
+// pace is the speed of the requests of a provider. A zero value means the arithmetic of groups.
 type pace struct {
 	busy, rest, follow time.Duration
 	eager              bool
@@ -67,7 +67,7 @@ var (
 	_ service.Examiner            = (*driver)(nil)
 )
 
-// newDriver returns the driver of a configuration that is complete, with its provider.
+// newDriver returns the driver of a complete configuration, with its provider.
 func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 	through := at.http
 	if through == nil {
@@ -110,7 +110,8 @@ func (d *driver) List(ctx context.Context) ([]instance, error) { return d.groups
 // Refuse implements service.Refuser.
 func (d *driver) Refuse(pod *corev1.Pod) error { return refuse(pod) }
 
-// check refuses what Create would refuse of a pod, as far as the pod alone says it. It is of a driver that asks no registry.
+// check refuses a pod for every reason of Create that is visible in the pod alone. The driver of check asks no
+// registry.
 func (d *driver) check(pod *corev1.Pod) error {
 	if err := refuse(pod); err != nil {
 		return err
@@ -187,7 +188,7 @@ func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus {
 	return podstatus.Status(pod, seen)
 }
 
-// resolve reads all that a pod has from other objects, besides the inputs of all providers.
+// resolve reads everything that a pod needs from other objects, besides the inputs of all providers.
 func (d *driver) resolve(ctx context.Context, in *service.Inputs) (resolved, error) {
 	r := resolved{
 		Inputs: in, shares: map[string]*corev1.Secret{}, secretEnv: map[string]map[string]bool{}, entrypoints: map[string][]string{}, seccomp: map[string]string{},
@@ -238,7 +239,8 @@ func (d *driver) resolve(ctx context.Context, in *service.Inputs) (resolved, err
 	return r, nil
 }
 
-// secretNames are the variables of a container whose values are of secrets, those that are made of them too.
+// secretNames returns the variables of a container with values from secrets, including variables that refer to
+// such a variable.
 func secretNames(ctx context.Context, in *service.Inputs, c *corev1.Container) (map[string]bool, error) {
 	names := map[string]bool{}
 	for _, from := range c.EnvFrom {

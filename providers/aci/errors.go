@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
-// advice is what to do about an error of Azure, by its code.
+// advice is the advice for errors of Azure, by code.
 var advice = map[string]string{
 	"AuthorizationFailed":                              "give the identity of this provider the role of its README",
 	"LinkedAuthorizationFailed":                        "give the identity of this provider the role of its README on the virtual network too",
@@ -39,9 +39,10 @@ var advice = map[string]string{
 	"RequestDisallowedByPolicy":                        "a policy of Azure forbids it: ask who administers the subscription",
 }
 
-// mendable are parts of the codes of bad requests that time, the operator or another pod can mend, beside the codes of advice. All other bad
-// requests for a group say that the group cannot be, today and tomorrow: ACI has more codes for that than any list. The emulator has the codes that
-// are published, with their sources; this table is tested with them.
+// mendable are parts of the codes of bad requests that time, the operator or another pod can mend, in addition
+// to the codes of advice. Every other bad request for a group means that the group is impossible, today and
+// tomorrow: ACI has more such codes than any list. The emulator has the published codes with their sources, and
+// tests check this table with them.
 var mendable = []string{
 	"MultipleErrorsOccurred",                                                                                                   // one of them may be any
 	"StorageAccount",                                                                                                           // a share, its key, and who may reach it
@@ -51,13 +52,13 @@ var mendable = []string{
 	"DisallowedOperation", "Subnet", "VirtualNetwork", "Vnet", "NetworkProfile", // the configuration of the node
 }
 
-// never are codes of groups that cannot be which have such a part all the same.
+// never are codes of impossible groups that contain such a part all the same.
 var never = []string{"CustomProvisioningTimeoutInSecondsNotSuppported", "InvalidIpAddressTypeForNetworkProfile", "PrivateIpWithoutSubnetNotSupported"}
 
-// made are the codes of creates of a group that is there.
+// made are the codes of a create for a group that exists.
 var made = []string{"ContainerGroupTransitioning", "InvalidContainerGroupUpdate"}
 
-// isMade reports whether an error says that the group is there.
+// isMade reports whether an error means that the group exists.
 func isMade(err error) bool {
 	return slices.Contains(made, azlogin.CodeOf(err))
 }
@@ -74,7 +75,8 @@ func isFinal(answer *http.Response, code string) bool {
 	return slices.Contains(never, code) || !slices.ContainsFunc(mendable, func(part string) bool { return strings.Contains(code, part) })
 }
 
-// isCreate reports whether an answer is for the create of a group. If that lacks something, it is not the group.
+// isCreate reports whether an answer belongs to the create of a group. A not-found error of a create is about
+// another thing than the group.
 func isCreate(answer *http.Response) bool {
 	return answer.Request != nil && answer.Request.Method == http.MethodPut
 }

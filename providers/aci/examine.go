@@ -19,8 +19,9 @@ import (
 // nobody is the name of no group: rights are found out with it, as the resource manager looks at them first.
 const nobody = "vk-doctor"
 
-// Examine implements service.Examiner. It lists, tries each right on a group that is not there, asks for one that cannot be made, so that the
-// resource manager looks at the region and the subnet, and looks at the subnet and the quota.
+// Examine implements service.Examiner. It lists groups, and tries each right on a group that does not exist. It
+// asks for a group that cannot be made, so that the resource manager checks the region and the subnet. It also
+// checks the subnet and the quota.
 func (d *driver) Examine(ctx context.Context) error {
 	groups, _, err := d.client.list(ctx)
 	if err != nil {
@@ -94,7 +95,7 @@ func (d *driver) delegated(ctx context.Context) error {
 		d.config.Network.Subnet, d.config.Network.ResourceGroup, d.config.Network.VNet, d.config.Network.Subnet)
 }
 
-// quota looks at how many groups there may be. Who may not see it hears of it when a pod is refused.
+// quota checks the quota of groups. Without the right to see the quota, the first sign is a refused pod.
 func (d *driver) quota(ctx context.Context, has int) error {
 	left, limit, err := d.client.quota(ctx, d.config.Region)
 	switch {

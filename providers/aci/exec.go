@@ -46,7 +46,8 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	return (&session{conn, attach}).run(ctx, value(answer.Password), command)
 }
 
-// quietly is an error of the dialer without the URI of the session, which only one that cannot be read quotes.
+// quietly returns an error of the dialer without the URI of the session. Only the error about an invalid URI
+// quotes the URI.
 func quietly(err error) error {
 	var unread *url.Error
 	if errors.As(err, &unread) {
@@ -55,16 +56,16 @@ func quietly(err error) error {
 	return err
 }
 
-// shell is what ACI runs: one program, without arguments, on a terminal.
+// shell is the program that ACI runs: one program, without arguments, on a terminal.
 const shell = "/bin/sh"
 
-// session is a command that runs.
+// session is a running command.
 type session struct {
 	conn   *websocket.Conn
 	attach api.AttachIO
 }
 
-// run tells the shell what to do, and passes the streams on until the command ends.
+// run sends the command to the shell, and copies the streams until the command ends.
 func (s *session) run(ctx context.Context, password string, command []string) error {
 	if err := s.conn.WriteMessage(websocket.TextMessage, []byte(password)); err != nil {
 		return err

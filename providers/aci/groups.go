@@ -22,21 +22,29 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
-// The arithmetic of requests. A list says which groups there are and how far their creation has come, and not what their containers do: that is
-// what a request for one group is for. At rest there is a list each listEvery, that is 3 a minute, with one page or more, and the rest of
-// Config.Requests.AtRest (15) is for the groups that have not ended: 12 a minute with one page, so an end is seen after n/12 minutes with n pods.
-// Those of Jobs, which are to end, those with a readiness probe and those that do not come to run are looked at four times as often as the others.
-// For haste after a group was made or is to go there is a list each busyEvery for all of them, or pageEvery for each page of it if that is longer,
-// and a request for a group when its creation has come to an end, then after 2, 4, 8 … seconds until all its containers run; what that costs is of
-// the lives of pods, and takes nothing from the others. So in a pod's life there are a create, a delete, one or two requests for it, and its share of lists.
+// The arithmetic of requests. A list returns the groups and the progress of their creation, but not the states
+// of containers. Only a request for one group returns those.
+//
+// At rest there is a list each listEvery: 3 a minute, with one page or more. The rest of Config.Requests.AtRest
+// (15) is for requests for groups that have not ended. With one page these are 12 a minute, so an end is seen
+// after n/12 minutes with n pods. The provider looks four times as often at groups of Jobs, which will end, at
+// groups with a readiness probe, and at groups that do not start.
+//
+// After a group was made or is to go, there is haste. Then there is a list each busyEvery for all such groups,
+// or pageEvery for each page of the list if that is longer. There is a request for a group when its creation has
+// finished, then after 2, 4, 8 … seconds until all its containers run. The cost depends on the lives of pods,
+// and takes nothing from the other groups. So the life of a pod costs a create, a delete, one or two requests
+// for its group, and its share of lists.
 const (
 	busyEvery, listEvery = 2 * time.Second, 20 * time.Second
 	pageEvery            = 500 * time.Millisecond
-	// haste is how long a group is expected to start or to go: one that takes longer waits for something, and may do so for days.
+	// haste is how long a group may take to start or to go. A slower group waits for something, perhaps for
+	// days.
 	haste = 2 * time.Minute
 	// staleAfter is how long there may be no list while the pages of lists alone are more than the budget.
 	staleAfter = 2 * time.Minute
-	// together is how many requests for groups are under way at once, and how many that a list lacks are asked for before it is believed.
+	// together is how many requests for groups are under way at once. It is also how many missing groups are
+	// asked for before a list is believed.
 	together = 8
 	// mostFailing is how many groups must not be readable, and none be, until ACI is away.
 	mostFailing = 3
@@ -50,7 +58,7 @@ type instance struct {
 	ends  bool      // its containers are to end or to be restarted
 }
 
-// view is what is known of a group besides.
+// view is an instance with everything else that is known of it.
 type view struct {
 	instance
 	provisioning string        // by the last list
@@ -64,7 +72,7 @@ type view struct {
 	absent       bool      // ACI said so when it was asked for it
 }
 
-// groups reads what ACI has of a node.
+// groups reads the groups of a node from ACI.
 type groups struct {
 	client *client
 	owner  identity.Owner
@@ -79,7 +87,8 @@ type groups struct {
 	failed bool             // guarded by mu; the last request
 }
 
-// newGroups returns groups that are asked for as often as atRest says, in a minute. gone is called for a group that was stopped and is not there.
+// newGroups returns groups with a budget of atRest requests a minute. gone is called for a group that was
+// stopped and does not exist any more.
 func newGroups(c *client, owner identity.Owner, atRest int, gone func(identity.Pod)) *groups {
 	budget := rate.NewLimiter(rate.Limit(float64(atRest)/60), max(1, atRest/3))
 	return &groups{client: c, owner: owner, budget: budget, gone: gone, views: map[string]*view{}, pages: 1}
@@ -88,14 +97,14 @@ func newGroups(c *client, owner identity.Owner, atRest int, gone func(identity.P
 // affords reports whether the budget has n requests.
 func (g *groups) affords(n int) bool { return g.budget.Tokens() >= float64(n) }
 
-// spend takes n requests out of the budget, also those that it does not have.
+// spend takes n requests out of the budget, even if the budget has fewer.
 func (g *groups) spend(n int) {
 	for range n {
 		g.budget.Reserve()
 	}
 }
 
-// podOf returns which pod a group is. False is a group that is not of the node.
+// podOf returns the pod of a group, or false if the group is not of this node.
 func podOf(owner identity.Owner, group *aci.ContainerGroup) (identity.Pod, bool) {
 	tags := map[string]string{}
 	for key, v := range group.Tags {
@@ -104,7 +113,7 @@ func podOf(owner identity.Owner, group *aci.ContainerGroup) (identity.Pod, bool)
 	return owner.Owned(tags)
 }
 
-// made takes down a group that ACI has accepted.
+// made records a group that ACI has accepted.
 func (g *groups) made(pod identity.Pod, group *aci.ContainerGroup) instance {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -114,7 +123,7 @@ func (g *groups) made(pod identity.Pod, group *aci.ContainerGroup) instance {
 	return v.instance
 }
 
-// stop takes down that ACI has accepted the deletion of a group.
+// stop records that ACI has accepted the deletion of a group.
 func (g *groups) stop(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -123,8 +132,9 @@ func (g *groups) stop(name string) {
 	}
 }
 
-// expect takes down that ACI has accepted to stop or to restart the containers of a group, so that it is looked at soon. Until it has ended or they run again it is
-// as it was before, and not ready: in between its containers may be anything.
+// expect records that ACI has accepted to stop or to restart the containers of a group, so that the group is
+// looked at soon. Until the group has ended or its containers run again, it keeps its last state, but is not
+// ready. In between, its containers may be in any state.
 func (g *groups) expect(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -143,8 +153,8 @@ func lastStart(group *aci.ContainerGroup) (last time.Time) {
 	return last
 }
 
-// list returns all groups of the node, each as it was looked at last. Which are looked at anew, and whether all are asked for, is by
-// the arithmetic above.
+// list returns all groups of the node in their last known state. The arithmetic above decides which groups are
+// looked at anew, and whether all groups are listed.
 func (g *groups) list(ctx context.Context) ([]instance, error) {
 	all, err := g.round(ctx)
 	g.mu.Lock()
@@ -204,7 +214,8 @@ func (g *groups) hasty(now time.Time) bool {
 	return false
 }
 
-// names asks which groups there are. Missing are those to ask for before the list is believed: nothing is known of them, or it lacks them.
+// names lists the groups. missing are groups to ask for before the list is believed: groups that are unknown, or
+// that the list lacks.
 func (g *groups) names(ctx context.Context) (names map[string]bool, missing []string, err error) {
 	asked := time.Now()
 	groups, pages, err := g.client.list(ctx)
@@ -265,14 +276,15 @@ func (v *view) changed() bool {
 	return v.provisioning != "" && v.provisioning != value(v.group.Properties.ProvisioningState)
 }
 
-// urgent reports whether more is to be seen of a group that runs than of others.
+// urgent reports whether a group needs more attention than other running groups.
 func (v *view) urgent() bool {
 	p := v.group.Properties
 	return !v.settled() || p.RestartPolicy != nil && *p.RestartPolicy != aci.ContainerGroupRestartPolicyAlways ||
 		slices.ContainsFunc(p.Containers, func(c *aci.Container) bool { return c.Properties.ReadinessProbe != nil })
 }
 
-// due are the groups to look at now: those that are to start, when something may have changed, and of the others those that wait longest.
+// due returns the groups to look at now: starting groups when something may have changed, and of the others the
+// groups that have waited longest.
 func (g *groups) due(now time.Time) (names []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -314,8 +326,8 @@ func (g *groups) due(now time.Time) (names []string) {
 	return names
 }
 
-// look asks for groups one by one. A group that is not there is left to the lists, unless it was stopped. One that cannot be read lets the
-// others be; a service that wants fewer requests gets no more of them.
+// look asks for groups one by one. It leaves a missing group to the lists, unless the group was stopped. A group
+// that cannot be read does not affect the others. A service that throttles gets no more requests.
 func (g *groups) look(ctx context.Context, names []string) error {
 	some, ctx := errgroup.WithContext(ctx)
 	some.SetLimit(together)
@@ -350,7 +362,8 @@ func (g *groups) look(ctx context.Context, names []string) error {
 	return nil
 }
 
-// unreadable takes down that a group cannot be read. False is one of which nothing is known: without it there is no complete list.
+// unreadable records that a group cannot be read. It returns false for an unknown group: without that group
+// there is no complete list.
 func (g *groups) unreadable(ctx context.Context, name string, err error) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -365,7 +378,7 @@ func (g *groups) unreadable(ctx context.Context, name string, err error) bool {
 	return true
 }
 
-// allFail reports whether so many groups cannot be read that ACI is away.
+// allFail reports whether so many groups cannot be read that ACI counts as unreachable.
 func (g *groups) allFail() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -381,7 +394,7 @@ func (g *groups) allFail() bool {
 	return failing >= min(mostFailing, all)
 }
 
-// saw takes down what ACI says of a group; nil is one that is not there.
+// saw records the answer of ACI about a group. Nil means that the group does not exist.
 func (g *groups) saw(name string, group *aci.ContainerGroup) {
 	g.mu.Lock()
 	now := time.Now()

@@ -13,8 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// identityOf returns the managed identities of a group: those that its pod names, and those that its images are pulled by. Who may write pods gets none by
-// that alone.
+// identityOf returns the managed identities of a group: the identities that its pod names, and the identities
+// for pulling its images. The right to write pods alone gives no identity.
 func identityOf(config Config, pod *corev1.Pod, logins []*aci.ImageRegistryCredential) (*aci.ContainerGroupIdentity, error) {
 	all := map[string]*aci.UserAssignedIdentities{}
 	for name := range strings.SplitSeq(pod.Annotations[AnnotationIdentity], ",") {

@@ -32,7 +32,8 @@ const (
 	mostEntrypoints = 1000
 )
 
-// entrypoints reads from registries what images run. ACI has one list for command and arguments, so arguments alone need it.
+// entrypoints reads the entrypoints of images from registries. ACI has one list for command and arguments, so
+// arguments alone need the entrypoint.
 type entrypoints struct {
 	transport http.RoundTripper
 
@@ -85,7 +86,7 @@ func (e *entrypoints) of(ctx context.Context, image string, credentials []node.R
 	return config.Config.Entrypoint, nil
 }
 
-// withTLS lets no request go without TLS, which the client of registries would do for private addresses.
+// withTLS refuses requests without TLS. The client of registries would make such requests for private addresses.
 type withTLS struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -96,7 +97,8 @@ func (w withTLS) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
-// registries is what registries are asked through: as other requests, with redirects, and by the authorities of this machine.
+// registries returns the transport for registries: the transport of other requests, with redirects, and with the
+// certificate authorities of this machine.
 func registries(through *http.Client) http.RoundTripper {
 	t, ok := through.Transport.(*http.Transport)
 	if !ok {
@@ -107,7 +109,7 @@ func registries(through *http.Client) http.RoundTripper {
 	return t
 }
 
-// httpsPort is how the name of a registry ends that names the port which it has anyway. ACI takes no name with a port.
+// httpsPort is the suffix of a registry with the default port in its name. ACI takes no name with a port.
 const httpsPort = ":443"
 
 // imageOf returns an image as ACI gets it.

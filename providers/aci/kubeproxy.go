@@ -24,7 +24,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// What the extension of ACI that runs a kube-proxy takes: virtual-kubelet/azure-aci: pkg/client/extensions.go, 2026-02-17. ACI has no other version of it.
+// The settings of the extension of ACI that runs a kube-proxy: virtual-kubelet/azure-aci:
+// pkg/client/extensions.go, 2026-02-17. ACI has no other version of the extension.
 const (
 	kubeProxy            = "kube-proxy"
 	kubeProxyExtension   = "1.0"
@@ -38,7 +39,8 @@ const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 // isSet reports whether groups have a kube-proxy.
 func (k KubeProxy) isSet() bool { return k.APIServer != "" || k.Kubeconfig.IsSet() }
 
-// kubeconfig is what the kube-proxy of a group asks the API server with. It is read for each group, as tokens are replaced.
+// kubeconfig returns the kubeconfig for the kube-proxy of a group. It is read for each group, because tokens are
+// replaced.
 func (k KubeProxy) kubeconfig(ctx context.Context, in *service.Inputs, account string) (string, error) {
 	if k.Kubeconfig.IsSet() {
 		text := k.Kubeconfig.Value(ctx)
@@ -85,8 +87,8 @@ func (k KubeProxy) extension(kubeconfig string) *aci.DeploymentExtensionSpec {
 	}}
 }
 
-// reachesDNS refuses a pod that would ask for names at the address of a Service, which only a kube-proxy in its group leads anywhere. An operator can mend it,
-// so it does not end the pod.
+// reachesDNS refuses a pod with the address of a Service as its DNS: only a kube-proxy in the group makes such
+// an address reachable. An operator can mend it, so the error does not end the pod.
 func (n Network) reachesDNS(pod *corev1.Pod, services corev1listers.ServiceLister) error {
 	if services == nil || n.ClusterDNS == "" || n.KubeProxy.isSet() || cmp.Or(pod.Spec.DNSPolicy, corev1.DNSClusterFirst) != corev1.DNSClusterFirst {
 		return nil

@@ -30,7 +30,7 @@ type mapping struct {
 	domain string // of the cluster's DNS
 }
 
-// refuse refuses what a group has no field for, and no feature is about.
+// refuse refuses everything that a group has no field for and that no feature covers.
 func refuse(pod *corev1.Pod) error {
 	s, spec := &pod.Spec, field.NewPath("spec")
 	for _, is := range []struct {
@@ -52,8 +52,8 @@ func refuse(pod *corev1.Pod) error {
 	return cmp.Or(err, storage.Check(pod, resource.MustParse(storageGiven), "ACI"))
 }
 
-// group returns the group of a pod. It is the same for the same pod. Errors are of the kind invalid-input, with the field that a group
-// cannot have.
+// group returns the group of a pod. The same pod always gives the same group. Errors are of the kind
+// invalid-input, with the field that a group cannot have.
 func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 	pod, spec := r.Pod, field.NewPath("spec")
 	r.defaults, r.network = m.config.DefaultResources, m.config.Network
@@ -122,7 +122,7 @@ func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 	return group, nil
 }
 
-// network sets addresses, ports and the names that a group knows.
+// network sets the addresses, ports and DNS of a group.
 func (m mapping) network(pod *corev1.Pod, out *aci.ContainerGroupPropertiesProperties, spec *field.Path) error {
 	n := m.config.Network
 	if id := n.id(); id != "" {
@@ -180,7 +180,8 @@ func (m mapping) dns(pod *corev1.Pod) (servers, searches, options []string) {
 	return servers, searches, options
 }
 
-// spot refuses what a group of the priority Spot cannot have. The configuration of a node says it of all its pods.
+// spot refuses everything that a group of the priority Spot cannot have. The configuration of a node may set
+// this priority for all its pods.
 func (m mapping) spot(pod *corev1.Pod, out *aci.ContainerGroupPropertiesProperties) error {
 	if *out.Priority != aci.ContainerGroupPrioritySpot {
 		return nil

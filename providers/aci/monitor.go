@@ -28,7 +28,7 @@ const (
 	metricsBack = 5 * time.Minute
 )
 
-// monitor reads from Azure Monitor what containers use.
+// monitor reads the usage of containers from Azure Monitor.
 type monitor struct {
 	pipeline runtime.Pipeline
 	config   Config
@@ -38,7 +38,7 @@ type monitor struct {
 	last  map[string]usage // guarded by mu; by group and container
 }
 
-// usage is what a container uses.
+// usage is the usage of a container.
 type usage struct {
 	milliCPU, memory *float64
 	at               time.Time
@@ -74,7 +74,7 @@ type metricsAnswer struct {
 	}
 }
 
-// read returns what the containers of groups use, as of the last minute that has values.
+// read returns the usage of the containers of groups in the last minute with values.
 func (m *monitor) read(ctx context.Context, groups []string) (map[string]usage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

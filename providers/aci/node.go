@@ -13,6 +13,7 @@ func (d *driver) ConfigureNode(_ context.Context, n *corev1.Node) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}
-	// As azure-aci has it: the cloud controller of AKS makes no routes for the node, and does not delete it as a machine that is gone.
+	// The same label as azure-aci. The cloud controller of AKS then makes no routes for the node, and does not
+	// delete the node as a lost machine.
 	n.Labels["kubernetes.azure.com/managed"] = "false"
 }

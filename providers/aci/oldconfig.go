@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/oldfile"
 )
 
-// fromTOML reads the file that azure-aci has.
+// fromTOML reads a configuration file of azure-aci.
 func fromTOML(name string, data []byte) (Config, error) {
 	c := Config{asAzureACI: true}
 	err := oldfile.Read(name, data, map[string]oldfile.Setter{
@@ -27,7 +27,7 @@ func fromTOML(name string, data []byte) (Config, error) {
 	return c, err
 }
 
-// withAzureFile takes from an azure.json what is not said otherwise.
+// withAzureFile takes missing values from an azure.json.
 func (c Config) withAzureFile() (Config, error) {
 	f, err := c.Credentials.ReadFile()
 	if err != nil {
@@ -44,7 +44,7 @@ func (c Config) withAzureFile() (Config, error) {
 	return c, nil
 }
 
-// take fills what is not said otherwise for the Azure of that name, as files of AKS have it.
+// take fills missing values for the Azure cloud of that name. The names are those in files of AKS.
 func (c *Cloud) take(name string) error {
 	of, known := map[string]cloud.Configuration{
 		"": cloud.AzurePublic, "AzurePublicCloud": cloud.AzurePublic, "AzureUSGovernmentCloud": cloud.AzureGovernment, "AzureChinaCloud": cloud.AzureChina,
@@ -62,7 +62,7 @@ func (c *Cloud) take(name string) error {
 	return nil
 }
 
-// withLogFile takes from the file of azure-aci's LOG_ANALYTICS_AUTH_LOCATION what is not said otherwise.
+// withLogFile takes missing values from the file of azure-aci's LOG_ANALYTICS_AUTH_LOCATION.
 func (c Config) withLogFile() (Config, error) {
 	w := &c.LogAnalytics
 	data, err := os.ReadFile(w.File)

@@ -15,8 +15,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// lacking returns the probes of a container that ACI does not do: it has liveness and readiness, by commands and by HTTP at the container itself, and no startup
-// that they would wait for.
+// lacking returns the probes of a container that ACI does not run. ACI has liveness and readiness probes, by
+// commands and by HTTP at the container itself. ACI has no startup probe, and nothing that makes other probes
+// wait for one.
 func lacking(c *corev1.Container) service.Probes {
 	out := service.Probes{Startup: c.StartupProbe}
 	if p := c.LivenessProbe; p != nil && (c.StartupProbe != nil || !ownProbe(p)) {
@@ -34,7 +35,7 @@ func ownProbe(p *corev1.Probe) bool {
 	return p.Exec != nil || g != nil && g.Host == "" && !slices.ContainsFunc(g.HTTPHeaders, func(h corev1.HTTPHeader) bool { return strings.EqualFold(h.Name, "Host") })
 }
 
-// checkProbes refuses the probes of a container that neither ACI nor this process can do.
+// checkProbes refuses probes that neither ACI nor this process can run.
 func (n Network) checkProbes(pod *corev1.Pod, c *corev1.Container, at *field.Path) error {
 	lacks := lacking(c)
 	for _, of := range []struct {
@@ -57,7 +58,7 @@ func (n Network) checkProbes(pod *corev1.Pod, c *corev1.Container, at *field.Pat
 	return nil
 }
 
-// checkAddress refuses a probe that asks an address which this process does not reach.
+// checkAddress refuses a probe of an address that this process does not reach.
 func (n Network) checkAddress(pod *corev1.Pod, c *corev1.Container, p *corev1.Probe, at *field.Path) error {
 	var asks intstr.IntOrString
 	switch {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package aci runs pods in Azure Container Instances (ACI): each is a container group.
+// Package aci runs pods in Azure Container Instances (ACI): each pod is a container group.
 //
-// The guarantee: what a group cannot have is refused, with the field of the pod; a group is a pod's for ever, by its name and its tags, so
-// that a create that is asked again makes no second one; and a group is gone only when ACI says so.
+// The guarantee: everything that a group cannot have is refused, with the field of the pod. A group belongs to
+// one pod for ever, by its name and its tags, so a repeated create makes no second group. A group is gone only
+// when ACI says so.
 //
-// What surprises: lists of ACI do not say what containers do. Groups that start are looked at by lists, and those that run one by one, as many
-// a minute as Config.Requests allows: how late an end is seen depends on how many pods run.
+// The surprise: lists of ACI do not show the states of containers. The provider follows starting groups by
+// lists, and running groups one by one, as many a minute as Config.Requests allows. So the delay until an end is
+// seen depends on the number of running pods.
 package aci
 
 import (

@@ -13,7 +13,7 @@ import (
 // Lacking implements service.Prober.
 func (*driver) Lacking(_ *corev1.Pod, c *corev1.Container) service.Probes { return lacking(c) }
 
-// End implements service.Prober: a group that is stopped ends, and is billed no more.
+// End implements service.Prober. A stopped group ends, and costs nothing any more.
 func (d *driver) End(ctx context.Context, of service.Target[instance], _ string) error {
 	name := value(of.Instance.group.Name)
 	err := d.client.stop(ctx, name)

@@ -12,7 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// Stats implements service.Measurer: what pods used in the last minute that Azure Monitor has, if the configuration wants it.
+// Stats implements service.Measurer with the usage in the last minute of Azure Monitor, if the configuration
+// enables it.
 func (d *driver) Stats(ctx context.Context, of []service.Target[instance]) (all []statsv1alpha1.PodStats, err error) {
 	if !d.config.Stats {
 		return nil, nil
@@ -35,7 +36,7 @@ func (d *driver) Stats(ctx context.Context, of []service.Target[instance]) (all 
 	return all, nil
 }
 
-// podStats is one pod. Those of containers that are not measured yet have no values.
+// podStats returns the usage of one pod. Containers without a measurement have no values.
 func podStats(pod *corev1.Pod, group string, used map[string]usage) statsv1alpha1.PodStats {
 	out := statsv1alpha1.PodStats{
 		PodRef:    statsv1alpha1.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)},

@@ -15,7 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
-// The states of groups, which are in provisioningState until that is Succeeded, and in instanceView.state from then on.
+// The states of groups. A state is in provisioningState until that is Succeeded, and in instanceView.state from
+// then on.
 const (
 	stateAccepted       = "Accepted"
 	statePending        = "Pending"
@@ -36,7 +37,7 @@ const (
 	stateCanceled       = "Canceled"
 )
 
-// Reasons of pods that ACI ended.
+// Reasons of pods ended by ACI.
 const (
 	reasonFailed   = "ContainerGroupFailed"
 	reasonCanceled = "ContainerGroupCanceled"
@@ -63,7 +64,7 @@ func over(state string) bool {
 	return false
 }
 
-// observe folds what ACI said at a time into observations of the pod.
+// observe turns an answer of ACI at a time into observations of the pod.
 func observe(g *aci.ContainerGroup, at time.Time) podstatus.Pod {
 	var out podstatus.Pod
 	p := g.Properties
@@ -134,7 +135,7 @@ func exited(all []podstatus.Container) bool {
 	return false
 }
 
-// container is what ACI says of one.
+// container returns the observation of a container.
 func container(group, name string, now, before *aci.ContainerState, restarts int32) podstatus.Container {
 	out := podstatus.Container{Name: name, Restarts: restarts}
 	id := func(run int32) string { return fmt.Sprintf("aci://%s/%s/%d", group, name, run) }
@@ -156,7 +157,7 @@ func container(group, name string, now, before *aci.ContainerState, restarts int
 	return out
 }
 
-// run is one that has ended. Without a code nobody knows how.
+// run returns a run that has ended. Without an exit code, the result is unknown.
 func run(s *aci.ContainerState) podstatus.Run {
 	out := podstatus.Run{StartedAt: value(s.StartTime), FinishedAt: value(s.FinishTime), ExitCode: s.ExitCode}
 	if detail := value(s.DetailStatus); strings.Contains(strings.ToLower(detail), "oomkilled") {
@@ -165,7 +166,7 @@ func run(s *aci.ContainerState) podstatus.Run {
 	return out
 }
 
-// reason is why a container waits: a word of ACI, or its state and what it says of it.
+// reason returns why a container waits: a word of ACI, or its state with a message of ACI.
 func reason(s *aci.ContainerState) (reason, message string) {
 	detail := azlogin.Line(value(s.DetailStatus))
 	if strings.ContainsAny(detail, " :.") {
@@ -174,7 +175,7 @@ func reason(s *aci.ContainerState) (reason, message string) {
 	return detail, ""
 }
 
-// lastWarning is the last warning of ACI about the group or one of its containers.
+// lastWarning returns the last warning of ACI about the group or one of its containers.
 func lastWarning(p *aci.ContainerGroupPropertiesProperties) string {
 	events := slices.Clone(value(p.InstanceView).Events)
 	for _, c := range p.Containers {
@@ -192,8 +193,9 @@ func lastWarning(p *aci.ContainerGroupPropertiesProperties) string {
 	return azlogin.Line(value(last.Name) + ": " + value(last.Message))
 }
 
-// ready is what the readiness probe of a container that runs since then says. ACI tells of failures only, by an event whose time is that of the
-// last one; so a container is ready when its probe has had the time for another one and there is none.
+// ready returns the result of the readiness probe of a container that has run since a time. ACI reports only
+// failures, by an event with the time of the last failure. So a container is ready when its probe has had the
+// time for another failure and there is none.
 func ready(events []*aci.Event, p *aci.ContainerProbe, since, at time.Time) bool {
 	or := func(n *int32, or int32) time.Duration { return time.Duration(cmp.Or(value(n), or)) * time.Second }
 	round := or(p.PeriodSeconds, 10) + or(p.TimeoutSeconds, 1)
@@ -209,7 +211,7 @@ func ready(events []*aci.Event, p *aci.ContainerProbe, since, at time.Time) bool
 	return true
 }
 
-// value is what a pointer of the SDK points at, or nothing.
+// value returns the target of a pointer of the SDK, or the zero value.
 func value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

@@ -68,10 +68,10 @@ func (r resolved) volume(v *corev1.Volume, at *field.Path) (*aci.Volume, error) 
 	return out, nil
 }
 
-// csiDriver is the driver of Azure Files, whose inline volumes are what azureFile is.
+// csiDriver is the driver of Azure Files. Its inline volumes are the same as azureFile.
 const csiDriver = "file.csi.azure.com"
 
-// share is one of Azure Files.
+// share is a share of Azure Files.
 type share struct {
 	name, secret string
 	namespace    string // of the secret; "" is that of the pod
@@ -151,7 +151,8 @@ func shareOfClaim(volume *corev1.PersistentVolume, at *field.Path) (share, error
 	return out, nil
 }
 
-// modes refuses modes that a program may rely on: ACI has no field for them. That of the default says nothing.
+// modes refuses file modes that a program may rely on, because ACI has no field for them. The default mode is
+// accepted.
 func modes(v *corev1.Volume, at *field.Path) error {
 	kind, mode, items := "", (*int32)(nil), map[string]*int32{}
 	add := func(keys []corev1.KeyToPath, fields []corev1.DownwardAPIVolumeFile) {

@@ -24,7 +24,7 @@ var sizes = []sizing.Row{
 	sizing.At(16000, sizing.Range(32*sizing.Gi, 120*sizing.Gi, 8*sizing.Gi)),
 }
 
-// Storage of a task, in GiB: the default and the limits.
+// Storage of a task, in GiB: the default and the maximum.
 const (
 	storageGiven = 20
 	storageMost  = 200

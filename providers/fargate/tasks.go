@@ -193,8 +193,7 @@ func (d *driver) wanted(t ecstypes.Task) bool {
 	return false
 }
 
-// learn records everything in tasks besides their states, whichever request returned them. Call learn before the
-// cache takes the tasks.
+// learn records everything in tasks besides their states, whichever request returned them. The cache takes the tasks afterwards.
 func (d *driver) learn(tasks []ecstypes.Task) {
 	for _, t := range tasks {
 		if !ended(t) {
