@@ -21,7 +21,8 @@ const (
 	annotationSecurityGroup = annotationPrefix + "security-group"
 )
 
-// setters are the annotations that are known. Each fails with what it wants.
+// setters are the known annotations. Each setter returns a description of the wanted value if the value is
+// wrong.
 var setters = map[string]func(c Config, out *createRequest, value string) (want string){
 	annotationPrefix + "use-specs": func(_ Config, out *createRequest, value string) string {
 		out.InstanceType, out.CPU, out.Memory = value, 0, 0
@@ -109,11 +110,11 @@ func oneOf(of func(*createRequest) *string, known ...string) func(Config, *creat
 	}
 }
 
-// known are the names of all annotations that can be allowed.
+// known returns the names of all annotations that a configuration can allow.
 func known() []string { return slices.Sorted(maps.Keys(setters)) }
 
-// annotate sets what a pod says in the words of ECI, as far as the configuration lets it. Others of this prefix are refused: a pod that is
-// to cost less, or to be elsewhere, must not run otherwise.
+// annotate applies the annotations of a pod that the configuration allows. Other annotations with this prefix
+// are refused: a pod that asks to cost less, or to run elsewhere, must not run otherwise.
 func (c Config) annotate(pod *corev1.Pod, out *createRequest) error {
 	for _, name := range slices.Sorted(maps.Keys(pod.Annotations)) {
 		if !strings.HasPrefix(name, annotationPrefix) {

@@ -2,20 +2,20 @@
 
 package eci
 
-// What ECI answers. Names are read in any case.
+// The answers of ECI. The decoder ignores the case of names.
 
 type createAnswer struct{ ContainerGroupID string }
 
-// statusAnswer is that of DescribeContainerGroupStatus.
+// statusAnswer is the answer to DescribeContainerGroupStatus.
 type statusAnswer struct {
 	Data      []groupStatus
 	NextToken string
 }
 
-// groupStatus is the state of a group, which tells nothing of init containers.
+// groupStatus is the state of a group. It has nothing about init containers.
 type groupStatus struct {
 	ContainerGroupID string
-	// Name is that of the group.
+	// Name is the name of the group.
 	Name string
 	// Status is the state of the group. PodStatus is much as Kubernetes has it.
 	Status    string
@@ -53,13 +53,13 @@ type containerState struct {
 	}
 }
 
-// groupsAnswer is that of DescribeContainerGroups.
+// groupsAnswer is the answer to DescribeContainerGroups.
 type groupsAnswer struct {
 	ContainerGroups []group
 	NextToken       string
 }
 
-// group is what a group is, of which this provider reads its tags and what became of init containers.
+// group is a described group. This provider reads its tags and the states of its init containers.
 type group struct {
 	ContainerGroupID, ContainerGroupName string
 	Status                               string
@@ -91,7 +91,7 @@ type execAnswer struct {
 	SyncResponse string
 }
 
-// metricAnswer is that of DescribeMultiContainerGroupMetric: the newest record of each group.
+// metricAnswer is the answer to DescribeMultiContainerGroupMetric: the newest record of each group.
 type metricAnswer struct {
 	MonitorDatas []struct {
 		ContainerGroupID string
@@ -99,7 +99,7 @@ type metricAnswer struct {
 	}
 }
 
-// usage is what a group used at a time.
+// usage is the usage of a group at a time.
 type usage struct {
 	Timestamp  string
 	CPU        cpuUsage

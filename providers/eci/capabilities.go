@@ -4,7 +4,7 @@ package eci
 
 import "github.com/virtual-kubelet/virtual-kubelet/capability"
 
-// Capabilities returns what pods get from a provider with this configuration. It is the same for all.
+// Capabilities returns the capabilities of a provider. They are the same for every configuration.
 func (c Config) Capabilities() capability.Declaration {
 	const noField = "a group of ECI has no field for it"
 	return capability.Only(

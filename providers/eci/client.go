@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sign"
 )
 
-// apiVersion is that of every request.
+// apiVersion is the version of every request.
 const apiVersion = "2018-08-08"
 
 const (
@@ -33,7 +33,8 @@ type client struct {
 	now      func() time.Time
 }
 
-// newClient returns a client that signs with a key. now is the clock; nil for the machine's.
+// newClient returns a client that signs requests with a key. now is the clock; nil means the clock of the
+// machine.
 func newClient(endpoint, region string, next http.RoundTripper, key sign.KeySource, now func() time.Time) *client {
 	if now == nil {
 		now = time.Now
@@ -83,7 +84,7 @@ func (c *client) call(ctx context.Context, action string, request, answer any) e
 	return nil
 }
 
-// quiet is an error of the decoder without what it found: an answer may quote the request.
+// quiet returns an error of the decoder without the decoded text, because an answer may quote the request.
 func quiet(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {

@@ -20,7 +20,7 @@ import (
 // maxSwitches is how many switches a request may name, and maxInstanceTypes how many instance types.
 const maxSwitches, maxInstanceTypes = 10, 5
 
-// complete fills the defaults of c and refuses what cannot be, with every reason.
+// complete fills the defaults of c, and refuses invalid values with every reason.
 func (c Config) complete() (Config, error) {
 	problems := config.Problems{Provider: "eci"}
 	problem := problems.Add

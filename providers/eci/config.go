@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/oldfile"
 )
 
-// What a configuration file of this provider says about itself.
+// APIVersion and Kind of a configuration file of this provider.
 const (
 	APIVersion = "eci.virtual-kubelet.io/v1alpha1"
 	Kind       = "ECIProviderConfiguration"
@@ -26,8 +26,8 @@ const (
 // execProbeEvery is the default of Config.ExecProbeEvery: each probe is a request and a session of ECI.
 const execProbeEvery = 30 * time.Second
 
-// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
-// as VKUBELET_ECI_REGION.
+// Config is the configuration of the provider. An environment variable such as VKUBELET_ECI_REGION can also set
+// a field that is one value or a list.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -35,52 +35,59 @@ type Config struct {
 	Kind string `json:"kind,omitempty"`
 	// Region is where pods run, such as cn-hangzhou. Required.
 	Region string `json:"region,omitempty" env:"ECI_REGION"`
-	// Endpoint is the URL of ECI. Default: that of the region.
+	// Endpoint is the URL of ECI. Default: the endpoint of the region.
 	Endpoint string `json:"endpoint,omitempty"`
-	// CAFile has the authorities that the endpoint is verified by. Default: those of this machine.
+	// CAFile has the certificate authorities of the endpoint. Default: the authorities of this machine.
 	CAFile string `json:"caFile,omitempty"`
-	// AccessKeyID and AccessKeySecret sign requests. One of these, OIDC and InstanceRole is required.
+	// AccessKeyID and AccessKeySecret sign requests. Either this key, OIDC or InstanceRole is required.
 	AccessKeyID     config.Secret `json:"accessKeyID,omitzero" env:"ECI_ACCESS_KEY,ALIBABA_CLOUD_ACCESS_KEY_ID"`
 	AccessKeySecret config.Secret `json:"accessKeySecret,omitzero" env:"ECI_SECRET_KEY,ALIBABA_CLOUD_ACCESS_KEY_SECRET"`
-	// SecurityToken belongs to a key that is temporary.
+	// SecurityToken belongs to a temporary key.
 	SecurityToken config.Secret `json:"securityToken,omitzero" env:"ALIBABA_CLOUD_SECURITY_TOKEN"`
 	// OIDC takes a role by the token of a service account.
 	OIDC OIDC `json:"oidc,omitzero"`
-	// InstanceRole is the role of the ECS instance that this program runs on.
+	// InstanceRole is the role of the ECS instance of this program.
 	InstanceRole InstanceRole `json:"instanceRole,omitzero"`
 	// ClusterName names the home cluster in ECI. No two clusters of one account may have the same, and it must not change while there
 	// are pods. Required.
 	ClusterName string `json:"clusterName,omitempty" env:"ECI_CLUSTER_NAME"`
-	// VSwitchIDs are where pods get their addresses: the first one that has room. Required.
+	// VSwitchIDs are the switches of pods: ECI takes the first one with room. Required.
 	VSwitchIDs []string `json:"vSwitchIDs,omitempty" env:"ECI_VSWITCH"`
-	// SecurityGroupID is that of pods. Required.
+	// SecurityGroupID is the security group of pods. Required.
 	SecurityGroupID string `json:"securityGroupID,omitempty" env:"ECI_SECURITY_GROUP"`
-	// ResourceGroupID is that of pods. Default: that of the account.
+	// ResourceGroupID is the resource group of pods. Default: the resource group of the account.
 	ResourceGroupID string `json:"resourceGroupID,omitempty"`
-	// Annotations are those that pods may set, of k8s.aliyun.com/eci-…. Default: none, as they cost money or give rights.
+	// Annotations are the annotations of k8s.aliyun.com/eci-… that pods may set. Default: none, because they
+	// cost money or give rights.
 	Annotations []string `json:"annotations,omitempty"`
-	// RAMRoles are the roles that a pod may take by the annotation k8s.aliyun.com/eci-ram-role-name. Default: none.
+	// RAMRoles are the roles that a pod may ask for with the annotation k8s.aliyun.com/eci-ram-role-name.
+	// Default: none.
 	RAMRoles []string `json:"ramRoles,omitempty"`
-	// SecurityGroupIDs are those that a pod may take in the place of SecurityGroupID, by the annotation k8s.aliyun.com/eci-security-group. Default: none.
+	// SecurityGroupIDs are the groups that a pod may ask for instead of SecurityGroupID, with the annotation
+	// k8s.aliyun.com/eci-security-group. Default: none.
 	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
-	// ACRInstances are the instances of Container Registry from which images are pulled by a role. Default: none, and ECI pulls by itself from those of the account
-	// with a default domain.
+	// ACRInstances are the instances of Container Registry from which ECI pulls images with a role. Default:
+	// none, and ECI pulls without settings only from instances of the account with a default domain.
 	ACRInstances []ACRInstance `json:"acrInstances,omitempty"`
-	// GPUInstanceTypes are the instance types of pods with GPUs that name none, the first one with room is taken. Default: none, and such pods are refused.
+	// GPUInstanceTypes are the instance types of pods with GPUs that name no type. ECI takes the first type with
+	// room. Default: none, and such pods are refused.
 	GPUInstanceTypes []string `json:"gpuInstanceTypes,omitempty"`
-	// Stats lets kubectl top show what pods use, by a request for each 20 pods when somebody asks. Default: no.
+	// Stats lets kubectl top show the usage of pods. It costs a request for each 20 pods when a client asks for
+	// the figures. Default: no.
 	Stats bool `json:"stats,omitempty"`
-	// ExecProbeEvery is the shortest period of a probe by command that this node does, each of which is a request and a session of ECI. Default: 30s.
+	// ExecProbeEvery is the shortest period of a probe by command that this node runs. Each such probe is a
+	// request and a session of ECI. Default: 30s.
 	ExecProbeEvery metav1.Duration `json:"execProbeEvery,omitempty"`
-	// Reachable says that this process reaches pods by their addresses: then it does the probes by HTTP, TCP and gRPC that ECI lacks. Where it does not, those are
-	// refused. Default: true.
+	// Reachable says that this process reaches pods by their addresses. Then this process runs the probes by
+	// HTTP, TCP and gRPC that ECI lacks. Otherwise such probes are refused. Default: true.
 	Reachable *bool `json:"reachable,omitempty"`
-	// DefaultResources are the cpu and memory of containers that ask for none. Default: 1 CPU and 2Gi.
+	// DefaultResources are the cpu and memory of containers without requests. Default: 1 CPU and 2Gi.
 	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
-	// Capacity is what the node offers: the quota of the account, or a part of it. Required, but for ephemeral-storage: 30Gi for each pod.
+	// Capacity is the capacity of the node: the quota of the account, or a part of it. Required, except for
+	// ephemeral-storage: 30Gi for each pod.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// Of tests; zero for what package poll has, and the machine's clock.
+	// For tests. Zero means the defaults of package poll, and the clock of the machine.
 	busy, rest, idle, seenWithin time.Duration
 	now                          func() time.Time
 }
@@ -92,26 +99,28 @@ func (c Config) clock() func() time.Time {
 	return c.now
 }
 
-// ACRInstance is one of Container Registry.
+// ACRInstance is an instance of Container Registry.
 type ACRInstance struct {
-	// ID is that of the instance, such as cri-….
+	// ID is the ID of the instance, such as cri-….
 	ID string `json:"id,omitempty"`
-	// Region is where it is. Default: that of the pods.
+	// Region is the region of the instance. Default: the region of the pods.
 	Region string `json:"region,omitempty"`
 	// Domains are the hosts of its images. Default: the instance is named with all pods.
 	Domains []string `json:"domains,omitempty"`
-	// ServiceRole and UserRole are the ARNs of the roles that ECI takes for an instance of another account: of this account, and of that one.
+	// ServiceRole and UserRole are the ARNs of the roles that ECI takes for an instance of another account:
+	// ServiceRole of this account, and UserRole of the other one.
 	ServiceRole string `json:"serviceRole,omitempty"`
 	UserRole    string `json:"userRole,omitempty"`
 }
 
-// OIDC is a role that is taken by a token of a service account.
+// OIDC is a role that the provider takes with the token of a service account.
 type OIDC struct {
 	RoleARN     string `json:"roleARN,omitempty" env:"ALIBABA_CLOUD_ROLE_ARN"`
 	ProviderARN string `json:"providerARN,omitempty" env:"ALIBABA_CLOUD_OIDC_PROVIDER_ARN"`
 	TokenFile   string `json:"tokenFile,omitempty" env:"ALIBABA_CLOUD_OIDC_TOKEN_FILE"`
-	// Endpoint is the URL of STS. Default: ALIBABA_CLOUD_STS_ENDPOINT, which may be a host alone, or else that of ALIBABA_CLOUD_STS_REGION or Region:
-	// with ALIBABA_CLOUD_VPC_ENDPOINT_ENABLED=true the one inside the VPC.
+	// Endpoint is the URL of STS. Default: ALIBABA_CLOUD_STS_ENDPOINT, which may be a host alone, or else the
+	// endpoint of ALIBABA_CLOUD_STS_REGION or Region. With ALIBABA_CLOUD_VPC_ENDPOINT_ENABLED=true it is the
+	// endpoint inside the VPC.
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
@@ -122,10 +131,11 @@ type InstanceRole struct {
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
-// format is what a configuration file of this provider looks like.
+// format is the format of a configuration file of this provider.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_ECI", Unversioned: fromTOML}
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// LoadConfig returns the configuration in the file at path; the environment overrides the file. An empty path
+// means no file.
 func LoadConfig(path string) (Config, error) {
 	c, err := format.Load(path)
 	if err != nil {
@@ -153,7 +163,7 @@ func (o *OIDC) findEndpoint(region string) {
 	o.Endpoint = strings.TrimSuffix(host, "/")
 }
 
-// fromTOML reads the file that alibabacloud-eci has, with the defaults of that.
+// fromTOML reads a configuration file of alibabacloud-eci, with the defaults of alibabacloud-eci.
 func fromTOML(name string, data []byte) (Config, error) {
 	c := Config{Region: "cn-hangzhou", ClusterName: "default", Capacity: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("20"), corev1.ResourceMemory: resource.MustParse("100Gi"), corev1.ResourcePods: resource.MustParse("20"),
@@ -167,12 +177,13 @@ func fromTOML(name string, data []byte) (Config, error) {
 	return c, err
 }
 
-// quotas are variables of alibabacloud-eci for amounts, which as a map have none of their own.
+// quotas are the variables of alibabacloud-eci for amounts. Capacity is a map, so its amounts have no variables
+// of their own.
 var quotas = map[string]corev1.ResourceName{
 	"ECI_QUOTA_CPU": corev1.ResourceCPU, "ECI_QUOTA_MEMORY": corev1.ResourceMemory, "ECI_QUOTA_POD": corev1.ResourcePods,
 }
 
-// withQuotas takes the capacity from the environment, which is above the file.
+// withQuotas takes the capacity from the environment, which overrides the file.
 func (c Config) withQuotas() (Config, error) {
 	for variable, name := range quotas {
 		text := os.Getenv(variable)

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// container maps one container of the spec; the one that is resolved has its environment.
+// container maps one container of the spec. The environment comes from the resolved container.
 func (r resolved) container(spec *corev1.Container, isInit bool, at *field.Path) (out container, err error) {
 	c := r.Containers[spec.Name]
 	if c == nil {
@@ -65,7 +65,8 @@ func (r resolved) container(spec *corev1.Container, isInit bool, at *field.Path)
 // mostCommand and mostArgs are how many words the command, and the arguments, of a container have at most.
 const mostCommand, mostArgs = 100, 10
 
-// moveArgs appends arguments to the command if they are too many for the field. Without a command that of the image is run, which nobody knows here.
+// moveArgs appends arguments to the command if there are too many for the field. Without a command the group
+// runs the command of the image, which is unknown here.
 func (out *container) moveArgs(at *field.Path) error {
 	if len(out.Arg) > mostArgs && len(out.Command) > 0 {
 		out.Command, out.Arg = slices.Concat(out.Command, out.Arg), nil
@@ -86,16 +87,17 @@ func cmpProtocol(p corev1.Protocol) corev1.Protocol {
 	return p
 }
 
-// variableName is what ECI takes as the name of a variable. Kubernetes takes more.
+// variableName matches the names of variables that ECI takes. Kubernetes takes more.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// addresses are the fields that are not known before the group is there.
+// addresses are the fields with values that are unknown until the group exists.
 var addresses = []string{"status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs"}
 
 // mostVariables is how many variables a container has at most, and longestValue how many characters the value of one.
 const mostVariables, longestValue = 240, 256
 
-// environment is that of a container. The addresses of the group are known to ECI alone, so they are fields there too.
+// environment returns the environment of a container. Only ECI knows the addresses of the group, so they are
+// field references in ECI too.
 func environment(c *corev1.Container, at *field.Path) (out []variable, err error) {
 	if n := len(c.Env); n > mostVariables {
 		return nil, errdefs.InvalidInputf("%s: ECI takes %d variables, and there are %d with those of envFrom and of services: set enableServiceLinks to false, or mount files", at, mostVariables, n)
@@ -137,7 +139,8 @@ func secretEnv(c *corev1.Container, at *field.Path) *field.Path {
 	return nil
 }
 
-// mounts are those of a container. A disk has no field for read-only, so the mounts of a volume that nobody may write are.
+// mounts returns the mounts of a container. A disk has no field for read-only, so the mounts of a read-only
+// volume are read-only instead.
 func (r resolved) mounts(c *corev1.Container, at *field.Path) (out []mount, err error) {
 	for i, m := range c.VolumeMounts {
 		if m.SubPathExpr != "" {
@@ -148,14 +151,14 @@ func (r resolved) mounts(c *corev1.Container, at *field.Path) (out []mount, err 
 	return out, nil
 }
 
-// fixed reports whether no container may write a volume that claims a PersistentVolume.
+// fixed reports whether no container may write to a volume with a PersistentVolumeClaim.
 func (r resolved) fixed(volume string) bool {
 	return slices.ContainsFunc(r.Pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.Name == volume && r.Claimed[volume] != nil && r.ReadOnly(&v)
 	})
 }
 
-// security sets who a container runs as, and what it may.
+// security sets the user and the rights of a container.
 func (r resolved) security(out *container, c *corev1.Container, isInit bool, at *field.Path) error {
 	var nonRoot *bool
 	var group *int64

@@ -74,7 +74,7 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, err
 	return d.made(of, id), true, nil
 }
 
-// Create implements service.Driver. A create that is asked again has the same token, so it is the same group.
+// Create implements service.Driver. A repeated create has the same token, so it gives the same group.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {
 	request, err := d.mapping.group(resolved{in})
 	if err != nil {
@@ -104,7 +104,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 	return d.made(pod, answer.ContainerGroupID), nil
 }
 
-// made is the group that ECI has made for a pod, of which nothing but its ID is known.
+// made returns the group that ECI has made for a pod. Only its ID is known.
 func (d *driver) made(pod identity.Pod, id string) instance {
 	d.groups.isMade(pod, id)
 	i := instance{pod: pod}
@@ -112,7 +112,7 @@ func (d *driver) made(pod identity.Pod, id string) instance {
 	return i
 }
 
-// Stop implements service.Driver. ECI gives a group the grace period that it was created with.
+// Stop implements service.Driver. ECI gives a group the grace period from its creation.
 func (d *driver) Stop(ctx context.Context, _ *corev1.Pod, i instance) error {
 	err := d.client.call(ctx, "DeleteContainerGroup", groupRequest{ContainerGroupID: i.status.ContainerGroupID}, nil)
 	if err == nil || errdefs.IsNotFound(err) {
@@ -121,7 +121,7 @@ func (d *driver) Stop(ctx context.Context, _ *corev1.Pod, i instance) error {
 	return err
 }
 
-// hasInits reports whether a pod has init containers. One that nobody knows may have some.
+// hasInits reports whether a pod has init containers. An unknown pod may have some.
 func (d *driver) hasInits(id identity.Pod) bool {
 	pod, _, ok := d.kit.Cache().Get(id.UID)
 	if !ok {
@@ -130,7 +130,7 @@ func (d *driver) hasInits(id identity.Pod) bool {
 	return pod == nil || len(pod.Spec.InitContainers) > 0
 }
 
-// running are the groups that run as the cluster has it.
+// running returns the groups that run according to the cluster.
 func (d *driver) running() (all []running) {
 	pods, err := d.pods.List(labels.Everything())
 	if err != nil {
@@ -153,12 +153,13 @@ func (d *driver) running() (all []running) {
 // Lacking implements service.Prober.
 func (*driver) Lacking(_ *corev1.Pod, c *corev1.Container) service.Probes { return lacking(c) }
 
-// End implements service.Prober. A pod that this would be asked of is refused.
+// End implements service.Prober. It is never called, because pods that would need it are refused.
 func (*driver) End(context.Context, service.Target[instance], string) error {
 	return errdefs.InvalidInput("ECI has no operation that ends a group and keeps it")
 }
 
-// Restart implements service.Restarter. ECI restarts all containers of a group: pods with several have no probes of this node that would do it.
+// Restart implements service.Restarter. ECI restarts all containers of a group. So a pod with several containers
+// is refused if this node would have to run such a probe.
 func (d *driver) Restart(ctx context.Context, of service.Target[instance], _ string) error {
 	return d.client.call(ctx, "RestartContainerGroup", groupRequest{ContainerGroupID: of.Instance.status.ContainerGroupID}, nil)
 }

@@ -9,8 +9,9 @@ import (
 	"strconv"
 )
 
-// encode writes a request as a form: fields by their names, those of structs after a dot, those of lists with numbers from 1. What is zero is
-// left out; a pointer to zero is not. It panics on a type that a request cannot have.
+// encode writes a request as a form: fields by their names, fields of structs after a dot, items of lists with
+// numbers from 1. It leaves out zero values, but not a pointer to zero. It panics on a type that a request
+// cannot have.
 func encode(request any) url.Values {
 	form := url.Values{}
 	if request != nil {

@@ -24,7 +24,7 @@ const (
 	tolerated = 15 * time.Minute
 )
 
-// apiError is what ECI says when it does not do something.
+// apiError is the answer of ECI to a request that failed.
 type apiError struct {
 	action    string
 	status    int
@@ -51,8 +51,9 @@ func (e *apiError) Error() string {
 	return text
 }
 
-// errorOf is the error of an answer. Its kind is not-found only where ECI says so in its own words, and invalid-input where another try would
-// say the same of the same pod. All others pass, and say nothing of what was done.
+// errorOf returns the error of an answer. Its kind is not-found only where ECI says so in its own words, and
+// invalid-input where another try with the same pod would get the same answer. All other errors may pass, and do
+// not say whether the request was done.
 func errorOf(action string, answer *http.Response, data []byte, now time.Time) error {
 	e := &apiError{action: action, status: answer.StatusCode}
 	_ = json.Unmarshal(data, e) // one that is no JSON says nothing
@@ -77,12 +78,13 @@ func errorOf(action string, answer *http.Response, data []byte, now time.Time) e
 	return e
 }
 
-// throttled is that too many requests were made. https://error-center.alibabacloud.com names codes that begin so for every product.
+// throttled reports whether there were too many requests. https://error-center.alibabacloud.com has codes with
+// this prefix for every product.
 func (e *apiError) throttled() bool {
 	return e.status == http.StatusTooManyRequests || strings.HasPrefix(e.Code, "Throttling")
 }
 
-// scarce is that there is no quota or no stock: another try may do later.
+// scarce reports whether quota or stock is missing: another try may succeed later.
 func (e *apiError) scarce() bool {
 	return strings.HasPrefix(e.Code, "QuotaExce") || strings.Contains(e.Code, ".QuotaExce") || e.stock()
 }
@@ -91,7 +93,8 @@ func (e *apiError) stock() bool {
 	return strings.Contains(e.Code, "NoStock") || e.Code == "Spot.NotMatched" || e.Code == "RecommendEmpty.InstanceTypeFamilyNotMatched" || e.Code == "InvalidVSwitchId.IpNotEnough"
 }
 
-// noGroup is that there is no such group. Of other things that are not found, such as a switch, it says nothing.
+// noGroup reports whether the group does not exist. It returns false if another thing, such as a switch, is not
+// found.
 func (e *apiError) noGroup() bool {
 	switch e.Code {
 	case "ContainerGroupNotFound", "ContainerGroup.NotFound", "InvalidContainerGroupId.NotFound":
@@ -100,7 +103,7 @@ func (e *apiError) noGroup() bool {
 	return false
 }
 
-// refused is that the request itself cannot be.
+// refused reports whether the request itself is impossible.
 func (e *apiError) refused() bool {
 	if e.status < 400 || e.status >= 500 || e.status == http.StatusForbidden || e.status == http.StatusUnauthorized {
 		return false
@@ -113,15 +116,15 @@ func (e *apiError) refused() bool {
 	return slices.Contains(never, e.Code)
 }
 
-// never are the error codes of CreateContainerGroup (its page of 2026-06-22) that no retry, operator or account can change. Codes that begin with
-// certain words are permanent too.
+// never are the error codes of CreateContainerGroup (its page of 2026-06-22) that no retry, operator or account
+// can change. Codes with certain prefixes are permanent too.
 var never = []string{
 	"InvalidSpotCpuMemorySpec", "InvalidInstanceTypeForEciBuy", "InvalidInstanceTypeForEciSpotDurationBuy", "InstanceTypeNotMatchCpuArch",
 	"LocalDiskAmountNotMatch", "DiskVolume.NotSupport", "DiskNumber.LimitExceed", "DiskVolume.NotInSameZone", "ImageSnapshot.NotSupport",
 	"FeatureBasedConstraintConflict", "Ipv6AddressNotSupportInstanceType", "InvalidOperation.KMS.InstanceTypeNotSupport", "PrivatePoolInstanceSpotNotSupport",
 }
 
-// explain says what to do.
+// explain returns advice on the error.
 func (e *apiError) explain(h http.Header, now time.Time) string {
 	switch {
 	case e.throttled():
@@ -163,7 +166,8 @@ func apart(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// undone reports whether an error says for certain that ECI did nothing. Of all others, silence among them, nobody knows.
+// undone reports whether an error proves that ECI did nothing. All other errors, and a missing answer, leave the
+// result unknown.
 func undone(err error) bool {
 	var said *apiError
 	return errors.As(err, &said) && said.status < 500 && said.Code != ""
@@ -175,7 +179,7 @@ func isMismatch(err error) bool {
 	return errors.As(err, &said) && strings.HasPrefix(said.Code, "Idempotent")
 }
 
-// errNoID is that of an answer without the ID of the group: what ECI did is not known.
+// errNoID is the error of an answer without the ID of the group: the result of the request is unknown.
 func errNoID(action string) error {
 	return fmt.Errorf("%s: ECI gives no ID of the group: it is asked again", action)
 }

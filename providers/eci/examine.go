@@ -16,8 +16,8 @@ import (
 // nobody is the ID of no group. Rights are found out with it: without them ECI forbids before it looks.
 const nobody = "eci-00000000000000000000"
 
-// Examine implements service.Examiner. It makes one list, tries each right on a group that is not there, and lets ECI look at the create of a pod
-// without doing it.
+// Examine implements service.Examiner. It makes one list, tries each right on a group that does not exist, and
+// lets ECI check the create of a pod in a dry run.
 func (d *driver) Examine(ctx context.Context) error {
 	if err := d.place(d.client.call(ctx, "DescribeContainerGroupStatus", listRequest{Limit: 1}, &statusAnswer{})); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (d *driver) dryRun(ctx context.Context) error {
 	return err
 }
 
-// place says what to do about an endpoint that is none.
+// place adds advice about an endpoint that does not exist.
 func (d *driver) place(err error) error {
 	var unknown *net.DNSError
 	var said *apiError

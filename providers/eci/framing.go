@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The channels of a session, which are the first byte of a binary message. Two public clients of 2025 read messages so; an older one reads a message as
-// output alone.
+// The channels of a session. The channel is the first byte of a binary message. Two public clients of 2025 read
+// messages in this way; an older client reads a message as output alone.
 const (
 	channelInput byte = iota
 	channelOutput
@@ -24,10 +24,11 @@ const (
 	channelExit
 )
 
-// guessAfter is how long the first message is waited for. A session that says nothing before its input is taken to have channels.
+// guessAfter is how long to wait for the first message. A session without a message before its input counts as
+// one with channels.
 const guessAfter = time.Second
 
-// framing is how messages of a session look, which the first one with bytes tells.
+// framing is the format of the messages of a session. The first message with bytes shows the format.
 type framing struct {
 	mu       sync.Mutex
 	channels bool          // guarded by mu
@@ -35,7 +36,7 @@ type framing struct {
 	first    chan struct{} // guarded by mu; closed by the first message, and nil until it is asked for
 }
 
-// came returns a channel that the first message closes. The caller holds mu.
+// came returns a channel that is closed by the first message. The caller holds mu.
 func (f *framing) came() chan struct{} {
 	if f.first == nil {
 		f.first = make(chan struct{})
@@ -43,7 +44,8 @@ func (f *framing) came() chan struct{} {
 	return f.first
 }
 
-// open returns the channel of a message, and its bytes. One without channels, and one of text, is output.
+// open returns the channel and the bytes of a message. A text message, and a message without channels, is
+// output.
 func (f *framing) open(kind int, data []byte) (byte, []byte) {
 	if len(data) == 0 {
 		return channelOutput, nil
@@ -86,8 +88,8 @@ func (f *framing) wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// readExit reads what a session tells of the end of a command: a number, or a status as Kubernetes has it. Nobody describes the form, so another one is
-// no error.
+// readExit reads the end of a command from a session: a number, or a status in the form of Kubernetes. The form
+// is not documented, so another form is no error.
 func readExit(data []byte) (int, bool) {
 	text := strings.TrimSpace(string(data))
 	if code, err := strconv.Atoi(text); err == nil {

@@ -19,19 +19,19 @@ type instance struct {
 	created time.Time // zero if nobody asked
 }
 
-// expectation is a group that was asked for.
+// expectation is a requested group.
 type expectation struct {
 	pod identity.Pod
 	at  time.Time
 }
 
-// groups reads what ECI has of a node.
+// groups reads the groups of a node from ECI.
 type groups struct {
 	client *client
 	owner  identity.Owner
-	// hasInits reports whether a pod has init containers, of which states tell nothing.
+	// hasInits reports whether a pod has init containers. States have nothing about them.
 	hasInits func(identity.Pod) bool
-	// inCluster are groups that run as the cluster has it. Nil: it knows none.
+	// inCluster returns the groups that run according to the cluster. Nil means that it knows none.
 	inCluster func() []running
 
 	mu       sync.Mutex             // not held while ECI is asked
@@ -48,17 +48,17 @@ func newGroups(c *client, owner identity.Owner, hasInits func(identity.Pod) bool
 	}
 }
 
-// expect makes the group of a pod known by its name: no request need ask whose it is.
+// expect makes the group of a pod known by its name, so that no request must find its pod.
 func (g *groups) expect(pod identity.Pod) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.expected[g.owner.Name(pod)] = expectation{pod, g.client.now()}
 }
 
-// running is a container of a group that is taken to be there.
+// running is a container of a group that should exist.
 type running struct{ group, container string }
 
-// deleted notes that ECI has accepted the delete of a group.
+// deleted records that ECI has accepted the delete of a group.
 func (g *groups) deleted(i instance) {
 	id, name := i.status.ContainerGroupID, g.owner.Name(i.pod)
 	g.mu.Lock()
@@ -69,14 +69,14 @@ func (g *groups) deleted(i instance) {
 	}
 }
 
-// isMade notes the group that a create gave.
+// isMade records the group that a create returned.
 func (g *groups) isMade(pod identity.Pod, id string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.made[g.owner.Name(pod)] = id
 }
 
-// before is the group that a pod had, of which lists tell nothing any more; "" if it had none.
+// before returns the earlier group of a pod, which lists do not show any more, or "" if there was none.
 func (g *groups) before(pod *corev1.Pod) string {
 	g.mu.Lock()
 	id := g.made[g.owner.Name(identity.Of(pod))]
@@ -89,10 +89,11 @@ func (g *groups) before(pod *corev1.Pod) string {
 	return id
 }
 
-// again is the token of a create after a group was lost: ECI may answer the first one with the group that is no more.
+// again returns the token of a create after a group was lost: ECI may answer the first token with the lost
+// group.
 func again(name, lost string) string { return "vk-" + identity.Hash(name, lost) }
 
-// groupOf is the group of a run, by the ID that it has in the status of a pod.
+// groupOf returns the group of a run, from the container ID in the status of a pod.
 func groupOf(run string) string {
 	rest, ours := strings.CutPrefix(run, "eci://")
 	if !ours {

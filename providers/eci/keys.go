@@ -21,15 +21,15 @@ import (
 const (
 	// keyTimeout bounds the request for a temporary key.
 	keyTimeout = 10 * time.Second
-	// keyRetry is how often a key is asked for that could not be had.
+	// keyRetry is how long to wait after a failed request for a key.
 	keyRetry = 10 * time.Second
 	// maxKeyAnswer is how many bytes of the answer are read.
 	maxKeyAnswer = 1 << 20
-	// sessionName is how STS calls those who take the role.
+	// sessionName is the name of the session at STS.
 	sessionName = "virtual-kubelet"
 )
 
-// keys returns the key that requests are signed with.
+// keys returns the source of the key that signs requests.
 func (c Config) keys(next http.RoundTripper, now func() time.Time) sign.KeySource {
 	switch {
 	case c.OIDC.RoleARN != "":
@@ -47,7 +47,7 @@ func (c Config) keys(next http.RoundTripper, now func() time.Time) sign.KeySourc
 	}
 }
 
-// temporary is a key that ends.
+// temporary is a key that expires.
 type temporary struct {
 	key  sign.Key
 	ends time.Time
@@ -140,13 +140,13 @@ func (o oidc) ask(ctx context.Context) (temporary, error) {
 	return got, nil
 }
 
-// instanceRole is the role of the instance that this program runs on.
+// instanceRole is the role of the instance of this program.
 type instanceRole struct {
 	config InstanceRole
 	next   http.RoundTripper
 }
 
-// ask asks the metadata of the instance for a key, with the token that such requests need.
+// ask asks the metadata service of the instance for a key, with the token that such requests need.
 func (i instanceRole) ask(ctx context.Context) (temporary, error) {
 	fail := func(err error) (temporary, error) {
 		return temporary{}, fmt.Errorf("ask %s for the key of role %s of this instance: %w", i.config.Endpoint, i.config.Name, err)
@@ -176,7 +176,8 @@ func (i instanceRole) ask(ctx context.Context) (temporary, error) {
 	return got, nil
 }
 
-// fetch reads an answer: JSON, or bytes. What a refusal says is not in the error, but for its code: it may quote the request.
+// fetch reads an answer: JSON, or bytes. The error has only the code of a refusal, because the text may quote
+// the request.
 func fetch(next http.RoundTripper, r *http.Request, answer any) error {
 	got, err := next.RoundTrip(r)
 	if err != nil {

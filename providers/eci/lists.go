@@ -21,7 +21,7 @@ const (
 	maxPages = 500
 	// sinceSlack is how much further back than asked for changes are read: clocks differ, and answers are late.
 	sinceSlack = 10 * time.Second
-	// expectedFor is how long a group that was asked for may be absent from lists. After that its tags say whose it is.
+	// expectedFor is how long a requested group may be missing from lists. After that, its tags name its pod.
 	expectedFor = 10 * time.Minute
 )
 
@@ -76,7 +76,7 @@ func (g *groups) list(ctx context.Context) ([]instance, error) {
 	return all, nil
 }
 
-// changed returns the groups of the node that changed at a time or later.
+// changed returns the groups of the node with changes at a time or later.
 func (g *groups) changed(ctx context.Context, since time.Time) ([]instance, error) {
 	back := g.client.now().Sub(since) + sinceSlack
 	states, err := g.states(ctx, int64(max(back, time.Second)/time.Second)+1)
@@ -95,7 +95,7 @@ func (g *groups) changed(ctx context.Context, since time.Time) ([]instance, erro
 	return all, nil
 }
 
-// states reads all pages of what has the tags of the node.
+// states reads all pages of the groups with the tags of the node.
 func (g *groups) states(ctx context.Context, sinceSecond int64) (all []groupStatus, err error) {
 	request := listRequest{
 		Tag:         []tag{{identity.TagCluster, g.owner.Cluster}, {identity.TagNode, g.owner.Node}},
@@ -118,7 +118,8 @@ func (g *groups) states(ctx context.Context, sinceSecond int64) (all []groupStat
 	return nil, fmt.Errorf("DescribeContainerGroupStatus: the list has more than %d pages", maxPages)
 }
 
-// complete says of each state whose group it is, and of those that start or failed what their init containers do.
+// complete adds to each state the pod of its group. For groups that start or failed, it also adds the states of
+// init containers.
 func (g *groups) complete(ctx context.Context, states []groupStatus) (all []instance, err error) {
 	var ask []string
 	names := map[string]int{}
@@ -177,7 +178,7 @@ func (g *groups) tellsOfInits(i instance) bool {
 	return i.details == nil || !settled || i.details.Status != i.status.Status
 }
 
-// describe reads groups by their IDs. One that is not there is not in the answer.
+// describe reads groups by their IDs. A missing group is not in the answer.
 func (g *groups) describe(ctx context.Context, ids []string) (map[string]*group, error) {
 	found := map[string]*group{}
 	for some := range slices.Chunk(ids, pageOfGroups) {
@@ -199,8 +200,9 @@ func (g *groups) describe(ctx context.Context, ids []string) (map[string]*group,
 // mostAsked is how many groups are asked for before an empty list is believed.
 const mostAsked = 3
 
-// confirmEmpty fails for a list without a group where there must be some. ECI gives such a list, and no error, to those who have lost the right to
-// read; so it is asked for something of groups by their IDs, and must say of each that it is not there.
+// confirmEmpty fails for an empty list if there must be a group. ECI returns an empty list, and no error, to an
+// account that has lost the right to read. So confirmEmpty asks for some groups by their IDs, and ECI must
+// report each of them as missing.
 func (g *groups) confirmEmpty(ctx context.Context) error {
 	for _, r := range g.mustBe() {
 		err := g.client.call(ctx, "DescribeContainerLog", logRequest{ContainerGroupID: r.group, ContainerName: r.container, Tail: 1}, nil)
@@ -212,7 +214,8 @@ func (g *groups) confirmEmpty(ctx context.Context) error {
 	return nil
 }
 
-// mustBe are some groups that the last list had, or that the cluster says to run, and that nobody has deleted here.
+// mustBe returns some groups that the last list had, or that run according to the cluster, and that were not
+// deleted here.
 func (g *groups) mustBe() (some []running) {
 	all := map[string]string{} // containers, by groups
 	if g.inCluster != nil {

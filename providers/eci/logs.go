@@ -15,12 +15,12 @@ import (
 const (
 	// mostLines is how many lines ECI gives at once: the newest ones. It gives no more than 1 MiB, too.
 	mostLines = 2000
-	// logEvery is how often a log that is followed is asked for: with 500 requests a minute for an account, and twice that
-	// would be one follower in four.
+	// logEvery is the interval of requests for a log that is followed. An account has 500 requests a minute, and
+	// half of this interval would allow only one follower for every four pods.
 	logEvery = 2 * time.Second
 )
 
-// Logs implements service.LogReader: the newest lines of the log, and with Follow those that come.
+// Logs implements service.LogReader: the newest lines of the log, and with Follow also new lines.
 func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api.ContainerLogOpts) (io.ReadCloser, error) {
 	ask := logRequest{ContainerGroupID: of.Instance.status.ContainerGroupID, ContainerName: of.Container, Tail: mostLines, Timestamps: true, LastTime: opts.Previous}
 	if opts.Tail > 0 {

@@ -29,7 +29,7 @@ type mapping struct {
 	owner  identity.Owner
 }
 
-// check refuses what group would refuse of a pod, as far as the pod alone says it.
+// check refuses a pod for every reason of group that is visible in the pod alone.
 func (m mapping) check(pod *corev1.Pod) error {
 	in, err := service.Unread(m.owner, pod)
 	if err == nil {
@@ -106,7 +106,8 @@ func (m mapping) group(r resolved) (createRequest, error) {
 	return out, m.config.instanceTypes(pod, &out)
 }
 
-// registries returns the instances of ACR that images of a pod are in, from which ECI pulls by a role and without a login. One without domains is for all pods.
+// registries returns the instances of ACR with images of a pod. ECI pulls from them with a role and without a
+// login. An instance without domains belongs to all pods.
 func (c Config) registries(pod *corev1.Pod) (out []acrRegistry) {
 	hosts := map[string]bool{}
 	_ = service.Containers(pod, func(k *corev1.Container, _ bool, _ *field.Path) error { // which does not fail
@@ -129,7 +130,7 @@ func tags(of map[string]string) (out []tag) {
 	return out
 }
 
-// cannot refuses what a group has no field for, and no feature is about.
+// cannot refuses everything that a group has no field for and that no feature covers.
 func cannot(pod *corev1.Pod, spec *field.Path) error {
 	s := &pod.Spec
 	for _, is := range []struct {
@@ -154,7 +155,7 @@ func cannot(pod *corev1.Pod, spec *field.Path) error {
 	return nil
 }
 
-// network sets names and addresses that a group knows.
+// network sets the names and addresses that a group knows.
 func (out *createRequest) network(pod *corev1.Pod) {
 	out.DNSPolicy = string(corev1.DNSDefault) // that of the VPC: services of the cluster have no names there
 	if pod.Spec.DNSPolicy == corev1.DNSNone {

@@ -14,8 +14,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// lacking returns the probes of a container that ECI does not do: it has liveness and readiness, by commands and by requests to the container itself, and no
-// startup that they would wait for.
+// lacking returns the probes of a container that ECI does not run. ECI has liveness and readiness probes, by
+// commands and by requests to the container itself. ECI has no startup probe, and nothing that makes other
+// probes wait for one.
 func lacking(c *corev1.Container) service.Probes {
 	out := service.Probes{Startup: c.StartupProbe}
 	if p := c.LivenessProbe; p != nil && (c.StartupProbe != nil || !ownProbe(p)) {
@@ -40,7 +41,8 @@ func ownProbe(p *corev1.Probe) bool {
 	return p.Exec != nil
 }
 
-// probes maps the probes of a container that ECI does, and refuses those that neither ECI nor this process can do.
+// probes maps the probes of a container that ECI runs, and refuses probes that neither ECI nor this process can
+// run.
 func (conf Config) probes(pod *corev1.Pod, c *corev1.Container, at *field.Path) (liveness, readiness *probe, err error) {
 	lacks := lacking(c)
 	for _, p := range []struct {
@@ -70,7 +72,7 @@ func (conf Config) probes(pod *corev1.Pod, c *corev1.Container, at *field.Path) 
 	return liveness, readiness, nil
 }
 
-// checkPort refuses a probe that asks a port without a number.
+// checkPort refuses a probe of a port without a number.
 func checkPort(p *corev1.Probe, c *corev1.Container, at *field.Path) (err error) {
 	switch {
 	case p.HTTPGet != nil:
@@ -81,7 +83,7 @@ func checkPort(p *corev1.Probe, c *corev1.Container, at *field.Path) (err error)
 	return err
 }
 
-// probeOf maps a probe that ECI does.
+// probeOf maps a probe that ECI runs.
 func probeOf(p *corev1.Probe, c *corev1.Container, at *field.Path) (*probe, error) {
 	out := &probe{
 		InitialDelaySeconds: int64(p.InitialDelaySeconds), PeriodSeconds: int64(p.PeriodSeconds), TimeoutSeconds: int64(p.TimeoutSeconds),
@@ -100,13 +102,13 @@ func probeOf(p *corev1.Probe, c *corev1.Container, at *field.Path) (*probe, erro
 	return out, err
 }
 
-// portOf is the number of a port that may be a name.
+// portOf returns the number of a port, which may be a name.
 func portOf(p intstr.IntOrString, c *corev1.Container, at *field.Path) (int64, error) {
 	port, err := podspec.Port(p, c, at)
 	return int64(port), err
 }
 
-// hooks maps what runs after the start and before the stop.
+// hooks maps the hooks after the start and before the stop.
 func (out *container) hooks(c *corev1.Container, at *field.Path) error {
 	if c.Lifecycle == nil {
 		return nil
@@ -136,7 +138,7 @@ func (out *container) hooks(c *corev1.Container, at *field.Path) error {
 	return nil
 }
 
-// hook is one of both.
+// hook is one of these hooks.
 type hook struct {
 	exec []string
 	httpGet

@@ -59,7 +59,7 @@ func Provider() cli.Provider {
 // seenWithin is how long ECI may take until its lists have a group.
 const seenWithin = 2 * time.Minute
 
-// newProvider returns the provider of a configuration that is complete. Requests go through next.
+// newProvider returns the provider of a complete configuration. Requests go through next.
 func newProvider(in cli.ProviderInput, config Config, next *http.Transport) (*service.Provider[instance], *driver) {
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}
 	d := &driver{

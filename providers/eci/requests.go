@@ -2,7 +2,8 @@
 
 package eci
 
-// What is sent, by the names of ECI, and only the fields that this provider sets. What is zero is not sent; a pointer is a field whose zero counts.
+// The requests, with the names of ECI, and only the fields that this provider sets. A zero value is not sent; a
+// field is a pointer if its zero value counts.
 
 type createRequest struct {
 	ClientToken        string
@@ -192,7 +193,7 @@ type execRequest struct {
 	Sync             bool
 }
 
-// groupRequest is that of an operation on a group: DeleteContainerGroup and RestartContainerGroup.
+// groupRequest is the request of an operation on a group: DeleteContainerGroup and RestartContainerGroup.
 type groupRequest struct {
 	ContainerGroupID string `json:"ContainerGroupId"`
 	ClientToken      string

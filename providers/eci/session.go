@@ -22,18 +22,19 @@ import (
 )
 
 const (
-	// mostWords, longestWord and longestCommand are what ECI takes of a command: words, the characters of one, and the bytes of all as JSON. The
-	// last one is not in its documentation: a public client keeps it.
+	// mostWords, longestWord and longestCommand are the limits of ECI for a command: words, characters of a
+	// word, and bytes of all words as JSON. The last limit is not in the documentation of ECI: a public client
+	// keeps it.
 	mostWords, longestWord, longestCommand = 20, 256, 2048
-	// execBeat is how often a session says that it is there.
+	// execBeat is the interval at which a session reports that it is alive.
 	execBeat = 10 * time.Second
-	// execSilence is how long a session may say nothing, not even that it is there.
+	// execSilence is how long a session may be silent, even without a report that it is alive.
 	execSilence = 3 * execBeat
 	// maxMessage is how many bytes a message of a session has at most.
 	maxMessage = 16 << 20
 )
 
-// session is a command that runs.
+// session is a running command.
 type session struct {
 	conn      *websocket.Conn
 	attach    api.AttachIO
@@ -52,12 +53,12 @@ func (s *session) useShell(command []string, rows, columns uint16) {
 	s.shell = shellexec.New(o)
 }
 
-// hasInput reports whether ECI is to pass input on: a script comes that way.
+// hasInput reports whether ECI must pass input on. A script is input too.
 func (s *session) hasInput() bool {
 	return s.attach.Stdin() != nil || s.shell != nil && s.shell.NeedsInput()
 }
 
-// words is what ECI is asked to run.
+// words returns the command for ECI.
 func (s *session) words(command []string) (string, error) {
 	if s.shell != nil {
 		command = s.shell.Command()
@@ -192,7 +193,8 @@ func (s *session) output() io.Writer {
 	return io.Discard
 }
 
-// errors is where the standard error goes. With a shell it is what the shell itself says: that of the command is in the output.
+// errors returns the destination of the standard error. With a shell, the standard error has only the messages
+// of the shell itself; the output has the standard error of the command.
 func (s *session) errors() io.Writer {
 	if to := s.attach.Stderr(); to != nil {
 		return to
@@ -203,7 +205,7 @@ func (s *session) errors() io.Writer {
 	return s.output()
 }
 
-// ended returns how the command ended, which ECI has told.
+// ended returns how the command ended, as ECI has reported it.
 func (s *session) ended(code int) error {
 	if s.shell != nil {
 		if ended, err := s.shell.Ended(); ended {

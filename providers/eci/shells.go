@@ -11,17 +11,17 @@ import (
 	"sync"
 )
 
-// shells remembers which containers have a shell.
+// shells remembers the containers with a shell.
 type shells struct {
 	mu    sync.Mutex
 	known map[string]bool // guarded by mu; by the ID of a run
 }
 
-// mostShells bounds what is remembered.
+// mostShells is how many containers are remembered.
 const mostShells = 1000
 
-// has asks a container to run a shell, by the request of ECI that tells the output. A run that has one is not asked again; one that
-// seems to have none may not have been ready.
+// has asks a container to run a shell, by the request of ECI that returns the output. It does not ask again
+// about a run with a shell. A run without a shell may only not have been ready.
 func (s *shells) has(ctx context.Context, c *client, group, container, run string) (bool, error) {
 	s.mu.Lock()
 	has := s.known[run]

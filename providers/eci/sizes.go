@@ -14,8 +14,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// sizes are the pairs of CPU and memory that there are in all regions: https://www.alibabacloud.com/help/en/eci/user-guide/specify-the-number-of-vcpus-and-memory-size-to-create-an-elastic-container-instance
-// of 2026-06-20. ECI takes others too, and gives the next larger size.
+// sizes are the pairs of CPU and memory in all regions:
+// https://www.alibabacloud.com/help/en/eci/user-guide/specify-the-number-of-vcpus-and-memory-size-to-create-an-elastic-container-instance
+// of 2026-06-20. ECI takes other pairs too, and gives the next larger size.
 var sizes = []sizing.Row{
 	sizing.At(250, sizing.One(512*sizing.Mi), sizing.One(1*sizing.Gi)),
 	sizing.At(500, gib(1, 2)...),
@@ -38,8 +39,8 @@ func gib(all ...int64) (steps []sizing.Steps) {
 	return steps
 }
 
-// sizeOf is what is bought for a pod: the smallest size with room for all containers together, and for each init container. unasked is what a pod
-// has that asks for nothing.
+// sizeOf returns the size to buy for a pod: the smallest size with room for all containers together, and for
+// each init container. unasked is the size of a pod without requests.
 func sizeOf(pod *corev1.Pod, unasked corev1.ResourceList) (sizing.Size, error) {
 	var sum, most sizing.Size
 	spec := field.NewPath("spec")
@@ -71,17 +72,18 @@ func sizeOf(pod *corev1.Pod, unasked corev1.ResourceList) (sizing.Size, error) {
 	return bought, nil
 }
 
-// resourceGPU are GPUs, which come with an instance type.
+// resourceGPU is the resource of GPUs. GPUs come with an instance type.
 const resourceGPU corev1.ResourceName = "nvidia.com/gpu"
 
-// gpusOf returns how many GPUs a container has. Those of a limit are those of the request.
+// gpusOf returns the number of GPUs of a container. Limit and request are equal.
 func gpusOf(c *corev1.Container) int64 {
 	q := c.Resources.Limits[resourceGPU]
 	return q.Value()
 }
 
-// instanceTypes gives a group with GPUs the instance types that the configuration has for them, unless its pod names others. ECI takes the size of the type:
-// https://help.aliyun.com/en/eci/user-guide/create-an-instance-by-specifying-the-gpu-type, read on 2026-11-28.
+// instanceTypes gives a group with GPUs the configured instance types, unless its pod names others. ECI takes
+// the size of the type: https://help.aliyun.com/en/eci/user-guide/create-an-instance-by-specifying-the-gpu-type,
+// read on 2026-11-28.
 func (c Config) instanceTypes(pod *corev1.Pod, out *createRequest) error {
 	var first *field.Path
 	_ = service.Containers(pod, func(k *corev1.Container, _ bool, at *field.Path) error { // which does not fail
@@ -102,7 +104,7 @@ func (c Config) instanceTypes(pod *corev1.Pod, out *createRequest) error {
 	return nil
 }
 
-// asks is what a container asks for, the limit going before the request.
+// asks returns the resources of a container: its limits, or its requests where it has no limit.
 func asks(c *corev1.Container, at *field.Path) (sizing.Size, error) {
 	both := corev1.ResourceList{}
 	for _, l := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
@@ -116,11 +118,12 @@ func asks(c *corev1.Container, at *field.Path) (sizing.Size, error) {
 	return sizing.Of(both), nil
 }
 
-// storageGiven is the storage of a group that costs nothing, in GiB:
-// https://www.alibabacloud.com/help/en/eci/user-guide/increase-the-capacity-of-the-temporary-storage-space of 2025-07-02.
+// storageGiven is the free storage of a group, in GiB:
+// https://www.alibabacloud.com/help/en/eci/user-guide/increase-the-capacity-of-the-temporary-storage-space of
+// 2025-07-02.
 const storageGiven = 30
 
-// extraStorage returns the GiB of storage to buy for a pod: its request less the storage that every group has.
+// extraStorage returns the GiB of storage to buy for a pod: its request minus the storage of every group.
 func extraStorage(pod *corev1.Pod) int64 {
 	return max(0, (storage.Requested(pod)+sizing.Gi-1)/sizing.Gi-storageGiven)
 }

@@ -19,7 +19,8 @@ import (
 // pageOfMetrics is how many groups a request may name.
 const pageOfMetrics = 20
 
-// Stats implements service.Measurer: the newest record that ECI has of each pod that runs, if the configuration wants it.
+// Stats implements service.Measurer with the newest record of each running pod at ECI, if the configuration
+// enables it.
 func (d *driver) Stats(ctx context.Context, of []service.Target[instance]) (all []statsv1alpha1.PodStats, err error) {
 	if !d.config.Stats {
 		return nil, nil
@@ -51,7 +52,7 @@ func (d *driver) Stats(ctx context.Context, of []service.Target[instance]) (all 
 	return all, nil
 }
 
-// podStats returns what a pod used. One that is not measured yet has no values.
+// podStats returns the usage of a pod. A pod without a measurement has no values.
 func podStats(pod *corev1.Pod, u usage) statsv1alpha1.PodStats {
 	out := statsv1alpha1.PodStats{PodRef: statsv1alpha1.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}}
 	if pod.Status.StartTime != nil {

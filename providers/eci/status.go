@@ -24,19 +24,20 @@ const (
 	stateExpired        = "Expired"
 )
 
-// Reasons of pods that ECI ended.
+// Reasons of pods ended by ECI.
 const (
 	reasonScheduleFailed = "ScheduleFailed"
 	reasonExpired        = "Expired"
 )
 
-// seen is what ECI says of a group. details tell of its init containers; nil if nobody asked.
+// seen is the answer of ECI about a group. details has the states of its init containers; nil means that they
+// were not requested.
 type seen struct {
 	status  groupStatus
 	details *group
 }
 
-// observe folds what ECI says into observations of the pod.
+// observe turns an answer of ECI into observations of the pod.
 func observe(s seen) podstatus.Pod {
 	g := &s.status
 	out := podstatus.Pod{StartedAt: parseTime(g.PodStatus.StartTime)}
@@ -129,7 +130,8 @@ func runID(group, container string, run int32) string {
 	return fmt.Sprintf("eci://%s/%s/%d", group, container, run)
 }
 
-// ended is a run that has ended; nil if the state does not say so. An exit code of 0 alone says nothing: it is also what is not there.
+// ended returns a run that has ended, or nil if the state does not say so. An exit code of 0 alone proves
+// nothing: a missing code is 0 too.
 func (s *containerState) ended() *podstatus.Run {
 	t := s.Terminated
 	if t == nil || t.FinishedAt == "" && t.Reason == "" && (t.ExitCode == nil || *t.ExitCode == 0) && t.Signal == nil {
@@ -140,7 +142,7 @@ func (s *containerState) ended() *podstatus.Run {
 	}
 }
 
-// running is a run that is on; nil if the state does not say so.
+// running returns the current run, or nil if the state does not say so.
 func (s *containerState) running() *podstatus.Run {
 	if s.Running == nil {
 		return nil
@@ -178,7 +180,8 @@ func (s *describedState) run() podstatus.Run {
 	}
 }
 
-// exitCode is what ECI tells; nil for nothing. A signal without a code, or beside 0, is a code as a shell has it.
+// exitCode returns the exit code of ECI, or nil if there is none. A signal without a code, or with code 0,
+// becomes the code that a shell would give.
 func exitCode(code, signal *int32) *int32 {
 	if signal != nil && *signal > 0 && (code == nil || *code == 0) {
 		return new(128 + *signal)
@@ -186,7 +189,7 @@ func exitCode(code, signal *int32) *int32 {
 	return code
 }
 
-// parseTime is a time of ECI; zero for one that is not there or not understood.
+// parseTime returns a time of ECI, or zero if the time is missing or cannot be parsed.
 func parseTime(text string) time.Time {
 	t, _ := time.Parse(time.RFC3339, text)
 	return t

@@ -25,7 +25,7 @@ const (
 	largestFiles = 60 << 10
 )
 
-// resolved is a pod with all that comes from other objects.
+// resolved is a pod with everything from other objects.
 type resolved struct{ *service.Inputs }
 
 // volume maps a volume.
@@ -62,14 +62,16 @@ func (r resolved) volume(v *corev1.Volume, at *field.Path) (volume, error) {
 	return out, nil
 }
 
-// Drivers of PersistentVolumes that ECI mounts: kubernetes-sigs/alibaba-cloud-csi-driver, docs/nas.md and docs/disk.md, read on 2026-11-28.
+// Drivers of PersistentVolumes that ECI can mount: kubernetes-sigs/alibaba-cloud-csi-driver, docs/nas.md and
+// docs/disk.md, read on 2026-11-28.
 const nasDriver, diskDriver = "nasplugin.csi.alibabacloud.com", "diskplugin.csi.alibabacloud.com"
 
-// diskFileSystems are those of disks, the default first:
+// diskFileSystems are the file systems of disks, the default first:
 // https://www.alibabacloud.com/help/en/eci/user-guide/mount-a-disk-volume of 2026-04-01.
 var diskFileSystems = []string{"ext4", "ext3", "xfs", "vfat"}
 
-// claim fills a volume that claims a PersistentVolume. Mount options are left out, as ECI mounts in its own way.
+// claim fills a volume with a PersistentVolumeClaim. Mount options are left out, because ECI mounts in its own
+// way.
 func (r resolved) claim(v *corev1.Volume, out *volume, at *field.Path) error {
 	claimed := r.Claimed[v.Name]
 	wrong := func(why string) error {
@@ -108,8 +110,8 @@ func (r resolved) claim(v *corev1.Volume, out *volume, at *field.Path) error {
 	return nil
 }
 
-// modeOf returns the permissions of a file as ECI writes them: four octal digits, of which the first is always 0. ECI writes files as root, so those
-// for one other user are made readable for it.
+// modeOf returns the permissions of a file for ECI: four octal digits, always with 0 first. ECI writes files as
+// root, so modeOf makes a file for another user readable for that user.
 func modeOf(f podspec.File) string {
 	mode := f.Mode.Perm()
 	if f.User != nil && *f.User != 0 {
@@ -118,7 +120,7 @@ func modeOf(f podspec.File) string {
 	return fmt.Sprintf("%04o", mode)
 }
 
-// checkFiles refuses files that are too large together.
+// checkFiles refuses files that are too large in total.
 func (r resolved) checkFiles(at *field.Path) error {
 	all, largest, name := 0, 0, ""
 	for _, volume := range slices.Sorted(maps.Keys(r.Files)) {
@@ -137,7 +139,8 @@ func (r resolved) checkFiles(at *field.Path) error {
 	return errdefs.InvalidInputf("%s: the files of the pod have %d bytes, of which volume %q has %d, and ECI takes %d: put some into the image or on NFS", at, all, name, largest, largestFiles)
 }
 
-// logins are the credentials that an image of the pod needs, one for each registry: ECI takes ten. It takes a name and a password only.
+// logins returns the credentials for the images of the pod, one for each registry. ECI takes ten, and only a
+// name with a password.
 func (r resolved) logins() (out []registryCredential, err error) {
 	err = service.Containers(r.Pod, func(container *corev1.Container, _ bool, at *field.Path) error {
 		login, ok := r.RegistryLogin(container.Image)
@@ -157,7 +160,7 @@ func (r resolved) logins() (out []registryCredential, err error) {
 	return out, err
 }
 
-// host is the name of a registry, which may be written as an URL.
+// host returns the host of a registry. The registry may be written as a URL.
 func host(server string) string {
 	_, after, found := strings.Cut(server, "://")
 	if found {
