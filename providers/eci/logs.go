@@ -16,7 +16,7 @@ const (
 	// mostLines is how many lines ECI gives at once: the newest ones. It gives no more than 1 MiB, too.
 	mostLines = 2000
 	// logEvery is the interval of requests for a log that is followed. An account has 500 requests a minute, and
-	// half of this interval would allow only one follower for every four pods.
+	// each follower makes 30 of them.
 	logEvery = 2 * time.Second
 )
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package emulator is what servers of cloud services for tests share: a record of requests, faults, and a fleet that runs the
-// containers of a group with a real provider, so that logs, exit codes and exec are genuine.
+// Package emulator is the shared part of test servers for cloud services. It has a record of requests, faults,
+// and a fleet. The fleet runs the containers of a group with a real provider, so that logs, exit codes and exec
+// are genuine.
 //
-// The guarantee: a request that a fault answers has no effect, one whose answer is lost has, and the record has both. What is
-// created shows late and what is deleted goes late, as long as Lag says.
+// The guarantee: a request that a fault answers has no effect, a request with a lost answer has its effect, and
+// the record has both. A created group shows late and a deleted group goes late, by the time of Lag.
 //
-// What surprises: no service is here, and no client. A server of a service checks authentication, validates each request against the
-// vendor's own description, and keeps its states; this package only runs the containers behind them.
+// The surprise: this package has no service and no client. The server of a service checks authentication,
+// validates each request against the vendor's own description, and keeps its states. This package only runs the
+// containers behind the server.
 package emulator

@@ -20,24 +20,24 @@ import (
 // namespace is where the groups of a fleet are at its runner.
 const namespace = "groups"
 
-// Group is what runs behind one object of a service: a container group, or a task.
+// Group is the workload behind one object of a service: a container group, or a task.
 type Group struct {
 	// ID is unique in the fleet, and fit for the name of a pod.
 	ID string
-	// Spec is what runs. Volumes that name a Secret get it from Files.
+	// Spec is the spec to run. Volumes that name a Secret get it from Files.
 	Spec corev1.PodSpec
-	// Files are the Secrets of the group by name: paths and what they hold.
+	// Files are the Secrets of the group by name: paths and contents.
 	Files map[string]map[string][]byte
 }
 
 // Seen is a group as the service shows it.
 type Seen struct {
 	ID string
-	// Status is what the runner says of the containers.
+	// Status is the status of the containers at the runner.
 	Status corev1.PodStatus
 	// CreatedAt is when it was started; DeletedAt is zero while it was not asked to go.
 	CreatedAt, DeletedAt time.Time
-	// Gone is that nothing of it runs any more, and the service shows it for a while yet.
+	// Gone reports that nothing of the group runs any more. The service shows the group for a while yet.
 	Gone bool
 }
 
@@ -46,7 +46,8 @@ type Fleet struct {
 	runner  nodeutil.Provider
 	objects *Objects
 	lag     time.Duration
-	// Linger is how long a group of which nothing runs is shown yet; 0 is the lag. It is constant once the fleet is asked.
+	// Linger is how long the fleet shows a group after its containers have gone; 0 means the lag. It must not
+	// change after the first request.
 	Linger time.Duration
 
 	mu     sync.Mutex
@@ -54,13 +55,14 @@ type Fleet struct {
 	order  []string         // guarded by mu; IDs as they were started
 }
 
-// NewFleet returns a fleet of what the runner runs, which gets the files of groups from objects. A list has a new group, and is
-// without an old one, only after the lag.
+// NewFleet returns a fleet that runs its groups at the runner. The runner gets the files of groups from objects.
+// A list shows a new group, and drops an old one, only after the lag.
 func NewFleet(runner nodeutil.Provider, objects *Objects, lag time.Duration) *Fleet {
 	return &Fleet{runner: runner, objects: objects, lag: lag, groups: map[string]*Seen{}}
 }
 
-// Report takes a report of the runner: hand it to the runner's NotifyPods. The last one says how a group that was to go ended.
+// Report takes a report of the runner: hand it to the runner's NotifyPods. The last report of a deleted group
+// says how the group ended.
 func (f *Fleet) Report(pod *corev1.Pod) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,7 +71,7 @@ func (f *Fleet) Report(pod *corev1.Pod) {
 	}
 }
 
-// Start begins to run a group. An ID that the fleet has is an error, as is what the runner refuses.
+// Start begins to run a group. It fails if the fleet has the ID already, or if the runner refuses the group.
 func (f *Fleet) Start(ctx context.Context, g Group) error {
 	f.mu.Lock()
 	if f.groups[g.ID] != nil {
@@ -115,7 +117,7 @@ func (f *Fleet) Stop(ctx context.Context, id string, grace int64) error {
 	return nil
 }
 
-// Get returns a group as it is now, without a lag. The error is of the kind not-found for one that is not there.
+// Get returns a group as it is now, without a lag. The error of a missing group is of the kind not-found.
 func (f *Fleet) Get(ctx context.Context, id string) (Seen, error) {
 	f.mu.Lock()
 	_, ok := f.groups[id]
@@ -126,7 +128,8 @@ func (f *Fleet) Get(ctx context.Context, id string) (Seen, error) {
 	return f.look(ctx, id)
 }
 
-// List returns the groups as a list of the service has them: those of the last moments are not there yet, or still.
+// List returns the groups as a list of the service shows them: without the newest groups, and with groups that
+// have just gone.
 func (f *Fleet) List(ctx context.Context) (out []Seen, err error) {
 	f.mu.Lock()
 	ids := slices.Clone(f.order)
@@ -145,7 +148,7 @@ func (f *Fleet) List(ctx context.Context) (out []Seen, err error) {
 	return out, nil
 }
 
-// look asks the runner for a group, and takes down what has gone.
+// look asks the runner for a group, and records that a group has gone.
 func (f *Fleet) look(ctx context.Context, id string) (Seen, error) {
 	pod, err := f.runner.GetPod(ctx, namespace, id)
 	if err != nil && !errdefs.IsNotFound(err) {
@@ -181,7 +184,7 @@ func (f *Fleet) drop(id string) {
 	f.objects.drop(id)
 }
 
-// Runner is where the containers of groups are, and under which name: for logs and exec.
+// Runner returns the runner, namespace and name of the containers of a group, for logs and exec.
 func (f *Fleet) Runner(id string) (runner nodeutil.Provider, ns, name string) {
 	return f.runner, namespace, id
 }

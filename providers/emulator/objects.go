@@ -16,7 +16,8 @@ import (
 
 var _ node.PodObjects = (*Objects)(nil)
 
-// Objects are the files of the groups of a fleet, as a runner reads those of pods. The zero value has none.
+// Objects are the files of the groups of a fleet, in the form in which a runner reads files of pods. The zero
+// value has none.
 type Objects struct {
 	mu      sync.Mutex
 	secrets map[string]map[string]*corev1.Secret // guarded by mu; by group and name

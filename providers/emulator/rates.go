@@ -15,7 +15,7 @@ type Rate struct {
 	Burst, PerSecond float64
 }
 
-// Rates refuse what is asked for more often than a service's quotas allow.
+// Rates refuse requests above the quotas of a service.
 type Rates struct {
 	operation func(*http.Request) string
 	refuse    http.HandlerFunc
@@ -25,14 +25,15 @@ type Rates struct {
 	buckets []*bucket // guarded by mu
 }
 
-// bucket is what is left of a rate.
+// bucket is the rest of a rate.
 type bucket struct {
 	rate Rate
 	have float64
 	at   time.Time
 }
 
-// NewRates stands before next, and answers with refuse in its place. A request needs room in each rate that has its operation.
+// NewRates returns a handler before next, which answers with refuse instead if a rate is exhausted. A request
+// needs room in each rate of its operation.
 func NewRates(operation func(*http.Request) string, rates []Rate, refuse http.HandlerFunc, next http.Handler) *Rates {
 	r := &Rates{operation: operation, refuse: refuse, next: next}
 	for _, rate := range rates {

@@ -14,7 +14,7 @@ import (
 // maxBody is how many bytes of a request are read.
 const maxBody = 8 << 20
 
-// Request is one that the server got.
+// Request is a request to the server.
 type Request struct {
 	// Operation is as the service calls it: RunTask for example.
 	Operation string
@@ -25,9 +25,9 @@ type Request struct {
 	Body      []byte
 }
 
-// Fault is what happens to requests. What is zero does not happen.
+// Fault is a fault of requests. A zero field means that this fault does not happen.
 type Fault struct {
-	// Operations are those that are hit; none are all.
+	// Operations are the operations with the fault; none means all.
 	Operations []string
 	// Times is how many requests are hit; 0 is all, until the fault is taken back.
 	Times int
@@ -51,12 +51,13 @@ type Front struct {
 	faults   []*Fault  // guarded by mu
 }
 
-// NewFront returns what stands before next. The operation of a request is as the service calls it.
+// NewFront returns a Front before next. operation names a request in the words of the service.
 func NewFront(operation func(r *http.Request, body []byte) string, next http.Handler) *Front {
 	return &Front{operation: operation, next: next}
 }
 
-// Break does f to requests from now on, and returns what ends it. Of several faults that hit a request the first one counts.
+// Break applies a fault to requests from now on, and returns a function that ends the fault. If several faults
+// fit a request, the first one counts.
 func (f *Front) Break(fault Fault) (mend func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,7 +70,8 @@ func (f *Front) Break(fault Fault) (mend func()) {
 	}
 }
 
-// Requests returns those of the operations, or all without one, in the order in which they came.
+// Requests returns the requests of the operations in the order of their arrival, or all requests if no operation
+// is given.
 func (f *Front) Requests(operations ...string) (out []Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,7 +112,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take keeps a request, and returns what is to happen to it.
+// take records a request, and returns its fault.
 func (f *Front) take(r Request) (hit Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,7 +132,7 @@ func (f *Front) take(r Request) (hit Fault) {
 	return Fault{}
 }
 
-// discard takes an answer that nobody gets.
+// discard takes an answer that no client gets.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }

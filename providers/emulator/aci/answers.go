@@ -4,7 +4,7 @@ package aci
 
 import "net/http"
 
-// Fate is what an answer to the create of a group says about trying again.
+// Fate says whether another try may help after an answer to the create of a group.
 type Fate string
 
 // The fates.
@@ -15,17 +15,17 @@ const (
 	Made   Fate = "made"   // a group of this name is there
 )
 
-// Answer is one that somebody got from ACI or its resource manager for the create of a group.
+// Answer is a published answer of ACI or its resource manager to the create of a group.
 type Answer struct {
 	// Source is where it is published, and Date is when.
 	Source, Date string
-	// Status is that of the answer. It is a bad request where the source does not quote it, as most are.
+	// Status is the status of the answer. If the source does not quote it, it is a bad request, as most are.
 	Status int
 	Code   string
 	Fate   Fate
 }
 
-// Sources that tell of several answers.
+// Sources with several answers.
 const (
 	support  = "MicrosoftDocs/SupportArticles-docs: "
 	identity = support + "acr-image-pull-failures-managed-identity.md"
@@ -33,7 +33,7 @@ const (
 	manager  = "MicrosoftDocs/azure-docs: common-deployment-errors.md"
 )
 
-// Answers are those that are published, beside those of Rules.
+// Answers returns the published answers, in addition to Rules.
 func Answers() []Answer {
 	const bad, forbidden, missing, conflict = http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusConflict
 	return []Answer{
@@ -89,11 +89,11 @@ func Answers() []Answer {
 	}
 }
 
-// Codes of creates whose group is there.
+// Codes of creates for a group that exists.
 const (
 	codeTransitioning = "ContainerGroupTransitioning"
 	codeUpdate        = "InvalidContainerGroupUpdate"
 )
 
-// unquoted is the code of answers that their sources tell of without the code.
+// unquoted is the code of answers whose sources do not quote a code.
 const unquoted = "BadRequest"

@@ -12,14 +12,15 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// Limit is how many requests of operations are answered in a time. Others get a 429 that says when to come again.
+// Limit is how many requests of operations the server answers in a time. Other requests get a 429 with a time
+// for the next try.
 type Limit struct {
 	Operations []string
 	Requests   int
 	Per        time.Duration
 }
 
-// window is what was asked for since a time.
+// window counts the requests since a time.
 type window struct {
 	since time.Time
 	n     int
@@ -46,7 +47,7 @@ func (s *Server) tooMany(operation string) time.Duration {
 	return 0
 }
 
-// subnet shows one. A change that delegates it to container groups is done.
+// subnet shows a subnet. It accepts a change that delegates the subnet to container groups.
 func (s *Server) subnet(w http.ResponseWriter, r *http.Request) {
 	action := ActionSubnet
 	if r.Method != http.MethodGet {
@@ -97,7 +98,7 @@ func (s *Server) usages(w http.ResponseWriter, r *http.Request, region string) {
 	}
 }
 
-// operation says that one is over: a group shows how far it is.
+// operation reports every operation as finished: the group shows the progress.
 func (s *Server) operation(w http.ResponseWriter, r *http.Request, id string) {
 	if !s.may(ActionStatus) {
 		forbid(w, ActionStatus)
@@ -112,7 +113,7 @@ var metricNames = []string{"CpuUsage", "MemoryUsage"}
 // maxBatch is how many resources a batch may have.
 const maxBatch = 50
 
-// metrics answers for what containers use, of several groups at once.
+// metrics answers with the usage of the containers of several groups at once.
 func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	var asked struct {
@@ -185,7 +186,7 @@ func bytesOf(s *statsv1alpha1.MemoryStats) float64 {
 	return float64(*s.WorkingSetBytes)
 }
 
-// series is that of one container. The last minute has no value yet.
+// series returns the series of one container. The last minute has no value yet.
 func series(container string, average float64) map[string]any {
 	now := time.Now().UTC().Truncate(time.Minute)
 	return map[string]any{

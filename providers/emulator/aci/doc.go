@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package aci is a server of Azure Container Instances for tests: its resource manager, its tokens, and the sessions of exec. The containers of
-// groups are run by a real provider, behind an emulator.Fleet.
+// Package aci is a test server of Azure Container Instances: its resource manager, its tokens, and the sessions
+// of exec. A real provider runs the containers of groups, behind an emulator.Fleet.
 //
-// The guarantee: a request has a token that this server gave and that has not expired, an action that the role names, and only fields that
-// the vendor's description has, of their types; else it is refused as ACI does. Lists have no instanceView, and values that are secret are
-// never shown again.
+// The guarantee: a request needs a token of this server that has not expired, an action of the role, and only
+// fields of the vendor's description, of their types. Otherwise the server refuses it as ACI does. Lists have no
+// instanceView, and secret values are never shown again.
 //
-// What surprises: what ACI does and does not document is a guess here: how long a group starts, how a command is split into words, and what a
-// readiness probe leaves in the events.
+// The surprise: undocumented behaviour of ACI is a guess here: how long a group starts, how a command is split
+// into words, and which events a readiness probe leaves.
 package aci

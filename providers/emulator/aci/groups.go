@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
-// group is one that the service has.
+// group is a group of the service.
 type group struct {
 	name    string
 	id      string // in the fleet
@@ -35,7 +35,7 @@ type group struct {
 	events  map[string]event
 }
 
-// Request is what the server reads of a group that it is to make.
+// Request is the part of a create request that the server reads.
 type Request struct {
 	Location string   `json:"location"`
 	Zones    []string `json:"zones"`
@@ -135,7 +135,7 @@ var (
 	containerName = groupName
 )
 
-// problems are those of a request that the description of fields has no words for.
+// problems returns the problems of a request that the description of fields cannot express.
 func (p *Request) problems(name string) (out []string) {
 	if !groupName.MatchString(name) {
 		out = append(out, "InvalidContainerGroupName: "+name)
@@ -208,7 +208,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request, name string, data
 	answer(w, http.StatusCreated, body)
 }
 
-// sum is what the containers of a group ask for together.
+// sum returns the requests of all containers of a group together.
 func (p *Request) sum() (cpu, memory float64) {
 	for i := range p.Properties.Containers {
 		if r := p.Properties.Containers[i].Properties.Resources; r != nil {
@@ -227,7 +227,7 @@ func (p *Request) isUpdatedBy(to *Request) bool {
 	return of(p) == of(to)
 }
 
-// hide takes out what the service never shows again.
+// hide removes values that the service never shows again.
 func hide(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -249,7 +249,7 @@ func hide(v any) {
 	}
 }
 
-// run is what the fleet runs.
+// run returns the group for the fleet.
 func (p *Request) run(id string) emulator.Group {
 	g := &p.Properties
 	out := emulator.Group{ID: id, Files: map[string]map[string][]byte{}, Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicy(g.RestartPolicy)}}
@@ -358,7 +358,7 @@ func (s *Server) drop(g *group) {
 	}
 }
 
-// body is a group without what its containers do.
+// body returns a group without the states of its containers.
 func (s *Server) body(g *group) map[string]any {
 	data, _ := json.Marshal(g.shows) // it came from JSON
 	var out map[string]any
@@ -368,7 +368,8 @@ func (s *Server) body(g *group) map[string]any {
 	return out
 }
 
-// shown is what a list has: groups as the fleet lists them, which may be late, without what their containers do.
+// shown returns the content of a list: groups as the fleet lists them, perhaps late, without the states of their
+// containers.
 func (s *Server) shown(ctx context.Context) ([]map[string]any, error) {
 	s.mu.Lock()
 	stale := s.stale
@@ -413,7 +414,7 @@ func (s *Server) shown(ctx context.Context) ([]map[string]any, error) {
 	return out, nil
 }
 
-// Stale lets lists say what is true now, until it is called with false.
+// Stale freezes lists in their present state, until it is called with false.
 func (s *Server) Stale(ctx context.Context, on bool) error {
 	var now []map[string]any
 	if on {
@@ -428,7 +429,7 @@ func (s *Server) Stale(ctx context.Context, on bool) error {
 	return nil
 }
 
-// Lose lets a group vanish. It returns its ID in the fleet, for what runs there.
+// Lose lets a group vanish. It returns the ID of the group in the fleet, because its containers still run there.
 func (s *Server) Lose(name string) (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -439,14 +440,14 @@ func (s *Server) Lose(name string) (id string) {
 	return id
 }
 
-// Left returns what there is, by kind, for tests: groups and sessions of exec that nobody has opened.
+// Left returns the leftovers, by kind, for tests: groups, and unopened sessions of exec.
 func (s *Server) Left() map[string][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return map[string][]string{"groups": slices.Collect(maps.Keys(s.groups)), "sessions": slices.Collect(maps.Keys(s.sessions))}
 }
 
-// ID is that of a group in the fleet; "" if there is none.
+// ID returns the ID of a group in the fleet, or "".
 func (s *Server) ID(name string) string {
 	if g := s.find(name); g != nil {
 		return s.idOf(g)
@@ -456,10 +457,11 @@ func (s *Server) ID(name string) string {
 
 func stamp(t metav1.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// What stop and restart do, and which codes they answer, is from Azure/azure-sdk-for-go: armcontainerinstance/v2 v2.4.0, of the API 2023-05-01, and
-// MicrosoftDocs/azure-docs: container-instances-stop-start.md, as read on 2026-11-28: a stop has no effect on a group that has ended, what was stopped keeps no
-// containers and costs nothing, and no container is started alone. That a stopped group is not restarted is from Azure/azure-cli#8136, 2018-12-31, which does not
-// quote the code.
+// The effects and codes of stop and restart are from Azure/azure-sdk-for-go: armcontainerinstance/v2 v2.4.0, of
+// the API 2023-05-01, and MicrosoftDocs/azure-docs: container-instances-stop-start.md, as read on 2026-11-28. A
+// stop has no effect on a group that has ended. A stopped group keeps no containers and costs nothing. No
+// container is started alone. A stopped group is not restarted: this is from Azure/azure-cli#8136, 2018-12-31,
+// which does not quote the code.
 
 // stop lets the containers of a group end.
 func (s *Server) stop(w http.ResponseWriter, r *http.Request, name string) {
@@ -493,7 +495,7 @@ func (s *Server) restart(w http.ResponseWriter, r *http.Request, name string) {
 	s.changed(w, s.fleet.Stop(context.WithoutCancel(r.Context()), s.idOf(g), s.Grace))
 }
 
-// changes refuses a request about a group that is not there, or goes.
+// changes refuses a request about a group that does not exist or is being deleted.
 func (s *Server) changes(w http.ResponseWriter, g *group, name string) bool {
 	if g == nil {
 		refuse(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+name+"' was not found.")
@@ -516,7 +518,7 @@ func (*Server) changed(w http.ResponseWriter, err error) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// idOf is that of a group in the fleet, which has another one when it is started again.
+// idOf returns the ID of a group in the fleet. The ID changes when the group starts again.
 func (s *Server) idOf(g *group) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

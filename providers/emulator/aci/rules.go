@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Rule is one that ACI keeps between the values of a container group, and that no description of a field has.
+// Rule is a rule of ACI about the values of a container group that no description of a field has.
 type Rule struct {
 	// Source is where somebody published the rule, and Date is when.
 	Source, Date string
 	// Status and Code are the answer of ACI. Code is BadRequest where the source does not quote the code.
 	Status int
 	Code   string
-	// Broken says which value of a group breaks the rule; "" is none.
+	// Broken returns the problem of a value that breaks the rule, or "".
 	Broken func(g *Request) string
 }
 
@@ -34,7 +34,7 @@ var (
 	dnsNameLabel = regexp.MustCompile(`^[a-z][-a-z0-9]{3,61}[a-z0-9]$`)
 )
 
-// Rules are those that are published. A group that breaks one is refused by the first.
+// Rules returns the published rules. The first rule that a group breaks refuses it.
 func Rules() []Rule {
 	return []Rule{
 		{"virtual-kubelet/azure-aci#149", "2021-07-07", http.StatusBadRequest, "ContainerLimitGreaterThanContainerGroupTotalRequest", limitAboveGroup},
@@ -73,7 +73,7 @@ func Rules() []Rule {
 // above reports whether a number is larger than another, by more than the sum of fractions may be off.
 func above(n, than float64) bool { return n > than+1e-6 }
 
-// each returns the first problem that a check finds with a container; init containers count if all is true.
+// each returns the first problem of a container that a check finds. Init containers count if all is true.
 func (g *Request) each(all bool, check func(c *container) string) string {
 	lists := [][]container{g.Properties.Containers}
 	if all {
@@ -171,7 +171,7 @@ func loginOfTwo(g *Request) string {
 	return ""
 }
 
-// loginByStranger holds that a group pulls by an identity that it has.
+// loginByStranger returns a problem if a group pulls with an identity that the group does not have.
 func loginByStranger(g *Request) string {
 	for _, c := range g.Properties.ImageRegistryCredentials {
 		if c.Identity == "" {
@@ -201,7 +201,8 @@ func variableWithDot(g *Request) string {
 	})
 }
 
-// variableWithoutValue holds an empty value for none: clients that were refused had left it out, and those that are not send no such variable.
+// variableWithoutValue treats an empty value as a missing one: refused clients had left the value out, and
+// accepted clients send no such variable.
 func variableWithoutValue(g *Request) string {
 	has := func(value *string) bool { return value != nil && *value != "" }
 	return g.each(true, func(c *container) string {
@@ -261,7 +262,7 @@ func addressWithoutPorts(g *Request) string {
 	return ""
 }
 
-// ports are those of all containers.
+// ports returns the ports of all containers.
 func (g *Request) ports() (all []port) {
 	for i := range g.Properties.Containers {
 		all = append(all, g.Properties.Containers[i].Properties.Ports...)
@@ -378,7 +379,7 @@ func tooLarge(g *Request) string {
 	return ""
 }
 
-// twice returns the problem that two of a list have the same name.
+// twice returns the problem that two items of a list have the same name.
 func twice[T any](list []T, name func(T) string) string {
 	seen := map[string]bool{}
 	for _, v := range list {

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/entra"
 )
 
-// Place is the one that the server has.
+// Place is the only place of the server.
 type Place struct{ Subscription, ResourceGroup, Region string }
 
 // Actions of the resource manager.
@@ -32,7 +32,8 @@ const (
 	ActionJoin    = "Microsoft.Network/virtualNetworks/subnets/join/action"
 	// ActionAssign gives a resource an identity.
 	ActionAssign = "Microsoft.ManagedIdentity/userAssignedIdentities/assign/action"
-	// ActionSubnet shows how a subnet is set up, ActionUsage what is used of the quota, and ActionMetrics what containers use.
+	// ActionSubnet reads the settings of a subnet, ActionUsage the used quota, and ActionMetrics the usage of
+	// containers.
 	ActionSubnet  = "Microsoft.Network/virtualNetworks/subnets/read"
 	ActionUsage   = "Microsoft.ContainerInstance/locations/usages/read"
 	ActionMetrics = "Microsoft.Insights/metrics/read"
@@ -41,25 +42,26 @@ const (
 	ActionStatus   = "Microsoft.ContainerInstance/locations/operations/read"
 )
 
-// apiVersion is the one that the description is of.
+// apiVersion is the version of the description.
 const apiVersion = "2023-05-01"
 
 // Server is the service. Its fields are set before the first request; Permit changes the role later.
 type Server struct {
 	*entra.Tokens
-	// Role are the actions that the identity has on the resource group. Nil: all.
+	// Role are the actions of the identity on the resource group. Nil means all.
 	Role []string
-	// Subnets are the IDs of those that are delegated to container groups, and Plain those of others.
+	// Subnets are the IDs of subnets that are delegated to container groups. Plain are the IDs of other subnets.
 	Subnets, Plain []string
-	// Audiences are for whom tokens may be, of the resource manager and of the metrics. None: the address that a request is for.
+	// Audiences are the accepted audiences of tokens, for the resource manager and for the metrics. None means
+	// the address of the request.
 	Audiences Audiences
-	// Versions are those of the API that are taken besides that of the description.
+	// Versions are accepted versions of the API besides the version of the description.
 	Versions []string
-	// ReadOnly is that fields which cannot be written are taken and ignored: other clients send the name.
+	// ReadOnly accepts and ignores fields that cannot be written: other clients send the name.
 	ReadOnly bool
 	// Limits are how often operations may be asked for.
 	Limits []Limit
-	// Quota is how many groups there may be; 0 is any number, and less than that none.
+	// Quota is how many groups there may be. 0 means any number, and a negative number means none.
 	Quota int
 	// Page is how many groups a page of a list has; 0 is 100.
 	Page int
@@ -80,10 +82,10 @@ type Server struct {
 // Audiences are for whom tokens are.
 type Audiences struct{ Manager, Metrics []string }
 
-// Principal is who may log in.
+// Principal is an account with the right to log in.
 type Principal = entra.Principal
 
-// New returns a server whose groups run in a fleet.
+// New returns a server that runs its groups in a fleet.
 func New(fleet *emulator.Fleet, place Place, principal Principal) *Server {
 	return &Server{
 		Tokens: entra.New(principal), fleet: fleet, place: place, Grace: 30,
@@ -91,7 +93,7 @@ func New(fleet *emulator.Fleet, place Place, principal Principal) *Server {
 	}
 }
 
-// Operation is what a request is, for emulator.NewFront.
+// Operation returns the operation of a request, for emulator.NewFront.
 func Operation(r *http.Request, _ []byte) string {
 	_, rest, found := strings.Cut(r.URL.Path, "/containerGroups")
 	parts := strings.Split(strings.Trim(rest, "/"), "/")
@@ -170,7 +172,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// speaks reports whether a request is of a version of the API that is known.
+// speaks reports whether the version of the API in a request is known.
 func (s *Server) speaks(r *http.Request) bool {
 	version := r.URL.Query().Get("api-version")
 	return version == apiVersion || slices.Contains(s.Versions, version)
@@ -212,7 +214,7 @@ func (s *Server) may(action string) bool {
 	return s.Role == nil || slices.Contains(s.Role, action)
 }
 
-// Permit changes the actions that the identity has.
+// Permit changes the actions of the identity.
 func (s *Server) Permit(role []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +262,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, name string) {
 		problems = asked.problems(name)
 	}
 	subnets := asked.Properties.SubnetIDs
-	// The resource manager looks at the location and at what a resource is linked to before the service looks at the rest.
+	// The resource manager checks the location and linked resources before the service checks the rest.
 	switch {
 	case asked.Location != s.place.Region:
 		refuse(w, http.StatusBadRequest, "LocationNotAvailableForResourceType", "The provided location '"+asked.Location+"' is not available.")

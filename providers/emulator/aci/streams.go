@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// session is a program that waits for its streams, which are those of a terminal.
+// session is a program that waits for the streams of its terminal.
 type session struct {
 	group     *group
 	container string
@@ -139,7 +139,7 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request, id string) {
 	_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
 }
 
-// output sends what the terminal shows.
+// output sends the output of the terminal.
 type output struct {
 	mu   sync.Mutex
 	conn *websocket.Conn
@@ -155,7 +155,7 @@ func (o *output) Write(b []byte) (int, error) {
 // Close implements io.Closer.
 func (o *output) Close() error { return nil }
 
-// streams are those of a session.
+// streams are the streams of a session.
 type streams struct {
 	in   io.Reader
 	out  *output

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
-// event is one of a container.
+// event is an event of a container.
 type event struct {
 	Count          int    `json:"count"`
 	FirstTimestamp string `json:"firstTimestamp"`
@@ -37,7 +37,7 @@ func provisioning(g *group, seen emulator.Seen) string {
 	return "Pending"
 }
 
-// full is a group with what its containers do.
+// full returns a group with the states of its containers.
 func (s *Server) full(ctx context.Context, g *group) (map[string]any, error) {
 	body := s.body(g)
 	properties := body["properties"].(map[string]any)

@@ -17,15 +17,17 @@ import (
 	"time"
 )
 
-// Processes is a Runner whose machines are directories of this one. Its fields are set before the first task.
+// Processes is a Runner with directories of this machine as its machines. Set its fields before the first task.
 type Processes struct {
 	// Dir has a directory for each machine.
 	Dir string
-	// Large has the large files that machines have taken, so that a server of the same process need not write them again. Default: Dir.
+	// Large has the large files of machines, so that another server of the same process need not write them
+	// again. Default: Dir.
 	Large string
 	// Env is the environment of the machines.
 	Env []string
-	// Gentle is that a task gets SIGTERM first, and is killed after that time: whether Batch does so is not published.
+	// Gentle is the time between SIGTERM and the kill of a task. Whether Batch sends SIGTERM first is not
+	// published.
 	Gentle time.Duration
 
 	mu   sync.Mutex
@@ -128,7 +130,7 @@ func (p *Processes) note(id string, pid int) {
 	}
 }
 
-// PID is that of the process of a task; 0 for one that does not run.
+// PID returns the process ID of a task, or 0 if the task does not run.
 func (p *Processes) PID(id string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +140,7 @@ func (p *Processes) PID(id string) int {
 // large is held while a large file is made: several servers of a process share them.
 var large sync.Mutex
 
-// place writes a resource file. A large one is kept, so that the tasks of a machine share it.
+// place writes a resource file. It keeps a large file, so that the tasks of a machine share it.
 func (p *Processes) place(f File, path string) error {
 	mode := os.FileMode(0o770)
 	if f.Mode != "" {
@@ -155,7 +157,8 @@ func (p *Processes) place(f File, path string) error {
 	defer large.Unlock()
 	kept := filepath.Join(cmp.Or(p.Large, p.Dir), fmt.Sprintf("%p", &f.Data[0])) // blobs are never changed
 	if _, err := os.Stat(kept); err != nil {
-		// A process that was begun meanwhile would have the file open for writing, and nothing could execute it.
+		// A process that starts during the write would inherit the file open for writing, and then the file
+		// could not be executed.
 		syscall.ForkLock.RLock()
 		err := os.WriteFile(kept+".new", f.Data, mode)
 		syscall.ForkLock.RUnlock()

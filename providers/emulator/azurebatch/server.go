@@ -26,7 +26,7 @@ var description []byte
 
 var models = sync.OnceValue(func() fields.Models { return fields.Parse(description) })
 
-// apiVersion is the one that the description is of.
+// apiVersion is the version of the description.
 const apiVersion = "2024-07-01.20.0"
 
 // Deny lets operations be forbidden to everybody.
@@ -38,7 +38,7 @@ func (s *Server) Deny(operations ...string) {
 	}
 }
 
-// Operation is what a request is, for emulator.NewFront.
+// Operation returns the operation of a request, for emulator.NewFront.
 func Operation(r *http.Request, _ []byte) string {
 	if strings.HasPrefix(r.URL.Path, ContainerPath+"/") || r.URL.Path == ContainerPath {
 		return storeOperation(r)
@@ -58,7 +58,7 @@ func Operation(r *http.Request, _ []byte) string {
 	return operations[strings.Join(shape, " ")]
 }
 
-// operations are those of the data plane that there are here, by the method and the path.
+// operations are the supported operations of the data plane, by method and path.
 var operations = map[string]string{
 	"POST jobs": "CreateJob", "GET jobs *": "GetJob", "DELETE jobs *": "DeleteJob",
 	"GET jobs * tasks": "ListTasks", "POST jobs * tasks": "CreateTask", "GET jobs * tasks *": "GetTask", "DELETE jobs * tasks *": "DeleteTask",
@@ -170,10 +170,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, operation string
 	}
 }
 
-// idForm is that of the IDs of jobs and tasks.
+// idForm matches the IDs of jobs and tasks.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// read reads a body that a model describes, and answers if it is wrong.
+// read reads the body of a model, and answers if the body is wrong.
 func read(w http.ResponseWriter, r *http.Request, model string, into any) bool {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *Server) createJob(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// durationForm are the durations of ISO 8601 that this provider and its like send.
+// durationForm matches the ISO 8601 durations of this provider and similar clients.
 var durationForm = regexp.MustCompile(`^P(\d+D)?(T(\d+H)?(\d+M)?(\d+S)?)?$`)
 
 func (s *Server) createTask(w http.ResponseWriter, r *http.Request, j *job) {
@@ -372,7 +372,7 @@ func refuse(w http.ResponseWriter, status int, code, message string) {
 	_, _ = w.Write(data)
 }
 
-// Throttle answers as Batch does to who asks too often.
+// Throttle answers as Batch does to a client with too many requests.
 func Throttle(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Retry-After", "2")
 	refuse(w, http.StatusTooManyRequests, "TooManyRequests", "Too many requests.")
@@ -413,7 +413,7 @@ func (s *Server) changeUser(w http.ResponseWriter, r *http.Request, n *node, nam
 	}
 }
 
-// remoteLogin tells the address of the SSH server of a machine, which listens from now on. s.mu is held.
+// remoteLogin returns the address of the SSH server of a machine, and starts this server. s.mu is held.
 func (s *Server) remoteLogin(w http.ResponseWriter, n *node) {
 	if !s.Pool.SSH {
 		refuse(w, http.StatusConflict, "OperationInvalidForCurrentState", "The pool has no inbound NAT pool for it.") // the code of Batch is not published

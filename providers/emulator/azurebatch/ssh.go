@@ -13,9 +13,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Shell is a Runner whose machines let users in by SSH.
+// Shell is a Runner with machines that users can log in to by SSH.
 type Shell interface {
-	// Command is what the shell of a user does with a text. Without admin, the user may not become root.
+	// Command returns the command of a user's shell for a text. Without admin, the user may not become root.
 	Command(node, text string, admin bool) *exec.Cmd
 }
 
@@ -133,14 +133,15 @@ func (s *Server) session(n *node, channel ssh.Channel, requests <-chan *ssh.Requ
 	}
 }
 
-// Logins is how many users have shown a key that they have.
+// Logins returns how many users have logged in with their own key.
 func (s *Server) Logins() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.logins
 }
 
-// sudo is the program by which an administrator of a machine becomes root, which the processes of the emulator are already.
+// sudo is the program with which an administrator of a machine becomes root. The processes of the emulator are
+// root already.
 const sudo = "#!/bin/sh\n[ \"$1\" = -n ] && [ -n \"$ADMIN\" ] || { echo 'sudo: a password is required' >&2; exit 1; }\nshift\nexec \"$@\"\n"
 
 // shellEnv is the environment of the shell of a user.

@@ -59,7 +59,7 @@ func (s *Store) get(name string) *blob {
 	return s.blobs[name]
 }
 
-// Data is that of a blob; nil if it is not there.
+// Data returns the data of a blob, or nil if there is no such blob.
 func (s *Store) Data(name string) []byte {
 	if b := s.get(name); b != nil {
 		return b.data
@@ -67,7 +67,7 @@ func (s *Store) Data(name string) []byte {
 	return nil
 }
 
-// Names are those of all blobs that begin so, sorted.
+// Names returns the sorted names of all blobs with a prefix.
 func (s *Store) Names(prefix string) (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,21 +80,21 @@ func (s *Store) Names(prefix string) (names []string) {
 	return names
 }
 
-// Put makes a blob of data that is not changed.
+// Put makes a blob of data. The caller must not change the data afterwards.
 func (s *Store) Put(name string, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.set(name, blob{data: data})
 }
 
-// PutWith makes a blob of data and metadata that are not changed.
+// PutWith makes a blob of data and metadata. The caller must not change them afterwards.
 func (s *Store) PutWith(name string, data []byte, meta map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.set(name, blob{data: data, meta: meta})
 }
 
-// Metadata returns those of a blob. False: it is not there.
+// Metadata returns the metadata of a blob, or false if there is no such blob.
 func (s *Store) Metadata(name string) (map[string]string, bool) {
 	if b := s.get(name); b != nil {
 		return b.meta, true
@@ -120,7 +120,7 @@ func (s *Store) set(name string, b blob) {
 	s.blobs[name] = &b
 }
 
-// storeOperation is what a request for blobs is.
+// storeOperation returns the operation of a request for blobs.
 func storeOperation(r *http.Request) string {
 	q := r.URL.Query()
 	switch {
@@ -206,7 +206,7 @@ func (s *Store) put(w http.ResponseWriter, r *http.Request, name string, body []
 	}
 }
 
-// one answers a request for a blob that must be there.
+// one answers a request for an existing blob.
 func (s *Store) one(w http.ResponseWriter, r *http.Request, name string, body []byte) {
 	b := s.blobs[name]
 	if b == nil {
@@ -281,7 +281,8 @@ func (b *blob) show(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pageSize is how many blobs a page of a list has: less than the 5000 of the service, so that there are several.
+// pageSize is how many blobs a page of a list has. It is less than the 5000 of the service, so that there are
+// several pages.
 const pageSize = 200
 
 func (s *Store) list(w http.ResponseWriter, q url.Values) {
@@ -354,7 +355,8 @@ func (s *Store) batch(w http.ResponseWriter, r *http.Request, body []byte) {
 		if err != nil {
 			panic(err)
 		}
-		// As Azurite 3.35.0 does, and the example of the REST reference: the empty line after the header is that of the boundary.
+		// Like Azurite 3.35.0 and the example of the REST reference: the empty line after the header belongs to
+		// the boundary.
 		fmt.Fprintf(p, "HTTP/1.1 %d %s\r\nx-ms-error-code: %s\r\nContent-Length: 0\r\n", status, http.StatusText(status), code)
 	}
 	_ = answers.Close() // a buffer takes all

@@ -27,20 +27,20 @@ const (
 	completed = "completed"
 )
 
-// Pool is the pool that the account has.
+// Pool is the pool of the account.
 type Pool struct {
 	ID, VMSize string
-	// Slots are those of each machine.
+	// Slots is the number of slots of each machine.
 	Slots int
-	// Containers is that it has a containerConfiguration.
+	// Containers reports whether the pool has a containerConfiguration.
 	Containers bool
-	// Windows is that its machines have Windows.
+	// Windows reports whether the machines of the pool have Windows.
 	Windows bool
-	// SSH is that it has an inbound NAT pool for the port 22 of its machines.
+	// SSH reports whether the pool has an inbound NAT pool for port 22 of its machines.
 	SSH bool
 	// Identity is the resource ID of its user-assigned identity.
 	Identity string
-	// AutoScale is that it scales by itself.
+	// AutoScale reports whether the pool scales by itself.
 	AutoScale bool
 	// ResizeErrors are codes of why it is not as large as it should be.
 	ResizeErrors []string
@@ -69,7 +69,7 @@ type Server struct {
 	wg     sync.WaitGroup
 }
 
-// New returns a server with a number of machines, whose tasks are run until ctx ends.
+// New returns a server with a number of machines. They run tasks until ctx ends.
 func New(ctx context.Context, who entra.Principal, pool Pool, nodes int, run Runner) *Server {
 	s := &Server{Tokens: entra.New(who), Pool: pool, run: run, ctx: ctx, denied: map[string]bool{}}
 	s.Identities = []string{pool.Identity}
@@ -125,7 +125,7 @@ type Runner interface {
 	Run(ctx context.Context, s Start) (exit int, err error)
 }
 
-// Failure is the error of a task that could not be run: a code of failureInfo.
+// Failure is the error of a task that could not run: a code of failureInfo.
 type Failure struct{ Code, Message string }
 
 // Error implements error.
@@ -237,7 +237,7 @@ func (t *task) show(names []string) map[string]any {
 
 func (t *task) set(state string) { t.state, t.changed = state, time.Now() }
 
-// schedule begins tasks that wait on machines that have room. s.mu is held.
+// schedule starts waiting tasks on machines with room. s.mu is held.
 func (s *Server) schedule() {
 	for _, j := range s.jobs {
 		for _, t := range j.tasks {
@@ -342,7 +342,7 @@ func (s *Server) AddNode() {
 	s.schedule()
 }
 
-// LoseNode takes the machine of a task away, which then has that state: its tasks run again on others.
+// LoseNode takes the machine of a task away and gives it a state. The tasks of this machine run again on others.
 func (s *Server) LoseNode(id, state string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -381,7 +381,7 @@ func (s *Server) Rerun(id string) error {
 	return nil
 }
 
-// RemoveTask removes a task as somebody else does who may, and kills what runs of it.
+// RemoveTask removes a task, as another user with the right might do, and kills its processes.
 func (s *Server) RemoveTask(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -403,7 +403,7 @@ func (s *Server) find(id string) *task {
 	return nil
 }
 
-// Jobs are the IDs of all that there are.
+// Jobs returns the IDs of all jobs.
 func (s *Server) Jobs() (all []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -413,7 +413,7 @@ func (s *Server) Jobs() (all []string) {
 	return all
 }
 
-// Tasks are all that there are.
+// Tasks returns all tasks.
 func (s *Server) Tasks() (all []Created) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -425,7 +425,7 @@ func (s *Server) Tasks() (all []Created) {
 	return all
 }
 
-// State is that of a task, and how many runs it had; "" for one that is not there.
+// State returns the state of a task and the number of its runs, or "" if there is no such task.
 func (s *Server) State(id string) (state string, runs int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,17 +19,17 @@ const (
 	tolerated = 15 * time.Minute
 )
 
-// Key is an access key that the server knows.
+// Key is an access key of the server.
 type Key struct {
 	Secret string
 	// Token and Ends belong to a temporary one.
 	Token string
 	Ends  time.Time
-	// Actions are those that its user or role may do, such as eci:CreateContainerGroup; nil for all.
+	// Actions are the allowed actions of its user or role, such as eci:CreateContainerGroup; nil means all.
 	Actions []string
 }
 
-// Gate lets requests in that are signed by ACS3-HMAC-SHA256 with one of its keys, in time, and once.
+// Gate admits requests with a timely ACS3-HMAC-SHA256 signature of one of its keys, each once.
 type Gate struct {
 	// Keys are by their IDs.
 	Keys map[string]Key
@@ -42,7 +42,7 @@ type Gate struct {
 	ends   map[string]time.Time // guarded by mu; when a key ends since Expire
 }
 
-// Permit changes what the user of a key may do.
+// Permit changes the allowed actions of the user of a key.
 func (g *Gate) Permit(id string, actions []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -119,7 +119,8 @@ func (g *Gate) Refuses(r *http.Request, body []byte) (code string) {
 	return ""
 }
 
-// signature is that of a request over these headers; "" if one is missing that must be among them.
+// signature returns the signature of a request over these headers, or "" if a required header is missing among
+// them.
 func signature(r *http.Request, signed []string, secret string) string {
 	for name := range r.Header {
 		if name = strings.ToLower(name); strings.HasPrefix(name, "x-acs-") && !slices.Contains(signed, name) {
@@ -137,7 +138,8 @@ func signature(r *http.Request, signed []string, secret string) string {
 		}
 		headers.WriteString(name + ":" + strings.TrimSpace(value) + "\n")
 	}
-	// The query would have to be sorted; Encode does so, and writes a space as a plus, which the signature does not.
+	// The signature needs a sorted query. Encode sorts the query, but writes a space as a plus; the signature
+	// does not.
 	query := strings.ReplaceAll(r.URL.Query().Encode(), "+", "%20")
 	request := strings.Join([]string{r.Method, "/", query, headers.String(), strings.Join(signed, ";"), r.Header.Get("X-Acs-Content-Sha256")}, "\n")
 	sum := sha256.Sum256([]byte(request))
@@ -146,7 +148,7 @@ func signature(r *http.Request, signed []string, secret string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// actions are what the user of a request that was let in may do; nil for everything.
+// actions returns the allowed actions of the user of an admitted request; nil means all.
 func (g *Gate) actions(r *http.Request) []string {
 	_, rest, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
 	id, _, _ := strings.Cut(rest, ",")

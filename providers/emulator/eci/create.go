@@ -24,7 +24,7 @@ import (
 // maxParts is how many containers, and how many volumes, a group has at most.
 const maxParts = 20
 
-// create makes a group, or finds that of the same token.
+// create makes a group, or finds the group of the same token.
 func (s *Server) create(r *http.Request, form url.Values) (object, error) {
 	f := fields(form)
 	if err := s.mayCreate(f); err != nil {
@@ -51,7 +51,7 @@ func (s *Server) create(r *http.Request, form url.Values) (object, error) {
 	return object{"ContainerGroupId": g.id}, nil
 }
 
-// start lets the containers of a group run, as a group of the fleet with that ID.
+// start runs the containers of a group, as a group of the fleet with the ID run.
 func (s *Server) start(ctx context.Context, g *group, run string) error {
 	out := emulator.Group{ID: run, Spec: *g.spec.DeepCopy(), Files: map[string]map[string][]byte{}} // by names that no other group has
 	for i := range out.Spec.Volumes {
@@ -70,7 +70,7 @@ func idOf(g *group) string {
 	return g.id
 }
 
-// mayCreate looks at what is around the group.
+// mayCreate checks the things outside the group.
 func (s *Server) mayCreate(f fields) error {
 	for id := range strings.SplitSeq(f.text("VSwitchId"), ",") {
 		if s.VSwitches != nil && !slices.Contains(s.VSwitches, id) {
@@ -88,7 +88,7 @@ func (s *Server) mayCreate(f fields) error {
 	return nil
 }
 
-// register adds the group, or finds that of the same token.
+// register adds the group, or finds the group of the same token.
 func (s *Server) register(f fields, spec corev1.PodSpec, files map[string]map[string][]byte) (g *group, found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *Server) register(f fields, spec corev1.PodSpec, files map[string]map[st
 	return g, false, nil
 }
 
-// podOf makes the pod that runs behind a group.
+// podOf returns the pod behind a group.
 func podOf(f fields) (spec corev1.PodSpec, files map[string]map[string][]byte, err error) {
 	spec = corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicy(f.text("RestartPolicy")), Hostname: f.text("HostName"),
@@ -226,7 +226,7 @@ func probeOf(f fields) *corev1.Probe {
 	return p
 }
 
-// hookOf is the hook of a container that runs a command. Others are not run here.
+// hookOf returns the command hook of a container. Other hooks do not run here.
 func hookOf(f fields, which string) *corev1.LifecycleHandler {
 	command := f.texts("Lifecycle" + which + "HandlerExec")
 	if command == nil {

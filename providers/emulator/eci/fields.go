@@ -19,7 +19,8 @@ import (
 //go:embed fields.json
 var fieldsFile []byte
 
-// table is fieldsFile: a field is the name of its type, an object of fields, or a list with one of both.
+// table is the parsed fieldsFile. A field is the name of its type, an object of fields, or a list of one of
+// these.
 var table = sync.OnceValue(func() map[string]any {
 	var file struct{ Operations map[string]any }
 	if err := json.Unmarshal(fieldsFile, &file); err != nil {
@@ -28,7 +29,7 @@ var table = sync.OnceValue(func() map[string]any {
 	return file.Operations
 })
 
-// required are the fields without which the service refuses a request, by its documentation of 2025-10-17.
+// required are the required fields of requests, by the documentation of the service of 2025-10-17.
 var required = map[string][]string{
 	"CreateContainerGroup":    {"RegionId", "ContainerGroupName", "Container.1.Image", "Container.1.Name"},
 	"DeleteContainerGroup":    {"RegionId", "ContainerGroupId"},
@@ -38,7 +39,8 @@ var required = map[string][]string{
 	"ExecContainerCommand": {"RegionId", "ContainerGroupId", "ContainerName", "Command"},
 }
 
-// Check reports what of a request the service would refuse by its shape alone: fields that are unknown, missing, of another type, or lists with gaps.
+// Check reports the problems for which the service would refuse the shape of a request: unknown or missing
+// fields, fields of another type, and lists with gaps.
 func Check(operation string, form url.Values) error {
 	fields, ok := table()[operation]
 	if !ok {
@@ -101,7 +103,7 @@ func isA(kind, value string) (err error) {
 	return err
 }
 
-// noGap refuses a list that has a number and not the one before it.
+// noGap refuses a list with a number whose predecessor is missing.
 func noGap(form url.Values, parts []string) error {
 	for i, part := range parts {
 		n, err := strconv.Atoi(part)

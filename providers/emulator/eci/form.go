@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// fields are a request, or a part of one: names without what is before them.
+// fields are a request, or a part of a request with names relative to that part.
 type fields url.Values
 
-// text, number and is read a field; nothing for one that is not there.
+// text, number and is read a field. They return the zero value for a missing field.
 func (f fields) text(name string) string { return url.Values(f).Get(name) }
 
 func (f fields) number(name string) float64 {
@@ -25,7 +25,7 @@ func (f fields) is(name string) bool { return f.text(name) == "true" }
 
 func (f fields) has(name string) bool { return len(f[name]) > 0 }
 
-// optional is a number that may be 0 and may not be there.
+// optional returns a number that may be 0, or nil if the field is missing.
 func (f fields) optional(name string) *int64 {
 	if !f.has(name) {
 		return nil
@@ -33,7 +33,7 @@ func (f fields) optional(name string) *int64 {
 	return new(int64(f.number(name)))
 }
 
-// part is what is below a name; empty if nothing is.
+// part returns the fields below a name, which may be none.
 func (f fields) part(name string) fields {
 	out := fields{}
 	for key, value := range f {
@@ -44,7 +44,7 @@ func (f fields) part(name string) fields {
 	return out
 }
 
-// list is the parts of a list, which has no gaps.
+// list returns the items of a list without gaps.
 func (f fields) list(name string) (out []fields) {
 	for n := 1; ; n++ {
 		part := f.part(name + "." + strconv.Itoa(n))

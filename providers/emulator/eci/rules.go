@@ -14,15 +14,17 @@ import (
 	"unicode/utf8"
 )
 
-// rule is one that ECI keeps between the values of a container group, or within one beyond its type.
+// rule is a rule of ECI about the values of a container group, or about one value beyond its type.
 type rule struct {
-	// source is where the rule is published. date is when it was published, or read in what has no date.
+	// source is the place of publication of the rule. date is the date of publication, or the date of reading if
+	// the source has no date.
 	source, date string
 	code         string
 	broken       func(f fields) string
 }
 
-// Where the rules are: the page of the request, and the description of the API that the vendor's tools are made from.
+// The sources of the rules: the page of the request, and the description of the API from which the vendor makes
+// its tools.
 const (
 	rulesPage = "alibabacloud.com/help/en/eci/api-createcontainergroup, and the description of ECI 2018-08-08 that the SDKs are made from"
 	rulesDate = "2026-06-22"
@@ -30,30 +32,31 @@ const (
 	modelDate = "2026-11-28"
 	filesPage = "alibabacloud.com/help/en/eci/user-guide/mount-a-configfile-volume"
 	filesDate = "2024-12-11"
-	// The page has more exceptions than the SDKs, which were made before it.
+	// The page has more exceptions than the SDKs, which are older than the page.
 	sysctlPage = "alibabacloud.com/help/en/eci/user-guide/configure-a-security-context-for-an-elastic-container-instance-or-a-container"
 	sysctlDate = "2026-04-01"
 	gpuPage    = "help.aliyun.com/en/eci/user-guide/create-an-instance-by-specifying-the-gpu-type"
 	gpuDate    = "2026-11-28"
 	diskPage   = "alibabacloud.com/help/en/eci/user-guide/mount-a-disk-volume"
 	diskDate   = "2026-04-01"
-	// invalid is the code of parameters that have none of their own.
+	// invalid is the code of parameters without a code of their own.
 	invalid = "InvalidParameter"
 )
 
 var (
 	variableKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 	groupName   = regexp.MustCompile(`^[a-z0-9][-a-z0-9]{0,126}[a-z0-9]$`)
-	// fileMode has a 0 first, which stands for a file that is none of a device.
+	// fileMode matches a mode that begins with 0, as modes of all files except devices do.
 	fileMode = regexp.MustCompile(`^0[0-7]{3}$`)
 
-	// safeSysctls are those of SecurityContext, and unsafeSysctl those of HostSecurityContext but for noUnsafeSysctls.
+	// safeSysctls are the sysctls of SecurityContext. unsafeSysctl matches the sysctls of HostSecurityContext,
+	// except for noUnsafeSysctls.
 	safeSysctls     = []string{"net.ipv4.ping_group_range", "net.ipv4.ip_unprivileged_port_start"}
 	unsafeSysctl    = regexp.MustCompile(`^(kernel\.shm.*|kernel\.msg.*|kernel\.sem|fs\.mqueue\..*|net\..*|vm\.min_free_kbytes)$`)
 	noUnsafeSysctls = append([]string{"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies"}, safeSysctls...)
 )
 
-// rules are those that are published. A group that breaks one is refused by the first.
+// rules are the published rules. The first rule that a group breaks refuses it.
 var rules = []rule{
 	{rulesPage, rulesDate, "InvalidParameter.DuplicatedName", func(f fields) string {
 		return twice(append(names(f.list("Container")), names(f.list("InitContainer"))...))
@@ -240,7 +243,7 @@ var rules = []rule{
 	}},
 }
 
-// disks returns the IDs of the disks of a group; "" stands for one that is made with the group.
+// disks returns the IDs of the disks of a group; "" stands for a disk that is made with the group.
 func disks(f fields) (ids []string) {
 	for _, v := range f.list("Volume") {
 		flex := v.part("FlexVolume")
@@ -256,7 +259,7 @@ func disks(f fields) (ids []string) {
 	return ids
 }
 
-// brokenRule returns the answer to a group that breaks a rule; nil: it breaks none.
+// brokenRule returns the answer to a group that breaks a rule, or nil.
 func brokenRule(f fields) error {
 	for _, r := range rules {
 		if problem := r.broken(f); problem != "" {
@@ -279,7 +282,7 @@ func said(is bool, text string) string {
 	return text
 }
 
-// each returns the first problem that a check finds with a container.
+// each returns the first problem of a container that a check finds.
 func each(f fields, check func(c fields) string) string {
 	for _, list := range []string{"InitContainer", "Container"} {
 		for i, c := range f.list(list) {

@@ -23,9 +23,9 @@ import (
 // Server is ECI in one region, for one account. The exported fields are constant once it serves.
 type Server struct {
 	Gate
-	// Region is the only one that there is.
+	// Region is the only region.
 	Region string
-	// VSwitches and SecurityGroups are those of the account; nil for any.
+	// VSwitches and SecurityGroups exist in the account; nil means that all exist.
 	VSwitches, SecurityGroups []string
 	// Quota is how many groups the account may have; 0 for any number.
 	Quota int
@@ -58,7 +58,7 @@ type group struct {
 	again           bool      // it is started again when its containers have ended
 }
 
-// failure is an answer of the service that says why it does not do something.
+// failure is an error answer of the service.
 type failure struct {
 	status        int
 	code, message string
@@ -75,7 +75,7 @@ func Refuse(status int, code, message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { refuse(w, &failure{status, code, message}) }
 }
 
-// Operation is that of a request, for a Front.
+// Operation returns the operation of a request, for a Front.
 func Operation(r *http.Request, _ []byte) string {
 	if r.URL.Path == sessionPath {
 		return "Session"
@@ -101,7 +101,7 @@ func (s *Server) Report(pod *corev1.Pod) {
 	}
 }
 
-// Run returns the ID that the containers of a group have in the fleet now.
+// Run returns the present ID of a group in the fleet.
 func (s *Server) Run(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *Server) byID(id string) *group {
 	return nil
 }
 
-// Groups returns the IDs of the groups that have this tag, the oldest first.
+// Groups returns the IDs of the groups with a tag, the oldest first.
 func (s *Server) Groups(key, value string) (ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *Server) Groups(key, value string) (ids []string) {
 	return ids
 }
 
-// Left returns what there is, by kind, for tests: the IDs of groups, and sessions of exec that nobody has opened.
+// Left returns the leftovers, by kind, for tests: the IDs of groups, and unopened sessions of exec.
 func (s *Server) Left() map[string][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +185,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// readers are the operations that say nothing to those who may not read, in the place of a refusal.
+// readers are the operations with empty answers, instead of a refusal, for users without the right to read.
 var readers = map[string]object{
 	"DescribeContainerGroups":      {"ContainerGroups": []object{}, "TotalCount": 0},
 	"DescribeContainerGroupStatus": {"Data": []object{}, "TotalCount": 0},
@@ -245,7 +245,7 @@ func clone(o object) object {
 	return out
 }
 
-// find is the group that a request is about.
+// find returns the group of a request.
 func (s *Server) find(form url.Values) (*group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +255,7 @@ func (s *Server) find(form url.Values) (*group, error) {
 	return nil, fail(http.StatusNotFound, "ContainerGroup.NotFound", "there is no container group %s", form.Get("ContainerGroupId"))
 }
 
-// delete asks a group to go, within the time that it was created with.
+// delete removes a group, within the grace period from its creation.
 func (s *Server) delete(r *http.Request, form url.Values) (object, error) {
 	g, err := s.find(form)
 	if err != nil {
@@ -291,7 +291,7 @@ func (s *Server) restart(r *http.Request, form url.Values) (object, error) {
 	return object{}, s.stop(r.Context(), g)
 }
 
-// stop asks the containers of a group to end, within the time that it was created with.
+// stop stops the containers of a group, within the grace period from its creation.
 func (s *Server) stop(ctx context.Context, g *group) error {
 	grace := int64(30)
 	if t := g.spec.TerminationGracePeriodSeconds; t != nil {
@@ -304,7 +304,7 @@ func (s *Server) stop(ctx context.Context, g *group) error {
 	return nil
 }
 
-// startAgain starts the groups that are restarted and whose containers have ended.
+// startAgain starts restarted groups whose containers have ended.
 func (s *Server) startAgain(ctx context.Context) error {
 	s.starts.Lock()
 	defer s.starts.Unlock()
@@ -340,7 +340,7 @@ func (s *Server) startAgain(ctx context.Context) error {
 	return nil
 }
 
-// touch notes that a group has changed.
+// touch records that a group has changed.
 func (s *Server) touch(g *group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,7 +25,7 @@ type shown struct {
 	again bool // it is being restarted
 }
 
-// list is the groups that a request asks for. Those whose containers have gone are taken out.
+// list returns the groups of a request. It removes groups whose containers have gone.
 func (s *Server) list(r *http.Request, form url.Values) (out []shown, err error) {
 	f := fields(form)
 	var ids []string
@@ -136,7 +136,7 @@ func (g shown) status() string {
 	return string(g.seen.Status.Phase)
 }
 
-// state is that of a group in a list of states.
+// state returns the state of a group in a list of states.
 func (g shown) state() object {
 	var containers, ips []object
 	phase := g.seen.Status.Phase

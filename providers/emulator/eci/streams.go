@@ -24,10 +24,10 @@ import (
 )
 
 const (
-	// mostLines and mostBytes are what of a log the service gives at once.
+	// mostLines and mostBytes are how much of a log the service returns at once.
 	defaultLines, mostLines, mostBytes = 500, 2000, 1 << 20
-	// mostWords and longestWord are what it takes of a command by its documentation of 2025-10-17, and longestCommand what a public client takes
-	// for its limit: PyPI eci-as-sandbox 0.2.2.
+	// mostWords and longestWord are the limits of a command in the documentation of 2025-10-17. longestCommand
+	// is the limit that a public client assumes: PyPI eci-as-sandbox 0.2.2.
 	mostWords, longestWord, longestCommand = 20, 256, 2048
 	sessionPath                            = "/exec/"
 	// sessionFor is how long the address of a session is good.
@@ -73,7 +73,7 @@ func (s *Server) log(r *http.Request, form url.Values) (object, error) {
 	return object{"ContainerName": f.text("ContainerName"), "Content": string(data)}, nil
 }
 
-// session is a command that was asked for.
+// session is a requested command.
 type session struct {
 	group, container string
 	command          []string
@@ -127,8 +127,9 @@ func (s *Server) run(ctx context.Context, c *session, to *streams) error {
 	return runner.RunInContainer(ctx, ns, name, c.container, c.command, to)
 }
 
-// The channels of a session, by which the first byte of a binary message says what follows. Source: PyPI eci-as-sandbox 0.2.2 names them, and another client cuts
-// the first byte of each binary message; read on 2026-11-28. What follows exit is ours, as neither reads it.
+// The channels of a session. The first byte of a binary message is the channel. Source: PyPI eci-as-sandbox
+// 0.2.2 names the channels, and another client cuts the first byte of each binary message; read on 2026-11-28.
+// The content of exit is our choice, because neither client reads it.
 const (
 	channelInput byte = iota
 	channelOutput
@@ -137,8 +138,8 @@ const (
 	channelExit
 )
 
-// serveSession is what the address of a session leads to. With Plain a message is input, or output of both kinds, as it is. The end of the command is the end
-// of the connection.
+// serveSession serves the address of a session. With Plain, a message is raw input, or raw output of both kinds.
+// The end of the command ends the connection.
 func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	secret := r.URL.Query().Get("s")
@@ -229,7 +230,7 @@ func (c channel) Write(data []byte) (int, error) {
 	return max(0, n-1), err
 }
 
-// streams are those of a command.
+// streams are the streams of a command.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer

@@ -15,16 +15,16 @@ import (
 // tolerated is how far the time of a request may be off.
 const tolerated = 5 * time.Minute
 
-// Key is an access key that the server knows. Token belongs to a temporary one.
+// Key is an access key of the server. Token belongs to a temporary key.
 type Key struct {
 	Secret, Token string
 	// Expires is when it ends; the zero time is never.
 	Expires time.Time
-	// Allow are the actions that its policy names, such as ecs:RunTask. Nil: all.
+	// Allow are the actions in the policy of the key, such as ecs:RunTask. Nil means all.
 	Allow []string
 }
 
-// gate lets requests in that are signed by Signature Version 4 with one of its keys, in time.
+// gate admits requests with a valid and timely signature (Signature Version 4) of one of its keys.
 type gate struct {
 	keys   map[string]Key
 	region string
@@ -59,7 +59,8 @@ func (g gate) refuses(r *http.Request, body []byte, service string) (code, messa
 	return "", ""
 }
 
-// signature is that of a request over these headers; "" if one is missing that must be among them.
+// signature returns the signature of a request over these headers, or "" if a required header is missing among
+// them.
 func signature(r *http.Request, body []byte, signed []string, scope, secret string) string {
 	for name := range r.Header {
 		if name = strings.ToLower(name); strings.HasPrefix(name, "x-amz-") && !slices.Contains(signed, name) {

@@ -8,7 +8,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Stale lets lists say what is true now, until it is called with false.
+// Stale freezes lists in their present state, until it is called with false.
 func (s *Server) Stale(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +64,9 @@ func (s *Server) Interrupt(id string) {
 // Definitions returns how many revisions of task definitions there are.
 func (s *Server) Definitions() (n int) { return len(s.Left()["definitions"]) }
 
-// Left returns what the server has of its clients, by kind, for tests: tasks that have not stopped, revisions of definitions that are not deleted, secrets
-// that are to stay, streams of logs and sessions.
+// Left returns the leftovers of clients at the server, by kind, for tests: tasks that have not stopped,
+// revisions of definitions that are not deleted, secrets that are not scheduled for deletion, streams of logs,
+// and sessions.
 func (s *Server) Left() map[string][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

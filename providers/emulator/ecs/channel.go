@@ -21,8 +21,9 @@ import (
 // date 40, number 48, flags 56, ID 64 with its halves exchanged, SHA-256 of the payload 80, type of the payload 112, its length 116.
 const header = 120
 
-// dataChannel is the end of the agent. The second message of output is lost once, so that a client is seen that does not wait for what is missing: the
-// number must be sent again, and a client that acknowledges what it cannot use would never get it.
+// dataChannel is the agent's end of a data channel. It loses the second message of output once, to find clients
+// that do not wait for a missing message. The message must be sent again, and a client that acknowledges
+// unusable messages would never get it.
 type dataChannel struct {
 	conn *websocket.Conn
 
@@ -75,7 +76,7 @@ func (d *dataChannel) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// again sends again what is not acknowledged.
+// again sends unacknowledged messages again.
 func (d *dataChannel) again() {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -95,8 +96,9 @@ func (d *dataChannel) again() {
 	}
 }
 
-// read reads what the client sends, in its order and each once, until take says no. A flag has its place in the order like everything else: the agent
-// (amazon-ssm-agent, agent/session/datachannel, read on 2026-11-28) passes over a number that it has had.
+// read reads the messages of the client in their order, each once, until take returns false. A flag has its
+// place in the order like every message: the agent (amazon-ssm-agent, agent/session/datachannel, read on
+// 2026-11-28) skips a number that it has had.
 func (d *dataChannel) read(take func(payloadType uint32, payload []byte) bool) {
 	defer close(d.ended)
 	early := map[int64][]byte{}
@@ -146,7 +148,7 @@ func (d *dataChannel) read(take func(payloadType uint32, payload []byte) bool) {
 	}
 }
 
-// close tells that the session is over, once all of the output was acknowledged.
+// close reports the end of the session, after all of the output was acknowledged.
 func (d *dataChannel) close(said string) {
 	for begin := time.Now(); time.Since(begin) < 10*time.Second; {
 		d.mu.Lock()

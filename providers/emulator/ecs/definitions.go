@@ -108,7 +108,7 @@ func buyable(cpu, mib string) bool {
 	return ok && err == nil && n >= m[0] && n <= m[1] && (n-m[0])%m[2] == 0
 }
 
-// check refuses what ECS does beyond shapes.
+// check refuses a definition for the reasons of ECS that are not in the shapes.
 func (d *definition) check() error {
 	wrong := func(format string, args ...any) error {
 		return refusal{"ClientException", fmt.Sprintf(format, args...)}
@@ -151,7 +151,7 @@ func (d *definition) check() error {
 	return nil
 }
 
-// unconfigured says which volume is not configured as its definition wants it; "" is none.
+// unconfigured returns the problem of a volume that is not configured as its definition requires, or "".
 func (d *definition) unconfigured(at []volumeConfiguration) string {
 	for _, v := range d.Volumes {
 		if has := slices.ContainsFunc(at, func(c volumeConfiguration) bool { return c.Name == v.Name }); has != v.ConfiguredAtLaunch {
@@ -261,8 +261,9 @@ func (s *Server) deregisterTaskDefinition(body []byte) (any, error) {
 	return map[string]any{"taskDefinition": d.raw}, nil
 }
 
-// deleteTaskDefinitions removes revisions that are inactive. API_DeleteTaskDefinitions of the service's reference, read on 2026-11-28: ten at most; a
-// revision stays as long as a task has it; and the name of a family is kept, so that its next revision has the next number.
+// deleteTaskDefinitions removes inactive revisions. By API_DeleteTaskDefinitions of the service's reference,
+// read on 2026-11-28, it takes at most ten. A revision stays as long as a task uses it. The name of a family is
+// kept, so its next revision has the next number.
 func (s *Server) deleteTaskDefinitions(body []byte) (any, error) {
 	var in struct{ TaskDefinitions []string }
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -289,7 +290,7 @@ func (s *Server) deleteTaskDefinitions(body []byte) (any, error) {
 	return map[string]any{"taskDefinitions": done, "failures": failures}, nil
 }
 
-// purge forgets the revisions that are deleted and that no task has. s.mu is held.
+// purge forgets deleted revisions without tasks. s.mu is held.
 func (s *Server) purge() {
 	for _, revisions := range s.definitions {
 		for i, d := range revisions {
@@ -314,7 +315,8 @@ func pageOf(all []string, token string, size *int, most int) (page []string, nex
 	return all[begin:end:end], next
 }
 
-// listTaskDefinitionFamilies lists families by the beginning of their names. One that has revisions in DELETE_IN_PROGRESS alone is listed as inactive.
+// listTaskDefinitionFamilies lists families by a prefix of their names. A family with revisions in
+// DELETE_IN_PROGRESS alone is listed as inactive.
 func (s *Server) listTaskDefinitionFamilies(body []byte) (any, error) {
 	var in struct {
 		FamilyPrefix, Status, NextToken string
@@ -347,7 +349,7 @@ func (s *Server) listTaskDefinitionFamilies(body []byte) (any, error) {
 	return out, nil
 }
 
-// listTaskDefinitions lists the revisions of the family that familyPrefix names whole, or those of all.
+// listTaskDefinitions lists the revisions of all families, or of the family with the full name familyPrefix.
 func (s *Server) listTaskDefinitions(body []byte) (any, error) {
 	var in struct {
 		FamilyPrefix, Status, NextToken string

@@ -25,7 +25,7 @@ const channelPath = "/v1/data-channel/"
 // mostKeys is how many messages of input wait for a command that does not read.
 const mostKeys = 4096
 
-// session is a command that was asked for.
+// session is a requested command.
 type session struct {
 	task             *task
 	container, token string
@@ -146,7 +146,8 @@ func (s *Server) channel(w http.ResponseWriter, r *http.Request) {
 	}
 	go func() {
 		defer close(reads)
-		// A connection that is cut ends no session: the client may come back. What ends it is the flag, or the command.
+		// A broken connection does not end the session: the client may come back. Only the flag or the command
+		// ends it.
 		d.read(func(payload uint32, data []byte) bool {
 			switch payload {
 			case 6: // HandshakeResponse
@@ -185,7 +186,7 @@ func (s *Server) channel(w http.ResponseWriter, r *http.Request) {
 	d.close(said)
 }
 
-// count adds to the commands of sessions that run.
+// count adds to the number of running commands of sessions.
 func (s *Server) count(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +200,7 @@ func (s *Server) Commands() int {
 	return s.commands
 }
 
-// terminal is that of a session.
+// terminal is the terminal of a session.
 type terminal struct {
 	in  io.Reader
 	out io.Writer

@@ -19,8 +19,9 @@ import (
 //go:embed fields.json
 var fieldsFile []byte
 
-// table is fieldsFile: a field is an object of fields, a list with what is in it, or the name of a type with the least and the most of
-// its length or value; several names with | between them are the values of an enumeration.
+// table is the parsed fieldsFile. A field is an object of fields, a list with its item, or the name of a type
+// with the minimum and maximum of its length or value. Several names separated by | are the values of an
+// enumeration.
 var table = sync.OnceValue(func() map[string]map[string]any {
 	var file struct{ Operations map[string]map[string]any }
 	if err := json.Unmarshal(fieldsFile, &file); err != nil {
@@ -29,7 +30,8 @@ var table = sync.OnceValue(func() map[string]map[string]any {
 	return file.Operations
 })
 
-// Check reports what of a request the service would refuse by its shape: fields that are unknown, missing or of another type.
+// Check reports the problems for which the service would refuse the shape of a request: unknown or missing
+// fields, and fields of another type.
 func Check(operation string, body []byte) error {
 	fields, ok := table()[operation]
 	if !ok {

@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// formType is the type of requests of the older protocol, that of EC2 and IAM.
+// formType is the content type of the older protocol of EC2 and IAM.
 const formType = "application/x-www-form-urlencoded"
 
-// versions are the services of that protocol, by the version of their description.
+// versions are the services of this protocol, by the version of their description.
 var versions = map[string]string{"2016-11-15": "ec2", "2010-05-08": "iam"}
 
 // formTarget is the service and the operation of a form.
@@ -28,7 +28,7 @@ func formTarget(body []byte) (service, operation string) {
 	return versions[form.Get("Version")], form.Get("Action")
 }
 
-// formBody is a form as an object: NAME.1 is the first one of a list.
+// formBody converts a form to an object: NAME.1 is the first item of a list.
 func formBody(body []byte) ([]byte, error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
@@ -53,7 +53,7 @@ func formBody(body []byte) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// answerXML answers in the form of the older protocol. EC2 has names of its own for what others call by one.
+// answerXML answers in the form of the older protocol. EC2 has names of its own for parts of an answer.
 func answerXML(w http.ResponseWriter, service string, out any, err error) {
 	w.Header().Set("Content-Type", "text/xml")
 	if err == nil {

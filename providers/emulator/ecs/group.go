@@ -61,7 +61,7 @@ func (s *Server) start(t *task) error {
 	return nil
 }
 
-// run returns what a container runs.
+// run returns the container to run for a container of a definition.
 func (s *Server) run(c containerDefinition) (corev1.Container, error) {
 	k := corev1.Container{Name: c.Name, Image: c.Image, Command: c.EntryPoint, Args: c.Command}
 	if c.WorkingDirectory != nil {

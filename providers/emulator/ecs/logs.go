@@ -23,7 +23,7 @@ type event struct {
 	IngestionTime int64  `json:"ingestionTime"`
 }
 
-// pump begins to copy the log of each run that is new. s.mu is held.
+// pump begins to copy the log of each new run. s.mu is held.
 func (s *Server) pump(t *task) {
 	for _, c := range t.definition.ContainerDefinitions {
 		l, k := c.LogConfiguration, t.of(c.Name)
@@ -73,8 +73,10 @@ func (s *Server) copy(t *task, container string, to *stream, done chan struct{})
 	}
 }
 
-// describeLogGroups answers with the groups whose names begin so, in the order of names. A group whose events stay has no retentionInDays:
-// docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_DescribeLogGroups.html and API_LogGroup.html, 2026-11-28.
+// describeLogGroups answers with the groups with a prefix, in the order of their names. A group with permanent
+// events has no retentionInDays:
+// docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_DescribeLogGroups.html and API_LogGroup.html,
+// 2026-11-28.
 func (s *Server) describeLogGroups(body []byte) (any, error) {
 	var in struct{ LogGroupNamePrefix string }
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -132,7 +134,7 @@ func (s *Server) getLogEvents(body []byte) (any, error) {
 	return map[string]any{"events": events, "nextForwardToken": "f/" + strconv.Itoa(next), "nextBackwardToken": "b/" + strconv.Itoa(begin)}, nil
 }
 
-// Log returns what a container of a task has printed, for tests.
+// Log returns the output of a container of a task, for tests.
 func (s *Server) Log(group, name string) (lines []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +146,7 @@ func (s *Server) Log(group, name string) (lines []string) {
 	return lines
 }
 
-// filterLogEvents tells what Container Insights has written, which is all that this server filters:
+// filterLogEvents returns the events of Container Insights. This server filters nothing else:
 // docs.aws.amazon.com: Container-Insights-reference-performance-logs-ECS.html, read on 2026-11-28.
 func (s *Server) filterLogEvents(ctx context.Context, body []byte) (any, error) {
 	var in struct {

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// queueName is that of the queue of SQS, and mostMessages how many it keeps.
+// queueName is the name of the queue of SQS, and mostMessages is how many messages it keeps.
 const (
 	queueName    = "tasks"
 	mostMessages = 10000
 )
 
-// queue has what a rule of EventBridge sends of the changes of tasks. The mutex of the server guards it.
+// queue has the changes of tasks that a rule of EventBridge sends. The mutex of the server guards it.
 type queue struct {
 	messages []*letter
 	last     int
@@ -70,7 +70,7 @@ func (s *Server) tell(t *task) {
 	}
 }
 
-// queueOf refuses a queue that is not there.
+// queueOf refuses an unknown queue.
 func (s *Server) queueOf(url string) error {
 	if !strings.HasSuffix(url, "/"+s.config.Account+"/"+queueName) {
 		return refusal{"com.amazonaws.sqs#QueueDoesNotExist", "The specified queue does not exist."}
@@ -156,7 +156,7 @@ func (s *Server) deleteMessageBatch(body []byte) (any, error) {
 	return map[string]any{"Successful": done, "Failed": failed}, nil
 }
 
-// getQueueAttributes tells the ARN of a queue, whatever is asked for.
+// getQueueAttributes returns the ARN of a queue, whichever attributes the request names.
 func (s *Server) getQueueAttributes(body []byte) (any, error) {
 	var in struct{ QueueURL string }
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -168,7 +168,7 @@ func (s *Server) getQueueAttributes(body []byte) (any, error) {
 	return map[string]any{"Attributes": map[string]string{"QueueArn": s.arn("sqs", queueName)}}, nil
 }
 
-// Given returns how often messages that wait were given to somebody, for tests.
+// Given returns how often waiting messages were delivered, for tests.
 func (s *Server) Given() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// rule is one that ECS keeps between the values of a task definition for Fargate.
+// rule is a rule of ECS about the values of a task definition for Fargate.
 type rule struct {
 	// source is where somebody published the rule, and date is when. Each is a ClientException.
 	source, date string
-	// broken says which value breaks the rule; "" is none.
+	// broken returns the problem of a value that breaks the rule, or "".
 	broken func(d *definition) string
 }
 
 // maxDefinition is how many bytes a task definition has at most.
 const maxDefinition = 64 << 10
 
-// rules are those that are published. A definition that breaks one is refused by the first.
+// rules are the published rules. The first rule that a definition breaks refuses it.
 var rules = []rule{
 	{"floci-io/floci#1269", "2026-06-10", func(d *definition) string {
 		return said(d.NetworkMode != "awsvpc" || !slices.Equal(d.RequiresCompatibilities, []string{"FARGATE"}), "Fargate only supports network mode 'awsvpc'.")
@@ -185,7 +185,7 @@ func said(is bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// each returns the first problem that a check finds with a container.
+// each returns the first problem of a container that a check finds.
 func (d *definition) each(check func(c *containerDefinition) string) string {
 	for i := range d.ContainerDefinitions {
 		if problem := check(&d.ContainerDefinitions[i]); problem != "" {

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// secret is one of Secrets Manager.
+// secret is a secret of Secrets Manager.
 type secret struct {
 	arn, text string
 	binary    []byte
 	leaving   bool // it is scheduled for deletion
 	tags      any
-	// Times, the last of which is a day.
+	// Times. The last one is a day.
 	created, changed, accessed time.Time
 }
 
@@ -60,7 +60,7 @@ func (s *Server) find(id string) (*secret, error) {
 	return nil, refusal{"ResourceNotFoundException", "Secrets Manager can't find the specified secret."}
 }
 
-// use returns a secret that may be read and written. s.mu is held.
+// use returns a secret that is open to reads and writes. s.mu is held.
 func (s *Server) use(id string) (*secret, error) {
 	one, err := s.find(id)
 	if err == nil && one.leaving {
@@ -117,8 +117,9 @@ func (s *Server) putSecretValue(body []byte) (any, error) {
 	return map[string]any{"ARN": one.arn}, nil
 }
 
-// deleteSecret removes at once, or lets a secret be restored for a while, which here has no end. Of one that is not there it says so only if it would be
-// kept for a while: that is how the service does it.
+// deleteSecret removes a secret at once, or schedules the deletion, so that the secret can be restored. Here the
+// time for that has no end. Like the service, deleteSecret reports a missing secret only for a scheduled
+// deletion.
 func (s *Server) deleteSecret(body []byte) (any, error) {
 	var in struct {
 		SecretID                   string
@@ -156,10 +157,11 @@ func (s *Server) restoreSecret(body []byte) (any, error) {
 	return map[string]any{"ARN": one.arn}, nil
 }
 
-// access notes that a secret is read. The service tells the day of that.
+// access records that a secret is read. The service reports only the day.
 func (s *secret) access() { s.accessed = time.Now().UTC().Truncate(24 * time.Hour) }
 
-// listSecrets lists by the beginnings of names alone. The service may leave out what has changed in the last five minutes, this one does not.
+// listSecrets filters by prefixes of names alone. The service may leave out changes of the last five minutes;
+// this server does not.
 func (s *Server) listSecrets(body []byte) (any, error) {
 	var in struct {
 		Filters []struct {
@@ -204,7 +206,7 @@ func (s *Server) listSecrets(body []byte) (any, error) {
 	return out, nil
 }
 
-// Secrets returns the names of those that there are and are to stay, for tests.
+// Secrets returns the names of the secrets that are not scheduled for deletion, for tests.
 func (s *Server) Secrets() (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,8 +218,8 @@ func (s *Server) Secrets() (names []string) {
 	return names
 }
 
-// value returns what a secret of a definition is: ARN, key of a JSON object, and nothing for stage and version. An ARN alone is all of
-// it. s.mu is held.
+// value returns the value of a secret in a definition. from has the ARN, a key of a JSON object, and nothing for
+// stage and version. An ARN alone means the whole secret. s.mu is held.
 func (s *Server) value(from string) (string, error) {
 	if one, err := s.find(from); err == nil && !one.leaving {
 		one.access()

@@ -18,24 +18,27 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
-// Config is what a server is made with. Keys are required, and Fleet or Runner.
+// Config configures a server. Keys are required, and either Fleet or Runner.
 type Config struct {
-	// Fleet runs the containers. Default: one of Runner, with the files of Objects. The reports of the runner go to Server.Report.
+	// Fleet runs the containers. Default: a fleet of Runner, with the files of Objects. The reports of the
+	// runner go to Server.Report.
 	Fleet   *emulator.Fleet
 	Runner  nodeutil.Provider
 	Objects *emulator.Objects
-	// Keys are those that the server knows, by their IDs.
+	// Keys are the access keys of the server, by their IDs.
 	Keys map[string]Key
-	// Region and Account are those of the ARNs. Default: eu-central-1 and 123456789012.
+	// Region and Account are in the ARNs. Default: eu-central-1 and 123456789012.
 	Region, Account string
-	// Clusters are the names of those that there are. Default: default.
+	// Clusters are the names of the clusters. Default: default.
 	Clusters []string
-	// LogGroups are the names of those that there are, and Retention after how many days their events end. Default: they stay.
+	// LogGroups are the names of the log groups. Retention is the number of days after which their events end.
+	// Default: events stay.
 	LogGroups []string
 	Retention map[string]int
-	// Subnets, SecurityGroups and Roles are the IDs and names of those that there are. Nil: all.
+	// Subnets, SecurityGroups and Roles are the IDs and names of the existing ones. Nil means that all exist.
 	Subnets, SecurityGroups, Roles []string
-	// CapacityProviders are the names of those that each cluster has. Default: none, as a cluster has that was made without.
+	// CapacityProviders are the names of the capacity providers of each cluster. Default: none, as in a cluster
+	// that was made without.
 	CapacityProviders []string
 	// VCPUs is how many tasks may have together. Default: 1000.
 	VCPUs int
@@ -47,8 +50,9 @@ type Config struct {
 	Lag time.Duration
 	// Keep is how long a stopped task shows. Default: an hour.
 	Keep time.Duration
-	// Quick lets a container with a restart policy start again however short it ran. The service starts one again that ran for its
-	// restartAttemptPeriod, at least a minute; a server that is not Quick starts none again.
+	// Quick lets a container with a restart policy start again however short its run was. The service starts a
+	// container again only if it ran for its restartAttemptPeriod, which is at least a minute. A server that is
+	// not Quick starts no container again.
 	Quick bool
 	// Streams is where data channels are: ws://host. Default: where requests for them come to.
 	Streams string
@@ -79,7 +83,7 @@ type Server struct {
 	last        int // guarded by mu; number of the last thing that was made
 }
 
-// New returns a server without tasks. What it runs ends with ctx.
+// New returns a server without tasks. Its tasks end with ctx.
 func New(ctx context.Context, c Config) *Server {
 	if c.Region == "" {
 		c.Region = "eu-central-1"
@@ -135,12 +139,12 @@ func target(r *http.Request, body []byte) (service, operation string) {
 	return services[prefix], operation
 }
 
-// refusal is an error that the service tells.
+// refusal is an error in an answer of the service.
 type refusal struct{ code, message string }
 
 func (r refusal) Error() string { return r.code + ": " + r.message }
 
-// serve answers a request that no fault hit.
+// serve answers a request without a fault.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, channelPath) {
 		s.channel(w, r)
@@ -236,7 +240,7 @@ func (s *Server) answer(r *http.Request, service, operation string, body []byte)
 	return do(body)
 }
 
-// permits refuses what the policy of a key does not name.
+// permits refuses an action that is not in the policy of a key.
 func (s *Server) permits(key Key, service, operation string, body []byte) error {
 	needs := []string{service + ":" + strings.TrimSuffix(operation, "Batch")}
 	if strings.Contains(string(body), `"tags":[`) || strings.Contains(string(body), `"Tags":[`) {
@@ -283,12 +287,12 @@ func (s *Server) spend(operation string) bool {
 	return true
 }
 
-// arn is that of something of a service.
+// arn returns the ARN of a thing of a service.
 func (s *Server) arn(service, of string) string {
 	return "arn:aws:" + service + ":" + s.config.Region + ":" + s.config.Account + ":" + of
 }
 
-// cluster refuses one that is not there, and returns its name.
+// cluster returns the name of a cluster, and refuses an unknown one.
 func (s *Server) cluster(said string) (string, error) {
 	if said == "" {
 		said = "default"

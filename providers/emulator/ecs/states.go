@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
-// grown is how long a task whose containers are gone waits for the last report of them.
+// grown is how long a task without containers waits for the last report about them.
 const grown = 3 * time.Second
 
 // Report takes a report of the runner: hand it to the runner's NotifyPods.
@@ -78,7 +78,7 @@ func (t *task) began(c containerDefinition) bool {
 // startError is the reason of a container that the runner could not start.
 const startError = "StartError"
 
-// settle lets a task go on by what its containers do. s.mu is held.
+// settle moves a task on by the states of its containers. s.mu is held.
 func (s *Server) settle(t *task) {
 	if !t.stopped.IsZero() {
 		return
@@ -149,7 +149,7 @@ func (t *task) waitedFor(name string) bool {
 	})
 }
 
-// startLate runs the containers that wait for others, once those have ended. s.mu is held.
+// startLate runs the containers that wait for others, after these have ended. s.mu is held.
 func (s *Server) startLate(t *task) {
 	if t.late == nil || t.late.began || !t.stopping.IsZero() {
 		return
@@ -189,7 +189,7 @@ func (s *Server) isGone(t *task) bool {
 	return true
 }
 
-// halt lets a task stop, for the first reason that comes. s.mu is held.
+// halt lets a task stop. The first reason counts. s.mu is held.
 func (s *Server) halt(t *task, code, reason string) {
 	if !t.stopping.IsZero() {
 		return

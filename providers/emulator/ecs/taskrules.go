@@ -22,7 +22,7 @@ type taskRequest struct {
 	VolumeConfigurations []volumeConfiguration
 }
 
-// volumeConfiguration is a volume that is made with a task.
+// volumeConfiguration is a volume that ECS makes with a task.
 type volumeConfiguration struct {
 	Name             string
 	ManagedEBSVolume *struct {
@@ -31,23 +31,25 @@ type volumeConfiguration struct {
 	}
 }
 
-// taskRule is one that ECS keeps between the values of a request for a task on Fargate.
+// taskRule is a rule of ECS about the values of a request for a task on Fargate.
 type taskRule struct {
 	// source is where somebody published the rule, and date is when. Each is an InvalidParameterException.
 	source, date string
-	// broken says which value breaks the rule in a cluster that has these capacity providers; "" is none.
+	// broken returns the problem of a value that breaks the rule in a cluster with these capacity providers, or
+	// "".
 	broken func(providers []string, in *taskRequest) string
 }
 
 // maxGroup is how many characters the name of a task group has at most.
 const maxGroup = 255
 
-// taskRules are those that are published. A request that breaks one is refused by the first.
+// taskRules are the published rules. The first rule that a request breaks refuses it.
 var taskRules = []taskRule{
 	{"docs.aws.amazon.com: API_RunTask.html (launchType)", "2026-11-28", func(_ []string, in *taskRequest) string {
 		return said(in.LaunchType != "" && len(in.CapacityProviderStrategy) > 0, "Specifying both a launch type and capacity provider strategy is not supported. Remove one and try again.")
 	}},
-	// Without both the strategy of the cluster counts, which clusters do not have here, and then the launch type EC2.
+	// Without both, the default strategy of the cluster counts, and after it the launch type EC2. Clusters here
+	// have no default strategy.
 	{"docs.aws.amazon.com: API_RunTask.html (capacityProviderStrategy)", "2026-11-28", func(_ []string, in *taskRequest) string {
 		return said(in.LaunchType != "FARGATE" && len(in.CapacityProviderStrategy) == 0, "No Container Instances were found in your cluster.")
 	}},
@@ -78,7 +80,7 @@ var ebsSizes = map[string][2]int{
 	"gp2": {1, 16384}, "gp3": {1, 16384}, "io1": {4, 16384}, "io2": {4, 16384}, "sc1": {125, 16384}, "st1": {125, 16384}, "standard": {1, 1024},
 }
 
-// broken says which rule a volume breaks; "" is none.
+// broken returns the rule that a volume breaks, or "".
 func (v volumeConfiguration) broken() string {
 	e := v.ManagedEBSVolume
 	if e == nil {

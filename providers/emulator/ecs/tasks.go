@@ -32,10 +32,11 @@ type task struct {
 	pumps                                                map[string]chan struct{} // of logs, by container and run; closed at the end
 }
 
-// lateSuffix ends the ID of the group of the containers of a task that wait for the end of others. The runner has no such order.
+// lateSuffix is the suffix of the group of the containers of a task that wait for others to end. The runner has
+// no such order.
 const lateSuffix = "-late"
 
-// late are containers that wait for the end of others.
+// late are the containers that wait for others to end.
 type late struct {
 	spec   corev1.PodSpec
 	after  []string // containers
@@ -43,7 +44,7 @@ type late struct {
 	status corev1.PodStatus
 }
 
-// groupOf returns the group in which a container runs.
+// groupOf returns the group of a container.
 func (t *task) groupOf(container string) string {
 	if t.late != nil && slices.ContainsFunc(t.late.spec.Containers, func(c corev1.Container) bool { return c.Name == container }) {
 		return t.id + lateSuffix
@@ -51,7 +52,7 @@ func (t *task) groupOf(container string) string {
 	return t.id
 }
 
-// listed is what lists said at a time.
+// listed is the content of lists at a time.
 type listed struct{ live, halted []string }
 
 func (s *Server) runTask(body []byte) (any, error) {
@@ -127,7 +128,7 @@ func (s *Server) runTask(body []byte) (any, error) {
 	return map[string]any{"tasks": []any{s.show(t, true)}, "failures": []any{}}, nil
 }
 
-// vcpus is how many the tasks have that have not stopped. s.mu is held.
+// vcpus returns the virtual CPUs of all tasks that have not stopped. s.mu is held.
 func (s *Server) vcpus() (n float64) {
 	for _, t := range s.tasks {
 		if t.stopped.IsZero() {
@@ -225,7 +226,8 @@ func (s *Server) listTasks(body []byte) (any, error) {
 	return out, nil
 }
 
-// lists are the tasks that are to run, and those that are not to. s.mu is held.
+// lists returns the tasks whose desired status is to run, and the tasks whose desired status is to stop. s.mu is
+// held.
 func (s *Server) lists() (all listed) {
 	for _, id := range slices.Clone(s.order) {
 		t := s.task(id)

@@ -13,12 +13,13 @@ import (
 	"time"
 )
 
-// Principal is who may log in.
+// Principal is an account with the right to log in.
 type Principal struct {
 	Tenant, Client string
-	// Secret is that of a service principal, and Assertion the token of a service account of a workload identity.
+	// Secret is the secret of a service principal. Assertion is the service account token of a workload
+	// identity.
 	Secret, Assertion string
-	// Machine is that the machine of the client has this identity.
+	// Machine reports whether the machine of the client has this identity.
 	Machine bool
 }
 
@@ -47,7 +48,7 @@ func (t *Tokens) Login(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// machine answers as the service of metadata does that each machine of Azure has, for its managed identity.
+// machine answers, for the managed identity, as the metadata service of each machine of Azure does.
 func (t *Tokens) machine(w http.ResponseWriter, r *http.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,7 +91,8 @@ func (t *Tokens) token(w http.ResponseWriter, r *http.Request, tenant string) {
 type Tokens struct {
 	// TokenLife is how long a token is good; New sets an hour.
 	TokenLife time.Duration
-	// Identities are those of machines besides that of the principal, by the client or by the resource. They are set before the first request.
+	// Identities are identities of machines besides the principal, by client or by resource. Set them before the
+	// first request.
 	Identities []string
 
 	mu            sync.Mutex
@@ -99,12 +101,12 @@ type Tokens struct {
 	tokens        map[string]pass // guarded by mu
 }
 
-// New returns what gives tokens to a principal.
+// New returns Tokens for a principal.
 func New(p Principal) *Tokens {
 	return &Tokens{TokenLife: time.Hour, principal: p, tokens: map[string]pass{}}
 }
 
-// pass is a token that was given.
+// pass is an issued token.
 type pass struct {
 	until    time.Time
 	audience string
@@ -123,7 +125,7 @@ func (t *Tokens) give(w http.ResponseWriter, audience string) {
 	})
 }
 
-// Known says what is wrong with the token of a request, "" if it is good.
+// Known returns the problem of the token of a request, or "" if the token is valid.
 func (t *Tokens) Known(r *http.Request, audiences []string) (code, message string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,7 +154,7 @@ func answer(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(data) // a client that is gone gets nothing
 }
 
-// Principal changes who may log in. Tokens that were given stay good unless drop.
+// Principal changes the account with the right to log in. Issued tokens stay valid unless drop is true.
 func (t *Tokens) Principal(p Principal, drop bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

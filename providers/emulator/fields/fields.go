@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Field is one of a model. Its name is the path in JSON.
+// Field is a field of a model. Its name is the path in JSON.
 type Field struct {
 	Type     string   `json:"type"`
 	Required bool     `json:"required"`
@@ -17,10 +17,11 @@ type Field struct {
 	Values   []string `json:"values"`
 }
 
-// Models are those of a description, by their names: the fields of each by theirs.
+// Models are the models of a description by name, each with its fields by name.
 type Models map[string]map[string]Field
 
-// Parse reads a description. It panics if that is none: it is part of the program.
+// Parse reads a description. It panics if the description is invalid, because a description is part of the
+// program.
 func Parse(description []byte) Models {
 	var d struct{ Models Models }
 	if err := json.Unmarshal(description, &d); err != nil {
@@ -29,10 +30,10 @@ func Parse(description []byte) Models {
 	return d.Models
 }
 
-// ReadOnly ends the problem of a field that cannot be written.
+// ReadOnly is the end of the problem of a field that cannot be written.
 const ReadOnly = ": is read only"
 
-// Check returns what of the data is not as a model says, sorted. None: it may be sent.
+// Check returns the sorted differences between the data and a model. None means that the data may be sent.
 func (m Models) Check(model string, data []byte) []string {
 	var value any
 	if err := json.Unmarshal(data, &value); err != nil {
@@ -90,7 +91,7 @@ func (m Models) checkValue(kind string, value any, at string) (problems []string
 	return nil
 }
 
-// checkModel checks the fields of an object. Those of a path such as properties.image are in an object of their own.
+// checkModel checks the fields of an object. Fields with a path such as properties.image are in an inner object.
 func (m Models) checkModel(fields map[string]Field, all map[string]any, at string) (problems []string) {
 	nested := map[string]map[string]Field{}
 	for name, f := range fields {

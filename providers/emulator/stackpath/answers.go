@@ -10,7 +10,7 @@ import (
 
 type object = map[string]any
 
-// failure is an answer of the service that says why it does not do something. The codes are those of gRPC.
+// failure is an error answer of the service. The codes are the codes of gRPC.
 type failure struct {
 	status, code int
 	message      string

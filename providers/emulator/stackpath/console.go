@@ -18,7 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// Console is the SSH server through which commands reach containers: the user is stack.instance.container.client, with the client secret as a password.
+// Console is the SSH server for commands in containers. The user is stack.instance.container.client, and the
+// password is the client secret.
 type Console struct {
 	server *Server
 	key    ssh.Signer
@@ -45,7 +46,7 @@ func (c *Console) HostKey() string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(c.key.PublicKey())))
 }
 
-// Passwords returns what was shown to the console.
+// Passwords returns the passwords of all logins at the console.
 func (c *Console) Passwords() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +167,7 @@ func (c *Console) run(ctx context.Context, channel ssh.Channel, command []string
 	_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{code}))
 }
 
-// words are those of a command as a shell has them: apart by spaces that are not quoted.
+// words splits a command as a shell does: at spaces that are not quoted.
 func words(text string) (all []string) {
 	var word strings.Builder
 	quoted, begun, escaped := false, false, false
@@ -196,7 +197,7 @@ func words(text string) (all []string) {
 	return all
 }
 
-// streams are those of a command.
+// streams are the streams of a command.
 type streams struct {
 	channel ssh.Channel
 	tty     bool

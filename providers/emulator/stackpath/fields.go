@@ -14,7 +14,7 @@ import (
 	"sync"
 )
 
-// fieldsFile has what the description says of requests, with its source and date.
+// fieldsFile has the description of requests, with its source and date.
 //
 //go:embed fields.json
 var fieldsFile []byte
@@ -25,8 +25,8 @@ type operation struct {
 	Query        []string
 }
 
-// description is fieldsFile. A type is an object of fields, one of any name (*), a list, an enumeration, or a word for a value; # is before the name of
-// another one.
+// description is the parsed fieldsFile. A type is an object of fields, an object with any names (*), a list, an
+// enumeration, or a word for a value. # is the prefix of the name of another type.
 type description struct {
 	Operations            map[string]operation
 	Types                 map[string]any
@@ -43,7 +43,7 @@ var described = sync.OnceValue(func() (d description) {
 // tokenPath is where tokens are asked for.
 const tokenPath = "/identity/v1/oauth2/token"
 
-// Operation is that of a request, for a Front; "" if there is none.
+// Operation returns the operation of a request, for a Front, or "".
 func Operation(r *http.Request, _ []byte) string {
 	if r.URL.Path == tokenPath {
 		return "Token"
@@ -77,7 +77,8 @@ func match(r *http.Request) (name string, values map[string]string) {
 	return "", nil
 }
 
-// Check reports what of a create the service would refuse by its shape alone: fields that are unknown, read only or of another type.
+// Check reports the problems for which the service would refuse the shape of a create: unknown or read-only
+// fields, and fields of another type.
 func Check(body []byte) error {
 	var request any
 	if err := json.Unmarshal(body, &request); err != nil {

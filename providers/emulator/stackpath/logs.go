@@ -12,7 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// log answers GetLogs. A log that is followed is cut after a time without a line, as the old provider says of the service.
+// log answers GetLogs. It cuts a followed log after a time without a line, as the old provider says of the
+// service.
 func (s *Server) log(w http.ResponseWriter, r *http.Request, of *workload) error {
 	query := r.URL.Query()
 	number := func(name string) (n int, err error) {

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// slugRule is a slug, which the old provider took to have 63 characters at most.
+// slugRule matches a slug. The old provider allowed at most 63 characters.
 var slugRule = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // sizes are the CPUs and memory of SP-1 to SP-8, by the README of virtual-kubelet-stackpath at 0dfe8f5 of 2023-11-18.
 var sizes = []string{"1 2Gi", "2 4Gi", "2 8Gi", "4 16Gi", "8 32Gi", "16 64Gi", "32 128Gi", "48 256Gi"}
 
-// brokenRule says what of a workload is against a sentence of the description; nil if nothing is.
+// brokenRule returns the error of a workload that contradicts a sentence of the description, or nil.
 func (s *Server) brokenRule(w *spec) error {
 	if !slugRule.MatchString(w.Slug) || w.Name == "" {
 		return invalid("workload.slug", "%q: want up to 63 small letters, digits and dashes, and a name", w.Slug)

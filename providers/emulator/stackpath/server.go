@@ -45,7 +45,7 @@ type Server struct {
 	streams   map[string][]string  // guarded by mu; that are open, by kind
 }
 
-// workload is one of the stack.
+// workload is a workload of the stack.
 type workload struct {
 	id, slug string
 	sent     object // as it was created
@@ -59,7 +59,7 @@ type workload struct {
 // Report takes a report of the runner: hand it to the runner's NotifyPods.
 func (s *Server) Report(pod *corev1.Pod) { s.Fleet.Report(pod) }
 
-// Workloads returns the IDs of the workloads that have this label, the oldest first.
+// Workloads returns the IDs of the workloads with a label, the oldest first.
 func (s *Server) Workloads(key, value string) (ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,8 +71,8 @@ func (s *Server) Workloads(key, value string) (ids []string) {
 	return ids
 }
 
-// Left returns what there is of the client, by kind: workloads of which something runs, or that nobody has deleted, logs that are read, and sessions of
-// the console.
+// Left returns the leftovers of the client, by kind: workloads with a running container or without a deletion,
+// logs that are read, and sessions of the console.
 func (s *Server) Left() map[string][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *Server) Left() map[string][]string {
 	return left
 }
 
-// opened notes that a stream is open, and returns what notes that it is closed.
+// opened records that a stream is open, and returns a function that records its close.
 func (s *Server) opened(kind, name string) (closed func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,14 +164,14 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, object{"access_token": token, "token_type": "bearer", "expires_in": int(life.Seconds())})
 }
 
-// isKnown reports whether a request has a token that is good.
+// isKnown reports whether a request has a valid token.
 func (s *Server) isKnown(r *http.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Now().Before(s.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")])
 }
 
-// answer does what is asked for. Without an answer and an error it has been given.
+// answer handles a request. If it returns neither an answer nor an error, it has answered already.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) (object, error) {
 	name, values := match(r)
 	switch {
@@ -226,7 +226,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) (object, error) 
 	return object{"instance": s.instance(one, seen)}, nil
 }
 
-// setDeleted notes that the deletion of a workload was asked for, the first time that it is.
+// setDeleted records the first request to delete a workload.
 func (s *Server) setDeleted(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,7 +254,7 @@ func (s *Server) find(ctx context.Context, id string) (*workload, emulator.Seen,
 	return &w, seen, err
 }
 
-// list answers GetWorkloads. Those whose containers have gone are taken out.
+// list answers GetWorkloads. It removes workloads whose containers have gone.
 func (s *Server) list(r *http.Request) (object, error) {
 	all, err := s.Fleet.List(r.Context())
 	if err != nil {

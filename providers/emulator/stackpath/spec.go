@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// remoteManagement is the annotation of a workload whose containers the console reaches.
+// remoteManagement is the annotation of a workload with containers that the console can reach.
 const remoteManagement = "workload.platform.stackpath.net/remote-management"
 
 // spec is a workload as it is created, as far as it is run here.
@@ -83,7 +83,7 @@ func (s *spec) grace() int64 {
 	return n
 }
 
-// pod is what runs behind the workload. The service starts containers again for ever.
+// pod returns the pod behind the workload. The service starts containers again for ever.
 func (s *spec) pod() corev1.PodSpec {
 	grace := s.grace()
 	out := corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: &grace}

@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
-// shown is a workload as the service shows it. Values that are secret are not.
+// shown returns a workload as the service shows it, without secret values.
 func (w *workload) shown(stack string) object {
 	metadata := object{"labels": w.labels, "createdAt": stamp(w.created), "updatedAt": stamp(w.created), "version": "1", "deleteRequestedAt": nil}
 	if !w.deleted.IsZero() {
@@ -29,7 +29,7 @@ func (s *Server) nameOf(w *workload) string {
 	return strings.ToLower(w.slug + "-node-" + s.Cities[0] + "-0")
 }
 
-// instance is that of a workload as the service shows it.
+// instance returns the instance of a workload as the service shows it.
 func (s *Server) instance(w *workload, seen emulator.Seen) object {
 	phase := "SCHEDULING"
 	switch running := seen.Status.Phase == corev1.PodRunning; {

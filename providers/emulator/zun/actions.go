@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// act does what is asked of one container.
+// act handles an action on one container.
 func (s *Server) act(request string, r *http.Request, rec *record, operation string, path []string, query url.Values) (answer any, status int, err error) {
 	post := r.Method == http.MethodPost
 	if operation != "get" && operation != "containers.delete" && post != slices.Contains(posts, operation) {
@@ -82,7 +82,7 @@ func (s *Server) act(request string, r *http.Request, rec *record, operation str
 	return nil, http.StatusAccepted, nil
 }
 
-// posts are the actions that are asked for by POST.
+// posts are the actions with the method POST.
 var posts = []string{"start", "stop", "kill", "pause", "unpause", "execute", "execute_resize", "resize"}
 
 // allows refuses an action that the state does not allow.
@@ -139,7 +139,7 @@ func isTrue(text string) bool {
 	return slices.Contains([]string{"1", "true", "True", "TRUE", "on", "yes"}, text)
 }
 
-// stop stops the run that is on. The state says so when it has ended, and the detail of before stays.
+// stop stops the current run. The state changes when the run has ended, and the detail stays as before.
 func (s *Server) stop(rec *record, a *action, grace int64) {
 	s.mu.Lock()
 	r := rec.last()

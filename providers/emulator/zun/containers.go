@@ -47,7 +47,7 @@ type run struct {
 	started, finished time.Time
 }
 
-// action is something that was asked of a container.
+// action is a requested action on a container.
 type action struct {
 	name, request, message string
 	start, finish          time.Time
@@ -61,7 +61,7 @@ func (r *run) stateOf() corev1.ContainerState {
 	return r.status.ContainerStatuses[0].State
 }
 
-// last is the run that is on, or was last; nil if there was none.
+// last returns the current or last run, or nil if there was none.
 func (rec *record) last() *run {
 	if len(rec.runs) == 0 {
 		return nil
@@ -69,7 +69,7 @@ func (rec *record) last() *run {
 	return rec.runs[len(rec.runs)-1]
 }
 
-// reported takes down what the runner says of a run. s.mu is held.
+// reported records a report of the runner about a run. s.mu is held.
 func (rec *record) reported(id string, status *corev1.PodStatus) {
 	i := slices.IndexFunc(rec.runs, func(r *run) bool { return r.id == id })
 	if i < 0 {
@@ -150,7 +150,7 @@ func age(t time.Time) string {
 	}
 }
 
-// refresh looks at what Docker says, unless something is under way. Of a capsule nobody looks.
+// refresh takes the state from Docker, unless an action is under way. It does not refresh a capsule.
 func (s *Server) refresh(_ context.Context, rec *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +174,7 @@ func (s *Server) refresh(_ context.Context, rec *record) {
 // later does something after the answer.
 func (s *Server) later(f func()) { time.AfterFunc(s.Slow, f) }
 
-// forbidden are the fields that the policy of Zun lets nobody but administrators set.
+// forbidden are the fields that the policy of Zun reserves for administrators.
 var forbidden = []string{"image_pull_policy", "runtime", "host", "privileged"}
 
 // create makes a container.
@@ -238,7 +238,7 @@ func (s *Server) create(query url.Values, body object) (object, error) {
 	return rec.show(), nil
 }
 
-// fill takes from the image what the container does not say, each by itself.
+// fill takes missing values from the image, each independently.
 func (rec *record) fill(image Image) {
 	for name, from := range map[string][]string{"entrypoint": image.Entrypoint, "command": image.Command} {
 		if list, _ := rec.body[name].([]any); len(list) == 0 {
@@ -303,7 +303,7 @@ func words(v any) (out []string) {
 	return out
 }
 
-// group is what runs of a container.
+// group returns the group of the fleet for a container.
 func (rec *record) group(id string) emulator.Group {
 	b := rec.body
 	c := corev1.Container{
@@ -342,7 +342,7 @@ func (rec *record) group(id string) emulator.Group {
 	return out
 }
 
-// remove takes a container out, with all that runs of it.
+// remove removes a container with all its runs.
 func (s *Server) remove(rec *record) {
 	s.mu.Lock()
 	runs := slices.Clone(rec.runs)

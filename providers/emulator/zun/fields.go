@@ -14,7 +14,8 @@ import (
 	"sync"
 )
 
-// fieldsFile has the schemas of bodies and queries and the states that allow an action, with their source and its date.
+// fieldsFile has the schemas of bodies and queries and the states that allow an action, with their source and
+// its date.
 //
 //go:embed fields.json
 var fieldsFile []byte
@@ -25,7 +26,7 @@ type rules struct {
 	States          map[string][]string
 }
 
-// schema is a part of JSON Schema, draft 4: what Zun uses of it.
+// schema is the part of JSON Schema, draft 4, that Zun uses.
 type schema struct {
 	Type                 any
 	Enum                 []any
@@ -49,7 +50,7 @@ var table = sync.OnceValue(func() rules {
 	return r
 })
 
-// kinds are the names of the types that a value has.
+// kinds returns the names of the types of a value.
 func kinds(v any) []string {
 	switch v := v.(type) {
 	case nil:
@@ -166,7 +167,7 @@ func (s schema) checkOthers(at string, v any) error {
 	return nil
 }
 
-// CheckBody reports what of a body Zun would refuse by its shape alone.
+// CheckBody reports the problem for which Zun would refuse the shape of a body.
 func CheckBody(operation string, body any) error { return table().Bodies[operation].check("", body) }
 
 // checkQuery refuses a query that Zun does not take.

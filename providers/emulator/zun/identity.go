@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Gate is who may log in.
+// Gate admits users and applications.
 type Gate struct {
 	// Users are the passwords by names, and Applications the secrets of application credentials by IDs.
 	Users, Applications map[string]string
-	// Region is that of the catalog.
+	// Region is the region in the catalog.
 	Region string
 	// TokenLife is how long a token is good; 0 is an hour.
 	TokenLife time.Duration
@@ -89,7 +89,8 @@ func (s *Server) refuseLogin(w http.ResponseWriter, status int, message string) 
 	_ = json.NewEncoder(w).Encode(object{"error": object{"code": status, "message": message, "title": http.StatusText(status)}})
 }
 
-// issue gives a token to those who are known. A user names the project, and an application credential has one.
+// issue gives a token to a known user or application. A user names the project, and an application credential
+// has one.
 func (s *Server) issue(w http.ResponseWriter, r *http.Request, base string) {
 	var in login
 	if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&in) != nil || len(in.Auth.Identity.Methods) != 1 {

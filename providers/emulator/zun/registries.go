@@ -62,7 +62,7 @@ func (s *Server) serveRegistries(method string, path []string, query url.Values,
 	return object{"registry": r.show()}, http.StatusOK, nil
 }
 
-// registry is that of an ID or a name, nil if there is none. s.mu is held.
+// registry returns the registry with an ID or a name, or nil. s.mu is held.
 func (s *Server) registry(ident string) *registry {
 	for _, r := range s.registries {
 		if r.uuid == ident || r.name == ident {

@@ -29,7 +29,7 @@ const (
 	consolePath  = "/wsproxy/"
 )
 
-// Image is what Zun takes from an image for what a container does not say.
+// Image has the values that Zun takes from an image for a container without them.
 type Image struct{ Entrypoint, Command []string }
 
 // Server is Zun in one project of one region. The exported fields are constant once it serves.
@@ -37,9 +37,9 @@ type Server struct {
 	Gate
 	// Fleet runs the containers.
 	Fleet *emulator.Fleet
-	// Context is that of what goes on after an answer.
+	// Context is the context of work after an answer.
 	Context context.Context
-	// Sync is how often the states of containers that lists show are looked at; 0 is a minute, as in Zun.
+	// Sync is how often the server refreshes the states of containers in lists; 0 means a minute, as in Zun.
 	Sync time.Duration
 	// Slow is how long after its answer a request begins to have an effect.
 	Slow time.Duration
@@ -47,9 +47,9 @@ type Server struct {
 	ExecuteTimeout time.Duration
 	// Quota is how many containers the project may have; 0 for any number.
 	Quota int
-	// Images are those that there are; nil for any, without entrypoint and command.
+	// Images are the existing images; nil means that all exist, without entrypoint and command.
 	Images map[string]Image
-	// Networks and SecurityGroups are those of the project; nil for any.
+	// Networks and SecurityGroups exist in the project; nil means that all exist.
 	Networks, SecurityGroups []string
 	// Newest is the newest microversion; "" is 1.40.
 	Newest string
@@ -68,7 +68,7 @@ type Server struct {
 
 type object = map[string]any
 
-// failure is an answer of Zun that says why it does not do something.
+// failure is an error answer of Zun.
 type failure struct {
 	status        int
 	code, message string
@@ -93,7 +93,8 @@ func refuse(w http.ResponseWriter, f *failure) {
 	}})
 }
 
-// Operation is that of a request, for a Front: such as Login, ListContainers, CreateContainer, GetContainer, start or logs.
+// Operation returns the operation of a request, for a Front, such as Login, ListContainers, CreateContainer,
+// GetContainer, start or logs.
 func Operation(r *http.Request, _ []byte) string {
 	path, ofZun := strings.CutPrefix(r.URL.Path, zunPath)
 	if !ofZun {
@@ -158,7 +159,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer is that of Zun, with its status.
+// answer returns the answer of Zun, with its status.
 func (s *Server) answer(header http.Header, r *http.Request, path []string) (answer any, status int, err error) {
 	if !s.knows(r.Header.Get("X-Auth-Token")) {
 		return nil, 0, fail(http.StatusUnauthorized, "unauthorized", "The request you have made requires authentication.")
@@ -257,7 +258,7 @@ func (s *Server) find(ident string, capsule bool) (*record, error) {
 	return found[0], nil
 }
 
-// filters are those of a list of containers.
+// filters are the filters of a list of containers.
 var filters = []string{"name", "image", "project_id", "user_id", "memory", "host", "task_state", "status", "auto_remove"}
 
 // list is a page of the containers or capsules, as they were looked at last.
@@ -340,7 +341,8 @@ func (s *Server) Report(pod *corev1.Pod) {
 	}
 }
 
-// Containers returns the IDs of the containers and capsules that have this label, the oldest first, and those of their groups at the runner.
+// Containers returns the IDs of the containers and capsules with a label, the oldest first, and the IDs of their
+// groups at the runner.
 func (s *Server) Containers(key, value string) (ids, runs []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -355,7 +357,8 @@ func (s *Server) Containers(key, value string) (ids, runs []string) {
 	return ids, runs
 }
 
-// Left returns what there is, by kind, for tests: the IDs of containers and capsules, the names of registries, and sessions that nobody has opened.
+// Left returns the leftovers, by kind, for tests: the IDs of containers and capsules, the names of registries,
+// and unopened sessions.
 func (s *Server) Left() map[string][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -385,14 +388,14 @@ func (s *Server) Registries() (names []string) {
 	return names
 }
 
-// Lose forgets a container, as when somebody removes it elsewhere. What runs of it is not stopped.
+// Lose forgets a container, as if another user had removed it. Its runs are not stopped.
 func (s *Server) Lose(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.records = slices.DeleteFunc(s.records, func(rec *record) bool { return rec.uuid == id })
 }
 
-// Set changes the state of a container, as when something happens to it that nobody asked for here.
+// Set changes the state of a container, as if by an event outside this API.
 func (s *Server) Set(id, status, reason, task string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -82,7 +82,7 @@ func (s *Server) logOf(ctx context.Context, r *run, since *time.Time) (string, e
 	return string(data), err
 }
 
-// session is a terminal that was asked for.
+// session is a requested terminal.
 type session struct {
 	rec     *record
 	command []string
@@ -185,7 +185,7 @@ func split(text string) (out []string, err error) {
 	return out, nil
 }
 
-// run runs a command in the run of a container that is on.
+// run runs a command in the current run of a container.
 func (s *Server) run(ctx context.Context, rec *record, command []string, to *streams) error {
 	s.mu.Lock()
 	r := rec.last()
@@ -215,7 +215,8 @@ func (s *Server) resize(rec *record, query url.Values) error {
 	return fail(http.StatusBadRequest, "invalid", "no such exec instance: %s", query.Get("exec_id"))
 }
 
-// serveSession is what the address of a session leads to: binary messages, without channels. The end of the command is the end of the connection.
+// serveSession serves the address of a session with binary messages, without channels. The end of the command
+// ends the connection.
 func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	s.mu.Lock()
@@ -294,7 +295,7 @@ func (f *frames) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// streams are those of a command.
+// streams are the streams of a command.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
