@@ -20,14 +20,15 @@ import (
 // lookAtCertificates is how often the files are looked at, at least. Between two looks a certificate may be replaced.
 const lookAtCertificates = time.Hour
 
-// ownCertificate is a certificate that the node has in a file which others renew.
+// ownCertificate is a certificate file of the node that another program renews.
 type ownCertificate struct {
 	what, fix string
 	read      func() ([]byte, error) // PEM; nil: there is none
 	said      string                 // the last problem; "": none
 }
 
-// ownCertificates are those that the settings name. A certificate that the node itself requests is not among them: its renewal is told of elsewhere.
+// ownCertificates returns the certificates in the settings. It leaves out certificates that the node itself
+// requests: their renewal is reported elsewhere.
 func (o *options) ownCertificates() (all []*ownCertificate) {
 	if o.BootstrapKubeconfig == "" {
 		all = append(all, &ownCertificate{what: "the client certificate of --kubeconfig " + o.Kubeconfig, fix: doctor.RenewClient, read: o.clientCertificate})
@@ -43,7 +44,7 @@ func (o *options) ownCertificates() (all []*ownCertificate) {
 	return all
 }
 
-// clientCertificate returns the certificate that the kubeconfig shows to the API server.
+// clientCertificate returns the client certificate of the kubeconfig.
 func (o *options) clientCertificate() ([]byte, error) {
 	config, err := kubeconfig.Load(o.Kubeconfig, o.KubeContext)
 	if config == nil || err != nil {
@@ -55,7 +56,8 @@ func (o *options) clientCertificate() ([]byte, error) {
 	return config.CertData, nil
 }
 
-// checkIdentity returns an error if the client certificate is that of another node: the API server would refuse every request.
+// checkIdentity returns an error if the client certificate belongs to another node: the API server would refuse
+// every request.
 func (o *options) checkIdentity() error {
 	if o.BootstrapKubeconfig != "" || len(o.nodeNames) > 0 {
 		return nil
@@ -75,7 +77,7 @@ func (o *options) checkIdentity() error {
 	return nil
 }
 
-// watchCertificates says until ctx ends which certificates end soon, and which have ended.
+// watchCertificates logs certificates that end soon or have ended, until ctx ends.
 func (o *options) watchCertificates(ctx context.Context) error {
 	all := o.ownCertificates()
 	for len(all) > 0 {
@@ -90,7 +92,7 @@ func (o *options) watchCertificates(ctx context.Context) error {
 	return nil
 }
 
-// look says what has changed, and returns how long nothing does by itself.
+// look logs a change of the certificate, and returns the time until its state may change by itself.
 func (c *ownCertificate) look(ctx context.Context, now time.Time) time.Duration {
 	wait := lookAtCertificates
 	pem, err := c.read()

@@ -51,8 +51,8 @@ func (p Program) checkCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// refuser returns the function that says why the node would not run a pod, or what the pod would run without, with the chosen provider and its
-// configuration.
+// refuser returns a function that reports why the node would not run a pod, or without which features the pod
+// would run. It uses the chosen provider and its configuration.
 func (p Program) refuser(o *options, cmd *cobra.Command) (func(*corev1.Pod) (without []capability.Unsupported, err error), error) {
 	if r, err := o.resolve(cmd.Root().PersistentFlags(), os.Getenv); r == nil {
 		return nil, err

@@ -102,16 +102,17 @@ func (c *podChecker) checkFile(name string) error {
 	}
 }
 
-// typeMeta is what an object says about its kind.
+// typeMeta is the kind and the version of an object.
 type typeMeta struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 }
 
-// strict refuses fields that do not exist, beside the object without them.
+// strict returns errors for unknown fields, and the object without them.
 var strict = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 
-// checkObject checks the pod of an object, or those of a list. The items of a typed list have the kind that it is a list of.
+// checkObject checks the pod of an object, or the pods of a list. The items of a typed list get their kind from
+// the list.
 func (c *podChecker) checkObject(text []byte, of typeMeta) error {
 	var head struct {
 		typeMeta
@@ -163,7 +164,7 @@ func (c *podChecker) checkObject(text []byte, of typeMeta) error {
 	return err
 }
 
-// judge says whether the node can run the pod, and without what.
+// judge reports whether the node can run the pod, and without which features.
 func (c *podChecker) judge(pod *corev1.Pod) string {
 	without, err := c.refuse(pod)
 	if err != nil {
@@ -183,7 +184,7 @@ func (c *podChecker) judge(pod *corev1.Pod) string {
 // unknownField matches the words of the strict decoder.
 var unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)
 
-// fieldProblems joins what the strict decoder found, with the names that were likely meant.
+// fieldProblems joins the errors of the strict decoder, with the names that were likely meant.
 func fieldProblems(object runtime.Object, errs []error) string {
 	texts := make([]string, 0, len(errs))
 	for _, err := range errs {
@@ -199,7 +200,8 @@ func fieldProblems(object runtime.Object, errs []error) string {
 	return strings.Join(texts, "; ")
 }
 
-// fieldsAt returns the names of the fields that an object has at the path, such as spec, containers[0]; nil where it has none.
+// fieldsAt returns the names of the fields of an object at the path, such as spec, containers[0]; nil if there
+// are none.
 func fieldsAt(t reflect.Type, path []string) (names []string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// podOf returns the pod that an object is, or the first one that its controller would make; nil if it makes none.
+// podOf returns the object as a pod, or the first pod that its controller would make; nil without a pod.
 func podOf(object runtime.Object) *corev1.Pod {
 	template := templateOf(object)
 	if template == nil {
@@ -43,7 +43,7 @@ func podOf(object runtime.Object) *corev1.Pod {
 	return pod
 }
 
-// templateOf returns the template of the pods that an object is or makes, nil if it makes none.
+// templateOf returns the pod template of an object, which is a pod or makes pods; nil for other objects.
 func templateOf(object runtime.Object) *corev1.PodTemplateSpec {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -68,7 +68,8 @@ func templateOf(object runtime.Object) *corev1.PodTemplateSpec {
 	return nil
 }
 
-// unread names the objects that a pod takes something from, each once: what they contain may be more than the node can give the pod.
+// unread names the objects to which a pod refers, each once. Their contents may need more than the node can give
+// the pod.
 func unread(pod *corev1.Pod) (names []string) {
 	add := func(kind, name string) {
 		if text := kind + " " + name; !slices.Contains(names, text) {

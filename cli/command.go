@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Command returns the command with all that belongs to it, for programs that
-// have commands of their own. Its context ends the node.
+// Command returns the command with all its subcommands, for programs with commands of their own. The end of its
+// context ends the node.
 func (p Program) Command() *cobra.Command {
 	o := &options{}
 	var showVersion *bool
@@ -78,7 +78,7 @@ func (o *options) configCommand() *cobra.Command {
 			if r == nil {
 				return err
 			}
-			// Settings that are wrong are shown all the same: this is where one looks for why.
+			// Wrong settings are shown too, because the user looks for the mistake here.
 			text, printErr := r.print()
 			if printErr == nil {
 				_, printErr = cmd.OutOrStdout().Write(text)

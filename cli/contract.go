@@ -76,7 +76,7 @@ func (p Program) contractCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// check refuses what cannot work, before anything is asked of the backend.
+// check refuses flags that cannot work, before any request to the backend.
 func (f *contractFlags) check() error {
 	var errs []error
 	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -122,7 +122,7 @@ func anyCheck(names *regexp.Regexp) bool {
 	return false
 }
 
-// contract runs the contract, or removes what an earlier run left.
+// contract runs the contract, or removes the leftovers of an earlier run.
 func (p Program) contract(o *options, f *contractFlags, cmd *cobra.Command) error {
 	r, err := o.resolve(cmd.Root().PersistentFlags(), os.Getenv)
 	if r == nil {

@@ -38,7 +38,7 @@ func (o *options) contractHarness(p Provider, f *contractFlags, version string) 
 	return h
 }
 
-// contractProgram is providertest.Shell for an image that has the program of the contract at a path.
+// contractProgram is providertest.Shell for an image with the program of the contract at a path.
 func contractProgram(image, path string) (container func(*corev1.Pod, *corev1.Container, program.Program) error, command func(program.Program) ([]string, error)) {
 	return func(_ *corev1.Pod, c *corev1.Container, p program.Program) error {
 		c.Image, c.Command, c.Args = image, []string{path}, p.Args()

@@ -32,7 +32,7 @@ type contractRun struct {
 	harness     providertest.Harness
 }
 
-// run says what will be made, asks, checks, removes what is left, and writes the results.
+// run announces the pods, asks for confirmation, runs the checks, removes leftovers, and writes the results.
 func (c *contractRun) run(ctx context.Context) error {
 	file, err := c.reserve()
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *contractRun) run(ctx context.Context) error {
 	told := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(told)
-		// Of 8: 3 until the check is given up, 5 until that of the sweep is.
+		// Of the 8: 3 until the check is given up, and 5 until the check of the sweep is given up.
 		fmt.Fprintf(c.stderr, "Interrupted: removing what was made, which takes up to %s, and up to %s if calls of the provider are slow or hang. Ctrl-C once more ends it at once and leaves it.\n",
 			2*c.patience, 8*c.patience)
 	})
@@ -74,7 +74,7 @@ func (c *contractRun) run(ctx context.Context) error {
 	return alsoWith(endError(report, left, unknown, failed), file.keep(report.File(c.subject, time.Now(), c.names != nil)))
 }
 
-// endError is the error that the command ends with: nil if all that was checked holds and nothing is left.
+// endError returns the error of the command: nil if all checks passed and nothing is left.
 func endError(report providertest.Report, left []string, unknown error, failed bool) error {
 	switch {
 	case unknown != nil:
@@ -89,7 +89,7 @@ func endError(report providertest.Report, left []string, unknown error, failed b
 	return nil
 }
 
-// alsoWith adds an error to one that the command ends with, whose exit code stays.
+// alsoWith adds err to the error of the command, and keeps its exit code.
 func alsoWith(said, err error) error {
 	code := exitError{}
 	if err != nil && errors.As(said, &code) {
@@ -98,7 +98,7 @@ func alsoWith(said, err error) error {
 	return errors.Join(said, err)
 }
 
-// cleanUp removes what an earlier run left.
+// cleanUp removes the leftovers of an earlier run.
 func (c *contractRun) cleanUp(ctx context.Context) error {
 	names, err := providertest.Leftovers(ctx, c.harness)
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *contractRun) cleanUp(ctx context.Context) error {
 	return err
 }
 
-// announce says what the run costs.
+// announce prints the cost of the run.
 func (c *contractRun) announce() {
 	p := c.harness.Plan(c.declared)
 	config := "without a configuration file"
@@ -165,7 +165,7 @@ func (c *contractRun) confirm(ctx context.Context, question string) error {
 	}
 }
 
-// show prints a check that has ended.
+// show prints the result of a check.
 func (c *contractRun) show(r providertest.Result) {
 	fmt.Fprintf(c.out, "%-7s %s (%s)\n", r.Outcome, r.Name, r.Took.Round(100*time.Millisecond))
 	if r.Detail != "" {
@@ -179,7 +179,8 @@ func (c *contractRun) show(r providertest.Result) {
 	}
 }
 
-// sweep removes what the checks left, and returns what may be left then. With an error, nobody knows.
+// sweep removes the leftovers of the checks, and returns the names of pods that may be left. With an error, the
+// result may be incomplete.
 func (c *contractRun) sweep(ctx context.Context, r providertest.Report) ([]string, error) {
 	var before, late []string
 	for _, k := range r.Results {
@@ -201,7 +202,7 @@ func (c *contractRun) sweep(ctx context.Context, r providertest.Report) ([]strin
 	return left, nil
 }
 
-// summarize prints the sums and what failed, and reports whether anything did.
+// summarize prints the sums and the failures, and reports whether a check failed.
 func (c *contractRun) summarize(r providertest.Report) (failed bool) {
 	proven := 0
 	for _, f := range r.Features {
@@ -220,13 +221,14 @@ func (c *contractRun) summarize(r providertest.Report) (failed bool) {
 	return len(names) > 0
 }
 
-// resultFile is a place for results that is known to be writable before anything is made. Nil: none are wanted.
+// resultFile is the place for results, checked to be writable before any pod is made. Nil: the user wants no
+// results.
 type resultFile struct {
 	*os.File
 	name string
 }
 
-// reserve makes the file in which results are written, beside the one that they will be in.
+// reserve makes a temporary file for the results, in the directory of the result file.
 func (c *contractRun) reserve() (*resultFile, error) {
 	if c.result == "" {
 		return nil, nil

@@ -9,10 +9,12 @@ import (
 	"syscall"
 )
 
-// untilSwept keeps the process alive until the pods of the contract are removed: the end of the terminal interrupts the run as
-// Ctrl-C does, and that of a program that reads the output, such as tee, is an error of a write. The function ends that.
+// untilSwept keeps the process alive until the pods of the contract are removed. The end of the terminal
+// interrupts the run as Ctrl-C does. The end of a program that reads the output, such as tee, becomes a write
+// error. The returned function restores the default behavior.
 func untilSwept(ctx context.Context) (context.Context, func()) {
-	// Nobody reads it. Other than after signal.Ignore, processes that a provider starts have the signal as ever.
+	// The channel is never read. Unlike with signal.Ignore, processes that a provider starts still get the
+	// signal as usual.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	stop := func() {}

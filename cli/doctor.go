@@ -60,7 +60,7 @@ func (p Program) doctorCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// examine returns what the doctor looks at. Settings that are wrong are looked at as far as possible.
+// examine returns the configuration of the doctor. It includes wrong settings as far as possible.
 func (p Program) examine(o *options, cmd *cobra.Command) doctor.Config {
 	setKlogHandler(stdslog.DiscardHandler) // what the Kubernetes libraries say of a failed request is in the report
 	r, err := o.resolve(cmd.Root().PersistentFlags(), os.Getenv)
@@ -101,7 +101,8 @@ type examined struct{ Examiner }
 // Ping implements doctor.Pinger.
 func (e examined) Ping(ctx context.Context) error { return e.Examine(ctx) }
 
-// pinger makes the provider as for a run, with a cluster in which it sees nothing but which one it is.
+// pinger makes the provider as for a run. The provider sees an empty cluster, and only learns which cluster it
+// is.
 func (o *options) pinger(ctx context.Context, client kubernetes.Interface, p Provider, name, version string) (doctor.Pinger, error) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
 	o.describe(n, p.Name, version)
@@ -151,7 +152,8 @@ func (a advised) Advise(ctx context.Context) (versions []string, advice []doctor
 	return versions, advice
 }
 
-// servicesOfAPI has the Service of the API server, by whose UID a provider tells this cluster from others. Without the answer there is none.
+// servicesOfAPI has the Service of the API server; a provider tells this cluster from others by its UID. It is
+// empty if the API server does not answer.
 func servicesOfAPI(ctx context.Context, client kubernetes.Interface) cache.Indexer {
 	found := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	if client == nil {

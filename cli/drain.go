@@ -9,14 +9,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// drainer is what is drained: what runs the pods.
+// drainer is a node, or many, whose pods are drained.
 type drainer interface {
 	Drain(ctx context.Context, groups ...node.DrainGroup) error
 }
 
-// drain stops the pods of what was made, if that is wanted, and returns within
-// --drain-timeout and the few seconds that the last statuses may take. What is not made
-// yet has no pods.
+// drain stops the pods of the drainer if the settings ask for it, and returns within --drain-timeout and a few
+// seconds for the last statuses. A drainer that is not made yet has no pods.
 func (o *options) drain(ctx context.Context, made <-chan drainer) {
 	if !o.DrainOnExit {
 		return

@@ -22,7 +22,8 @@ const (
 	groupTraces  = "Traces"
 )
 
-// settings is the table. Its order is that of `config print` and the reference. What else goes with a row says CONTRIBUTING.md.
+// settings returns the table, in the order of `config print` and the reference. CONTRIBUTING.md lists the other
+// changes for a new row.
 func settings() []setting {
 	return []setting{
 		{flag: "config", usage: "configuration `file`", bind: text(func(o *options) *string { return &o.ConfigFile }, "")},

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// heapRoom is how much may be allocated between two collections while the heap is small. By
-	// default that is as much as lives, so that a node with few pods would collect all the time. More than this would
-	// be most of the memory of such a node.
+	// heapRoom is the allocation between two collections while the heap is small. By default this equals the
+	// live heap, so a node with few pods would collect all the time. A larger heapRoom would be most of the
+	// memory of such a node.
 	heapRoom = 8 << 20
-	// leastGrowth and mostGrowth bound what follows from it, in percent of what lives.
+	// leastGrowth and mostGrowth bound the resulting growth, in percent of the live heap.
 	leastGrowth, mostGrowth = 60, 800
 )
 
@@ -43,11 +43,11 @@ func growth(live uint64) int {
 	return int(min(max(heapRoom*100/live, leastGrowth), mostGrowth))
 }
 
-// sentinel is garbage at once: its cleanup runs after each collection. It holds a pointer, so that the
-// runtime does not put it into a block with others.
+// sentinel is garbage at once: its cleanup runs after each collection. It holds a pointer, so that the runtime
+// does not put it into a block with others.
 type sentinel struct{ _ *sentinel }
 
-// afterEachCollection calls do after each collection with the bytes that live.
+// afterEachCollection calls do with the live bytes after each collection.
 func afterEachCollection(do func(live uint64)) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	var again func(struct{})

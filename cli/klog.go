@@ -35,7 +35,7 @@ func klogEffective(name string) bool { return name == "v" || name == "vmodule" }
 
 func (k *klogFlags) value(name string) string { return k.set.Lookup(name).Value.String() }
 
-// warnings names the flags that were given and do nothing.
+// warnings names the given flags without effect.
 func (k *klogFlags) warnings(fs *pflag.FlagSet) []string {
 	var warnings []string
 	k.set.VisitAll(func(f *stdflag.Flag) {
@@ -59,7 +59,7 @@ func setKlogHandler(h stdslog.Handler) {
 	setKlogLogger()
 }
 
-// currentHandler is the handler that was set last.
+// currentHandler passes records to the handler that was set last.
 type currentHandler struct{}
 
 func (currentHandler) Enabled(ctx context.Context, level stdslog.Level) bool {

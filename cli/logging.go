@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log/slog"
 )
 
-// parseLevel knows the levels of slog, and the names that logrus has for others.
+// parseLevel accepts the levels of slog, and the names of logrus for other levels.
 func parseLevel(name string) (stdslog.Level, error) {
 	switch strings.ToLower(name) {
 	case "trace", "debug":
@@ -28,15 +28,14 @@ func parseLevel(name string) (stdslog.Level, error) {
 	return 0, fmt.Errorf("--log-level %q: want debug, info, warn or error", name)
 }
 
-// klogMost is the most that the Kubernetes libraries are let say: from V(8) on they show the bodies of
-// requests and answers, and with them Secrets and tokens.
+// klogMost is the greatest verbosity for the Kubernetes libraries: from V(8) on they log the bodies of requests
+// and answers, including Secrets and tokens.
 const klogMost = 7
 
 // debugVerbosity is from where on --klog.v is about debugging, by the conventions of Kubernetes: set at run time, it shows our own debug lines, too.
 const debugVerbosity = 4
 
-// startLogging sends everything that is logged in this process, also by the
-// Kubernetes libraries, to w.
+// startLogging sends all logs of this process, including the logs of the Kubernetes libraries, to w.
 func (o *options) startLogging(w io.Writer) error {
 	level, err := parseLevel(o.LogLevel)
 	if err != nil {
@@ -45,7 +44,7 @@ func (o *options) startLogging(w io.Writer) error {
 	o.ownLevel, o.klogLevel = &stdslog.LevelVar{}, &stdslog.LevelVar{}
 	o.ownLevel.Set(level)
 	log.L = slog.FromSlog(stdslog.New(o.handler(w, o.ownLevel)))
-	// --log-level=debug is about this program: what the Kubernetes libraries say beyond info is chosen by --klog.v.
+	// --log-level=debug is about this program: --klog.v sets the verbosity of the Kubernetes libraries beyond info.
 	if err := o.setKlogLevel(level, o.klog.value("v")); err != nil {
 		return fmt.Errorf("--klog.v: %w", err)
 	}
@@ -67,7 +66,7 @@ func (o *options) setKlogLevel(level stdslog.Level, verbosity string) error {
 	return nil
 }
 
-// setVerbosity changes at run time what startLogging has set, and takes it back with 0.
+// setVerbosity changes the settings of startLogging at run time, and restores them with 0.
 func (o *options) setVerbosity(verbosity string) error {
 	level, err := parseLevel(o.LogLevel)
 	if err != nil {

@@ -17,14 +17,15 @@ import (
 
 // Program is a program that runs one of its providers as a node.
 type Program struct {
-	// Name is the name of the command. Default: what it was called as.
+	// Name is the name of the command. Default: the name under which it was called.
 	Name string
-	// Version, Commit and BuildTime are what the command version prints, usually set by the
-	// linker. Default: what Go recorded at the build.
+	// Version, Commit and BuildTime are printed by the command version, and usually set by the linker. Default:
+	// the build information of Go.
 	Version, Commit, BuildTime string
-	// GVisor is the version of gVisor's runsc that the program is released with, which the command version prints. Empty: none.
+	// GVisor is the version of gVisor's runsc in the release of the program, printed by the command version.
+	// Empty: none.
 	GVisor string
-	// Providers are what users can choose from. At least one.
+	// Providers are the providers from which users can choose. At least one is required.
 	Providers []Provider
 	// Commands are further commands of the program, beside its own. They see the flags of nodes too.
 	Commands []*cobra.Command
@@ -40,12 +41,12 @@ func Main(providers ...Provider) { Program{Providers: providers}.Main() }
 func (p Program) Main() {
 	tuneHeap()
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
-	// From then on, a signal does what it does by default.
+	// From then on, a signal has its default effect.
 	context.AfterFunc(ctx, stop)
 	os.Exit(p.execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// stopSignals are those that end the program in good order.
+// stopSignals returns the signals that end the program in good order.
 func stopSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -83,7 +84,7 @@ type exitError struct {
 	error // nil: everything has been said
 }
 
-// Error says what has failed.
+// Error describes the failure.
 func (e exitError) Error() string {
 	if e.error == nil {
 		return fmt.Sprintf("exit code %d", e.code)

@@ -33,8 +33,7 @@ func init() { metrics.Process = legacyregistry.DefaultGatherer }
 var buildInfoGauge = metrics.NewGauge("virtual_kubelet_build_info", "What the program is: version, commit, version of Go and provider. The value is always 1.",
 	metrics.Least, "version", "commit", "go_version", "provider")
 
-// metricsHandler serves our own metrics, and those of the process and of the
-// Kubernetes client.
+// metricsHandler serves our own metrics, and the metrics of the process and of the Kubernetes client.
 func metricsHandler() http.Handler {
 	return promhttp.HandlerFor(
 		prometheus.Gatherers{metrics.Registry, metrics.Process},
@@ -63,7 +62,8 @@ func (o *options) serveMetrics(ctx context.Context) error {
 	return nil
 }
 
-// livezCommand asks the program that runs with the same settings whether it answers, for the probe of a pod, whose container has no other program.
+// livezCommand asks the running program with the same settings whether it is alive. It is for the probe of a pod
+// whose container has no other program.
 func (o *options) livezCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{

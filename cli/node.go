@@ -22,7 +22,7 @@ type daemon interface {
 	WaitReady(ctx context.Context, timeout time.Duration) error
 }
 
-// newDaemon returns what the settings ask for.
+// newDaemon returns the node or nodes that the settings ask for.
 func (o *options) newDaemon(ctx context.Context, p Provider, version string) (daemon, error) {
 	opts := []nodeutil.NodeOpt{func(cfg *nodeutil.NodeConfig) error {
 		cfg.Client = nil // NewNode makes it, with those for heartbeats and events
@@ -56,7 +56,7 @@ func (o *options) newDaemon(ctx context.Context, p Provider, version string) (da
 	return nodeutil.NewNode(o.NodeName, o.newProvider(ctx, p), opts...)
 }
 
-// name is that of the node, and the patterns of many.
+// name returns the name of the node, or the patterns for many nodes.
 func (o *options) name() string {
 	if len(o.Nodes) > 0 {
 		return strings.Join(o.Nodes, ",")
@@ -89,7 +89,8 @@ func (o *options) describe(n *corev1.Node, provider, version string) {
 	n.Status.NodeInfo.OperatingSystem = o.OperatingSystem
 	n.Status.NodeInfo.KubeletVersion = version
 	if !o.DisableTaint {
-		// The provider may have been chosen by the name that it has elsewhere: pods that come from there tolerate that one.
+		// The user may have chosen the provider by its name in another project: pods from there tolerate a taint
+		// with that name.
 		value := cmp.Or(o.TaintValue, o.Provider, provider)
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: o.TaintKey, Value: value, Effect: corev1.TaintEffect(o.TaintEffect)})
 	}

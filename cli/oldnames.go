@@ -11,30 +11,30 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// oldName is a flag or an environment variable that another program of the field has. Exactly one of now, field, nothing and gone says what
-// it is here.
+// oldName is a flag or an environment variable of another program of the field. Exactly one of now, field,
+// nothing and gone describes its meaning here.
 type oldName struct {
 	// name is a flag, with its dashes, or a variable.
 	name string
-	// of is the program that has it.
+	// of is the program with this name.
 	of string
-	// provider is the provider that it is about; "" for a name that is about the node.
+	// provider is the provider to which the name belongs; "" for a name about the node.
 	provider string
-	// now is the flag that has its value here, with dashes, or the variable of the provider that gets it.
+	// now is the flag for this value here, with dashes, or the variable of the provider that gets it.
 	now string
 	// field is the field of the provider's configuration that the variable sets: the provider reads it itself.
 	field string
 	// nothing says why the name has no effect. Its use is a warning.
 	nothing string
-	// gone says what to do in its place. The use of the flag is an error.
+	// gone is the replacement to use. The use of the flag is an error.
 	gone string
-	// same is the value of a flag without effect that asks for what happens anyway: it is no warning.
+	// same is the value of a flag without effect that asks for the default behavior: it causes no warning.
 	same string
-	// boolean says that the flag is on without a value.
+	// boolean: the flag is on without a value.
 	boolean bool
 }
 
-// Programs that have these names.
+// Programs with these names.
 const (
 	ofCommon = "virtual-kubelet until 1.11, and programs made of it"
 	ofAuth   = "node-cli, azure-aci"
@@ -46,7 +46,7 @@ const (
 	ofZun    = "openstack-zun"
 )
 
-// Reasons that several names have.
+// Reasons shared by several names.
 const (
 	insteadOfExporters = "traces are sent by OpenTelemetry: use --trace-endpoint"
 	noCacheTimes       = "answers of the API server are kept for the times that a kubelet has by default"
@@ -186,7 +186,7 @@ func (s setting) oldNames(flags bool) (names []string) {
 	return names
 }
 
-// settleOld does what the table says of an old name, if it is used.
+// settleOld applies the table to an old name, if it is used.
 func (r *resolved) settleOld(n oldName, getenv func(string) string) error {
 	value := ""
 	switch {
@@ -216,12 +216,13 @@ func (r *resolved) settleOld(n oldName, getenv func(string) string) error {
 
 // warning is about a setting that does nothing, or has another name.
 type warning struct {
-	// provider is the one that it is about; "" for any.
+	// provider is the provider of the setting; "" for any.
 	provider string
 	text     string
 }
 
-// warningsFor returns the warnings for those who run a provider: variables of another one may be there for another program.
+// warningsFor returns the warnings for users of a provider. It leaves out variables of other providers, which
+// may be set for another program.
 func (r *resolved) warningsFor(provider string) (texts []string) {
 	for _, w := range r.warnings {
 		if w.provider == "" || w.provider == provider {

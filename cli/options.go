@@ -11,8 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// options are the effective settings. The table in flags.go says where
-// each comes from and what it means.
+// options has the effective settings. The table in flags.go has the origin and the meaning of each.
 type options struct {
 	ConfigFile string
 
@@ -82,16 +81,17 @@ type options struct {
 	TraceSampleRate  string
 
 	klog klogFlags
-	// ownLevel and klogLevel are from where on lines are written: those of this program, and those of the Kubernetes libraries. startLogging makes them.
+	// ownLevel and klogLevel are the minimum levels of logged lines: of this program, and of the Kubernetes
+	// libraries. startLogging makes them.
 	ownLevel, klogLevel *stdslog.LevelVar
 
 	// shown are the settings as /flagz shows them. Set by resolve.
 	shown map[string]string
-	// nodeNames are what Nodes stand for; none for a single node. Set by validate.
+	// nodeNames are the expanded Nodes; empty for a single node. Set by validate.
 	nodeNames []string
-	// taints are what RegisterWithTaints stands for. Set by validate.
+	// taints are the parsed RegisterWithTaints. Set by validate.
 	taints []corev1.Taint
-	// tlsMinVersion and tlsCipherSuites are what TLSMinVersion and TLSCipherSuites stand for. Set by validate.
+	// tlsMinVersion and tlsCipherSuites are the parsed TLSMinVersion and TLSCipherSuites. Set by validate.
 	tlsMinVersion   uint16
 	tlsCipherSuites []uint16
 }

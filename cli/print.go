@@ -12,8 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// print writes the effective settings as a configuration file whose comments
-// say where each comes from.
+// print writes the effective settings as a configuration file, with the origin of each setting in a comment.
 func (r *resolved) print() ([]byte, error) {
 	document := &yaml.Node{Kind: yaml.MappingNode}
 	add := func(name string, value *yaml.Node, comment string) {

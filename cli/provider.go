@@ -19,18 +19,19 @@ import (
 
 // Provider is a provider that the program can run.
 type Provider struct {
-	// Name is what users choose it by, with --provider. A program with
-	// only one provider runs that one by default.
+	// Name is the name by which users choose the provider, with --provider. A program with only one provider
+	// runs it by default.
 	Name string
-	// Aliases are names that it had elsewhere, which users may go on to choose it by. The taint of the node then has the alias, as pods that
-	// come from there tolerate it; everywhere else it is known by Name.
+	// Aliases are earlier names of the provider in other projects, which users may still use to choose it. The
+	// taint of the node then has the alias, because pods from there tolerate it; everywhere else the provider is
+	// known by Name.
 	Aliases []string
-	// Readme is the provider's README in Markdown. The command providers shows what follows the colon in its title,
-	// "# NAME: …", and the YAML below its heading "Configuration file" as a sample.
+	// Readme is the provider's README in Markdown. The command providers shows the text after the colon in its
+	// title, "# NAME: …", and the YAML below its heading "Configuration file" as a sample.
 	Readme string
-	// New makes the provider. It is called once for each node, before the node is registered;
-	// ctx lives as long as the program. What it returns may have more abilities than
-	// nodeutil.Provider, found by assertion; node/abilities.go is the list of them, with what happens without each:
+	// New makes the provider. It is called once for each node, before the node is registered; ctx lives as long
+	// as the program. The result may have more abilities than nodeutil.Provider, found by assertion;
+	// node/abilities.go lists them, with the behavior without each:
 	//   - node.PodNotifier: reports changes of pods, else they are polled;
 	//   - node.PodAuthority: knows whether its answers are complete, else many pods missing at once are doubted;
 	//   - node.PodObjectsUser: starts the containers of a pod one by one, with the environment of that moment;
@@ -42,35 +43,36 @@ type Provider struct {
 	//   - node.BackgroundRunner: has work of its own to do while the node runs;
 	//   - node.NodeProvider: decides whether the node is Ready, else it is;
 	//   - nodeutil.VolumeProvisioner: has room for PersistentVolumes, which the node then makes for claims;
-	//   - nodeutil.EndpointSlicesUser: takes services elsewhere, and gets the addresses behind them;
+	//   - nodeutil.EndpointSlicesUser: exports services, and gets the addresses behind them;
 	//   - nodeutil.ProbeMetricsProvider: probes containers itself, and shows the outcomes;
 	//   - capability.Declarer: pods that ask for more than it declares do not come to it;
 	//   - NodeConfigurer: writes capacity and the like into the Node object;
-	//   - Examiner: says to the command doctor why it would not work, else Ping does;
+	//   - Examiner: tells the command doctor why it would not work, else Ping does;
 	//   - Adviser: tells the command doctor which programs it runs, and what should be done about them.
 	New func(ctx context.Context, in ProviderInput) (nodeutil.Provider, error)
-	// Capabilities returns what the provider will declare with the configuration file at that path, "" for
-	// none, so that pods can be checked without a node. Nil: it declares nothing and gets every pod.
+	// Capabilities returns the declaration of the provider with the configuration file at that path, "" for
+	// none, so that pods can be checked without a node. Nil: the provider declares nothing and gets every pod.
 	Capabilities func(configPath string) (capability.Declaration, error)
-	// Check returns the function that says, with the configuration file at that path, why CreatePod would refuse a pod for more than the provider
-	// declares: the mapping of the provider, which answers in the words of CreatePod, and asks neither the backend nor the cluster. It does not judge
-	// what ConfigMaps, Secrets and tokens of the pod contain. The command check asks it about pods that the declaration lets pass; a node does not. Nil: the
-	// declaration says all that can be known without the backend.
+	// Check returns a function for the configuration file at that path. The function reports why CreatePod would
+	// refuse a pod for more reasons than the declaration has. It is the mapping of the provider: it answers in
+	// the words of CreatePod, and asks neither the backend nor the cluster. It does not judge the contents of
+	// ConfigMaps, Secrets and tokens of the pod. The command check calls it for pods that the declaration
+	// allows; a node does not call it. Nil: without the backend, nothing is known beyond the declaration.
 	Check func(configPath string) (func(pod *corev1.Pod) error, error)
-	// Contract changes how the command contract tests the provider, where the backend does not run the image and the commands of
-	// that command. Nil: it does.
+	// Contract changes how the command contract tests the provider, if the backend does not run the image and
+	// the commands of that command. Nil: it does.
 	Contract func(*providertest.Harness)
 }
 
-// NodeConfigurer is an ability of a provider: it writes into the Node object, before that is
-// registered, what the backend offers.
+// NodeConfigurer is an optional ability of a provider: to write the capacity of the backend into the Node
+// object, before the node is registered.
 type NodeConfigurer interface {
-	// ConfigureNode changes n, which has the name, labels, taints and addresses that
-	// the settings ask for.
+	// ConfigureNode changes n, which already has the name, labels, taints and addresses of the settings.
 	ConfigureNode(ctx context.Context, n *corev1.Node)
 }
 
-// Examiner is an ability of a provider whose Ping needs its work in the background, or that has more to say before the node runs.
+// Examiner is an optional ability of a provider whose Ping needs its background work, or that has more to report
+// before the node runs.
 type Examiner interface {
 	// Examine returns why the provider would not work, nil if it would. The command doctor asks it instead of Ping, of a provider
 	// that was made and nothing else: no ability was offered, and nothing runs in the background. Listers are empty, but for the
@@ -78,20 +80,21 @@ type Examiner interface {
 	Examine(ctx context.Context) error
 }
 
-// Adviser is an ability of a provider that runs programs which others keep, such as a container runtime.
+// Adviser is an optional ability of a provider that runs programs maintained by others, such as a container
+// runtime.
 type Adviser interface {
-	// Advise returns the versions of these programs, and advice about those that should not be used as they are. The command doctor shows
-	// both, of a provider as Examine has it. It changes nothing, and says nothing secret.
+	// Advise returns the versions of these programs, and advice about programs that should not be used as they
+	// are. The command doctor shows both, for a provider in the same state as for Examine. It changes nothing,
+	// and reveals no secret.
 	Advise(ctx context.Context) (versions []string, advice []Advice)
 }
 
-// Advice is something wrong that keeps no pod from running, and what to do about it.
+// Advice is a problem that keeps no pod from running, and its fix.
 type Advice struct{ Problem, Fix string }
 
-// ProviderInput is what a provider is made from.
+// ProviderInput has the inputs for a new provider.
 type ProviderInput struct {
-	// ProviderConfig holds the listers, and the Node object, which the provider may
-	// change until New returns.
+	// ProviderConfig holds the listers, and the Node object, which the provider may change until New returns.
 	nodeutil.ProviderConfig
 	// ConfigPath is the provider's own configuration file; "" for none.
 	ConfigPath string
@@ -108,7 +111,7 @@ type ProviderInput struct {
 	KubeClusterDomain string
 }
 
-// newProvider returns the function that NewNode makes the provider with.
+// newProvider returns the function with which NewNode makes the provider.
 func (o *options) newProvider(ctx context.Context, p Provider) nodeutil.NewProviderFunc {
 	return func(config nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 		o.address(config.Node)
@@ -135,7 +138,8 @@ func (o *options) newProvider(ctx context.Context, p Provider) nodeutil.NewProvi
 	}
 }
 
-// providerError is an error of a provider under its name, which most say themselves, at each line.
+// providerError is an error of a provider with the name of the provider. Most providers already put their name
+// at each line of the error.
 type providerError struct {
 	name string
 	error

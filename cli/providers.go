@@ -62,7 +62,7 @@ func (p Provider) summary() string {
 // sampleBlock matches the YAML below the heading of the configuration file.
 var sampleBlock = regexp.MustCompile("(?s)\n## Configuration file\n.*?\n```yaml\n(.*?\n)```\n")
 
-// sample returns a configuration file with comments, which are all there is for a provider without one.
+// sample returns a configuration file with comments. For a provider without a sample, there are only comments.
 func (p Provider) sample() string {
 	head := "# Provider " + p.Name
 	if s := p.summary(); s != "" {

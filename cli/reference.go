@@ -52,7 +52,7 @@ func reference() string {
 	return b.String()
 }
 
-// fate says what an old name is here.
+// fate returns the meaning of an old name here.
 func (n oldName) fate() string {
 	switch {
 	case n.now != "":
@@ -65,7 +65,7 @@ func (n oldName) fate() string {
 	return "accepted without effect: " + n.nothing
 }
 
-// defaultText is the default of f without what depends on the machine.
+// defaultText returns the default of f without the parts that depend on the machine.
 func defaultText(f *pflag.Flag) string {
 	switch f.DefValue {
 	case "", "[]":

@@ -15,20 +15,21 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli/configfile"
 )
 
-// What a configuration file says about itself.
+// The apiVersion and kind of a configuration file.
 const (
 	configAPIVersion = "virtual-kubelet.io/v1alpha1"
 	configKind       = "VirtualKubeletConfiguration"
 )
 
-// resolved are settings with what is known about their origin.
+// resolved has the settings and their origins.
 type resolved struct {
 	*options
 	flags *pflag.FlagSet
 	// origins says, by flag, where the value comes from.
 	origins  map[string]string
 	warnings []warning
-	// unread says which settings could not be read. The others may still contradict each other.
+	// unread has the errors of settings that could not be read. The other settings may still contradict each
+	// other.
 	unread error
 }
 
@@ -56,7 +57,7 @@ func (o *options) resolve(fs *pflag.FlagSet, getenv func(string) string) (*resol
 	return r, errors.Join(r.unread, r.oneOrMany(), r.checkBootstrap(), o.validate())
 }
 
-// show returns the settings by flag, without what gives access to something.
+// show returns the settings by flag, without settings that give access to something.
 func (r *resolved) show() map[string]string {
 	shown := map[string]string{}
 	for _, s := range settings() {
@@ -72,7 +73,7 @@ func (r *resolved) show() map[string]string {
 	return shown
 }
 
-// checkBootstrap insists on what is written being named: the default is somebody's own kubeconfig.
+// checkBootstrap requires explicit names for the files to write: the default is the user's own kubeconfig.
 func (r *resolved) checkBootstrap() error {
 	switch {
 	case r.BootstrapKubeconfig == "":
@@ -89,7 +90,7 @@ func (r *resolved) checkBootstrap() error {
 	return nil
 }
 
-// oneOrMany refuses a name for one node beside those of many.
+// oneOrMany refuses settings for one node together with settings for many.
 func (r *resolved) oneOrMany() error {
 	if len(r.Nodes) == 0 {
 		return nil
@@ -147,8 +148,8 @@ func setFromFile(f *pflag.Flag, field configfile.Field) error {
 	return nil
 }
 
-// readConfigFile returns the fields of the file at path. Those that are unknown are in the error; without
-// any field, the file cannot be read.
+// readConfigFile returns the fields of the file at path. The error names unknown fields; without any field, the
+// file cannot be read.
 func readConfigFile(path string) (map[string]configfile.Field, error) {
 	if path == "" {
 		return nil, nil
@@ -188,7 +189,7 @@ func readConfigFile(path string) (map[string]configfile.Field, error) {
 	return byName, errors.Join(errs...)
 }
 
-// typeName is what a person calls the type of a flag.
+// typeName returns the type of a flag in words for users.
 func typeName(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "int", "Level": // Level is klog's

@@ -19,8 +19,8 @@ import (
 // stopTimeout bounds the end of the program.
 const stopTimeout = 5 * time.Second
 
-// run runs the node until ctx ends, which is no error, drains it if that is wanted, and
-// returns at the latest stopTimeout later.
+// run runs the node until ctx ends, which is no error. It drains the node if the settings ask for it, and
+// returns at most stopTimeout later.
 func (p Program) run(ctx context.Context, r *resolved, stderr io.Writer) error {
 	provider, err := choose(p.Providers, r.Provider)
 	if err != nil {
@@ -59,7 +59,7 @@ func (p Program) run(ctx context.Context, r *resolved, stderr io.Writer) error {
 		end()
 		err = waitToStop(done)
 	}
-	// The spans of the end are sent too, within the time that is left for them.
+	// The last spans are sent too, within the remaining time.
 	endCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if err := endTraces(endCtx); err != nil {
@@ -80,7 +80,7 @@ func waitToStop(done <-chan error) error {
 	}
 }
 
-// runNode runs the node, or all of them, hands it to made, and runs what is served beside it.
+// runNode makes the node, or all of them, sends it to made, and runs it with the servers beside it.
 func (o *options) runNode(ctx context.Context, p Provider, version string, made chan<- drainer) error {
 	if err := o.checkIdentity(); err != nil {
 		return err

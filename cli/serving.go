@@ -13,8 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// serving returns the options for how the node serves the kubelet API. Without one of
-// them, NewNode puts authentication and authorization by the API server around it.
+// serving returns the options for serving the kubelet API. Without such an option, NewNode adds authentication
+// and authorization by the API server.
 func (o *options) serving() ([]nodeutil.NodeOpt, error) {
 	if o.DisableKubeletAPI {
 		return nil, nil
@@ -60,7 +60,7 @@ func (o *options) serving() ([]nodeutil.NodeOpt, error) {
 // maxCertNames is how many nodes a certificate names: each handshake carries it.
 const maxCertNames = 100
 
-// keyPair returns the option that sets the certificate to serve with.
+// keyPair returns the option that sets the serving certificate.
 func (o *options) keyPair() (func(*tls.Config) error, error) {
 	if !o.SelfSigned {
 		return nodeutil.WithKeyPairFiles(o.TLSCertFile, o.TLSPrivateKeyFile), nil
@@ -93,7 +93,7 @@ type routes struct {
 	provider http.Handler
 }
 
-// Handle takes the routes of the provider, which NewNode mounts once.
+// Handle stores the routes of the provider, which NewNode mounts once.
 func (r *routes) Handle(_ string, h http.Handler) { r.provider = h }
 
 // ServeHTTP answers a request.

@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// setting is one row of the table that flags, environment, file,
-// `config print` and the reference are made from.
+// setting is one row of the table behind flags, environment, file, `config print` and the reference.
 type setting struct {
 	// flag is the name on the command line.
 	flag string
@@ -19,14 +18,14 @@ type setting struct {
 	env []string
 	// group is the heading in the reference.
 	group string
-	// usage says what it means. A word in back quotes names the value.
+	// usage describes the setting. A word in back quotes names the value.
 	usage string
 	// bind declares the flag, with its default, on fs.
 	bind func(fs *pflag.FlagSet, o *options, name, usage string)
 }
 
-// define declares all settings on fs, and the names that they had elsewhere. The old flags of a provider are those of a program that has it:
-// another program may use the name.
+// define declares all settings on fs, and their names in other programs. It declares the old flags of a provider
+// only in a program with this provider: another program may use the name for something else.
 func (o *options) define(fs *pflag.FlagSet, providers ...Provider) {
 	for _, s := range settings() {
 		s.bind(fs, o, s.flag, s.usage)

@@ -22,8 +22,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace/opentelemetry"
 )
 
-// startTracing sends spans to the endpoint, if there is one. The returned function sends
-// what is left and stops.
+// startTracing sends spans to the endpoint, if there is one. The returned function sends the remaining spans and
+// stops.
 func (o *options) startTracing(ctx context.Context, provider, version string) (func(context.Context) error, error) {
 	if o.TraceEndpoint == "" {
 		return func(context.Context) error { return nil }, nil
@@ -97,7 +97,7 @@ func newExporter(ctx context.Context, endpoint string) (sdktrace.SpanExporter, e
 	return otlptracehttp.New(ctx, opts...)
 }
 
-// sampler returns what decides on traces that begin here.
+// sampler returns the sampler for traces that begin here.
 func sampler(rate string) (sdktrace.Sampler, error) {
 	switch rate {
 	case "always":

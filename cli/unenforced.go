@@ -14,10 +14,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli/configfile"
 )
 
-// acceptNone is the value of --accept-unenforced with which every pod is refused that asks for what the provider does not have.
+// acceptNone is the value of --accept-unenforced that refuses every pod with features that the provider does not
+// have.
 const acceptNone = "none"
 
-// checkAccepted returns what is wrong with --accept-unenforced.
+// checkAccepted returns the errors of --accept-unenforced.
 func (o *options) checkAccepted() (errs []error) {
 	acceptable := featureNames(capability.Acceptable())
 	for _, name := range o.AcceptUnenforced {
@@ -38,7 +39,7 @@ func (o *options) checkAccepted() (errs []error) {
 	return errs
 }
 
-// acceptedFeatures are those of --accept-unenforced; nil if it is not set.
+// acceptedFeatures returns the features of --accept-unenforced; nil if it is not set.
 func (o *options) acceptedFeatures() []capability.Feature {
 	if len(o.AcceptUnenforced) == 0 {
 		return nil
@@ -52,7 +53,7 @@ func (o *options) acceptedFeatures() []capability.Feature {
 	return all
 }
 
-// accept returns a declaration with what the operator accepts in the place of the provider's default.
+// accept returns a declaration in which the operator's accepted features replace the provider's default.
 func (o *options) accept(declared capability.Declaration) capability.Declaration {
 	if features := o.acceptedFeatures(); features != nil {
 		return declared.Accept(features...)
@@ -60,7 +61,7 @@ func (o *options) accept(declared capability.Declaration) capability.Declaration
 	return declared
 }
 
-// annotateUnenforced says on the node which features its pods may ask for and do not get.
+// annotateUnenforced lists in an annotation of the node the features that its pods may ask for and do not get.
 func annotateUnenforced(n *corev1.Node, declared capability.Declaration) {
 	names := featureNames(declared.Accepted())
 	if len(names) == 0 {

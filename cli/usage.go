@@ -76,7 +76,7 @@ func writeUsage(w io.Writer, cmd *cobra.Command) {
 	}
 }
 
-// flagSections returns the flags that help shows, by the groups of the settings.
+// flagSections returns the flags for the help text, by the groups of the settings.
 func flagSections(cmd *cobra.Command) cliflag.NamedFlagSets {
 	var sections cliflag.NamedFlagSets
 	general := "other"
@@ -110,7 +110,7 @@ func flagSections(cmd *cobra.Command) cliflag.NamedFlagSets {
 	return sections
 }
 
-// flagError says what is wrong with a flag in the words that a file and the environment get.
+// flagError describes a wrong flag in the same words as for a file and the environment.
 func flagError(cmd *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
@@ -155,7 +155,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q: see %s --help", args[0], cmd.CommandPath())
 }
 
-// noArguments refuses arguments of a command that has flags only; instead says where the word belongs.
+// noArguments refuses arguments of a command that has only flags; instead is the flag or command for the word.
 func noArguments(instead string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -181,7 +181,7 @@ func usageArguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// completeValues offers the values of the settings that have a few, in the completion of a shell.
+// completeValues adds shell completion for settings with a few possible values.
 func (p Program) completeValues(root *cobra.Command) {
 	for flag, values := range map[string][]string{
 		"provider":           providerNames(p.Providers),

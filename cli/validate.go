@@ -20,13 +20,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// reservedTags are attributes that the program sets itself.
+// reservedTags are the attributes that the program sets itself.
 var reservedTags = []string{"operatingSystem", "provider", "nodeName"}
 
 var taintEffects = []string{string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute)}
 
-// validate refuses what cannot work, all of it at once, and brings values
-// into the form that they are used in.
+// validate refuses settings that cannot work, all at once, and parses values into the form in which they are
+// used.
 func (o *options) validate() error {
 	var errs []error
 	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -146,8 +146,7 @@ func parseTaint(text string) (corev1.Taint, error) {
 	return corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}, nil
 }
 
-// validateServing makes sure that how the kubelet API is served was chosen, and
-// chosen once.
+// validateServing checks that the user has chosen exactly one way to serve the kubelet API.
 func (o *options) validateServing() error {
 	var errs []error
 	files := o.TLSCertFile != "" || o.TLSPrivateKeyFile != ""
@@ -182,7 +181,7 @@ func (o *options) validateServing() error {
 	return errors.Join(errs...)
 }
 
-// validateTLS translates the names of versions and suites, which are those of a kubelet.
+// validateTLS translates the names of versions and suites, which are the same as for a kubelet.
 func (o *options) validateTLS() error {
 	version, err := cliflag.TLSVersion(o.TLSMinVersion)
 	if err == nil {

@@ -14,11 +14,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// unknownVersion stands for what the build did not say.
+// unknownVersion stands for values that the build did not record.
 const unknownVersion = "N/A"
 
-// version is the version of the program: the one it was built with, else that
-// of its module.
+// version returns the version of the program: the version set at the build, else the version of its module.
 func (p Program) version() string {
 	if p.Version != "" {
 		return p.Version
@@ -29,7 +28,7 @@ func (p Program) version() string {
 	return unknownVersion
 }
 
-// buildSetting is what Go recorded at the build under the key.
+// buildSetting returns the value that Go recorded at the build under the key.
 func buildSetting(key string) string {
 	if build, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range build.Settings {
@@ -41,7 +40,7 @@ func buildSetting(key string) string {
 	return unknownVersion
 }
 
-// buildInfo is what the command version prints.
+// buildInfo is the output of the command version.
 type buildInfo struct {
 	Version    string `json:"version"`
 	Commit     string `json:"gitCommit"`
@@ -52,7 +51,7 @@ type buildInfo struct {
 	GVisor     string `json:"gVisorVersion,omitempty"`
 }
 
-// build returns what the program is made of.
+// build returns the build information of the program.
 func (p Program) build() buildInfo {
 	return buildInfo{
 		Version:    p.version(),
@@ -105,8 +104,8 @@ func (p Program) versionCommand() *cobra.Command {
 	return cmd
 }
 
-// kubeletVersion is what the Node object says: the Kubernetes release whose libraries are
-// built in, which decide how the node behaves, and the version of the program.
+// kubeletVersion returns the version in the Node object: the Kubernetes release of the built-in libraries, which
+// determine the behavior of the node, and the version of the program.
 func (p Program) kubeletVersion() string {
 	kubernetes := kubernetesVersion()
 	if v := p.version(); v != unknownVersion {
@@ -115,7 +114,7 @@ func (p Program) kubeletVersion() string {
 	return kubernetes + "-vk"
 }
 
-// kubernetesVersion is the Kubernetes release whose libraries are built in.
+// kubernetesVersion returns the Kubernetes release of the built-in libraries.
 func kubernetesVersion() string {
 	kubernetes := "v0.0.0"
 	if build, ok := debug.ReadBuildInfo(); ok {

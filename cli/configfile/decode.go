@@ -2,12 +2,11 @@
 
 // Package configfile decodes YAML and JSON configuration files strictly.
 //
-// Every error names the file and the line, and an unknown field comes with
-// the known one that looks most like it. Field names come from the json tags,
-// and types that decode themselves from JSON (quantities, durations) work.
+// Every error names the file and the line, and the error for an unknown field suggests the most similar known
+// field. Field names come from the json tags, and types that decode themselves from JSON (quantities, durations)
+// work.
 //
-// What surprises: a field that is given twice, or a value of another type, is an error,
-// and so is a second document in the file.
+// The surprise: a repeated field, a value of another type, or a second document in the file is an error.
 package configfile
 
 import (
@@ -25,10 +24,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Decode reads data, the contents of the file called name, into the struct or map that
-// into points at. Fields that the file does not have keep their value, so
-// defaults are set before. Several errors are joined. A value that its type reads as text
-// (encoding.TextUnmarshaler) is in no error but those of that type.
+// Decode reads data, the contents of the file called name, into the struct or map at into. Fields that the file
+// does not have keep their value, so set defaults before the call. Several errors are joined. The errors do not
+// quote a value that its type reads as text (encoding.TextUnmarshaler), except for the errors of this type.
 func Decode(name string, data []byte, into any) error {
 	target := reflect.ValueOf(into)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -45,7 +43,7 @@ func Decode(name string, data []byte, into any) error {
 
 // Position is where a value stands in a file.
 type Position struct {
-	// File is the name that was handed to Decode or Fields.
+	// File is the name that was passed to Decode or Fields.
 	File string
 	// Line counts from 1.
 	Line int
@@ -64,7 +62,7 @@ type Field struct {
 	column   int // where the line has the name
 }
 
-// Fields returns the top-level fields of the file, in order. A field that comes twice is an error.
+// Fields returns the top-level fields of the file, in order. A repeated field is an error.
 func Fields(name string, data []byte) ([]Field, error) {
 	root, err := parse(name, data)
 	if err != nil || root == nil {
@@ -90,8 +88,8 @@ func (f Field) Rename(data []byte, name string) []byte {
 	return slices.Concat(data[:begin], bytes.Replace(data[begin:], []byte(f.Name), []byte(name), 1))
 }
 
-// Values returns the value of a field that holds a scalar or a list of scalars, and
-// name=value for each entry of a mapping of scalars.
+// Values returns the values of a scalar field or of a list of scalars, and name=value for each entry of a
+// mapping of scalars.
 func (f Field) Values() ([]string, error) {
 	wrong := fmt.Errorf("field %q at %s must be a value, a list of values or a mapping of values", f.Name, f.Position)
 	var values []string
@@ -223,7 +221,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// viaJSON decodes types that know only JSON.
+// viaJSON decodes types that support only JSON.
 func (d *decoder) viaJSON(n *yaml.Node, v reflect.Value, path string) {
 	var raw any
 	if err := n.Decode(&raw); err != nil {

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mapping calls each for every entry of n and refuses a key that comes twice.
+// mapping calls each for every entry of n and refuses a repeated key.
 func (d *decoder) mapping(n *yaml.Node, path string, each func(key, val *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		if path == "" {
@@ -33,8 +33,7 @@ func (d *decoder) mapping(n *yaml.Node, path string, each func(key, val *yaml.No
 	}
 }
 
-// field decodes one entry of a mapping into the field of the struct v that
-// has its name.
+// field decodes one entry of a mapping into the field of the struct v with the same name.
 func (d *decoder) field(key, val *yaml.Node, v reflect.Value, path string) {
 	known := fields(v)
 	if f, ok := known[key.Value]; ok {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Nearest returns the one of known that a person who typed name most likely
-// meant, or "" when none comes close. Upper and lower case do not count.
+// Nearest returns the known name that a person who typed name most likely meant, or "" when none is similar.
+// Upper and lower case do not count.
 func Nearest(name string, known []string) string {
 	slices.Sort(known)
 	best, bestDistance := "", len(name)/3+1
@@ -21,8 +21,8 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// distance is the number of letters to insert, remove, replace or swap with their
-// neighbour that lead from a to b.
+// distance returns the number of letters to insert, remove, replace or swap with their neighbour to turn a into
+// b.
 func distance(a, b string) int {
 	before, last, now := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
@@ -45,8 +45,7 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// Unknown returns the error for a field that is not known; nearest is the one
-// that was likely meant, or "".
+// Unknown returns the error for an unknown field; nearest is the field that was likely meant, or "".
 func Unknown(field string, at Position, nearest string) error {
 	if nearest == "" {
 		return fmt.Errorf("unknown field %q at %s", field, at)

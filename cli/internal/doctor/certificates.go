@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// RenewClient is what to do about a client certificate that ends.
+// RenewClient is the fix for a client certificate that ends.
 const RenewClient = "renew it: issue a new one, or let the node ask for it with a bootstrap kubeconfig"
 
-// checkClientCertificate looks at the certificate that the kubeconfig shows to the API server.
+// checkClientCertificate checks the client certificate of the kubeconfig.
 func checkClientCertificate(_ context.Context, e *exam) {
 	if e.rest == nil {
 		e.skip("there is no kubeconfig")
@@ -44,7 +44,7 @@ func checkClientCertificate(_ context.Context, e *exam) {
 	}
 }
 
-// checkServingCertificate looks at the files that the kubelet API is served with.
+// checkServingCertificate checks the certificate files of the kubelet API.
 func checkServingCertificate(_ context.Context, e *exam) {
 	if !e.Serve || e.CertFile == "" || e.KeyFile == "" {
 		e.skip("the kubelet API is not served with a certificate from files")
@@ -120,7 +120,7 @@ func (e *exam) lifetime(c *x509.Certificate, what, fix string) {
 	}
 }
 
-// Lifetime says what is wrong with the time of a certificate, "" for nothing.
+// Lifetime returns the problem with the lifetime of a certificate, or "".
 func Lifetime(c *x509.Certificate, now time.Time) (severity Severity, problem string) {
 	switch {
 	case !now.Before(c.NotAfter):
@@ -133,7 +133,8 @@ func Lifetime(c *x509.Certificate, now time.Time) (severity Severity, problem st
 	return "", ""
 }
 
-// LateRenewal is when a certificate should have been renewed: whatever renews certificates does so before a tenth of their life is left.
+// LateRenewal returns the time by which a certificate should have been renewed: programs renew certificates
+// before a tenth of their life is left.
 func LateRenewal(c *x509.Certificate) time.Time {
 	return c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / 10).Add(time.Nanosecond)
 }

@@ -19,7 +19,7 @@ type clock struct {
 	ahead time.Duration // guarded by mu; how far ours is ahead at least, below 0 if it is behind
 }
 
-// watch looks at the answers that rt gets.
+// watch inspects the answers that rt gets.
 func (c *clock) watch(rt http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		sent := time.Now()
@@ -34,7 +34,7 @@ func (c *clock) watch(rt http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// saw notes an answer of the second that began at date.
+// saw records an answer of the second that began at date.
 func (c *clock) saw(sent, date, received time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +50,7 @@ func (c *clock) saw(sent, date, received time.Time) {
 	}
 }
 
-// now is what time it is for the API server.
+// now returns the time of the API server.
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

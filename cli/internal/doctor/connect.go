@@ -41,7 +41,7 @@ func checkAPIServer(ctx context.Context, e *exam) {
 	e.found(fix, "the API server %s %s: %v", config.Host, cause, err)
 }
 
-// explain says in words why a request to the API server has failed, and what helps.
+// explain describes why a request to the API server has failed, and the fix.
 func explain(err error) (cause, fix string) {
 	var (
 		dns       *net.DNSError

@@ -18,7 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// checkDaemonSets names the DaemonSets that put a pod on the node although it cannot run there: the rollout of each waits for that pod.
+// checkDaemonSets names the DaemonSets that put a pod on the node although the pod cannot run there: the rollout
+// of each waits for that pod.
 func checkDaemonSets(ctx context.Context, e *exam) {
 	if e.noNames || e.bootstrap && e.AdminKubeconfig == "" || e.Node == nil {
 		e.skip("the node and its credentials are not known yet")
@@ -80,7 +81,7 @@ func landsOn(set *appsv1.DaemonSet, node *corev1.Node) (bool, error) {
 	return true, nil
 }
 
-// tolerates is ToleratesTaint of Kubernetes, whose parameters are not the same in all versions.
+// tolerates is ToleratesTaint of Kubernetes, whose parameters differ between versions.
 func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 		return false
@@ -88,13 +89,13 @@ func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	return t.Operator == corev1.TolerationOpExists || t.Key != "" && (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == taint.Value
 }
 
-// ofConditions are the taints that come and go with the conditions of a node, which pods of DaemonSets tolerate.
+// ofConditions are the taints that come and go with the conditions of a node. Pods of DaemonSets tolerate them.
 var ofConditions = []string{
 	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable, corev1.TaintNodeMemoryPressure,
 	corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable,
 }
 
-// unsupported returns what the pod asks for and the backend does not have, "" if it has all or does not say.
+// unsupported returns the features of the pod that the backend lacks; "" if it has all or has no declaration.
 func unsupported(declared *capability.Declaration, pod *corev1.Pod) string {
 	if declared == nil {
 		return ""
@@ -110,10 +111,12 @@ func toleratesEverything(t corev1.Toleration) bool {
 	return t.Key == "" && t.Operator == corev1.TolerationOpExists && t.Effect != corev1.TaintEffectNoExecute
 }
 
-// agentLabels are labels that the affinity of agents looks at, as docs/decisions/0055-agents-of-nodes.md has them, and the value that they keep away from.
+// agentLabels are the labels in the affinity of agents, with the value that the agents avoid; see
+// docs/decisions/0055-agents-of-nodes.md.
 var agentLabels = map[string]string{"type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
 
-// keepAway says how a DaemonSet is kept from the node: by the label that its own affinity looks at, else by an affinity for the type of the node.
+// keepAway returns how to keep a DaemonSet away from the node: by the label that its own affinity uses, else by
+// an affinity for the type of the node.
 func keepAway(set *appsv1.DaemonSet, node *corev1.Node) string {
 	a := set.Spec.Template.Spec.Affinity
 	if a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor looks for the reasons why a node does not work, before it runs or beside it.
+// Package doctor finds the reasons why a node does not work, before it runs or beside it.
 //
-// The guarantee: every problem is named with its cause and what to do about it, all of them
-// in one run; nothing in the cluster and nothing at the backend is changed. The checks use the
-// settings and the identity of the node, so what they may and reach is what the node may and reaches.
+// The guarantee: one run names every problem with its cause and its fix. It changes nothing in the cluster and
+// nothing at the backend. The checks use the settings and the identity of the node, so they have the same
+// permissions and network access as the node.
 //
-// What surprises: the provider is made as for a run, since only then can it be asked. The way from
-// the API server to the node is tried with a server that the doctor puts on the node's port for that
-// long, unless the node itself serves there; it takes the right to use nodes/proxy, which the node does not have.
+// The surprise: the provider is made as for a run, because it can be asked only then. To test the way from the
+// API server to the node, the doctor runs a temporary server on the node's port, unless the node itself serves
+// there. This test needs the permission to use nodes/proxy, which the node does not have.
 package doctor

@@ -16,9 +16,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// Config is what is examined: the settings of a node.
+// Config has the settings of the node to examine.
 type Config struct {
-	// Problems are the settings that are wrong.
+	// Problems are the wrong settings.
 	Problems []Problem
 
 	NodeName, NodeIP string
@@ -28,60 +28,62 @@ type Config struct {
 	KubeContext string
 	// BootstrapKubeconfig gets the node its first certificate; "" for none.
 	BootstrapKubeconfig string
-	// RequestsCertificate says that the node asks the cluster for the certificate to serve with, and CertDir where
-	// it keeps that; "" for nowhere.
+	// RequestsCertificate: the node requests its serving certificate from the cluster. CertDir is where it keeps
+	// the certificate; "" for nowhere.
 	RequestsCertificate bool
 	CertDir             string
-	// ManyNodes says that the process has more nodes than this one.
+	// ManyNodes: the process has more nodes than this one.
 	ManyNodes bool
-	// SharesNodes says that other processes have them too.
+	// SharesNodes: other processes have the same nodes.
 	SharesNodes bool
-	// AdminKubeconfig is that of somebody who may use nodes/proxy and list DaemonSets; "" for the node's own.
+	// AdminKubeconfig is the kubeconfig of a user with permissions to use nodes/proxy and list DaemonSets; ""
+	// for the node's own.
 	AdminKubeconfig string
 
-	// Serve says that the kubelet API is served, on the port of the address, 0 for any.
+	// Serve: the node serves the kubelet API, on the port of the address, 0 for any.
 	Serve         bool
 	ListenAddress string
 	Port          int
-	// CertFile and KeyFile are what it is served with; "" if the certificate comes from elsewhere.
+	// CertFile and KeyFile are the serving certificate and key; "" if the certificate comes from elsewhere.
 	CertFile, KeyFile string
 	// ClientCAFile holds the authorities of its callers; "" for none.
 	ClientCAFile string
-	// NoAuthentication says that callers are not asked who they are.
+	// NoAuthentication: callers are not authenticated.
 	NoAuthentication bool
 
-	// Provider makes the provider, of a cluster that client asks, nil if that cannot be asked; what it returns is nil if it cannot be pinged.
+	// Provider makes the provider, for the cluster of client; client is nil if the cluster does not answer. The
+	// result is nil if the provider cannot be pinged.
 	Provider func(ctx context.Context, client kubernetes.Interface) (Pinger, error)
 	// Node is the node as it will be registered, before the provider adds anything.
 	Node *corev1.Node
-	// Declared is what the backend has for pods; nil if the provider does not say.
+	// Declared is the declaration of the backend's features for pods; nil if the provider has no declaration.
 	Declared *capability.Declaration
 	// Timeout bounds each check.
 	Timeout time.Duration
 }
 
-// Problem is a setting that is wrong.
+// Problem is a wrong setting.
 type Problem struct {
 	Err error
-	// From says where it was set; "" if that is not known.
+	// From is the origin of the setting; "" if unknown.
 	From string
 }
 
-// Pinger is a provider that says whether its backend is well.
+// Pinger is a provider that reports whether its backend is healthy.
 type Pinger interface {
 	Ping(ctx context.Context) error
 }
 
-// Adviser is a Pinger that tells of programs which the provider runs, too.
+// Adviser is a Pinger that also reports on the programs that the provider runs.
 type Adviser interface {
-	// Advise returns their versions, and what should be done about some of them.
+	// Advise returns their versions, and advice about some of them.
 	Advise(ctx context.Context) (versions []string, advice []Advice)
 }
 
-// Advice is something wrong that keeps no pod from running, and what to do about it.
+// Advice is a problem that keeps no pod from running, and its fix.
 type Advice struct{ Problem, Fix string }
 
-// check is one look. It says what it found by the methods of the exam, and nothing when all is well.
+// check is one check. It reports findings by the methods of the exam, and nothing when all is well.
 type check struct {
 	name string
 	// online checks need the API server.
@@ -89,7 +91,7 @@ type check struct {
 	run    func(ctx context.Context, e *exam)
 }
 
-// checks are in the order in which one finding explains the next.
+// checks are ordered so that one finding explains the next.
 var checks = []check{
 	{"configuration", false, checkConfiguration},
 	{"kubeconfig", false, checkKubeconfig},
@@ -165,13 +167,13 @@ func (e *exam) size() int {
 	return len(e.report.Findings) + len(e.report.Skipped) + len(e.report.Unknown)
 }
 
-// found notes what is wrong, and what to do about it.
+// found records a problem and its fix.
 func (e *exam) found(fix, problem string, args ...any) { e.add(Error, fix, problem, args...) }
 
-// warn notes what may become wrong.
+// warn records a possible problem and its fix.
 func (e *exam) warn(fix, problem string, args ...any) { e.add(Warning, fix, problem, args...) }
 
-// hint notes what is as it should be, and may surprise.
+// hint records correct but surprising behavior.
 func (e *exam) hint(fix, text string, args ...any) {
 	e.report.Hints = append(e.report.Hints, Finding{Check: e.name, Severity: Hint, Problem: fmt.Sprintf(text, args...), Fix: fix})
 }

@@ -19,7 +19,7 @@ const (
 	nodesGroup = "system:nodes"
 )
 
-// checkIdentity asks the API server who we are.
+// checkIdentity asks the API server for the identity of the node's credentials.
 func checkIdentity(ctx context.Context, e *exam) {
 	if e.bootstrap {
 		e.skip(onlyBootstrap)
@@ -53,13 +53,13 @@ func checkIdentity(ctx context.Context, e *exam) {
 	}
 }
 
-// OtherNode says that the credentials are not those of the node, and what to do about it.
+// OtherNode returns the problem of credentials that belong to another node, and the fix.
 func OtherNode(of, name string) (problem, fix string) {
 	return fmt.Sprintf("the credentials are those of node %s, and the node is %s: it may write only what is its own", of, name),
 		fmt.Sprintf("set --nodename %s, or use the credentials of %s%s", of, nodeUser, name)
 }
 
-// NodeOf returns the node that a client certificate is of, "" if it is of something else.
+// NodeOf returns the node of a client certificate, or "" if the certificate is not for a node.
 func NodeOf(c *x509.Certificate) string {
 	of, _ := strings.CutPrefix(c.Subject.CommonName, nodeUser)
 	if of == c.Subject.CommonName {
@@ -68,5 +68,5 @@ func NodeOf(c *x509.Certificate) string {
 	return of
 }
 
-// isNode reports whether the identity is that of a node, to which the Node authorizer gives its rights.
+// isNode reports whether the identity is a node, to which the Node authorizer gives its permissions.
 func (e *exam) isNode() bool { return strings.HasPrefix(e.user, nodeUser) }

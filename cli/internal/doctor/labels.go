@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The label that nodes have by default, and that NodeRestriction lets no node set.
+// A default label of nodes that NodeRestriction lets no node set.
 const labelRole, role = "kubernetes.io/role", "agent"
 
-// checkLabels looks whether the node goes without a label that pods of other virtual kubelets select.
+// checkLabels checks whether the node lacks a label that pods of other virtual kubelets select.
 func checkLabels(ctx context.Context, e *exam) {
 	if e.noNames || !e.isNode() && !e.bootstrap {
 		return // others set the label themselves

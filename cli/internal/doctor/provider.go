@@ -25,7 +25,7 @@ func checkProvider(ctx context.Context, e *exam) {
 		client = nil
 	}
 	answered := make(chan answer, 1)
-	// A provider may ignore its context; the goroutine then ends with the process, which is about to.
+	// A provider may ignore its context; the goroutine then ends with the process, which ends soon.
 	go func() {
 		p, err := e.Provider(ctx, client)
 		switch {

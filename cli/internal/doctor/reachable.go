@@ -25,8 +25,8 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// checkReachable lets the API server come to the port of the node: to the node itself if it runs
-// here, else to a server that is there for this only, and answers with a word that nobody can guess.
+// checkReachable makes the API server connect to the port of the node. The node itself answers if it runs here,
+// else a temporary server, which answers with an unguessable word.
 func checkReachable(ctx context.Context, e *exam) {
 	if !e.Serve || e.noNames || e.port == nil && !e.here {
 		e.skip("nothing of this node can serve on its port")
@@ -74,7 +74,7 @@ func checkReachable(ctx context.Context, e *exam) {
 	}
 }
 
-// proxyClient returns the client that asks for nodes/proxy.
+// proxyClient returns the client for nodes/proxy.
 func (e *exam) proxyClient() (kubernetes.Interface, error) {
 	if e.AdminKubeconfig == "" {
 		return e.client, nil
@@ -87,8 +87,8 @@ func (e *exam) proxyClient() (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// target names the node, and the port if it is not the one that is registered; the API server then
-// goes there without a look at the certificate.
+// target names the node, and the port if it differs from the registered port; the API server then connects
+// without checking the certificate.
 func (e *exam) target(node *corev1.Node) string {
 	registered := int(node.Status.DaemonEndpoints.KubeletEndpoint.Port)
 	if tcp, ok := e.listening(); ok && tcp != registered {
@@ -160,7 +160,8 @@ func (e *exam) servingPair() (tls.Certificate, error) {
 	return tls.X509KeyPair(certPEM, keyPEM)
 }
 
-// unreachable says why the API server does not come through. What it says is all that there is to know.
+// unreachable reports why the API server does not reach the node. The text said is the only information about
+// the cause.
 func (e *exam) unreachable(node *corev1.Node, said string) {
 	fix := "see that the API server reaches " + addresses(node) + ": routes, firewalls, and --node-ip"
 	has := func(text string) bool { return strings.Contains(said, text) }
@@ -179,7 +180,7 @@ func (e *exam) unreachable(node *corev1.Node, said string) {
 	e.found(fix, "the API server does not reach the kubelet API of this node, so kubectl logs and exec fail: %s", said)
 }
 
-// message is what an answer says that is no success.
+// message returns the error text of an answer.
 func message(body []byte) string {
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil && status.Message != "" {
@@ -189,7 +190,7 @@ func message(body []byte) string {
 	return strings.TrimSpace(string(body[:min(len(body), enough)]))
 }
 
-// addresses are those of a node, for people.
+// addresses returns the addresses of a node as text for users.
 func addresses(node *corev1.Node) string {
 	texts := make([]string, 0, len(node.Status.Addresses))
 	for _, a := range node.Status.Addresses {

@@ -12,21 +12,21 @@ import (
 type Severity string
 
 const (
-	// Error keeps the node, or something that users need, from working.
+	// Error keeps the node, or a feature that users need, from working.
 	Error Severity = "error"
 	// Warning does not yet, or not for everybody.
 	Warning Severity = "warning"
-	// Hint is no fault: the node works, and something may be expected of it that it does not have.
+	// Hint is no fault: the node works, but users may expect something that it does not have.
 	Hint Severity = "hint"
 )
 
-// Finding is one thing that is wrong.
+// Finding is one problem.
 type Finding struct {
 	Check    string   `json:"check"`
 	Severity Severity `json:"severity"`
-	// Problem is what is wrong, with its cause.
+	// Problem is the problem, with its cause.
 	Problem string `json:"problem"`
-	// Fix is what to do about it.
+	// Fix is the action to take.
 	Fix string `json:"fix"`
 }
 
@@ -36,19 +36,19 @@ type Note struct {
 	Text  string `json:"text"`
 }
 
-// Report is what was found.
+// Report has the results of the checks.
 type Report struct {
 	Node     string    `json:"node"`
 	Findings []Finding `json:"findings"`
 	// Hints do not count as wrong.
 	Hints []Finding `json:"hints,omitempty"`
-	// Passed are the checks that found nothing.
+	// Passed are the checks without findings.
 	Passed []string `json:"passed"`
-	// Versions are those of the programs that the provider runs.
+	// Versions are the versions of the programs that the provider runs.
 	Versions []string `json:"versions,omitempty"`
-	// Skipped are checks that have no object here, or that this identity may not do.
+	// Skipped are checks that do not apply here, or that this identity is not allowed to do.
 	Skipped []Note `json:"skipped"`
-	// Unknown are checks that were begun and came to no end.
+	// Unknown are checks that began but did not finish.
 	Unknown []Note `json:"unknown"`
 }
 
@@ -62,7 +62,7 @@ func (r *Report) errors() (n int) {
 	return n
 }
 
-// ExitCode is 1 if something is wrong, else 2 if that could not be told, else 0, also with warnings.
+// ExitCode returns 1 for errors, else 2 if a check did not finish, else 0, also with warnings.
 func (r *Report) ExitCode() int {
 	switch {
 	case r.errors() > 0:

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// checkRequests looks for requests for certificates of this node that nobody grants. Only the
-// last one to each signer counts: older ones are history.
+// checkRequests finds certificate requests of this node that are not granted. Only the last request to each
+// signer counts: older requests are history.
 func checkRequests(ctx context.Context, e *exam) {
 	for _, signer := range []string{certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName} {
 		list, err := e.client.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{FieldSelector: "spec.signerName=" + signer})
@@ -73,7 +73,7 @@ func (e *exam) judge(csr *certificatesv1.CertificateSigningRequest) {
 	}
 }
 
-// commonName is whom the certificate would be for; "" if that cannot be read.
+// commonName returns the common name of the requested certificate; "" if it cannot be read.
 func commonName(csr *certificatesv1.CertificateSigningRequest) string {
 	block, _ := pem.Decode(csr.Spec.Request)
 	if block == nil {

@@ -57,7 +57,7 @@ func checkReviews(ctx context.Context, e *exam) {
 	e.need(ctx, "bind the identity to the ClusterRole system:auth-delegator, or to that of deploy/", serving)
 }
 
-// need notes which rights are missing.
+// need records the missing rights.
 func (e *exam) need(ctx context.Context, fix string, all []rbac.Right) {
 	for _, r := range all {
 		if e.isNode() && (r.Resource == "configmaps" || r.Resource == "secrets") {
@@ -86,7 +86,7 @@ func (e *exam) need(ctx context.Context, fix string, all []rbac.Right) {
 	}
 }
 
-// place names what a right is on.
+// place names the object of a right.
 func place(r rbac.Right) string {
 	text := r.Resource
 	if r.Group != "" {
@@ -98,7 +98,7 @@ func place(r rbac.Right) string {
 	return text
 }
 
-// who is the name of the identity for people.
+// who returns the name of the identity for users.
 func (e *exam) who() string {
 	if e.user == "" {
 		return "this identity"

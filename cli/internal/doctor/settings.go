@@ -51,13 +51,14 @@ func checkKubeconfig(_ context.Context, e *exam) {
 	}
 }
 
-// NoKubeconfig says that there is neither a kubeconfig nor the service account of a pod, and what to do about it.
+// NoKubeconfig returns the problem that there is neither a kubeconfig nor the service account of a pod, and the
+// fix.
 func NoKubeconfig(path string) (problem, fix string) {
 	return fmt.Sprintf("there is no kubeconfig %s, and this is no pod of a cluster", path),
 		"name an existing file with --kubeconfig, or run in a pod with a service account"
 }
 
-// loadBootstrap reads the kubeconfig that gets the node its first certificate.
+// loadBootstrap reads the kubeconfig with which the node gets its first certificate.
 func (e *exam) loadBootstrap() {
 	if !e.load(e.BootstrapKubeconfig, "") {
 		e.found("name an existing file with --bootstrap-kubeconfig", "there is no kubeconfig %s", e.BootstrapKubeconfig)
