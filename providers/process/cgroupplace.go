@@ -66,9 +66,9 @@ func findCgroups(parent string) cgroups {
 	return g
 }
 
-// otherPlaces returns the directories in version 1 hierarchies in which a runtime makes groups that nobody asked
-// for. It takes the one path that it is given in all hierarchies, and takes a path that does not exist as
-// relative to the daemon's own group.
+// otherPlaces returns the directories in version 1 hierarchies in which a runtime makes unwanted groups. A
+// runtime uses its one path in all hierarchies, and takes a path that does not exist as relative to the daemon's
+// own group.
 func otherPlaces(own map[string]string) map[string]string {
 	one := own["memory"]
 	for _, controller := range controllers {

@@ -87,17 +87,17 @@ type Config struct {
 	// PodCIDR has the addresses of pods, for the default network. It must not overlap a network of the machine. Default: 1,021 addresses in
 	// 10.88.0.0/13 or 172.24.0.0/13 that the machine does not use, by the name of the node.
 	PodCIDR string `json:"podCIDR,omitempty"`
-	// PodNetworkDenied are prefixes that pods do not reach in the default network, besides the addresses of the
-	// machine, link-local addresses and metadata services, which no pod reaches. 0.0.0.0/0 leaves pods each
-	// other, DNS and services. Default: none.
+	// PodNetworkDenied are prefixes that pods do not reach in the default network. No pod reaches the addresses
+	// of the machine, link-local addresses and metadata services anyway. 0.0.0.0/0 leaves pods each other, DNS
+	// and services. Default: none.
 	PodNetworkDenied []string `json:"podNetworkDenied,omitempty"`
 	// NetworkProgram is the runsc with the network process, for the default network with isolation runc or crun. Default: the one beside this
 	// program, or on PATH; where there is none, pods are in the network of the machine.
 	NetworkProgram string `json:"networkProgram,omitempty"`
 	// CNIPlugins are the directories of the plugins of that network. Default: /opt/cni/bin and /usr/lib/cni.
 	CNIPlugins []string `json:"cniPlugins,omitempty"`
-	// AllowedUnsafeSysctls are the sysctls that pods may set besides the safe ones, as in a kubelet: names, and
-	// prefixes such as kernel.msg*. Sysctls of the network need podNetwork. Default: none.
+	// AllowedUnsafeSysctls are the sysctls that pods may set in addition to the safe ones, as in a kubelet:
+	// names, and prefixes such as kernel.msg*. Sysctls of the network need podNetwork. Default: none.
 	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls,omitempty"`
 	// CgroupParent is the parent of the pods' cgroups, such as /virtual-kubelet. Default: the daemon's cgroup.
 	CgroupParent string `json:"cgroupParent,omitempty"`
@@ -179,8 +179,8 @@ func (c Config) complete(nodeName string) (Config, error) {
 	return c, nil
 }
 
-// checkNetwork refuses settings without effect on the network of pods: an administrator who denies something
-// must be able to rely on it.
+// checkNetwork refuses settings without effect on the network of pods: an administrator must be able to rely on
+// a denial.
 func (c Config) checkNetwork() error {
 	for _, text := range c.PodNetworkDenied {
 		if _, err := netip.ParsePrefix(text); err != nil {

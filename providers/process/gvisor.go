@@ -23,7 +23,7 @@ import (
 )
 
 // With gVisor a pod is one sandbox: a process with a kernel of its own that contains the pod's containers. Like
-// a container, it has a supervisor, and a first program, which does nothing.
+// a container, it has a supervisor, and a first program that does nothing.
 
 const (
 	// runsc is the program of gVisor.

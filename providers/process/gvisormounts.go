@@ -17,8 +17,8 @@ const (
 	// filesOfAll counts the mounted files of every container: hosts, hostname, resolv.conf and the termination
 	// message.
 	filesOfAll = 4
-	// maxVolumeMounts bounds the volume mounts of a gVisor container on any machine: each cgroup controller of
-	// the machine may take one more mount, which shows the container its limits.
+	// maxVolumeMounts is the largest number of volume mounts of a gVisor container on any machine. Each cgroup
+	// controller of the machine may take one more mount, which shows the container its limits.
 	maxVolumeMounts = bundle.MaxGuestMounts - filesOfAll - 4
 )
 

@@ -89,7 +89,7 @@ func (r *Runtime) join(ctx context.Context, s *sandbox) (err error) {
 		err = durable.WriteJSON(filepath.Join(s.dir, recordFile), s.record())
 	}
 	if err != nil {
-		// Do this also if the caller gave up: addresses that nobody returns are lost for ever.
+		// Do this also if the caller gave up: an address that is not given back is lost for ever.
 		return errors.Join(err, r.leave(context.WithoutCancel(ctx), s))
 	}
 	return nil

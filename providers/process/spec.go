@@ -160,8 +160,8 @@ func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSec
 	return err
 }
 
-// refuseSeccomp refuses a profile that nobody would apply: a debug container joins a pod that was admitted
-// before.
+// refuseSeccomp refuses a profile that the runtime would not apply: a debug container joins a pod that was
+// admitted before.
 func (r *Runtime) refuseSeccomp(p *runtimeapi.SecurityProfile) error {
 	kind := p.GetProfileType()
 	if p == nil || kind == runtimeapi.SecurityProfile_Unconfined || kind == runtimeapi.SecurityProfile_RuntimeDefault && (r.contained() || r.config.IgnoreSeccomp) {

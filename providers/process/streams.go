@@ -100,7 +100,7 @@ func (r *Runtime) StreamExec(ctx context.Context, id string, cmd []string, attac
 	return err
 }
 
-// complain tells a user why the command did not start: a client that gets an exit code shows nothing else.
+// complain writes to the user why the command did not start: a client that gets an exit code shows nothing else.
 func complain(s shim.Streams, err error) {
 	if out := cmp.Or(s.Stderr, s.Stdout); out != nil { // a terminal has no stderr
 		_, _ = fmt.Fprintf(out, "%v\r\n", err)

@@ -27,8 +27,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// userNetwork is the network of pods that needs no rights on the machine: one process of this user carries the
-// packets of all pods, and opens connections for them (see decision 52).
+// userNetwork is the network of pods without rights on the machine: one process of this user carries the packets
+// of all pods, and opens connections for them (see decision 52).
 type userNetwork struct {
 	process *networkProcess
 	// denied are the prefixes of the configuration that pods do not reach, and nameservers the DNS servers behind the gateway.
@@ -36,8 +36,8 @@ type userNetwork struct {
 	nameservers func() []string
 	// services are the addresses that lead elsewhere, as they are now.
 	services func() []podnet.Service
-	// tunnels tells that pods are in network namespaces of the machine's kernel, with an interface of the kind TUN; else a supervisor has
-	// the link of each.
+	// tunnels is true if pods have network namespaces of the machine's kernel, with a TUN interface. Otherwise a
+	// supervisor has the link of each pod.
 	tunnels bool
 	prefix  netip.Prefix
 	gateway netip.Addr
@@ -45,7 +45,7 @@ type userNetwork struct {
 	// configuring is held while the network process is told its configuration, and links while it is told of a pod that the daemon attaches.
 	// Neither is held for a question of a probe: an answer of the process may take long.
 	configuring, links sync.Mutex
-	// configured is what the network process was told last; guarded by configuring.
+	// configured is the last configuration of the network process; guarded by configuring.
 	configured podnet.Config
 
 	mu sync.Mutex // taken last
@@ -53,27 +53,29 @@ type userNetwork struct {
 	pods map[netip.Addr]*sandbox
 	// last is the address that was taken last; guarded by mu.
 	last netip.Addr
-	// connection is the one that the network process was configured by; guarded by mu.
+	// connection is the connection that configured the network process; guarded by mu.
 	connection *podnet.Connection
 	// lacking has the sandboxes in network namespaces that could not be attached, and why; guarded by mu.
 	lacking map[string]string
 
 	// every is how often changes are looked for: followEvery.
 	every time.Duration
-	// tell tells the user of a pod that it has no network, or has it again for "".
+	// tell informs the user of a pod why the pod has no network. An empty reason means that it has a network
+	// again.
 	tell func(s *sandbox, why string)
-	// told is what was told last of each sandbox that has none; owned by follow.
+	// told is the last reason for each sandbox without a network; owned by follow.
 	told map[string]string
 }
 
 const (
-	// followEvery is how often changes of what the network process is told are looked for.
+	// followEvery is the interval of checks for changes of the configuration.
 	followEvery = 10 * time.Second
-	// silentFor is how long the network process may take to answer before it is ended: nobody is served by one that hangs.
+	// silentFor is the time after which a network process that does not answer is ended: a process that hangs
+	// serves no pod.
 	silentFor = time.Minute
 )
 
-// openUserNetwork starts the network process, or finds the one that an earlier daemon has started.
+// openUserNetwork starts the network process, or finds the process of an earlier daemon.
 func (r *Runtime) openUserNetwork(ctx context.Context) (podNetwork, error) {
 	program, err := r.networkProgram(ctx)
 	if err != nil || program == "" {
@@ -114,7 +116,7 @@ func (r *Runtime) networkProgram(ctx context.Context) (string, error) {
 	return program, nil
 }
 
-// configure tells the network process what has changed, and starts one if there is none.
+// configure sends a changed configuration to the network process, and starts a network process if there is none.
 func (n *userNetwork) configure(ctx context.Context) error {
 	n.configuring.Lock()
 	defer n.configuring.Unlock()
@@ -160,7 +162,7 @@ func (n *userNetwork) join(ctx context.Context, s *sandbox) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A daemon that was killed before it had written what it has attached has left it there.
+	// A daemon that was killed before it recorded an attached pod has left the pod attached.
 	if err := podnet.Detach(ctx, n.process.socket, address.String()); err != nil {
 		return nil, err
 	}
@@ -189,7 +191,7 @@ func (n *userNetwork) takeAddress(s *sandbox) (netip.Addr, error) {
 	}
 }
 
-// attach gives a sandbox in a network namespace its network. One that has it keeps it.
+// attach gives a sandbox in a network namespace its network. A sandbox with a network keeps it.
 func (n *userNetwork) attach(ctx context.Context, s *sandbox, address netip.Addr) error {
 	n.links.Lock()
 	defer n.links.Unlock()
@@ -215,8 +217,8 @@ func (n *userNetwork) has(address netip.Addr, s *sandbox) bool {
 	return other != nil && other.id == s.id
 }
 
-// restore attaches the sandboxes in network namespaces that the network process does not have: it was started again. One that cannot be
-// attached costs nobody else: a pod with NET_ADMIN may have removed or replaced its own interface.
+// restore attaches the sandboxes in network namespaces again after a restart of the network process. A failed
+// attachment does not stop the others: a pod with NET_ADMIN may have removed or replaced its own interface.
 func (n *userNetwork) restore(ctx context.Context) {
 	if !n.tunnels {
 		return
@@ -238,7 +240,8 @@ func (n *userNetwork) restore(ctx context.Context) {
 	n.lacking = lacking
 }
 
-// tellLacking tells of the pods that have no network any more, and of those that have one again: once for each reason.
+// tellLacking informs the users of pods that have lost their network, and of pods that have one again: once for
+// each reason.
 func (n *userNetwork) tellLacking(ctx context.Context) {
 	n.mu.Lock()
 	pods, lacking := maps.Clone(n.pods), n.lacking
@@ -263,7 +266,7 @@ func (n *userNetwork) tellLacking(ctx context.Context) {
 	n.told = told
 }
 
-// after is the address that is tried after another one: an address that was given back is taken again last.
+// after returns the address to try after another one. An address that was given back is used again last.
 func (n *userNetwork) after(address netip.Addr) netip.Addr {
 	next := address.Next()
 	if !n.prefix.Contains(next.Next()) { // the last one is for all
@@ -302,7 +305,8 @@ func (n *userNetwork) addressOf(s *sandbox) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// lost takes the address of a sandbox that an earlier daemon has made, and tells whether it is none of this network.
+// lost takes the address of a sandbox of an earlier daemon. It reports whether the sandbox has no place in this
+// network.
 func (n *userNetwork) lost(s *sandbox) bool {
 	address, err := netip.ParseAddr(s.addresses[0])
 	if err != nil || !n.prefix.Contains(address) || len(s.addresses) != 1 {
@@ -321,8 +325,8 @@ func (n *userNetwork) lost(s *sandbox) bool {
 
 func (n *userNetwork) hostPorts() bool { return true }
 
-// run starts the network process again whenever it ends, and tells it what changes, until ctx ends. The supervisors of sandboxes attach to
-// the new one.
+// run starts the network process again whenever it ends, and sends changes to it, until ctx ends. The
+// supervisors of sandboxes attach to the new process.
 func (n *userNetwork) run(ctx context.Context) {
 	var following sync.WaitGroup
 	defer following.Wait()
@@ -339,8 +343,8 @@ func (n *userNetwork) run(ctx context.Context) {
 	}
 }
 
-// follow tells the network process what has changed, until ctx ends: a daemon that is started again knows no services until it has read them,
-// and pods need them also where no pod is started.
+// follow sends changes to the network process until ctx ends. A daemon knows no services until it has read them
+// after its start, and running pods need services even if no pod starts.
 func (n *userNetwork) follow(ctx context.Context) {
 	again := time.NewTicker(n.every)
 	defer again.Stop()
@@ -368,7 +372,7 @@ func (n *userNetwork) follow(ctx context.Context) {
 	}
 }
 
-// endSilent ends the network process if it does not answer for that long. run starts another one.
+// endSilent ends the network process if it does not answer for the time patience. run starts another one.
 func (n *userNetwork) endSilent(ctx context.Context, patience time.Duration) error {
 	n.configuring.Lock() // while it is told its configuration it may have been replaced
 	defer n.configuring.Unlock()
@@ -388,7 +392,8 @@ func (n *userNetwork) endSilent(ctx context.Context, patience time.Duration) err
 	return n.process.end(ctx)
 }
 
-// waitForEnd returns when the network process has ended, or perhaps has and there is a newer one already; or when ctx ends, which is false.
+// waitForEnd returns true when the network process has ended, or may have ended and been replaced. It returns
+// false when ctx ends.
 func (n *userNetwork) waitForEnd(ctx context.Context) bool {
 	n.mu.Lock()
 	connection := n.connection
@@ -407,7 +412,7 @@ func (n *userNetwork) waitForEnd(ctx context.Context) bool {
 	return true
 }
 
-// forget drops a connection that has ended, and tells whether it was the newest.
+// forget drops a connection that has ended, and reports whether it was the newest one.
 func (n *userNetwork) forget(connection *podnet.Connection) bool {
 	connection.Close()
 	n.mu.Lock()
@@ -430,7 +435,7 @@ func (n *userNetwork) close(ctx context.Context, used bool) error {
 	return n.process.end(ctx)
 }
 
-// link is what the supervisor of a sandbox makes its network from.
+// link returns the link from which the supervisor of a sandbox makes the sandbox's network.
 func (n *userNetwork) link(s *sandbox) *shim.Network {
 	return &shim.Network{
 		Socket: n.process.socket, Pod: n.pod(s, s.addresses[0]),
@@ -463,7 +468,8 @@ func refuseHostPorts(config *runtimeapi.PodSandboxConfig) error {
 	return nil
 }
 
-// HasPod tells whether the address is that of a pod. It and the methods below are for probes: see podruntime.Config.Pods.
+// HasPod reports whether the address belongs to a pod. It and the methods below are for probes: see
+// podruntime.Config.Pods.
 func (n *userNetwork) HasPod(address netip.Addr) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -475,7 +481,8 @@ func (n *userNetwork) DialPod(ctx context.Context, to netip.AddrPort) (net.Conn,
 	return podnet.Dial(ctx, n.process.socket, to.Addr().String(), to.Port())
 }
 
-// CheckReachable returns an error for addresses that pods do not reach: the machine's own, those that are denied, and IPv6.
+// CheckReachable returns an error for addresses that pods cannot reach: the machine's own, denied ones, and
+// IPv6.
 func (n *userNetwork) CheckReachable(address netip.Addr) error {
 	has := func(text string) bool {
 		prefix, err := netip.ParsePrefix(text)

@@ -14,8 +14,8 @@ import (
 // VulnerabilitiesAnnotation is the annotation of a node with the vulnerabilities that are open in its runtime, none or unknown.
 const VulnerabilitiesAnnotation = "process.virtual-kubelet.io/runtime-vulnerabilities"
 
-// refuseVulnerable returns an error about a runtime with open vulnerabilities, or of which nothing is known. Those that its authors call
-// minor are named elsewhere and no reason to refuse it.
+// refuseVulnerable returns an error for a runtime that has open vulnerabilities or that cannot be judged. Minor
+// vulnerabilities are shown elsewhere, and are no reason to refuse the runtime.
 func refuseVulnerable(program, version string, open []oci.Vulnerability, known bool) error {
 	if !known {
 		return fmt.Errorf("%s says %q, and nothing is known of vulnerabilities in that; use runc, crun or isolation: gvisor", program, version)
@@ -32,7 +32,7 @@ func refuseVulnerable(program, version string, open []oci.Vulnerability, known b
 	return fmt.Errorf("%s is %s, in which %s are open; %s", program, version, names(severe), remedy(severe))
 }
 
-// remedy says what to install instead.
+// remedy returns which version to install instead.
 func remedy(open []oci.Vulnerability) string {
 	last := open[len(open)-1] // the newest: older ones were fixed before
 	return fmt.Sprintf("install %s or newer, or a package that is patched, or use isolation: gvisor", strings.Join(last.Fixed, " or "))
@@ -46,7 +46,7 @@ func names(list []oci.Vulnerability) string {
 	return strings.Join(ids, ", ")
 }
 
-// vulnerabilities are those that are open, as a node shows them.
+// vulnerabilities returns the open vulnerabilities as a node shows them.
 func (o *ociRuntime) vulnerabilities() string {
 	switch {
 	case !o.known:
@@ -69,7 +69,7 @@ func (r *Runtime) shownVersion() string {
 	return r.Isolation() + "-" + number
 }
 
-// Advise returns what the runtime says of its version, and which vulnerabilities are open in it.
+// Advise returns the runtime's version text and its open vulnerabilities.
 func (p *provider) Advise(context.Context) (versions []string, advice []cli.Advice) {
 	o := p.runtime.oci
 	if o == nil {

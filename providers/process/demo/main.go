@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo is what the first pod of `make up` runs: a program that needs no files but itself.
+// Command demo is the program of the first pod of `make up`. It needs no files but itself.
 //
-// It prints a line each second and serves HTTP on PORT. Under other names it is a few small
-// tools, so that there is something to execute in its container: cat, env, exit, hostname, id, ls, sleep, and
-// tar for kubectl cp. The shell of that image is a program of its own, in providers/process/demo/shell.
+// It prints a line each second and serves HTTP on PORT. Under other names it is one of a few small tools for use
+// in its container: cat, env, exit, hostname, id, ls, sleep, and tar for kubectl cp. The shell of the image is a
+// separate program, in providers/process/demo/shell.
 package main
 
 import (

@@ -40,7 +40,7 @@ func archive(args []string) error {
 	return fmt.Errorf("want cf - PATH, or xf - [-C DIR], got %q", args)
 }
 
-// pack writes what is at path.
+// pack writes the files at path.
 func pack(out io.Writer, path string) error {
 	w := tar.NewWriter(out)
 	err := filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {

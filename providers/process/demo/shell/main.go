@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command shell is sh in the image of the first pod: mvdan.cc/sh, whose interpreter needs no other program. It knows a command (-c), files,
-// and lines from standard input, at a prompt if that is a terminal.
+// Command shell is sh in the image of the first pod: mvdan.cc/sh, whose interpreter needs no other program. It
+// runs a command (-c), files, and lines from standard input. It shows a prompt if standard input is a terminal.
 //
-// What surprises: it has no job control. Ctrl-C ends the command that runs, and never the shell.
+// The surprise: it has no job control. Ctrl-C ends the running command, and never the shell.
 package main
 
 import (
@@ -75,7 +75,7 @@ func script(r *interp.Runner, source io.Reader, name string) error {
 	return r.Run(context.Background(), program)
 }
 
-// interactive runs line by line. What is wrong in one is said, and the next one is read.
+// interactive runs line by line. It prints the error of a line, and goes on with the next line.
 func interactive(r *interp.Runner, stdin io.Reader, stdout, stderr io.Writer) error {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt) // at the prompt it means nothing

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oomscore makes the daemon one of the last processes that the kernel ends when memory runs out, as a kubelet is.
+// Package oomscore makes the daemon one of the last processes that the kernel ends when memory runs out, as a
+// kubelet is.
 //
-// The guarantee: processes that the daemon starts keep the score that it had before, since they would inherit its own.
+// The guarantee: processes that the daemon starts have the daemon's former score. Without Restore they would
+// inherit the lowered score.
 //
-// What surprises: that score is state of the process, not of a value of this package.
+// The surprise: the score is state of the process, not of a value of this package.
 package oomscore
 
 import (
@@ -24,7 +26,7 @@ var before atomic.Pointer[string]
 // Lower gives this process the score of a kubelet, where it may do that: it needs the capability SYS_RESOURCE. Otherwise it changes nothing.
 func Lower() { LowerTo(daemon) }
 
-// LowerTo gives this process a score, where it may do that and has a higher one. The first call counts.
+// LowerTo gives this process a lower score, if the process may do that. Only the first call has an effect.
 func LowerTo(score int) {
 	data, err := os.ReadFile(path("self"))
 	if err != nil {
@@ -39,7 +41,8 @@ func LowerTo(score int) {
 	}
 }
 
-// Restore gives a process that this one has started the score that this one had before LowerTo. The process must not have started others.
+// Restore gives a child process the score of this process before LowerTo. The child must not have started
+// processes yet.
 func Restore(pid int) {
 	if score := before.Load(); score != nil {
 		_ = os.WriteFile(path(strconv.Itoa(pid)), []byte(*score), 0) // it has ended, or this process has given up its rights

@@ -73,7 +73,7 @@ func (s *supervisor) execute(req request, out *streams, child *childIO) (<-chan 
 	})
 }
 
-// made makes a call that makes a process with those streams.
+// made makes a call that starts a process with those streams.
 func (s *supervisor) made(out *streams, child *childIO, terminal bool, prepare func(dir string) (oci.Call, error)) (<-chan syscall.WaitStatus, int, error) {
 	dir, err := os.MkdirTemp(s.spec.OCI.Bundle, "c")
 	if err != nil {

@@ -84,7 +84,7 @@ type Spec struct {
 	NetNS string
 	// Network is the network of a sandbox without a namespace of the machine, or nil: see package podnet.
 	Network *Network `json:",omitempty"`
-	// PIDOf is a process whose pid namespace is joined, instead of a new one; 0 means a new one.
+	// PIDOf is a process whose pid namespace the container joins; 0 means a new namespace.
 	PIDOf       int
 	OOMScoreAdj int
 
