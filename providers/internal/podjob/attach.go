@@ -14,13 +14,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// maxBehind is how many bytes somebody who is attached may be behind the container.
+// maxBehind is the largest number of bytes that an attached reader may be behind the container.
 const maxBehind = 1 << 20
 
-// errBehind ends an attach that is further behind: the container waits for nobody.
+// errBehind ends an attach whose reader is too far behind: the container never waits for a reader.
 var errBehind = errors.New("attach: its reader is more than 1 MiB behind the container: attach again")
 
-// viewer has what a container wrote and somebody who is attached has yet to get.
+// viewer has the output of a container that one attached reader has not read yet.
 type viewer struct {
 	more   chan struct{} // there may be something new
 	behind chan struct{} // closed when it is too far behind
@@ -56,7 +56,7 @@ func (v *viewer) add(b []byte, stderr bool) {
 	}
 }
 
-// take returns what is new; written is how much of the last has been taken away.
+// take returns the new output. written is how much of the previous output has been sent.
 func (v *viewer) take(written int) []part {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -68,7 +68,7 @@ func (v *viewer) take(written int) []part {
 	return parts
 }
 
-// copy writes all that comes until ended, and what there was by then.
+// copy writes all output until ended is closed, and the rest that is there by then.
 func (v *viewer) copy(ctx context.Context, stdout, stderr io.Writer, ended <-chan struct{}) error {
 	written := 0
 	for {
@@ -108,7 +108,7 @@ func (v *viewer) copy(ctx context.Context, stdout, stderr io.Writer, ended <-cha
 	}
 }
 
-// StreamAttach shows what the container writes until it has ended.
+// StreamAttach shows the container's output until the container has ended.
 func (r *runtime) StreamAttach(ctx context.Context, id string, attach api.AttachIO) error {
 	c, err := r.container(id)
 	if err != nil {

@@ -33,7 +33,7 @@ func openBundle(ctx context.Context, host Host) (*bundle, error) {
 	return &bundle{Bundle: first, host: host}, nil
 }
 
-// fresh is what the host says now, or as it was where that cannot be read.
+// fresh returns the current bundle of the host, or the last one if the host cannot read it.
 func (b *bundle) fresh(ctx context.Context) Bundle {
 	ctx, cancel := context.WithTimeout(ctx, hostTime)
 	defer cancel()

@@ -41,7 +41,7 @@ type container struct {
 	viewers           map[*viewer]bool
 }
 
-// CreateContainer takes what a container is to be. What it cannot have is refused.
+// CreateContainer records the configuration of a container. It refuses settings that a container cannot have.
 func (r *runtime) CreateContainer(ctx context.Context, sandboxID string, config *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
 	s, err := r.sandbox(sandboxID)
 	if err != nil {
@@ -158,7 +158,7 @@ func withDefault(env []string, name, value string) []string {
 	return append(env, name+"="+value)
 }
 
-// environment is that of this process as far as it is kept, that of the image and that of the configuration.
+// environment merges the kept variables of this process, the image's and the configuration's.
 func (r *runtime) environment(config *runtimeapi.ContainerConfig, of *Image) []string {
 	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	for _, v := range os.Environ() {
@@ -251,7 +251,7 @@ func exitCode(state *os.ProcessState) int32 {
 	return int32(state.ExitCode()) //nolint:gosec // it has eight bits
 }
 
-// show hands what the container wrote to those who are attached, and waits for none of them.
+// show hands the container's output to attached readers, and waits for none of them.
 func (c *container) show(b []byte, stderr bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -335,7 +335,7 @@ func (r *runtime) container(id string) (*container, error) {
 	return nil, status.Errorf(codes.NotFound, "container %q not found", id)
 }
 
-// containersOf returns those of a sandbox, the oldest first; of all for "".
+// containersOf returns the containers of a sandbox, the oldest first. An empty sandbox means all containers.
 func (r *runtime) containersOf(sandbox string) []*container {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -411,7 +411,7 @@ func (r *runtime) ListContainers(_ context.Context, filter *runtimeapi.Container
 	return list, nil
 }
 
-// stopSignal is the one that the pod names, else SIGTERM.
+// stopSignal returns the signal that the pod asks for, or SIGTERM.
 func stopSignal(asked runtimeapi.Signal) syscall.Signal {
 	if n := signalNumber(strings.TrimPrefix(asked.String(), "SIGNAL_")); n != 0 {
 		return n

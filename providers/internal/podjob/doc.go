@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podjob runs one pod on a machine that some other system chose: in a job of a batch system, or in a virtual machine. Containers are
-// programs of the machine, or of images.
+// Package podjob runs one pod on a machine that another system chose: in a job of a batch system, or in a
+// virtual machine. Containers are programs of the machine, or of images.
 //
-// The guarantee: only the process whose claim succeeds runs the pod, its status and its logs get to where the node reads them, and nothing of
-// the pod runs after this process has ended. Package podruntime keeps the containers, as on a node of its own: init containers, restarts,
-// probes, hooks and the grace period.
+// The guarantee: only the process whose claim succeeds runs the pod. The pod's status and logs get to the place
+// where the node reads them. No process of the pod runs after this process has ended. Package podruntime keeps
+// the containers, as on a node of its own: init containers, restarts, probes, hooks and the grace period.
 //
 // # The seam
 //
@@ -16,18 +16,18 @@
 //	WriteStatus  at each new status. It is tried again after an error; the pod runs on.
 //	StopOrder    at each signal but SIGTERM, at each Config.Wake, and every Config.LookEvery.
 //
-// Config has the rest: where logs go, which variables of this process containers have, what containers must not see, and how long the machine
-// leaves to the pod after SIGTERM. What a host must keep in mind:
+// Config has the rest: where logs go, which variables of this process containers have, what containers must not
+// see, and how long the machine leaves to the pod after SIGTERM. Rules for a host:
 //
-//   - Each call has a context of 10 seconds, because signals wait meanwhile. A host that needs longer works in a goroutine of its own, which
-//     the function that calls Run begins and ends.
-//   - A status with Ended is the last one. The logs of the pod are whole by then: a host that uploads logs uploads the rest of them before it
-//     writes this status, so that who reads the end of a pod finds its logs.
+//   - Each call has a context of 10 seconds, because signals wait meanwhile. A host that needs longer works in a goroutine of its own. The
+//     function that calls Run starts and ends that goroutine.
+//   - A status with Ended is the last one. The logs of the pod are complete by then. A host that uploads logs uploads the rest of them before
+//     it writes this status, so that a reader who sees the end of the pod finds its logs.
 //   - Logs are files below Config.LogDir: NAMESPACE_NAME_UID/CONTAINER/RUN.log, in the format of the CRI, one file for each run of a container,
 //     with rotated files beside it as RUN.log.1 (the newest) to RUN.log.4.
 //   - Bundle may be called at each read of an object: a host that pays for requests keeps the answer for a while.
 //
-// A program is made of a host by a call of Main in an init function of the host's package:
+// A call of Main in an init function of the host's package makes a program of a host:
 //
 //	func init() {
 //		podjob.Main("batch", func(args []string) error {
@@ -35,9 +35,11 @@
 //		})
 //	}
 //
-// The program is then started as PROGRAM enter.Marker enter.ModeRun batch ARGS. Streams (exec, attach, port-forward) come as frames to the
-// socket that the status names; PROGRAM enter.Marker enter.ModeStream SOCKET joins its standard input and output with the socket, for ssh and
-// its like. Config.Listener takes the same frames from a network. The side of the node is Stream.
+// The program is then started as PROGRAM enter.Marker enter.ModeRun batch ARGS. Streams (exec, attach,
+// port-forward) come as frames to the socket in the status. PROGRAM enter.Marker enter.ModeStream SOCKET joins
+// its standard input and output with the socket, for ssh and similar tools. Config.Listener takes the same
+// frames from a network. The function for the node's side is Stream.
 //
-// What surprises: it may be the same program as the node. A process with enter.Marker as its first argument never gets to main.
+// The surprise: the program may be the same program as the node. A process with enter.Marker as its first
+// argument never gets to main.
 package podjob

@@ -24,7 +24,7 @@ import (
 
 func signalNumber(name string) syscall.Signal { return unix.SignalNum(name) }
 
-// setUser sets whom the container runs as: another user than that of the job only if that is root.
+// setUser sets the user of the container. It differs from the user of the job only if that user is root.
 func setUser(e *enter.Entry, s *runtimeapi.LinuxContainerSecurityContext, of *Image) error {
 	e.UID, e.GID = os.Getuid(), os.Getgid()
 	switch {
@@ -100,8 +100,9 @@ func launch(e enter.Entry) (launched, error) {
 	return l, err
 }
 
-// begin starts cmd, hands it the entry, and waits until its program runs; with a parent as nsenter, which keeps the pipe, until it has ended.
-// When ctx ends before, cmd and what it started in its session are killed.
+// begin starts cmd, hands it the entry, and waits until its program runs. With a parent such as nsenter, which
+// keeps the pipe, it waits until cmd has ended. If ctx ends before, cmd and the processes in its session are
+// killed.
 func begin(ctx context.Context, cmd *exec.Cmd, e enter.Entry) (*os.Process, error) {
 	specR, specW, err := os.Pipe()
 	if err != nil {

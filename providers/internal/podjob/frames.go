@@ -24,7 +24,7 @@ const (
 // maxFrame bounds a frame.
 const maxFrame = 1 << 20
 
-// frameEnd ends a frame: what carries a stream may keep it until a line is whole.
+// frameEnd ends a frame: a carrier of the stream may buffer data until a line is complete.
 const frameEnd = '\n'
 
 // Request is the first frame that a node sends: of the kind FrameInput.
@@ -46,7 +46,7 @@ const (
 	OpPort   = "port"
 )
 
-// Size is that of a terminal.
+// Size is the size of a terminal.
 type Size struct{ Width, Height uint16 }
 
 // Result is how a session ended.

@@ -43,7 +43,8 @@ type Config struct {
 	Confine bool
 	// Pull pulls images for RuntimeUnpack. Default: PullImage.
 	Pull PullFunc
-	// KeepVariable tells whether containers have a variable of this process, besides those that name GPUs and the user. Default: none.
+	// KeepVariable reports whether containers get a variable of this process. They always get the variables that
+	// name GPUs and the user. Default: no others.
 	KeepVariable func(name string) bool
 	// KillGrace is how long the machine leaves to the pod after SIGTERM. Default 25s.
 	KillGrace time.Duration
@@ -51,7 +52,8 @@ type Config struct {
 	LookEvery time.Duration
 	// Wake has the host asked for an order to stop at once, as SIGUSR1 does. Default: none.
 	Wake <-chan struct{}
-	// Listener takes streams too, besides the socket of the status. Who can connect with it can run commands in the pod. Default: none.
+	// Listener accepts streams in addition to the socket in the status. A client that can connect to it can run
+	// commands in the pod. Default: none.
 	Listener net.Listener
 }
 
@@ -67,11 +69,11 @@ type Bundle struct {
 	DNSDomain  string
 	// Runtime is RuntimePodman or RuntimeUnpack for containers of images; "": they are programs of the machine.
 	Runtime string
-	// Logins are those of the pod at registries.
+	// Logins are the pod's logins at registries.
 	Logins []Login
 }
 
-// The runtimes whose containers have the files of images.
+// These runtimes give containers the files of images.
 const (
 	RuntimePodman = "podman" // podman of the machine pulls and keeps the images
 	RuntimeUnpack = "unpack" // this process pulls them itself
@@ -93,9 +95,9 @@ type Status struct {
 	Job, Host string
 	// Socket is where this process takes streams, on its machine.
 	Socket string
-	// Ended is that nothing of the pod runs any more, and nothing will.
+	// Ended means that no process of the pod runs any more, and none will.
 	Ended bool
-	// Stopped is that this process was told to stop the pod.
+	// Stopped means that this process got the order to stop the pod.
 	Stopped bool
 	// Cause is the signal that ended the pod before its time.
 	Cause string
@@ -108,7 +110,7 @@ type Stop struct {
 	Until time.Time
 }
 
-// Image is what is known of an image.
+// Image is the known data of an image.
 type Image struct {
 	ID          string   `json:"Id"`
 	RepoTags    []string `json:"RepoTags"`
@@ -123,5 +125,6 @@ type Image struct {
 	} `json:"Config"`
 }
 
-// PullFunc pulls an image, whose files come as an archive of tar. An error has a code of gRPC. Nothing is read of files that are closed at once.
+// PullFunc pulls an image. The files come as a tar archive. An error has a gRPC code. If the caller closes the
+// files at once, nothing is read.
 type PullFunc func(ctx context.Context, image string, login Login) (of Image, files io.ReadCloser, err error)

@@ -22,7 +22,7 @@ type account struct {
 	groups   []int
 }
 
-// accounts reads /etc/passwd and /etc/group of an image, which is somebody else's.
+// accounts reads /etc/passwd and /etc/group of an image. The files are not trusted.
 type accounts struct{ root string }
 
 // user finds one by USER[:GROUP], each a name or a number. A number need not be in the files.
@@ -64,10 +64,10 @@ func (a accounts) user(text string) (account, error) {
 	return found, fmt.Errorf("group %q: the image has none of that name", group)
 }
 
-// maxAccounts bounds what is read of each file.
+// maxAccounts is the largest number of bytes that are read of each file.
 const maxAccounts = 1 << 20
 
-// lines are those of a file with at least so many fields.
+// lines returns the lines of a file with at least so many fields.
 func (a accounts) lines(name string, least int) (all [][]string) {
 	root, err := os.OpenRoot(a.root)
 	if err != nil {

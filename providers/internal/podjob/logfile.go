@@ -56,7 +56,7 @@ func dropRotated(path string) {
 	}
 }
 
-// copy writes what comes from in, until its end; seen gets it too, as it is.
+// copy writes the data of in until its end, and calls seen with the same data.
 func (l *logFile) copy(stream string, in io.Reader, seen func([]byte)) {
 	r := bufio.NewReaderSize(in, 16<<10)
 	for {

@@ -4,7 +4,8 @@ package podjob
 
 import "net/netip"
 
-// Loopback tells whether a host, without its port, is this machine: what goes there by http leaves it not.
+// Loopback reports whether a host, without its port, is this machine. HTTP requests to it do not leave the
+// machine.
 func Loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()

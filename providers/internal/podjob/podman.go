@@ -25,8 +25,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// podman has the images of a job: the program podman of its node pulls them into its own storage, which jobs of the user share. A root
-// file system is a copy, made once for an image and a job: it needs no rights, and what a killed job leaves is a directory.
+// podman has the images of a job. The program podman of its node pulls them into its own storage, which the jobs
+// of the user share. A root file system is a copy for an image and a job, made once. The copy needs no rights,
+// and a killed job leaves only a directory.
 type podman struct {
 	images
 	mu       sync.Mutex        // held while an image is unpacked
@@ -37,7 +38,7 @@ func newPodman(dir string) *podman {
 	return &podman{images: images{dir}, unpacked: map[string]string{}}
 }
 
-// refusedByPodman is what podman said.
+// refusedByPodman is an error with podman's own message.
 type refusedByPodman struct{ said string }
 
 func (e refusedByPodman) Error() string { return "podman: " + e.said }
@@ -51,7 +52,7 @@ func podmanCommand(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run returns what podman says.
+// run returns the output of podman.
 func (*podman) run(ctx context.Context, args ...string) (string, error) {
 	var out, said bytes.Buffer
 	cmd := podmanCommand(ctx, args...)
@@ -91,7 +92,7 @@ func (p *podman) find(ctx context.Context, text string) (*Image, error) {
 	return &found[0], nil
 }
 
-// ImageStatus tells of an image that the node has.
+// ImageStatus describes an image that is on the node.
 func (p *podman) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
 	found, err := p.find(ctx, spec.GetImage())
 	if err != nil || found == nil {
@@ -144,7 +145,7 @@ func (p *podman) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, auth
 	return "sha256:" + strings.TrimPrefix(lines[len(lines)-1], "sha256:"), nil
 }
 
-// authFile writes who pulls, as podman reads it.
+// authFile writes the login in podman's format.
 func (p *podman) authFile(ref string, auth *runtimeapi.AuthConfig) (string, error) {
 	if auth.GetRegistryToken() != "" {
 		return "", status.Error(codes.InvalidArgument, "podman takes no registry token: use a user and a password")
@@ -162,7 +163,7 @@ func (p *podman) authFile(ref string, auth *runtimeapi.AuthConfig) (string, erro
 	return path, os.WriteFile(path, data, 0o600)
 }
 
-// unpack returns the root file system of an image, which nobody changes.
+// unpack returns the root file system of an image, which must not be changed.
 func (p *podman) unpack(ctx context.Context, id string) (dir string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,7 +203,8 @@ func (p *podman) unpack(ctx context.Context, id string) (dir string, err error) 
 // clean implements imageStore.
 func (p *podman) clean() { removable(filepath.Join(p.dir, "images")) }
 
-// removable lets what is below a directory be removed: directories that their owner may not write to as well.
+// removable makes the contents of a directory removable, including directories that their owner may not write
+// to.
 func removable(dir string) {
 	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
@@ -212,7 +214,7 @@ func removable(dir string) {
 	})
 }
 
-// tarFlags unpack an image. The devices are those of the machine.
+// tarFlags returns the flags to unpack an image. Devices are left out, because containers use the machine's.
 func tarFlags(dir string) []string {
 	return []string{"-x", "--numeric-owner", "--exclude=dev/*", "-C", dir}
 }

@@ -65,7 +65,8 @@ func PullImage(ctx context.Context, text string, login Login) (of Image, files i
 	return *found, &filesOf{image: got}, nil
 }
 
-// filesOf are the files of an image, but for devices, which are those of the machine. They are in a form that every tar reads.
+// filesOf are the files of an image without devices, because containers use the machine's. They are in a form
+// that every tar reads.
 type filesOf struct {
 	image v1.Image
 	from  io.Closer
@@ -91,7 +92,7 @@ func (f *filesOf) Close() error {
 	return errors.Join(f.pipe.Close(), f.from.Close())
 }
 
-// plain copies an archive without what not every tar understands.
+// plain copies an archive without the entries that only some versions of tar understand.
 func plain(to io.Writer, from io.Reader) error {
 	in, out := tar.NewReader(from), tar.NewWriter(to)
 	for {
@@ -126,7 +127,7 @@ func (e encrypted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return e.under.RoundTrip(r)
 }
 
-// described is what an image says of itself.
+// described returns an image's own description.
 func described(ref name.Reference, got v1.Image) (*Image, error) {
 	file, err := got.ConfigFile()
 	if err != nil {

@@ -61,7 +61,7 @@ func newID() string {
 	return hex.EncodeToString(b)
 }
 
-// Version says what this is.
+// Version returns the name and the version of this runtime.
 func (r *runtime) Version(context.Context, string) (*runtimeapi.VersionResponse, error) {
 	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "podjob", RuntimeVersion: "1.0.0", RuntimeApiVersion: "v1"}, nil
 }
@@ -104,7 +104,7 @@ func (r *runtime) sandbox(id string) (*sandbox, error) {
 	return nil, status.Errorf(codes.NotFound, "sandbox %q not found", id)
 }
 
-// StopPodSandbox kills what runs in it.
+// StopPodSandbox kills the processes in the sandbox.
 func (r *runtime) StopPodSandbox(ctx context.Context, id string) error {
 	s, err := r.sandbox(id)
 	if err != nil {
@@ -201,7 +201,7 @@ func matches(labels, want map[string]string) bool {
 // Close does nothing: containers end with the process.
 func (r *runtime) Close(context.Context) error { return nil }
 
-// GetContainerEvents sends what happens to containers.
+// GetContainerEvents sends the events of containers.
 func (r *runtime) GetContainerEvents(ctx context.Context, out chan *runtimeapi.ContainerEventResponse, connected func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
 	queue := make(chan *runtimeapi.ContainerEventResponse, 256)
 	r.mu.Lock()
@@ -229,7 +229,7 @@ func (r *runtime) GetContainerEvents(ctx context.Context, out chan *runtimeapi.C
 	}
 }
 
-// publish tells what happened. One who does not listen loses it, and has lists.
+// publish sends an event. A reader that does not listen loses the event; it can list containers instead.
 func (r *runtime) publish(id, sandboxID string, kind runtimeapi.ContainerEventType) {
 	event := &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: kind, CreatedAt: time.Now().UnixNano()}
 	if s, err := r.sandbox(sandboxID); err == nil {

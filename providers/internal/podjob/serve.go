@@ -36,7 +36,7 @@ func (s *supervisor) serve(ctx context.Context, l net.Listener) {
 	}
 }
 
-// session does what one node asks, and tells how it ended.
+// session serves one request of a node, and reports its result.
 func (s *supervisor) session(ctx context.Context, conn net.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -84,7 +84,7 @@ func (s *supervisor) session(ctx context.Context, conn net.Conn) {
 // behindTime is how long a reader that is too far behind has to be told so.
 const behindTime = time.Second
 
-// session is one of exec, attach or port-forward. It is an api.AttachIO, and the connection of a port.
+// session is one exec, attach or port-forward. It implements api.AttachIO, and the connection of a port.
 type session struct {
 	req    Request
 	frames *Frames

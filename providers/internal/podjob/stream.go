@@ -13,15 +13,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// Ends are what a stream connects with on the side of the node; nil for none.
+// Ends are the node's ends of a stream; nil for none.
 type Ends struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Resize   <-chan api.TermSize
 }
 
-// Stream does what req says in a pod, whose program takes frames from to and writes frames to from. It returns when the session has ended; the
-// exit code of a command is an exec.CodeExitError. A read of e.In may go on until the reader ends: end ctx afterwards.
+// Stream runs the request req in a pod. The pod's program reads frames from to, and writes frames to from.
+// Stream returns when the session has ended. The exit code of a command is an exec.CodeExitError. A read of e.In
+// may go on until the reader ends: end ctx afterwards.
 func Stream(ctx context.Context, to io.Writer, from io.Reader, req Request, e Ends) error {
 	frames := NewFrames(to)
 	if err := frames.SendJSON(FrameInput, req); err != nil {
@@ -31,7 +32,7 @@ func Stream(ctx context.Context, to io.Writer, from io.Reader, req Request, e En
 	return receive(from, e)
 }
 
-// send sends what comes from this side. A read of somebody else's stream ends with that.
+// send sends the data of this side. It ends with the streams of the caller.
 func send(ctx context.Context, frames *Frames, e Ends) {
 	if e.Resize != nil {
 		go func() {
@@ -63,10 +64,10 @@ func send(ctx context.Context, frames *Frames, e Ends) {
 	}
 }
 
-// ErrNoResult is that a stream ended before the pod said how its session ended.
+// ErrNoResult means that a stream ended before the pod sent the result of its session.
 var ErrNoResult = errors.New("no result")
 
-// receive takes in what the job sends, until the result.
+// receive reads the frames of the job until the result.
 func receive(from io.Reader, e Ends) error {
 	for {
 		kind, data, err := ReadFrame(from)

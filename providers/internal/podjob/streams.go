@@ -25,7 +25,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// maxOutput bounds what ExecSync keeps of each stream.
+// maxOutput is the largest number of bytes that ExecSync keeps of each stream.
 const maxOutput = 1 << 20
 
 // command begins a command in a container that runs.
@@ -57,7 +57,7 @@ func (r *runtime) command(ctx context.Context, id string, argv []string, stdin, 
 	return begin(ctx, cmd, e)
 }
 
-// ended waits for a command; when ctx ends before, it and what it started in its session are killed.
+// ended waits for a command. If ctx ends before, the command and the processes in its session are killed.
 func ended(ctx context.Context, p *os.Process) (int, error) {
 	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) })
 	state, err := p.Wait()
@@ -70,7 +70,7 @@ func ended(ctx context.Context, p *os.Process) (int, error) {
 	return int(exitCode(state)), nil
 }
 
-// ExecSync runs a command and returns what it wrote. It is killed after timeout; 0 is no timeout.
+// ExecSync runs a command and returns its output. The command is killed after timeout; 0 is no timeout.
 func (r *runtime) ExecSync(ctx context.Context, id string, argv []string, timeout time.Duration) (stdout, stderr []byte, err error) {
 	bounded, cancel := ctx, context.CancelFunc(func() {})
 	if timeout > 0 {
@@ -159,7 +159,8 @@ func (r *runtime) run(ctx context.Context, id string, argv []string, stdin io.Re
 // lateOutput is how long output of a command is waited for that has ended.
 const lateOutput = 2 * time.Second
 
-// pass copies what comes from a pipe, however slowly it is taken. After the deadline of the pipe it is what was in there by then.
+// pass copies the data of a pipe, however slowly the reader is. After the deadline of the pipe it copies only
+// the data that is in the pipe by then.
 func pass(to io.Writer, from *os.File) {
 	if _, err := io.Copy(to, from); !errors.Is(err, os.ErrDeadlineExceeded) {
 		return
@@ -184,7 +185,7 @@ func (r *runtime) StreamExec(ctx context.Context, id string, argv []string, atta
 	return err
 }
 
-// StreamPort connects conn with a port of the machine, whose network pods have.
+// StreamPort connects conn to a port of the machine. Pods have the network of the machine.
 func (r *runtime) StreamPort(ctx context.Context, _ string, port int32, conn io.ReadWriteCloser) error {
 	var d net.Dialer
 	to, err := d.DialContext(ctx, "tcp", net.JoinHostPort("localhost", strconv.Itoa(int(port))))

@@ -97,7 +97,7 @@ func (s *supervisor) counted(n int) {
 	}
 }
 
-// awaitSessions gives what was written last some time to get to its readers.
+// awaitSessions waits a while, so that readers get the last output.
 func (s *supervisor) awaitSessions() {
 	late := time.After(lateOutput)
 	for {
@@ -189,7 +189,8 @@ func (s *supervisor) start(ctx context.Context) error {
 	return s.pods.CreatePod(ctx, s.bundle.Pod.DeepCopy())
 }
 
-// write tells the host how the pod is, if that is new: the node takes each status for a change.
+// write sends a new status of the pod to the host. It sends no unchanged status, because the node treats each
+// status as a change.
 func (s *supervisor) write(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(s.status, s.written) {
 		return nil
@@ -206,7 +207,8 @@ func (s *supervisor) write(ctx context.Context) error {
 // lastWrite is how long it is tried to write down how the pod ended.
 const lastWrite = 10 * time.Minute
 
-// follow writes down how the pod is until it has ended, and that is written. What cannot be written is tried again: the pod runs on.
+// follow writes each status of the pod until the pod has ended and the last status is written. A failed write is
+// tried again; the pod runs on.
 func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error {
 	ticker := time.NewTicker(s.config.LookEvery)
 	defer ticker.Stop()
@@ -276,8 +278,9 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 // signalSpread is how long a busy machine takes to signal all processes of a job.
 const signalSpread = 200 * time.Millisecond
 
-// lateSignal returns the signal to the job that a pod may have ended by, if there is one. It goes to the processes of containers and to the
-// supervisor, in any order: what ended just before the supervisor got its own did not end by itself.
+// lateSignal returns the signal to the job that may have ended a pod, if there is one. The signal goes to the
+// processes of containers and to the supervisor, in any order: a process that ended just before the supervisor
+// got the signal did not end by itself.
 func lateSignal(signals <-chan os.Signal) os.Signal {
 	select {
 	case sig := <-signals:

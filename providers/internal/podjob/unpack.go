@@ -25,9 +25,9 @@ type imageStore interface {
 	cri.ImageManagerService
 	// find returns an image that is there; nil if there is none of that name.
 	find(ctx context.Context, text string) (*Image, error)
-	// unpack returns the root file system of an image, which nobody changes.
+	// unpack returns the root file system of an image, which must not be changed.
 	unpack(ctx context.Context, id string) (dir string, err error)
-	// clean makes what was unpacked removable.
+	// clean makes the unpacked files removable.
 	clean()
 }
 
@@ -69,7 +69,7 @@ func (u *unpacker) unpack(_ context.Context, id string) (string, error) { return
 
 func (u *unpacker) clean() { removable(filepath.Join(u.dir, "images")) }
 
-// ImageStatus tells of an image that the job has pulled.
+// ImageStatus describes an image that the job has pulled.
 func (u *unpacker) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
 	found, err := u.find(ctx, spec.GetImage())
 	if err != nil || found == nil {

@@ -84,7 +84,8 @@ func (unsupported) RuntimeConfig(context.Context) (*runtimeapi.RuntimeConfigResp
 // images stand for the programs of the machine: each is there, by its name.
 type images struct{ dir string }
 
-// hostImage is one of them. Whose job it is runs it: a kubelet would take no user for root.
+// hostImage returns an image of the host. Its user is the owner of the job: a kubelet treats an image without a
+// user as root's.
 func hostImage(ref string) *runtimeapi.Image {
 	return &runtimeapi.Image{
 		Id: "host:" + ref, RepoTags: []string{ref}, Spec: &runtimeapi.ImageSpec{Image: ref}, Uid: &runtimeapi.Int64Value{Value: int64(os.Getuid())},

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package enter is how processes of jobs begin.
+// Package enter is the first code of processes of jobs.
 //
-// It promises that a process becomes the program of its container before the packages that cost are initialized, which is many times what is
-// done here. Go sorts packages by their path, and initializes again and again the first one whose imports are initialized. So this one imports next to
-// nothing, and does its work in its init: packages of Kubernetes and net/http have paths that are sorted after this one's, or import one that has.
+// The guarantee: a process becomes the program of its container before the expensive packages are initialized,
+// which would take many times as long as the work here. Go sorts packages by their path, and repeatedly
+// initializes the first package whose imports are initialized. So this package imports next to nothing, and does
+// its work in its init function. The packages of Kubernetes and net/http have paths that are sorted after this
+// package's, or import a package with such a path.
 //
-// What surprises: os.Args decides whether the program is any other one at all.
+// The surprise: os.Args decides whether the program is any other program at all.
 package enter
 
 // Marker is the first argument of a process of a job.
@@ -43,5 +45,6 @@ type Mount struct {
 	ReadOnly       bool
 }
 
-// Mark is what a process says right before it becomes the program of its container: an end before that is none of the program's.
+// Mark is the byte that a process writes right before it becomes the program of its container. A process that
+// ends before has not run the program.
 const Mark = '+'

@@ -106,7 +106,7 @@ func join(parts ...string) string {
 	return "/" + strings.Join(kept, "/")
 }
 
-// become takes the user of the container, and gives up what setting up needed.
+// become changes to the user of the container, and gives up the rights of the setup.
 func become(e Entry) error {
 	if e.Confined {
 		if err := confine(); err != nil {
@@ -132,11 +132,12 @@ func become(e Entry) error {
 	return nil
 }
 
-// usual are the capabilities of containers, but for that of making devices: those of the machine are in no list that bounds them.
+// usual are the usual capabilities of containers, without the capability to make devices: no list restricts the
+// machine's devices.
 const usual = 1<<unix.CAP_AUDIT_WRITE | 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_KILL |
 	1<<unix.CAP_NET_BIND_SERVICE | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_SETFCAP | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETPCAP | 1<<unix.CAP_SETUID | 1<<unix.CAP_SYS_CHROOT
 
-// confine bounds what the program, and all that it starts, can get.
+// confine limits the rights that the program, and all processes that it starts, can get.
 func confine() error {
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		if usual&(uint64(1)<<c) != 0 {

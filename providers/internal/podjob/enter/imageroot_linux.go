@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// overlay makes the root of a container of an image: its files, what the container writes over them, and the machine's devices and name servers.
+// overlay makes the root of a container of an image: the image's files, the container's writes over them, and
+// the machine's devices and name servers.
 func (r *root) overlay(e Entry) error {
 	upper, work := join(e.Upper, "upper"), join(e.Upper, "work")
 	for _, dir := range []string{e.Image, upper, work} {

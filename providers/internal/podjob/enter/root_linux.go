@@ -31,7 +31,7 @@ func makeRoot(e Entry) error {
 			return fmt.Errorf("mount at %s: %w", m.Target, err)
 		}
 	}
-	// Where the kernel lets nobody mount a proc, that of the machine stays.
+	// If the kernel does not allow to mount a proc, the machine's proc stays.
 	_ = unix.Mount("proc", join(r.dir, "proc"), "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	if r.own {
 		if _, err := r.place(e.Dir, true); err != nil {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package joblog reads the logs that package podjob writes, where they are files.
+// Package joblog reads the log files that package podjob writes.
 //
-// The guarantee: a reader gets each line of a run once and in its order, also of a file that is rotated while it is read.
+// The guarantee: a reader gets each line of a run once and in order, also if the file is rotated during the
+// read.
 //
-// What surprises: a log that is followed is looked at, five times in a second.
+// The surprise: a followed log is polled, five times in a second.
 package joblog

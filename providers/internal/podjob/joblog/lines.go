@@ -14,7 +14,8 @@ type Lines struct {
 	text []byte // of a line that came in parts
 }
 
-// MaxText is how much of a line is kept until its end comes: what is longer, as of one who writes no newlines, is given in pieces.
+// MaxText is the largest part of a line that is kept until the line ends. A longer line, such as the output of a
+// program without newlines, is returned in pieces.
 const MaxText = 256 << 10
 
 // Line takes apart a line of the format of the CRI: time, stream, P for a part or F for the last one, text.

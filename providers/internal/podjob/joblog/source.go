@@ -22,8 +22,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// Open returns what opts ask for of the log of a container: of its last run, or of the run before. Root is the Config.LogDir of the process that runs the
-// pod. now returns the pod with its status, and false when it is gone: a log that is followed ends when the run has.
+// Open returns the log of a container as opts ask: of its last run, or of the run before. Root is the
+// Config.LogDir of the process that runs the pod. now returns the pod with its status, and false when the pod is
+// gone: a followed log ends when the run has ended.
 func Open(ctx context.Context, root string, pod *corev1.Pod, container string, opts api.ContainerLogOpts, now func() (corev1.PodStatus, bool)) (io.ReadCloser, error) {
 	dir := filepath.Join(root, strings.Join([]string{pod.Namespace, pod.Name, string(pod.UID)}, "_"), container)
 	last := -1
@@ -50,7 +51,7 @@ func Open(ctx context.Context, root string, pod *corev1.Pod, container string, o
 	return logs.NewReader(ctx, &source{path: filepath.Join(dir, strconv.Itoa(last)+".log"), over: over, older: podjob.KeptLogs}, opts, time.Now()), nil
 }
 
-// runs tells whether that run of the container may still write.
+// runs reports whether that run of the container may still write.
 func runs(pod corev1.PodStatus, name string, run int) bool {
 	for _, list := range [][]corev1.ContainerStatus{pod.InitContainerStatuses, pod.ContainerStatuses} {
 		for i := range list {
@@ -65,7 +66,7 @@ func runs(pod corev1.PodStatus, name string, run int) bool {
 // followEvery is how often a log that is followed is looked at.
 const followEvery = 200 * time.Millisecond
 
-// source reads one run of a container: the files that were rotated first.
+// source reads one run of a container, its rotated files first.
 type source struct {
 	path  string
 	over  func() bool
@@ -147,7 +148,7 @@ func (s *source) open() error {
 	return io.EOF
 }
 
-// rotated tells whether there is a newer file than the one that was read to its end.
+// rotated reports whether there is a newer file than the file that was read to its end.
 func (s *source) rotated() bool {
 	if s.older > 0 {
 		s.older--

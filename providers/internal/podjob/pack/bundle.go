@@ -14,7 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// Bundle returns what the job of a pod needs, for containers by that runtime. It notes in in when tokens are to be renewed.
+// Bundle returns the bundle for the job of a pod whose containers use that runtime. It records in in when tokens
+// must be renewed.
 func Bundle(ctx context.Context, in *service.Inputs, of cli.ProviderInput, runtime string) (b podjob.Bundle, err error) {
 	b = podjob.Bundle{
 		Pod: in.Pod.DeepCopy(), Node: of.Node.DeepCopy(), DNSDomain: of.KubeClusterDomain, Containers: in.Containers,
@@ -33,7 +34,7 @@ func Bundle(ctx context.Context, in *service.Inputs, of cli.ProviderInput, runti
 	return b, nil
 }
 
-// addVolume adds what a volume is written from. What is optional may be missing.
+// addVolume adds the objects of a volume. Optional objects may be missing.
 func addVolume(ctx context.Context, in *service.Inputs, v *corev1.Volume, b *podjob.Bundle) (err error) {
 	optional := func(o *bool, err error) error {
 		if apierrors.IsNotFound(err) && o != nil && *o {

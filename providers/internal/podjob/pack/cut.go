@@ -9,7 +9,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// Cut returns the containers of a pod that is over without its last status, as it said them before. The message is for those that ran.
+// Cut returns the containers of a pod that ended without a last status, from the status before. message is for
+// the containers that ran.
 func Cut(said *podjob.Status, message string) (all []podstatus.Container) {
 	if said == nil {
 		return nil // none of them ran, as far as is known

@@ -19,7 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sshexec"
 )
 
-// Streams does what a request says in the pod of an instance. Its methods are exec, attach and port-forward of a driver.
+// Streams runs requests in the pod of an instance. Its methods implement exec, attach and port-forward of a
+// driver.
 type Streams[T any] func(ctx context.Context, of T, req podjob.Request, e podjob.Ends) error
 
 // Exec implements service.Executor.
@@ -44,8 +45,8 @@ func (s Streams[T]) Forward(ctx context.Context, to service.Target[T], port int3
 	return s(ctx, to.Instance, podjob.Request{Op: podjob.OpPort, Port: port, Stdin: true, Stdout: true}, podjob.Ends{In: stream, Out: stream})
 }
 
-// OverSSH does what a request says in a pod on a machine that client is logged in to, whose program has that path and takes streams at the socket.
-// The request goes through the input of the program. The client is closed.
+// OverSSH runs a request in a pod on a machine, over client. program is the path of the pod's program, which
+// takes streams at the socket. The request goes through the input of the program. OverSSH closes client.
 func OverSSH(ctx context.Context, client *ssh.Client, program, socket string, req podjob.Request, e podjob.Ends) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
