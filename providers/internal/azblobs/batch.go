@@ -21,7 +21,7 @@ import (
 // MaxBatch is how many blobs one request deletes: the limit of the service.
 const MaxBatch = 256
 
-// DeleteBatch removes up to MaxBatch blobs by one request. Those that are not there are no error.
+// DeleteBatch removes up to MaxBatch blobs by one request. A missing blob is no error.
 func (c *Container) DeleteBatch(ctx context.Context, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -73,7 +73,7 @@ func deleted(answer *http.Response) error {
 		if err != nil {
 			return fmt.Errorf("delete blobs: the answer is not understood: %w", err)
 		}
-		// The line break that would end the header of an answer is that of the boundary.
+		// The line break that should end the header of an answer belongs to the boundary.
 		one, err := http.ReadResponse(bufio.NewReader(io.MultiReader(part, strings.NewReader("\r\n\r\n"))), nil)
 		if err != nil {
 			return fmt.Errorf("delete blobs: the answer is not understood: %w", err)

@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	// Scope is that of tokens for Azure Storage, in every cloud of Azure.
+	// Scope is the scope of tokens for Azure Storage, in every cloud of Azure.
 	Scope = "https://storage.azure.com"
-	// version is that of the service: the first one with all that is used here is 2019-12-12.
+	// version is the version of the service. The first version with everything that this package uses is
+	// 2019-12-12.
 	version = "2021-12-02"
 	// callTime bounds a request with its answer, but for the program of tasks.
 	callTime = time.Minute
@@ -32,14 +33,14 @@ const (
 
 // Container is a container of blobs.
 type Container struct {
-	// URL is that of the container.
+	// URL is the URL of the container.
 	URL string
-	// HTTP sends requests, and Token returns what authorizes them.
+	// HTTP sends requests, and Token returns their bearer token.
 	HTTP  *http.Client
 	Token func(context.Context) (string, error)
 }
 
-// Blob is what is known of a blob.
+// Blob is a blob with its known properties.
 type Blob struct {
 	Name, ETag string
 	Modified   time.Time
@@ -48,7 +49,7 @@ type Blob struct {
 	Data       []byte            // of Get
 }
 
-// Error is an answer that is an error.
+// Error is an error answer.
 type Error struct {
 	Status int
 	Code   string // x-ms-error-code
@@ -59,7 +60,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.text }
 
-// Has reports whether an error is an answer of one of these statuses.
+// Has reports whether an error is an answer with one of these statuses.
 func Has(err error, statuses ...int) bool {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -73,7 +74,8 @@ func Has(err error, statuses ...int) bool {
 	return false
 }
 
-// advice is what to do about an error, by its code. See "Common REST API error codes" of Azure Storage, 2024-05-08.
+// advice is the advice for an error, by its code. See "Common REST API error codes" of Azure Storage,
+// 2024-05-08.
 var advice = map[string]string{
 	"AuthorizationPermissionMismatch": "give the identity the role Storage Blob Data Contributor on the container, and wait some minutes",
 	"AuthorizationFailure":            "look at the network rules of the storage account",
@@ -82,7 +84,8 @@ var advice = map[string]string{
 	"AccountIsDisabled":               "the storage account is disabled",
 }
 
-// explain makes an error of an answer. It is of the kind not-found for a blob that is not there, and says when to ask again if the service does.
+// explain turns an answer into an error. The kind is not-found for a missing blob, and the error has the delay
+// for the next try if the service gives one.
 func explain(what string, answer *http.Response) error {
 	e := &Error{Status: answer.StatusCode, Code: answer.Header.Get("x-ms-error-code"), after: answer.Header.Get("Retry-After")}
 	e.text = fmt.Sprintf("%s: Azure Storage answers %d %s", what, e.Status, e.Code)
@@ -103,7 +106,8 @@ func explain(what string, answer *http.Response) error {
 	return out
 }
 
-// call makes a request, and returns its answer, which the caller closes. The query is of the form "comp=list&…".
+// call makes a request, and returns its answer. The caller closes the answer. The query is of the form
+// "comp=list&…".
 func (c *Container) call(ctx context.Context, method, name, query string, header http.Header, body io.Reader, size int64) (*http.Response, error) {
 	target := c.URL
 	if name != "" {
@@ -138,7 +142,7 @@ func (c *Container) call(ctx context.Context, method, name, query string, header
 	return answer, nil
 }
 
-// do makes a request whose answer has no body that matters, and returns what its header says of the blob.
+// do makes a request, ignores the body of the answer, and returns the properties of the blob in the header.
 func (c *Container) do(ctx context.Context, method, name, query string, header http.Header, data []byte) (Blob, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -156,7 +160,7 @@ func metadata(header http.Header, values map[string]string) http.Header {
 	return header
 }
 
-// Put writes a block blob. With once, one that is there stays, which is an error with the status 409.
+// Put writes a block blob. With once, an existing blob stays, and Put fails with the status 409.
 func (c *Container) Put(ctx context.Context, name string, data []byte, meta map[string]string, once bool) error {
 	header := metadata(http.Header{"X-Ms-Blob-Type": {"BlockBlob"}}, meta)
 	if once {
@@ -166,7 +170,7 @@ func (c *Container) Put(ctx context.Context, name string, data []byte, meta map[
 	return err
 }
 
-// Upload writes a block blob of that size from a reader, without a limit of time.
+// Upload writes a block blob of a size from a reader, without a time limit.
 func (c *Container) Upload(ctx context.Context, name string, from io.Reader, size int64) error {
 	answer, err := c.call(ctx, http.MethodPut, name, "", http.Header{"X-Ms-Blob-Type": {"BlockBlob"}}, from, size)
 	if err != nil {
@@ -175,18 +179,19 @@ func (c *Container) Upload(ctx context.Context, name string, from io.Reader, siz
 	return answer.Body.Close()
 }
 
-// SetMetadata replaces the metadata of a blob, which gets another ETag.
+// SetMetadata replaces the metadata of a blob. The blob gets another ETag.
 func (c *Container) SetMetadata(ctx context.Context, name string, meta map[string]string) error {
 	_, err := c.do(ctx, http.MethodPut, name, "comp=metadata", metadata(http.Header{}, meta), nil)
 	return err
 }
 
-// Head returns what is known of a blob without its data.
+// Head returns the properties of a blob without its data.
 func (c *Container) Head(ctx context.Context, name string) (Blob, error) {
 	return c.do(ctx, http.MethodHead, name, "", nil, nil)
 }
 
-// Get returns a blob from an offset on. Of a blob that still has the ETag, or no byte at the offset, the Data is nil.
+// Get returns a blob from an offset on. Data is nil if the blob still has the ETag, or has no byte at the
+// offset.
 func (c *Container) Get(ctx context.Context, name, unlessETag string, offset int64) (Blob, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -225,7 +230,7 @@ func blobOf(name string, answer *http.Response) Blob {
 	return out
 }
 
-// NewAppend makes an empty append blob. One that is there stays as it is.
+// NewAppend makes an empty append blob. An existing append blob stays as it is.
 func (c *Container) NewAppend(ctx context.Context, name string) error {
 	_, err := c.do(ctx, http.MethodPut, name, "", http.Header{"X-Ms-Blob-Type": {"AppendBlob"}, "If-None-Match": {"*"}}, nil)
 	if Has(err, http.StatusConflict) {
@@ -234,7 +239,8 @@ func (c *Container) NewAppend(ctx context.Context, name string) error {
 	return err
 }
 
-// Append adds bytes to an append blob of that size. After an error nobody knows whether it has them: the same call finds out.
+// Append adds bytes to an append blob of a size. After an error the blob may or may not have the bytes: the same
+// call finds out.
 func (c *Container) Append(ctx context.Context, name string, data []byte, size int64) error {
 	_, err := c.do(ctx, http.MethodPut, name, "comp=appendblock", http.Header{"X-Ms-Blob-Condition-Appendpos": {strconv.FormatInt(size, 10)}}, data)
 	if !Has(err, http.StatusPreconditionFailed) {
@@ -246,7 +252,7 @@ func (c *Container) Append(ctx context.Context, name string, data []byte, size i
 	return err
 }
 
-// Delete removes a blob. One that is not there is no error.
+// Delete removes a blob. A missing blob is no error.
 func (c *Container) Delete(ctx context.Context, name string) error {
 	_, err := c.do(ctx, http.MethodDelete, name, "", nil, nil)
 	if errdefs.IsNotFound(err) {
@@ -276,7 +282,7 @@ type list struct {
 	NextMarker string
 }
 
-// List returns all blobs whose names begin with prefix, and their metadata if that is asked for.
+// List returns all blobs with a prefix, with their metadata if meta is true.
 func (c *Container) List(ctx context.Context, prefix string, meta bool) (all []Blob, err error) {
 	q := url.Values{"restype": {"container"}, "comp": {"list"}, "prefix": {prefix}}
 	if meta {

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// MachineToken is a token of the metadata service of this machine, which all programs of the machine may ask.
+// MachineToken is a token of the metadata service of this machine. All programs of the machine may ask this
+// service.
 type MachineToken struct {
 	// Identity is the resource ID of a user-assigned identity of the machine.
 	Identity string
@@ -23,7 +24,7 @@ type MachineToken struct {
 	until time.Time // guarded by mu
 }
 
-// metadataURL is where that service is; a variable that the SDK of Azure has, too, says otherwise.
+// metadataURL is the URL of the metadata service. A variable overrides it, as in the SDK of Azure.
 const metadataURL = "http://169.254.169.254"
 
 // Get returns a token for Azure Storage, for Container.Token.

@@ -21,24 +21,25 @@ import (
 // callTimeout bounds a request with its answer.
 const callTimeout = time.Minute
 
-// IdentityID is the form of the resource ID of a user-assigned identity, of which Azure takes any case.
+// IdentityID matches the resource ID of a user-assigned identity. Azure ignores the case of the ID.
 var IdentityID = regexp.MustCompile(`(?i)^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.ManagedIdentity/userAssignedIdentities/[^/]+$`)
 
 // Credentials are a service principal with a secret, a workload identity with a token of a service account, or a managed identity.
 type Credentials struct {
 	TenantID string `json:"tenantID,omitempty" env:"AZURE_TENANT_ID"`
 	ClientID string `json:"clientID,omitempty" env:"AZURE_CLIENT_ID"`
-	// ClientSecret is that of a service principal.
+	// ClientSecret is the secret of a service principal.
 	ClientSecret config.Secret `json:"clientSecret,omitzero" env:"AZURE_CLIENT_SECRET"`
 	// TokenFile has the token of a service account, for a workload identity.
 	TokenFile string `json:"tokenFile,omitempty" env:"AZURE_FEDERATED_TOKEN_FILE"`
-	// IdentityClientID is the managed identity of a machine that has several.
+	// IdentityClientID selects the managed identity on a machine with several.
 	IdentityClientID string `json:"identityClientID,omitempty" env:"VIRTUALNODE_USER_IDENTITY_CLIENTID"`
-	// File is an azure.json of AKS, for what is not said here: subscription, resource group, region, and the fields above.
+	// File is an azure.json of AKS for missing values: subscription, resource group, region, and the fields
+	// above.
 	File string `json:"file,omitempty" env:"AKS_CREDENTIAL_LOCATION,AZURE_AUTH_LOCATION"`
 }
 
-// Check tells problem what cannot be.
+// Check reports impossible settings to problem.
 func (k Credentials) Check(problem func(string, ...any)) {
 	if k.ClientSecret.IsSet() && k.TokenFile != "" {
 		problem("credentials: clientSecret and tokenFile: are two: remove one")
@@ -48,7 +49,8 @@ func (k Credentials) Check(problem func(string, ...any)) {
 	}
 }
 
-// HTTPClient returns what requests go through, with the authorities of a file; "" for those of this machine.
+// HTTPClient returns the client for requests, with the certificate authorities of a file, or with those of this
+// machine for "".
 func HTTPClient(caFile string) (*http.Client, error) {
 	t, err := config.Transport(caFile)
 	if err != nil {
@@ -60,10 +62,12 @@ func HTTPClient(caFile string) (*http.Client, error) {
 	}, nil
 }
 
-// PublicAuthority is the one that the SDK knows by itself. It would ask it about each other one.
+// PublicAuthority is the built-in authority of the SDK. The SDK would ask this authority about every other
+// authority.
 const PublicAuthority = "https://login.microsoftonline.com"
 
-// Credential returns what asks the authority for tokens, which is a URL. Nothing is asked yet.
+// Credential returns a credential that gets tokens from the authority, given by its URL. Credential itself makes
+// no request.
 func (k Credentials) Credential(authority string, http *http.Client) (azcore.TokenCredential, error) {
 	options := azcore.ClientOptions{
 		Cloud: cloud.Configuration{ActiveDirectoryAuthorityHost: authority}, Transport: http, Retry: policy.RetryOptions{MaxRetries: -1},
@@ -94,7 +98,7 @@ func (k Credentials) Credential(authority string, http *http.Client) (azcore.Tok
 	return out, nil
 }
 
-// principal is a service principal whose secret may be replaced while the provider runs.
+// principal is a service principal. Its secret may be replaced while the provider runs.
 type principal struct {
 	tenant, client string
 	secret         config.Secret
@@ -114,7 +118,7 @@ func (p *principal) GetToken(ctx context.Context, options policy.TokenRequestOpt
 	return made.GetToken(ctx, options)
 }
 
-// now is the credential with that secret.
+// now returns the credential for the secret.
 func (p *principal) now(secret string) (azcore.TokenCredential, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package azlogin has what providers of services of Azure share: how they log in, and how they read what Azure says.
+// Package azlogin is the shared part of providers for services of Azure: the login, and the errors of Azure.
 //
-// The guarantee: a token is asked for when a request needs one, a secret that is replaced is used from the next token on, and no error has a
-// secret in it.
+// The guarantee: the provider asks for a token when a request needs one, a replaced secret is used from the next
+// token on, and no error contains a secret.
 //
-// What surprises: requests are not tried again here, because the node waits as long as the service says.
+// The surprise: this package does not repeat requests, because the node waits as long as the service says.
 package azlogin

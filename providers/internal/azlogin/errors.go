@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Refused is an answer that is an error.
+// Refused is an error answer.
 type Refused struct {
 	error
 	Status int
@@ -29,31 +29,32 @@ type Refused struct {
 // Unwrap lets errors.As see the error.
 func (r Refused) Unwrap() error { return r.error }
 
-// StatusOf returns the status of the answer that an error is; 0 if there was none.
+// StatusOf returns the status of an error answer, or 0 if there was no answer.
 func StatusOf(err error) int {
 	var is Refused
 	_ = errors.As(err, &is)
 	return is.Status
 }
 
-// CodeOf returns the code of the answer that an error is; "" if there was none.
+// CodeOf returns the code of an error answer, or "" if there was no answer.
 func CodeOf(err error) string {
 	var is Refused
 	_ = errors.As(err, &is)
 	return is.Code
 }
 
-// Answered reports whether the service has refused a request, which then had no effect. Of its own failures nobody knows.
+// Answered reports whether the service has refused a request, so that the request had no effect. After a failure
+// of the service itself, the effect is unknown.
 func Answered(err error) bool {
 	status := StatusOf(err)
 	return status != 0 && status < http.StatusInternalServerError && status != http.StatusRequestTimeout
 }
 
-// Errors are those of a service of Azure.
+// Errors explains the errors of a service of Azure.
 type Errors struct {
 	// Service is its name.
 	Service string
-	// Advice is what to do about an error, by its code.
+	// Advice is the advice for an error, by its code.
 	Advice map[string]string
 	// Said returns the code and the message of an answer.
 	Said func(body []byte) (code, message string)
@@ -61,7 +62,8 @@ type Errors struct {
 	Kind func(answer *http.Response, code string, err error) error
 }
 
-// Explain makes an error of the SDK one that says what failed and what to do on one line. It is a Refused if the service has answered.
+// Explain turns an error of the SDK into one line with the failed action and advice. The result is a Refused if
+// the service has answered.
 func (e Errors) Explain(what string, err error) error {
 	var answer *azcore.ResponseError
 	var login *azidentity.AuthenticationFailedError
@@ -104,10 +106,10 @@ func (e Errors) Explain(what string, err error) error {
 	return out
 }
 
-// maxSaid is how much of what Azure says is shown.
+// maxSaid is the maximum length of a message of Azure in an error.
 const maxSaid = 600
 
-// Line returns a text as one line that is not too long.
+// Line returns a text as one line of limited length.
 func Line(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > maxSaid {
@@ -116,7 +118,7 @@ func Line(text string) string {
 	return text
 }
 
-// RetryAfter returns what an answer says, in seconds or milliseconds.
+// RetryAfter returns the delay that an answer asks for, in seconds or milliseconds.
 func RetryAfter(answer *http.Response) time.Duration {
 	if answer == nil {
 		return 0
@@ -141,7 +143,7 @@ func apart(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// logins are the errors of Microsoft Entra that say what is wrong with the credentials, by the codes in its messages.
+// logins are the errors of Microsoft Entra about wrong credentials, by the codes in its messages.
 var logins = []struct{ code, do string }{
 	{"AADSTS7000222", "the secret of the service principal has expired: make a new one"},
 	{"AADSTS7000215", "the secret of the service principal is wrong: the value is wanted, not the ID"},
@@ -153,7 +155,7 @@ var logins = []struct{ code, do string }{
 	{"AADSTS700213", "the workload identity has no federated credential for this service account"},
 }
 
-// ExplainLogin says why there is no token, without the answer, which is many lines.
+// ExplainLogin returns why there is no token, without the answer, which has many lines.
 func ExplainLogin(err *azidentity.AuthenticationFailedError) error {
 	var said struct {
 		Error       string `json:"error"`
@@ -181,7 +183,8 @@ func ExplainLogin(err *azidentity.AuthenticationFailedError) error {
 	return errors.New(text)
 }
 
-// Unreached says what to do about an endpoint that does not answer. It goes by the text: the SDK lets go of the causes of a login that failed.
+// Unreached adds advice about an endpoint that does not answer. It looks at the text, because the SDK drops the
+// causes of a failed login.
 func Unreached(err error) error {
 	text := err.Error()
 	switch {

@@ -30,7 +30,8 @@ type File struct {
 	ClientSecret config.Secret `json:"clientSecret,omitzero"`
 }
 
-// ReadFile reads the file of the credentials, and takes from it what they do not say themselves. AKS writes "msi" for the client of a managed identity.
+// ReadFile reads the file of the credentials, and takes missing values from it. AKS writes "msi" for the client
+// of a managed identity.
 func (k *Credentials) ReadFile() (File, error) {
 	var f File
 	data, err := os.ReadFile(k.File)
@@ -54,5 +55,5 @@ func (k *Credentials) ReadFile() (File, error) {
 	return f, nil
 }
 
-// WithoutMark returns the contents of a file without the byte order mark that Windows writes before them.
+// WithoutMark returns the contents of a file without the byte order mark of Windows.
 func WithoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/aci"
 )
 
-// aciService is Azure Container Instances, with what gives tokens for it, and a service principal that it makes.
+// aciService returns Azure Container Instances, with its token service and a new service principal.
 func aciService(_ context.Context, b behind) service {
 	const subscription, subnet = "00000000-0000-0000-0000-000000000001", "/resourceGroups/pods/providers/Microsoft.Network/virtualNetworks/net/subnets/pods"
 	who := aci.Principal{Tenant: "tenant-emulated", Client: "client-emulated", Secret: rand.Text()}
@@ -40,7 +40,8 @@ stats: true
 capacity: %[7]s
 `, subscription, url, caFile, who.Tenant, who.Client, who.Secret, b.capacity)
 		},
-		// By the limits of the resource manager for a subscription and a principal. That of ACI itself, 300 creates an hour, is not kept here.
+		// The limits of the resource manager for a subscription and a principal. The limit of ACI itself, 300
+		// creates an hour, is not applied here.
 		rates: []emulator.Rate{
 			{Operations: []string{"List", "Get", "Logs"}, Burst: 250, PerSecond: 25},
 			{Operations: []string{"Create", "Exec"}, Burst: 200, PerSecond: 10},
@@ -55,7 +56,7 @@ capacity: %[7]s
 	}
 }
 
-// aciMade is the group that a request made, and the name of its pod.
+// aciMade returns the group of a create request, and the name of its pod.
 func aciMade(r *http.Request, body, _ []byte) (id, pod string) {
 	if r.Method != http.MethodPut {
 		return "", ""

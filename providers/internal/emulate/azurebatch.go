@@ -26,8 +26,8 @@ import (
 
 func init() { services["azurebatch"] = azurebatchService }
 
-// azurebatchService is Azure Batch with its storage, with what gives tokens for them, and a service principal that it makes. Its machines are
-// directories of this one, and containers are programs of this machine.
+// azurebatchService returns Azure Batch with its storage, their token service and a new service principal. Its
+// machines are directories of this machine, and its containers are programs of this machine.
 func azurebatchService(ctx context.Context, b behind) service {
 	const identity = "/subscriptions/s/resourceGroups/pods/providers/Microsoft.ManagedIdentity/userAssignedIdentities/pods"
 	who := entra.Principal{Tenant: "tenant-emulated", Client: "client-emulated", Secret: rand.Text()}
@@ -63,7 +63,7 @@ ssh: {enabled: true}
 	}
 }
 
-// azurebatchMade is the task that a request made, and the name of its pod.
+// azurebatchMade returns the task of a create request, and the name of its pod.
 func azurebatchMade(r *http.Request, body, _ []byte) (id, pod string) {
 	if azurebatch.Operation(r, nil) != "CreateTask" {
 		return "", ""
@@ -73,7 +73,7 @@ func azurebatchMade(r *http.Request, body, _ []byte) (id, pod string) {
 	return in.ID, path.Base(in.DisplayName)
 }
 
-// azurebatchLeft is what there is of pods: the job of a node stays, as does the program of tasks.
+// azurebatchLeft returns the leftovers of pods. The job of a node stays, and so does the program of tasks.
 func azurebatchLeft(s *azurebatch.Server) map[string][]string {
 	left := map[string][]string{"tasks": nil, "blobs": s.Store.Names("vk-")}
 	for _, t := range s.Tasks() {
@@ -82,7 +82,7 @@ func azurebatchLeft(s *azurebatch.Server) map[string][]string {
 	return left
 }
 
-// tasks runs the pods of tasks by a runner, and writes what their programs would.
+// tasks runs the pods of tasks at a runner, and writes the reports that their programs would write.
 type tasks struct {
 	runner nodeutil.Provider
 	store  *azurebatch.Store

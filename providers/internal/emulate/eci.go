@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/eci"
 )
 
-// eciService is Alibaba Cloud ECI, with a key that it makes.
+// eciService returns Alibaba Cloud ECI, with a new key.
 func eciService(_ context.Context, b behind) service {
 	id, secret := "LTAI"+rand.Text(), rand.Text()
 	s := &eci.Server{
@@ -53,7 +53,7 @@ capacity: %s
 	}
 }
 
-// eciMade is the group that an answer tells of, and the name of its pod.
+// eciMade returns the group in an answer, and the name of its pod.
 func eciMade(r *http.Request, body, answer []byte) (id, pod string) {
 	if r.Header.Get("X-Acs-Action") != "CreateContainerGroup" {
 		return "", ""

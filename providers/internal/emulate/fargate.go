@@ -17,7 +17,7 @@ import (
 
 const logGroup = "/virtual-kubelet/demo"
 
-// fargateService is Amazon ECS, with CloudWatch Logs and Secrets Manager, and a key that it makes.
+// fargateService returns Amazon ECS, with CloudWatch Logs and Secrets Manager, and a new key.
 func fargateService(ctx context.Context, b behind) service {
 	id, secret := "AKIA"+rand.Text(), rand.Text()
 	s := ecs.New(ctx, ecs.Config{
@@ -60,7 +60,7 @@ capacity: %[3]s
 	}
 }
 
-// fargateMade is the task that an answer tells of, and the name of its pod.
+// fargateMade returns the task in an answer, and the name of its pod.
 func fargateMade(r *http.Request, body, answer []byte) (id, pod string) {
 	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".RunTask") {
 		return "", ""

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// journal writes down what a service was asked for, and what happened to its groups: a line each, with the time in seconds.
+// journal records the requests to a service, and the events of its groups, one line each, with the time in
+// seconds.
 //
 //	1700000000.000001 request CreateContainerGroup 200
 //	1700000000.000001 request CreateContainerGroup refused
@@ -44,7 +45,7 @@ func (j *journal) left(there map[string][]string) {
 	j.write("left all %d", all)
 }
 
-// of writes down what comes to a service, and what of it makes a group.
+// of records the requests to a service, and the groups that they make.
 func (j *journal) of(s service, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -66,7 +67,7 @@ func (j *journal) of(s service, next http.Handler) http.Handler {
 	})
 }
 
-// refusing is what answers in the place of a service that is asked too often.
+// refusing returns the handler that answers, instead of the service, when requests are above a quota.
 func refusing(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if h, ok := w.(*heard); ok {

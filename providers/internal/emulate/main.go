@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command emulate runs the emulator of a cloud service on this machine until it is stopped, with containers that are run by provider process.
-// It writes the configuration of the provider, provider.yaml, and variables of its environment, provider.env, once it listens.
+// Command emulate runs the emulator of a cloud service on this machine until it is stopped. Provider process
+// runs its containers. After the start it writes the configuration of the provider, provider.yaml, and variables
+// of its environment, provider.env.
 //
-// With -simulate no container runs, the quotas of the service are kept, and what happens is in the file journal. A line of the standard input is the
-// ID of a group whose containers exit.
+// With -simulate no container runs, the quotas of the service apply, and the file journal records all events. A
+// line of the standard input is the ID of a group whose containers exit.
 //
 // Usage: emulate -service eci -dir DIR -images DIR
 //
@@ -47,23 +48,26 @@ type service struct {
 	// settings is the configuration of its provider, and variables are of its environment.
 	settings  func(url, caFile string) string
 	variables []string
-	// plain is a service that is asked by HTTP.
+	// plain selects HTTP without TLS.
 	plain bool
-	// operation is that of a request, and made the group that a request made, with the name of its pod; "" for none.
+	// operation returns the operation of a request. made returns the group that a request made, with the name of
+	// its pod, or "".
 	operation func(*http.Request) string
 	made      func(r *http.Request, body, answer []byte) (id, pod string)
-	// groupOf is the ID that made says of a group that the runner has. Nil: the same.
+	// groupOf converts the ID of a group at the runner to the ID that made returns. Nil means that they are the
+	// same.
 	groupOf func(id string) string
-	// wait returns when nothing runs any more, after the context of the service has ended. Nil: nothing runs but what the runner has.
+	// wait returns when nothing runs any more, after the context of the service has ended. Nil means that only
+	// groups of the runner run.
 	wait func()
-	// left is what the service has of its clients, by kind.
+	// left returns the leftovers of clients at the service, by kind.
 	left func() map[string][]string
-	// rates are the quotas of the service, and throttled is its answer to what is too much.
+	// rates are the quotas of the service, and throttled is its answer above them.
 	rates     []emulator.Rate
 	throttled http.HandlerFunc
 }
 
-// behind is what a service needs for its containers.
+// behind has everything that a service needs for its containers.
 type behind struct {
 	runner   nodeutil.Provider
 	objects  *emulator.Objects
@@ -72,13 +76,14 @@ type behind struct {
 	dir      string // for what the service keeps
 }
 
-// fleet is that of a service which has none of its own.
+// fleet returns the fleet of a service without its own fleet.
 func (b behind) fleet() *emulator.Fleet { return b.groups }
 
-// services are those that there are; one may add itself.
+// services are the known services. A service may add itself.
 var services = map[string]func(context.Context, behind) service{"aci": aciService, "eci": eciService, "fargate": fargateService, "stackpath": stackpathService, "zun": zunService}
 
-// leftQuestion is a line of the input that lets the journal tell what is left at the service. All others are IDs of groups that are to end.
+// leftQuestion is the input line that writes the leftovers at the service into the journal. All other lines are
+// IDs of groups that must end.
 const leftQuestion = "left?"
 
 // late is how late lists are.
@@ -162,7 +167,7 @@ func runSimulated(ctx context.Context, open func(context.Context, behind) servic
 	return serve(ctx, s, j.of(s, emulator.NewRates(s.operation, s.rates, refusing(s.throttled), s)), dir)
 }
 
-// shown is the ID that made says of a group that the runner has.
+// shown converts the ID of a group at the runner to the ID that made returns.
 func (s service) shown(id string) string {
 	if s.groupOf == nil {
 		return id
@@ -200,7 +205,7 @@ func serve(ctx context.Context, s service, h http.Handler, dir string) error {
 	return errors.Join(err, server.Close())
 }
 
-// replace writes a file so that who waits for it reads all of it.
+// replace writes a file at once, so that a waiting process reads all of it.
 func replace(file, text string) error {
 	if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
 		return err
@@ -211,7 +216,7 @@ func replace(file, text string) error {
 // patience is how long containers have to end.
 const patience = 30 * time.Second
 
-// stopAll ends what runs.
+// stopAll ends all containers.
 func stopAll(ctx context.Context, runner node.PodLifecycleHandler) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

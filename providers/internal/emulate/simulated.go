@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// What happened to the containers of a group, in the journal.
+// Events of the containers of a group in the journal.
 const (
 	began = "began" // all of them run
 	ended = "ended" // they have exited by themselves
@@ -34,7 +34,7 @@ const (
 
 var _ nodeutil.Provider = (*simulated)(nil)
 
-// simulated runs no containers, and says that they run.
+// simulated runs no containers, and reports that they run.
 type simulated struct {
 	notify func(*corev1.Pod)
 	note   func(what, id string)
@@ -43,7 +43,7 @@ type simulated struct {
 	pods map[types.NamespacedName]*corev1.Pod // guarded by mu; replaced, never changed
 }
 
-// newSimulated returns a runner without pods. It reports to notify, and note takes what happened.
+// newSimulated returns a runner without pods. It reports pods to notify, and events to note.
 func newSimulated(notify func(*corev1.Pod), note func(what, id string)) *simulated {
 	return &simulated{notify: notify, note: note, pods: map[types.NamespacedName]*corev1.Pod{}}
 }
@@ -84,7 +84,8 @@ func (s *simulated) begin(key types.NamespacedName) {
 	})
 }
 
-// end lets the containers of a group exit by themselves, with 0. The ID is what shown makes of that of a group.
+// end lets the containers of a group exit by themselves, with 0. shown converts the name of a group at the
+// runner to id.
 func (s *simulated) end(id string, shown func(string) string) {
 	s.mu.Lock()
 	var found types.NamespacedName
@@ -103,7 +104,7 @@ func (s *simulated) end(id string, shown func(string) string) {
 	})
 }
 
-// exit notes that the containers that run have exited.
+// exit records that running containers have exited.
 func exit(pod *corev1.Pod, code int32, phase corev1.PodPhase) {
 	pod.Status.Phase = phase
 	for i := range pod.Status.ContainerStatuses {
@@ -122,7 +123,7 @@ func exit(pod *corev1.Pod, code int32, phase corev1.PodPhase) {
 	}
 }
 
-// change replaces a pod, reports it and writes it down, if do says that something has changed.
+// change replaces a pod, reports it and records the event, if do reports a change.
 func (s *simulated) change(key types.NamespacedName, what string, do func(*corev1.Pod) bool) {
 	s.mu.Lock()
 	pod := s.pods[key]

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/stackpath"
 )
 
-// stackpathService is StackPath Edge Compute, with a client that it makes, and its console on a port of its own.
+// stackpathService returns StackPath Edge Compute, with a new client, and its console on a separate port.
 func stackpathService(ctx context.Context, b behind) service {
 	s := &stackpath.Server{Stack: "stack-emulated", ClientID: "client-emulated", ClientSecret: rand.Text(), Cities: []string{"ORD"}, MostItems: 1000, Fleet: b.fleet()}
 	console, address := stackpath.NewConsole(s), ""
@@ -43,7 +43,8 @@ console: {address: "%s", hostKey: %s}
 capacity: %s
 `, url, caFile, s.Stack, s.ClientID, s.ClientSecret, address, console.HostKey(), b.capacity)
 		},
-		// The description has no quotas. These are ours: what the provider asks for at 1,000 pods, and room.
+		// The description has no quotas. These are our choice: the requests of the provider at 1,000 pods, with
+		// a margin.
 		rates: []emulator.Rate{
 			{Operations: []string{"CreateWorkload", "DeleteWorkload"}, Burst: 200, PerSecond: 30},
 			{Operations: []string{"GetWorkloads", "GetWorkload", "GetWorkloadInstances"}, Burst: 1000, PerSecond: 200},
@@ -52,7 +53,7 @@ capacity: %s
 	}
 }
 
-// stackpathMade is the workload that an answer tells of, and the name of its pod.
+// stackpathMade returns the workload in an answer, and the name of its pod.
 func stackpathMade(r *http.Request, body, answer []byte) (id, pod string) {
 	if stackpath.Operation(r, nil) != "CreateWorkload" {
 		return "", ""

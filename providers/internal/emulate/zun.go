@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/zun"
 )
 
-// zunService is OpenStack Zun with Keystone before it, and an application credential that it makes.
+// zunService returns OpenStack Zun with Keystone, and a new application credential.
 func zunService(ctx context.Context, b behind) service {
 	secret := rand.Text()
 	s := &zun.Server{
@@ -42,7 +42,7 @@ capacity: %s
 	}
 }
 
-// zunMade is the container that an answer tells of, and the name of its pod.
+// zunMade returns the container in an answer, and the name of its pod.
 func zunMade(r *http.Request, _, answer []byte) (id, pod string) {
 	if zun.Operation(r, nil) != "CreateContainer" {
 		return "", ""

@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// oneLetter matches a name whose repository has one letter, such as registry.example:5000/x:1, in its parts. Container runtimes
-// take such names, and name.ParseReference wants two letters.
+// oneLetter matches a name whose repository has one letter, such as registry.example:5000/x:1, in its parts.
+// Container runtimes accept such names, but name.ParseReference requires two letters.
 var oneLetter = regexp.MustCompile(`^(?:([a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]+)?)/)?([a-z0-9])(?::([\w][\w.-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$`)
 
-// Parse returns the reference that a name stands for, of docker.io without a registry in it.
+// Parse returns the reference of a name. A name without a registry belongs to docker.io.
 func Parse(text string, opts ...name.Option) (name.Reference, error) {
 	ref, err := name.ParseReference(text, opts...)
 	parts := oneLetter.FindStringSubmatch(text)

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lookups asks a service about instances one by one, for services whose lists do not tell what runs, and keeps the last answers.
+// Package lookups asks a service about instances one by one, and keeps the last answers. It is for services with
+// lists that do not show whether instances run.
 //
-// The guarantee: an instance that is not as it should be is asked about after a pause, and ever more rarely while that lasts, but each minute.
-// The others share a budget of requests, those first that wait longest for the time that they run: most of what ends by itself ends early. An instance of
-// which nothing is known is asked about at once, so that no list has one without an answer.
+// The guarantee: an unsettled instance is asked about after a pause, and ever more rarely the longer this lasts,
+// but at least each minute. The other instances share a budget of requests. Instances that have waited longest,
+// relative to the time that they have run, come first, because most instances that end by themselves end early.
+// An unknown instance is asked about at once, so that no list has an instance without an answer.
 //
-// What surprises: an error about one instance is one of the whole round, as a list that lacks what it should have is none.
+// The surprise: an error about one instance is an error of the whole round, because an incomplete list is no
+// list.
 package lookups
 
 import (
@@ -25,25 +28,28 @@ import (
 const (
 	// together is how many requests are under way at once.
 	together = 8
-	// slowest is the longest time between two requests about an instance that is not as it should be, and patience how much of the time that this lasts already.
+	// slowest is the longest time between two requests about an unsettled instance. The time between two
+	// requests is the time that this has lasted already, divided by patience.
 	slowest, patience = time.Minute, 8
-	// haste is how long an instance that is about to change is asked about without a longer pause: how it ends may be told for a moment.
+	// haste is how long an instance that is about to change is asked about without a longer pause. The service
+	// may report how it ended only for a moment.
 	haste = 5 * time.Minute
-	// ripe is the age from which an instance is not asked about less often than a younger one, and sooner how much sooner one that is to end by itself is.
+	// ripe is the age above which older instances are not asked about less often. sooner is how much sooner an
+	// instance is asked about that will end by itself.
 	ripe, sooner = 10 * time.Minute, 8
 )
 
-// Listed is what a list tells of an instance.
+// Listed is the information of a list about an instance.
 type Listed struct {
-	// Changes is that the instance is about to change.
+	// Changes reports whether the instance is about to change.
 	Changes bool
-	// Ends is that the instance is to end by itself.
+	// Ends reports whether the instance will end by itself.
 	Ends bool
 	// Since is when the instance began to be as it should be. Zero: the list does not tell, so the instance is asked about.
 	Since time.Time
 }
 
-// Lookups has the last answers about instances, which are known by IDs. Its methods may be called from any goroutine.
+// Lookups has the last answers about instances, by their IDs. Its methods may be called from any goroutine.
 type Lookups[T any] struct {
 	ask    func(ctx context.Context, id string) (answer T, settled bool, err error)
 	budget *rate.Limiter
@@ -67,7 +73,7 @@ func New[T any](perMinute int, pause time.Duration, ask func(ctx context.Context
 	return &Lookups[T]{ask: ask, pause: pause, budget: rate.NewLimiter(rate.Limit(float64(perMinute)/60), burst), known: map[string]known[T]{}}
 }
 
-// Made notes that an instance was made just now, of which nothing is to be learned before the pause is over.
+// Made records that an instance was made just now. There is nothing to learn about it before the pause is over.
 func (l *Lookups[T]) Made(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +81,8 @@ func (l *Lookups[T]) Made(id string) {
 	l.known[id] = known[T]{at: now, since: now}
 }
 
-// Refresh asks about those instances whose turn it is, and forgets all that are not named a while after they were asked about.
+// Refresh asks about the instances whose turn it is. It forgets an instance that is not in instances, a while
+// after the last request about it.
 func (l *Lookups[T]) Refresh(ctx context.Context, instances map[string]Listed) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(together)
@@ -136,7 +143,8 @@ func (l *Lookups[T]) due(instances map[string]Listed, now time.Time) (due []stri
 	return due
 }
 
-// Ask asks about an instance at once, and keeps the answer. One that the service does not have is none, and no error: lists tell whether it is gone.
+// Ask asks about an instance at once, and keeps the answer. If the service does not have the instance, the
+// answer is empty, and there is no error: lists decide whether the instance is gone.
 func (l *Lookups[T]) Ask(ctx context.Context, id string) (answer T, err error) {
 	asked := time.Now()
 	answer, settled, err := l.ask(ctx, id)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oldfile reads the configuration files that earlier providers have: names and values in TOML, without tables.
+// Package oldfile reads the configuration files of earlier providers: names and values in TOML, without tables.
 //
-// The guarantee: a name that is not known, a name that comes twice, and a value of another type are errors that name the file.
+// The guarantee: an unknown name, a repeated name, and a value of another type are errors with the name of the
+// file.
 //
-// What surprises: a quoted number is a number, as those files quote all of them.
+// The surprise: a quoted number is a number, because those files quote all numbers.
 package oldfile

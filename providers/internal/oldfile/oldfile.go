@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Value is what a file says of a name: one text, or those of a list.
+// Value is the value of a name in a file: one text, or the texts of a list.
 type Value struct {
 	texts  []string
 	isList bool
 }
 
-// Setter takes a value. Its error says what is wanted instead; Read puts the place in front.
+// Setter takes a value. Its error has the wanted value; Read puts the place in front.
 type Setter func(Value) error
 
 // Read hands each value in data, the contents of the file called name, to the setter of its name. Several errors are joined.
@@ -83,7 +83,7 @@ func List(into *[]string) Setter {
 	}
 }
 
-// Bool sets what is true or false.
+// Bool sets a boolean.
 func Bool(into *bool) Setter {
 	return func(v Value) error {
 		text, err := v.one("true or false")
@@ -129,10 +129,10 @@ func Linux(v Value) error {
 	return nil
 }
 
-// Ignore takes every value, of a name that had no effect before either.
+// Ignore takes every value. It is for names that had no effect in the earlier provider either.
 func Ignore(Value) error { return nil }
 
-// Gone refuses every value, and says what to do.
+// Gone refuses every value, with advice.
 func Gone(instead string) Setter { return func(Value) error { return errors.New(instead) } }
 
 func (v Value) one(want string) (string, error) {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// AlgorithmACS3 is the name of the signature that Alibaba Cloud wants.
+// AlgorithmACS3 is the name of the signature of Alibaba Cloud.
 const AlgorithmACS3 = "ACS3-HMAC-SHA256"
 
 // Headers of a request with an ACS3 signature.
@@ -32,8 +32,9 @@ const (
 
 const acsDateFormat = "2006-01-02T15:04:05Z"
 
-// AuthorizationACS3 returns the value of the header Authorization for a request that is signed with a key: host, the type of the content
-// and every header whose name begins with x-acs- are signed, HeaderACSContent among them, which is the sum of the body.
+// AuthorizationACS3 returns the value of the header Authorization for a request, signed with a key. The
+// signature covers the host, the content type and every header with the prefix x-acs-. HeaderACSContent, the sum
+// of the body, is one of these headers.
 func AuthorizationACS3(method string, u *url.URL, header map[string]string, k Key) string {
 	values := map[string]string{}
 	var names []string
@@ -60,8 +61,9 @@ func AuthorizationACS3(method string, u *url.URL, header map[string]string, k Ke
 	return AlgorithmACS3 + " Credential=" + k.Access + ",SignedHeaders=" + signed + ",Signature=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// SignedACS3 returns a transport that signs each request with a key. Who makes the request sets HeaderACSAction and HeaderACSVersion; each
-// try has a date and a nonce of its own, as a nonce counts once. now is the clock; nil for the machine's.
+// SignedACS3 returns a transport that signs each request with a key. The caller of a request sets
+// HeaderACSAction and HeaderACSVersion. Each try has its own date and nonce, because a nonce is valid once. now
+// is the clock; nil means the clock of the machine.
 func SignedACS3(next http.RoundTripper, key KeySource, now func() time.Time) http.RoundTripper {
 	if now == nil {
 		now = time.Now

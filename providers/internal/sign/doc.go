@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sign lets requests be known as somebody's at services that want more than a header that never changes: by a signature over
-// each request (SDK-HMAC-SHA256), or by a token of an IAM service that is replaced before it ends.
+// Package sign authenticates requests at services that need more than a constant header. It adds a signature to
+// each request (SDK-HMAC-SHA256), or a token of an IAM service that is replaced before it expires.
 //
-// The guarantee: a secret is asked for at each request and not kept, so one that changes is used from then on; no error has a secret or a
-// token in it. The signatures are those of the vendor's own signer: testdata/golden.json is made by it, with the module golden.
+// The guarantee: the package asks for a secret at each request and does not keep it, so a changed secret is used
+// from then on. No error contains a secret or a token. The signatures are the same as those of the vendor's own
+// signer: the module golden makes testdata/golden.json with that signer.
 //
-// What surprises: the body of a request is read whole to be signed. Of one that becomes a stream only the handshake is signed.
+// The surprise: the body of a request is read whole to be signed. If a request becomes a stream, only the
+// handshake is signed.
 package sign

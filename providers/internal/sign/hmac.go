@@ -23,7 +23,7 @@ const (
 	HeaderSecurityToken = "X-Security-Token"
 )
 
-// dateFormat is that of HeaderDate.
+// dateFormat is the format of HeaderDate.
 const dateFormat = "20060102T150405Z"
 
 // Key is an access key and its secret. Token belongs to a temporary key; "" for a lasting one.
@@ -31,17 +31,17 @@ type Key struct {
 	Access, Secret, Token string
 }
 
-// Request is what a signature is about.
+// Request is the part of a request that a signature covers.
 type Request struct {
 	Method string
 	// URL has the path and the query.
 	URL *url.URL
-	// Header are the headers that are signed, HeaderDate among them.
+	// Header are the signed headers, including HeaderDate.
 	Header map[string]string
 	Body   []byte
 }
 
-// Authorization returns the value of the header Authorization for a request that is signed with a key.
+// Authorization returns the value of the header Authorization for a request, signed with a key.
 func Authorization(r Request, k Key) string {
 	names := make([]string, 0, len(r.Header))
 	values := map[string]string{}
@@ -63,7 +63,7 @@ func Authorization(r Request, k Key) string {
 	return Algorithm + " Access=" + k.Access + ", SignedHeaders=" + signed + ", Signature=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// setSigned signs a request whose body is given, at a time.
+// setSigned signs a request with a body at a time.
 func setSigned(r *http.Request, body []byte, k Key, project string, now time.Time) {
 	host := r.Host
 	if host == "" {

@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// HeaderToken is the header that a token is sent in.
+// HeaderToken is the header of a token.
 const HeaderToken = "X-Auth-Token"
 
-// Login is who asks an IAM service for a token, and for what.
+// Login has the user and the project for a token of an IAM service.
 type Login struct {
 	// User is of the account Domain. Password is asked for at each login.
 	User, Domain string
 	Password     func(context.Context) string
-	// Project is the name or the ID of the project that the token is for; ID goes before name.
+	// ProjectName or ProjectID is the project of the token; the ID goes before the name.
 	ProjectName, ProjectID string
 }
 
@@ -53,18 +53,19 @@ func NewTokens(endpoint string, login Login, next http.RoundTripper, now func() 
 	return &Tokens{url: strings.TrimSuffix(endpoint, "/") + "/v3/auth/tokens", login: login, next: next, now: now, asking: make(chan struct{}, 1)}
 }
 
-// retryRenewal is how long a renewal waits that failed while the token is still good.
+// retryRenewal is the pause after a failed renewal while the token is still valid.
 const retryRenewal = time.Minute
 
-// loginTimeout bounds a login that a request has to wait for.
+// loginTimeout is the timeout of a login that a request waits for.
 const loginTimeout = 30 * time.Second
 
-// renewTimeout bounds one while the token is still good. The request that does it waits, and shall not fail for that.
+// renewTimeout is the timeout of a login while the token is still valid. The request waits for this login, and
+// must not fail for it.
 const renewTimeout = 3 * time.Second
 
-// Token returns a token that is good, and not the one that was refused. While the token is good one caller asks for the next one, and the
-// others do not wait for it. A login that failed, and one for a token that was refused, is done at most once a minute: wrong logins lock a
-// user.
+// Token returns a valid token other than the refused one. While the token is valid, one caller asks for the next
+// token, and the others do not wait. Token repeats a failed login, or a login after a refused token, at most
+// once a minute, because wrong logins lock a user.
 func (t *Tokens) Token(ctx context.Context, refused string) (string, error) {
 	good, due, err := t.known(refused)
 	if !due {
@@ -133,10 +134,11 @@ func (t *Tokens) known(refused string) (good string, due bool, err error) {
 	return "", true, nil
 }
 
-// isRefused reports whether the token that is kept is the one that was refused. Its caller holds mu.
+// isRefused reports whether the stored token is the refused one. The caller holds mu.
 func (t *Tokens) isRefused(refused string) bool { return refused != "" && t.token == refused }
 
-// ask asks for a token. What the service answers is not in the error: it may quote the request.
+// ask asks for a token. The error does not contain the answer of the service, because the answer may quote the
+// request.
 func (t *Tokens) ask(ctx context.Context) (token string, ends time.Time, err error) {
 	fail := func(err error) (string, time.Time, error) {
 		return "", time.Time{}, fmt.Errorf("ask %s for a token of user %s: %w", t.url, t.login.User, err)

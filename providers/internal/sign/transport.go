@@ -12,13 +12,14 @@ import (
 	"time"
 )
 
-// MaxBody is the largest body that is signed: the services take no larger one.
+// MaxBody is the largest body of a signed request: the services take no larger one.
 const MaxBody = 12 << 20
 
 // KeySource returns the key as it is now.
 type KeySource func(context.Context) (Key, error)
 
-// Signed returns a transport that signs each request with the key of a project. now is the clock; nil for the machine's.
+// Signed returns a transport that signs each request with the key of a project. now is the clock; nil means the
+// clock of the machine.
 func Signed(next http.RoundTripper, key KeySource, project string, now func() time.Time) http.RoundTripper {
 	if now == nil {
 		now = time.Now
@@ -51,7 +52,7 @@ func (s signed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(r)
 }
 
-// bodyOf reads the body of a request, which is closed.
+// bodyOf reads and closes the body of a request.
 func bodyOf(r *http.Request) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
@@ -67,7 +68,7 @@ func bodyOf(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// withBody returns a copy of a request with the body, whose headers may be changed.
+// withBody returns a copy of a request with the body. The headers of the copy may be changed.
 func withBody(r *http.Request, body []byte) *http.Request {
 	r = r.Clone(r.Context())
 	if len(body) > 0 {

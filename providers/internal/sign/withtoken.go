@@ -4,7 +4,8 @@ package sign
 
 import "net/http"
 
-// WithToken returns a transport that sends each request with a token. One that the service does not know any more is replaced once.
+// WithToken returns a transport that sends each request with a token. It replaces a token once if the service
+// does not accept it any more.
 func WithToken(next http.RoundTripper, tokens *Tokens) http.RoundTripper {
 	return withToken{next, tokens}
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storage has the ephemeral storage of nodes whose backend does not count it: a service that gives every pod some, or a plugin that
-// does not tell.
+// Package storage has the ephemeral storage of nodes whose backend does not count it: a service that gives every
+// pod a fixed amount, or a plugin that does not report it.
 //
 // The promise: such a node offers ephemeral-storage, so that the scheduler binds pods that request it.
 //
-// What surprises: the sum over all pods is only a bound for the scheduler. Whether one pod may have so much is for the mapping to say.
+// The surprise: the sum over all pods is only a bound for the scheduler. The mapping decides whether one pod may
+// have so much.
 package storage
 
 import (
@@ -32,13 +33,13 @@ func Offer(capacity corev1.ResourceList, perPod resource.Quantity) corev1.Resour
 	return out
 }
 
-// Requested is the ephemeral-storage that the scheduler counts for a pod, in bytes.
+// Requested returns the ephemeral-storage that the scheduler counts for a pod, in bytes.
 func Requested(pod *corev1.Pod) int64 {
 	q := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})[corev1.ResourceEphemeralStorage]
 	return q.Value()
 }
 
-// Check refuses a pod that requests more than one pod of the service has.
+// Check refuses a pod that requests more than the service gives to one pod.
 func Check(pod *corev1.Pod, perPod resource.Quantity, service string) error {
 	if asked := Requested(pod); asked > perPod.Value() {
 		return errdefs.InvalidInput(fmt.Sprintf("spec.containers: the pod requests %s of ephemeral-storage: %s gives %s to each: request less, or mount a volume of the service",
