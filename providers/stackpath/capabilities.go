@@ -4,7 +4,7 @@ package stackpath
 
 import "github.com/virtual-kubelet/virtual-kubelet/capability"
 
-// Capabilities returns what pods get from a provider with this configuration. It is the same for all.
+// Capabilities returns the capabilities of a provider. They are the same for every configuration.
 func (c Config) Capabilities() capability.Declaration {
 	return capability.Only(capability.TerminationMessages, capability.HostAliases, capability.SharedProcesses, capability.ReadOnlyRoot, capability.NoNewPrivileges, capability.ExecProbes).
 		Note("one at most: a workload has no order of them", capability.InitContainers).

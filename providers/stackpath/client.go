@@ -46,7 +46,8 @@ type tokens struct {
 	http *http.Client
 }
 
-// Token implements oauth2.TokenSource. What is wrong about a client says nothing about workloads, so errors have no kinds.
+// Token implements oauth2.TokenSource. A problem of the client says nothing about workloads, so its errors have
+// no kinds.
 func (t tokens) Token() (*oauth2.Token, error) {
 	ctx := context.WithValue(context.Background(), oauth2.HTTPClient, t.http)
 	token, err := (&clientcredentials.Config{
@@ -93,7 +94,8 @@ func list[T any](ctx context.Context, c *client, path string, take func(T)) erro
 	}
 }
 
-// ask makes a request and returns its answer as it is. One that is no success is an error, which has a kind; see errorOf.
+// ask makes a request and returns its raw answer. An answer without success is an error with a kind; see
+// errorOf.
 func (c *client) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, c.endpoint+path, bytes.NewReader(body))
 	if err != nil {
@@ -115,7 +117,7 @@ func (c *client) ask(ctx context.Context, method, path string, body []byte) ([]b
 	return got, nil
 }
 
-// apiError is an error of the service. Code is one of gRPC.
+// apiError is an error of the service. Code is a code of gRPC.
 type apiError struct {
 	what    string
 	status  int
@@ -150,8 +152,8 @@ func (e *apiError) Error() string {
 	return text
 }
 
-// errorOf is an answer that is no success. Its kind is not-found where the service says so in its own words, and invalid-input where it would say the
-// same again.
+// errorOf returns the error of an answer without success. Its kind is not-found where the service says so in its
+// own words, and invalid-input where the service would give the same answer again.
 func errorOf(what string, status int, data []byte) error {
 	e := &apiError{what: what, status: status}
 	_ = json.Unmarshal(data, e) // one that is no JSON says nothing

@@ -17,23 +17,23 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// What a configuration file of this provider says about itself.
+// APIVersion and Kind of a configuration file of this provider.
 const (
 	APIVersion = "stackpath.virtual-kubelet.io/v1alpha1"
 	Kind       = "StackPathProviderConfiguration"
 )
 
-// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
-// as VKUBELET_STACKPATH_ENDPOINT.
+// Config is the configuration of the provider. An environment variable such as VKUBELET_STACKPATH_ENDPOINT can
+// also set a field that is one value or a list.
 type Config struct {
 	// APIVersion and Kind must be the constants of these names in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind,omitempty"`
 	// Endpoint is the URL of the API. Required: the service is closed, and whoever owns its names next would get the secret.
 	Endpoint string `json:"endpoint,omitempty" env:"SP_API_HOST"`
-	// CAFile has the authorities that the endpoint is verified by. Default: those of this machine.
+	// CAFile has the certificate authorities of the endpoint. Default: the authorities of this machine.
 	CAFile string `json:"caFile,omitempty"`
-	// StackID is the stack that has the workloads. Required.
+	// StackID is the stack of the workloads. Required.
 	StackID string `json:"stackID,omitempty" env:"SP_STACK_ID"`
 	// ClientID and ClientSecret are the credentials of OAuth 2. Required.
 	ClientID     string        `json:"clientID,omitempty" env:"SP_CLIENT_ID"`
@@ -44,11 +44,12 @@ type Config struct {
 	CityCode string `json:"cityCode,omitempty" env:"SP_CITY_CODE"`
 	// OpenPorts lets the internet connect to the ports that containers name. Default: ports are closed.
 	OpenPorts bool `json:"openPorts,omitempty"`
-	// Console is the SSH server through which commands reach containers. It is shown the client secret as a password. Default: there is no exec.
+	// Console is the SSH server for commands in containers. The client secret is the password there. Default:
+	// there is no exec.
 	Console sshexec.Server `json:"console,omitzero"`
-	// InstanceRequests is how many requests in a minute look at instances that run, each by itself. Default 60.
+	// InstanceRequests is how many requests a minute look at running instances, each at one. Default 60.
 	InstanceRequests int `json:"instanceRequests,omitempty"`
-	// Capacity is what the node offers. Required.
+	// Capacity is the capacity of the node. Required.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
 	busy, rest, idle, seenWithin time.Duration // of tests
@@ -56,10 +57,11 @@ type Config struct {
 
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_STACKPATH"}
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// LoadConfig returns the configuration in the file at path; the environment overrides the file. An empty path
+// means no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// complete fills the defaults of c and refuses what cannot be, with every reason.
+// complete fills the defaults of c, and refuses invalid values with every reason.
 func (c Config) complete() (Config, error) {
 	problems := config.Problems{Provider: "stackpath"}
 	if c.Endpoint != "" && !strings.Contains(c.Endpoint, "://") {

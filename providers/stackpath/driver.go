@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stackpath is a provider that runs pods in StackPath Edge Compute, by the description of its API, at an endpoint that speaks it. The
-// service itself closed in 2024.
+// Package stackpath is a provider that runs pods in StackPath Edge Compute, by the description of its API, at an
+// endpoint with this API. The service itself closed in 2024.
 //
-// The guarantee: a pod is one workload, whose slug is the hash of the pod. What a pod asks for and a workload cannot have is refused with its field.
-// The client secret goes to no host that the configuration does not name, and to no console without the host key that it names.
+// The guarantee: a pod is one workload, and the slug of the workload is the hash of the pod. Everything in a pod
+// that a workload cannot have is refused with its field. The client secret goes only to hosts that the
+// configuration names, and only to a console with the configured host key.
 //
-// What surprises: lists say which workloads there are and not what runs, so each instance is a request of its own, for which there is a budget.
+// The surprise: lists show which workloads exist, but not whether they run. So each instance needs a request of
+// its own, and there is a budget for these requests.
 package stackpath
 
 import (
@@ -82,7 +84,7 @@ type driver struct {
 	kit       *service.Provider[seen]
 }
 
-// newDriver returns the driver of a configuration that is complete. Requests go through next.
+// newDriver returns the driver of a complete configuration. Requests go through next.
 func newDriver(in cli.ProviderInput, config Config, next *http.Transport) *driver {
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}
 	d := &driver{mapping: mapping{config, owner}, client: newClient(config, next), workloads: "/workload/v1/stacks/" + url.PathEscape(config.StackID) + "/workloads"}
@@ -98,7 +100,7 @@ func newDriver(in cli.ProviderInput, config Config, next *http.Transport) *drive
 // at is the path of a workload.
 func (d *driver) at(id string) string { return d.workloads + "/" + url.PathEscape(id) }
 
-// look asks for the instance of a workload. Of several, the one that was made last is the pod.
+// look asks for the instance of a workload. If there are several, the newest instance is the pod.
 func (d *driver) look(ctx context.Context, id string) (newest *instance, settled bool, err error) {
 	err = list(ctx, d.client, d.at(id)+"/instances", func(i instance) {
 		if newest == nil || newest.Phase == "DELETING" || i.Phase != "DELETING" && newest.CreatedAt < i.CreatedAt {
@@ -108,7 +110,7 @@ func (d *driver) look(ctx context.Context, id string) (newest *instance, settled
 	return newest, newest.settled(), err
 }
 
-// List implements service.Driver: all workloads, with instances of which some are looked at anew.
+// List implements service.Driver: all workloads with their instances. It looks anew at some of the instances.
 func (d *driver) List(ctx context.Context) (all []seen, err error) {
 	listed := map[string]lookups.Listed{}
 	err = list(ctx, d.client, d.workloads, func(w workload) {
@@ -137,7 +139,7 @@ func (d *driver) Identify(s seen) (poll.Identity, bool) {
 	return poll.Identity{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ID: s.ID, CreatedAt: parseTime(s.Metadata.CreatedAt)}, ours
 }
 
-// Ended implements service.Ender: lists go on to have a workload whose containers have all ended after its deletion.
+// Ended implements service.Ender. Lists still show a deleted workload after all its containers have ended.
 func (d *driver) Ended(s seen) bool { return s.ended() }
 
 // Status implements service.Driver.
@@ -168,7 +170,8 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (made seen, err
 	return made, err
 }
 
-// Find implements service.Driver, by the slug. A workload that is about to go is none of a pod that is to run.
+// Find implements service.Driver, by the slug. A workload that is about to go does not belong to a pod that
+// should run.
 func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (found seen, is bool, err error) {
 	var answer struct{ Workload workload }
 	err = d.client.call(ctx, http.MethodGet, d.at(d.owner.Name(identity.Of(pod))), nil, &answer)
@@ -186,16 +189,17 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (found seen, is bool
 // Close implements service.Closer.
 func (d *driver) Close() { d.client.close() }
 
-// Stop implements service.Driver. A workload has the grace period that it was created with.
+// Stop implements service.Driver. A workload has the grace period from its creation.
 func (d *driver) Stop(ctx context.Context, _ *corev1.Pod, s seen) error {
 	return d.client.call(ctx, http.MethodDelete, d.at(s.ID), nil, nil)
 }
 
-// mostLog is how many bytes of a log are read at once, and logEvery how often one that is followed is read.
+// mostLog is how many bytes of a log are read at once. logEvery is the interval of reads of a log that is
+// followed.
 const mostLog, logEvery = maxAnswer / 2, 2 * time.Second
 
-// Logs implements service.LogReader. A log that is followed is read again from its last line: the service cuts its own stream after a minute
-// without a line.
+// Logs implements service.LogReader. It reads a followed log again from its last line, because the service cuts
+// its own stream after a minute without a line.
 func (d *driver) Logs(ctx context.Context, of service.Target[seen], opts api.ContainerLogOpts) (io.ReadCloser, error) {
 	if of.Instance.instance == nil {
 		return nil, errdefs.NotFound("its workload has no instance")
@@ -218,7 +222,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[seen], opts api.Con
 	}.Open(ctx, opts, time.Now())
 }
 
-// Exec implements service.Executor, through the console, to which the client secret is the password.
+// Exec implements service.Executor through the console. The client secret is the password there.
 func (d *driver) Exec(ctx context.Context, in service.Target[seen], command []string, attach api.AttachIO) error {
 	if !d.config.Console.IsSet() {
 		return errdefs.InvalidInput("this node has no console for it: set console.address and console.hostKey in its configuration")

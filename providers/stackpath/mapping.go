@@ -21,16 +21,18 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
-// sizes are SP-1 to SP-8, by the README of virtual-kubelet-stackpath at 0dfe8f5 of 2023-11-18. Each container has one of its own.
+// sizes are SP-1 to SP-8, by the README of virtual-kubelet-stackpath at 0dfe8f5 of 2023-11-18. Each container
+// has its own size.
 var sizes = []sizing.Row{
 	sizing.At(1000, sizing.One(2*sizing.Gi)), sizing.At(2000, sizing.One(4*sizing.Gi), sizing.One(8*sizing.Gi)), sizing.At(4000, sizing.One(16*sizing.Gi)),
 	sizing.At(8000, sizing.One(32*sizing.Gi)), sizing.At(16000, sizing.One(64*sizing.Gi)), sizing.At(32000, sizing.One(128*sizing.Gi)), sizing.At(48000, sizing.One(256*sizing.Gi)),
 }
 
-// object is a part of a request: names and values by the description of the API, in which numbers of 64 bits are texts.
+// object is a part of a request: names and values by the description of the API. Numbers of 64 bits are texts
+// there.
 type object map[string]any
 
-// filled returns o without what is zero or empty. A pointer to zero is neither.
+// filled returns o without zero and empty values. A pointer to zero stays.
 func (o object) filled() object {
 	maps.DeleteFunc(o, func(_ string, value any) bool {
 		v := reflect.ValueOf(value)
@@ -53,7 +55,7 @@ type mapping struct {
 	owner  identity.Owner
 }
 
-// check refuses what workload would refuse of a pod, as far as the pod alone says it.
+// check refuses a pod for every reason of workload that is visible in the pod alone.
 func (m mapping) check(pod *corev1.Pod) error {
 	in, err := service.Unread(m.owner, pod)
 	if err == nil {
@@ -62,7 +64,8 @@ func (m mapping) check(pod *corev1.Pod) error {
 	return err
 }
 
-// workload returns the request for the workload of a pod, which is the same for the same pod. Errors are of the kind invalid-input, with the field.
+// workload returns the request for the workload of a pod. The same pod always gives the same request. Errors are
+// of the kind invalid-input, with the field.
 func (m mapping) workload(in *service.Inputs) ([]byte, error) {
 	metadata := object{"labels": in.Tags} // without annotations of the pod: the service acts by some
 	if m.config.Console.Address != "" {
@@ -90,7 +93,7 @@ func (m mapping) workload(in *service.Inputs) ([]byte, error) {
 	}})
 }
 
-// cannot refuses what a workload has no field for, and no feature is about.
+// cannot refuses everything that a workload has no field for and that no feature covers.
 func cannot(s *corev1.PodSpec, at *field.Path) error {
 	switch {
 	case len(s.InitContainers) > 1:
@@ -103,7 +106,8 @@ func cannot(s *corev1.PodSpec, at *field.Path) error {
 	return nil
 }
 
-// runtime is what all containers have. Where an object of Kubernetes stands, its fields have the same names.
+// runtime returns the settings of all containers. An object of Kubernetes in it has the same field names as at
+// the service.
 func runtime(s *corev1.PodSpec) object {
 	c, groups := cmp.Or(s.SecurityContext, &corev1.PodSecurityContext{}), []string(nil)
 	for _, n := range c.SupplementalGroups {
@@ -199,8 +203,9 @@ func sizeOf(c *corev1.Container, at *field.Path) (object, error) {
 	return out, nil
 }
 
-// environment is that of a container. What the spec does not have as it stands may be of a Secret, and is kept as one. The variables of the API server
-// are left out, as workloads do not reach it.
+// environment returns the environment of a container. A value that is not literally in the spec may come from a
+// Secret, so it is stored as a secret. The variables of the API server are left out, because workloads do not
+// reach it.
 func environment(c, full *corev1.Container, at *field.Path) (object, error) {
 	written := map[string]string{}
 	for i := range c.Env {
@@ -225,7 +230,7 @@ func environment(c, full *corev1.Container, at *field.Path) (object, error) {
 	return all, nil
 }
 
-// action is what a probe or a hook does; nil stays nil.
+// action returns the action of a probe or a hook. Nil stays nil.
 func action(h *corev1.LifecycleHandler, c *corev1.Container, at *field.Path) (object, error) {
 	switch {
 	case h == nil:

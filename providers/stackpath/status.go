@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// What the service answers, by the description that mapping.go names. Names are read in any case.
+// The answers of the service, by the description that mapping.go names. The decoder ignores the case of names.
 
 type workload struct {
 	ID, Status string
@@ -48,18 +48,18 @@ type containerStatus struct {
 	}
 }
 
-// gone reports whether nothing is left of a workload that was deleted, though lists have it.
+// gone reports whether nothing is left of a deleted workload, although lists have it.
 func (s seen) gone() bool {
 	return s.Status == "INACTIVE" && s.Metadata.DeleteRequestedAt != "" && s.instance == nil
 }
 
-// ended reports whether all containers of a workload that is deleted have ended.
+// ended reports whether all containers of a deleted workload have ended.
 func (s seen) ended() bool {
 	return s.Metadata.DeleteRequestedAt != "" && s.instance != nil && len(s.instance.ContainerStatuses) > 0 &&
 		!slices.ContainsFunc(s.instance.ContainerStatuses, func(c containerStatus) bool { return c.Terminated == nil })
 }
 
-// settled reports whether all containers of an instance run and are ready, so that nothing is expected to change.
+// settled reports whether all containers of an instance run and are ready, so that no change is expected.
 func (i *instance) settled() bool {
 	if i == nil || i.Phase != "RUNNING" || len(i.ContainerStatuses) == 0 {
 		return false
@@ -72,8 +72,9 @@ func (i *instance) settled() bool {
 	return true
 }
 
-// observe folds what the service says into observations of the pod. The containers tell what runs; phases of the instance and of the workload are words
-// beside that, as nobody describes which of them is the last one.
+// observe turns an answer of the service into observations of the pod. The containers show the state. The phases
+// of the instance and the workload are only additional words, because it is not documented which phase is the
+// last one.
 func observe(pod *corev1.Pod, s seen) podstatus.Pod {
 	out := podstatus.Pod{StartedAt: parseTime(s.Metadata.CreatedAt)}
 	if status := s.Status; status != "" && status != "ACTIVE" {
@@ -120,7 +121,7 @@ func (c *containerStatus) observe(i *instance) podstatus.Container {
 	return out
 }
 
-// parseTime is a time of the service; zero for one that is not there or not understood.
+// parseTime returns a time of the service, or zero if the time is missing or cannot be parsed.
 func parseTime(text string) time.Time {
 	t, _ := time.Parse(time.RFC3339, text)
 	return t

@@ -27,7 +27,7 @@ type container struct {
 	Addresses    map[string][]address `json:"addresses"`
 	RegistryID   string               `json:"registry_id"`
 	CreatedAt    string               `json:"created_at"`
-	// Containers are those of a capsule.
+	// Containers are the containers of a capsule.
 	Containers []container `json:"containers"`
 }
 
@@ -36,7 +36,7 @@ type address struct {
 	Version any    `json:"version"`
 }
 
-// action is something that Zun was asked to do with a container.
+// action is a requested action on a container.
 type action struct {
 	Action     string `json:"action"`
 	RequestID  string `json:"request_id"`
@@ -122,7 +122,7 @@ func (c *client) starts(ctx context.Context, uuid string) (out []action, err err
 	return out, err
 }
 
-// parseTime is a time of Zun, which is in UTC; zero for one that is not there or not understood.
+// parseTime returns a time of Zun, which is in UTC, or zero if the time is missing or cannot be parsed.
 func parseTime(text string) time.Time {
 	text, _, _ = strings.Cut(strings.Replace(text, "T", " ", 1), "+")
 	t, _ := time.Parse(time.DateTime, text) // with a part of a second, too

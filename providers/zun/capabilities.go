@@ -4,7 +4,7 @@ package zun
 
 import "github.com/virtual-kubelet/virtual-kubelet/capability"
 
-// Capabilities returns what pods get from a provider with this configuration.
+// Capabilities returns the capabilities of a provider with this configuration.
 func (c Config) Capabilities() capability.Declaration {
 	const noField = "a container of Zun has no field for it"
 	d := capability.Only(capability.RunToCompletion, capability.Hostname).

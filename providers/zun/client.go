@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// microversion is that of every request. Zun has had it since 2020, and no newer one.
+	// microversion is the microversion of every request. Zun has had it since 2020, and has no newer one.
 	microversion = "1.40"
 	// callTimeout bounds a request with its answer. Zun answers after 60 s for a host that is down.
 	callTimeout = 90 * time.Second
@@ -43,7 +43,8 @@ type client struct {
 	service *gophercloud.ServiceClient
 }
 
-// credentials are who asks, and where. They are read anew for each login. The TLS settings are nil if nothing says any.
+// credentials returns the credentials, the endpoint and the TLS settings. They are read again for each login.
+// The TLS settings are nil if there are none.
 func (c Config) credentials(ctx context.Context) (who gophercloud.AuthOptions, where gophercloud.EndpointOpts, secure *tls.Config, err error) {
 	if c.Cloud != "" {
 		options := []clouds.ParseOption{clouds.WithCloudName(c.Cloud)}
@@ -111,7 +112,7 @@ func (c *client) login(ctx context.Context, old *gophercloud.ServiceClient) (*go
 	return service, nil
 }
 
-// call asks Zun, and reads its answer. The action is what errors call it.
+// call makes a request to Zun, and reads the answer. Errors name the action.
 func (c *client) call(ctx context.Context, action, method, path string, query url.Values, body, answer any) (http.Header, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -139,7 +140,7 @@ func (c *client) call(ctx context.Context, action, method, path string, query ur
 	}
 }
 
-// apiError is what Zun says when it does not do something.
+// apiError is the answer of Zun to a request that failed.
 type apiError struct {
 	action string
 	status int
@@ -148,7 +149,7 @@ type apiError struct {
 	id     string
 }
 
-// Error says what Zun did not do, and why.
+// Error returns the failed action and the reason.
 func (e *apiError) Error() string {
 	text := strings.TrimPrefix(e.action+": ", ": ") + strings.TrimSpace(strconv.Itoa(e.status)+" "+http.StatusText(e.status))
 	for _, more := range []string{e.detail, e.hint} {
@@ -162,8 +163,8 @@ func (e *apiError) Error() string {
 	return text
 }
 
-// said is the error of a request without an address or a body of it, which may have credentials. Its kind is not-found for what Zun does not have, and
-// invalid-input for what it will never do.
+// said returns the error of a request without its address and body, which may have credentials. Its kind is
+// not-found for a missing thing, and invalid-input for a request that Zun will never do.
 func said(action string, err error) error {
 	var answer gophercloud.ErrUnexpectedResponseCode
 	var failed *url.Error

@@ -15,55 +15,59 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// What a configuration file of this provider says about itself.
+// APIVersion and Kind of a configuration file of this provider.
 const (
 	APIVersion = "zun.virtual-kubelet.io/v1alpha1"
 	Kind       = "ZunProviderConfiguration"
 )
 
-// diskGiven is the disk that a container has: default_disk of Zun.
+// diskGiven is the disk of a container: default_disk of Zun.
 const diskGiven = 10 << 30
 
-// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
-// as VKUBELET_ZUN_REGION.
+// Config is the configuration of the provider. An environment variable such as VKUBELET_ZUN_REGION can also set
+// a field that is one value or a list.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// Cloud is the name of a cloud in CloudsFile, which has the credentials then. The file is read for each login.
+	// Cloud is the name of a cloud in CloudsFile, with the credentials. The file is read for each login.
 	Cloud string `json:"cloud,omitempty" env:"OS_CLOUD"`
-	// CloudsFile is a clouds.yaml. Default: that of the current directory, of the user or of /etc/openstack.
+	// CloudsFile is a clouds.yaml. Default: the file of the current directory, of the user or of /etc/openstack.
 	CloudsFile string `json:"cloudsFile,omitempty" env:"OS_CLIENT_CONFIG_FILE"`
-	// Identity is who asks, in the place of Cloud.
+	// Identity has the credentials, instead of Cloud.
 	Identity Identity `json:"identity,omitzero"`
-	// Region is where pods run. Default: that of the cloud, or the only one.
+	// Region is the region of pods. Default: the region of the cloud, or the only one.
 	Region string `json:"region,omitempty" env:"OS_REGION_NAME"`
-	// Interface is which endpoints of the catalog are asked: public, internal or admin. Default: that of the cloud, or public.
+	// Interface selects the endpoints of the catalog: public, internal or admin. Default: the interface of the
+	// cloud, or public.
 	Interface string `json:"interface,omitempty" env:"OS_INTERFACE"`
-	// CAFile has the authorities that endpoints are verified by. Default: those of the cloud, or of this machine.
+	// CAFile has the certificate authorities of endpoints. Default: the authorities of the cloud, or of this
+	// machine.
 	CAFile string `json:"caFile,omitempty" env:"OS_CACERT"`
 	// ClusterName names the home cluster in Zun. No two clusters of one project may have the same, and it must not change while there are pods. Required.
 	ClusterName string `json:"clusterName,omitempty"`
-	// AvailabilityZone is that of pods. Default: Zun chooses.
+	// AvailabilityZone is the zone of pods. Default: Zun chooses.
 	AvailabilityZone string `json:"availabilityZone,omitempty"`
-	// Networks are the Neutron networks of pods, by name or ID. Default: Zun takes one that the project may use.
+	// Networks are the Neutron networks of pods, by name or ID. Default: Zun takes a network that the project
+	// may use.
 	Networks []string `json:"networks,omitempty"`
-	// SecurityGroups are those of pods, by name or ID. Default: that of the project.
+	// SecurityGroups are the security groups of pods, by name or ID. Default: the group of the project.
 	SecurityGroups []string `json:"securityGroups,omitempty"`
-	// EmptyDirGiB is the size of the Cinder volume that an emptyDir is. Default: pods with one are refused.
+	// EmptyDirGiB is the size of the Cinder volume of an emptyDir. Default: pods with an emptyDir are refused.
 	EmptyDirGiB int `json:"emptyDirGiB,omitempty"`
-	// Capsules lets pods of several containers be capsules, which only old clouds can run.
+	// Capsules lets pods with several containers run as capsules. Only old clouds can run capsules.
 	Capsules bool `json:"capsules,omitempty"`
-	// ReachesPods says that this process has a route to the networks of pods. Default: pods with probes by network are refused.
+	// ReachesPods says that this process has a route to the networks of pods. Default: pods with probes by
+	// network are refused.
 	ReachesPods bool `json:"reachesPods,omitempty"`
 	// AllowPlainConsole lets exec and attach go through a console proxy without TLS. The address of a session is a credential.
 	AllowPlainConsole bool `json:"allowPlainConsole,omitempty"`
 	// StatusRequests is how many requests for single containers may be made in a minute beside the lists. Default: 60.
 	StatusRequests int `json:"statusRequests,omitempty"`
-	// DefaultResources are the cpu and memory of containers that ask for none. Default: those of Zun.
+	// DefaultResources are the cpu and memory of containers without requests. Default: the defaults of Zun.
 	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
-	// Capacity is what the node offers: the quota of the project, or a part of it. Required.
+	// Capacity is the capacity of the node: the quota of the project, or a part of it. Required.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
 	// Of tests; zero for the times of package poll and of a kubelet.
@@ -84,10 +88,11 @@ type Identity struct {
 	ProjectDomainName           string        `json:"projectDomainName,omitempty" env:"OS_PROJECT_DOMAIN_NAME"`
 }
 
-// format is what a configuration file of this provider looks like.
+// format is the format of a configuration file of this provider.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_ZUN", Unversioned: fromTOML}
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// LoadConfig returns the configuration in the file at path; the environment overrides the file. An empty path
+// means no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
 // fromTOML reads the file of the provider openstack of before.
@@ -100,7 +105,7 @@ func fromTOML(name string, data []byte) (Config, error) {
 	return c, err
 }
 
-// complete fills the defaults of c and refuses what cannot be, with every reason.
+// complete fills the defaults of c, and refuses invalid values with every reason.
 func (c Config) complete() (Config, error) {
 	problems := config.Problems{Provider: "zun"}
 	problem := problems.Add

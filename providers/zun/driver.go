@@ -114,7 +114,8 @@ func (d *driver) List(ctx context.Context) (all []instance, err error) {
 	return all, nil
 }
 
-// refresh asks for some containers of a list one by one: the list tells neither how one has ended, nor, for up to a minute, that it has.
+// refresh asks for some containers of a list one by one. The list does not show how a container has ended, and
+// for up to a minute it does not show that the container has ended.
 func (d *driver) refresh(ctx context.Context, all []instance, at time.Time) error {
 	listed := map[string]lookups.Listed{}
 	for _, i := range all {
@@ -147,7 +148,8 @@ func (d *driver) owned(c container, capsule bool, at time.Time) (instance, bool)
 	return instance{container: c, pod: pod, capsule: capsule, at: at}, ours
 }
 
-// look asks Zun about one container, which lets Zun look at it. What fails leaves it as the list has it: Zun is slow about those on a host that is down.
+// look asks Zun about one container, so that Zun refreshes the state. After an error, the state from the list
+// stays: Zun is slow about containers on a host that is down.
 func (d *driver) look(ctx context.Context, uuid string) (i instance, settled bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -219,7 +221,8 @@ func (d *driver) know(i instance) {
 	d.starts[i.UUID] = i.starts
 }
 
-// count says how often containers were started again. Zun is asked about those that an earlier process has started, unless the cluster knows.
+// count sets how often each container was started again. It asks Zun about the containers of an earlier process,
+// unless the cluster knows the number.
 func (d *driver) count(ctx context.Context, all []instance) error {
 	d.mu.Lock()
 	before := d.starts
@@ -243,7 +246,7 @@ func (d *driver) count(ctx context.Context, all []instance) error {
 	return nil
 }
 
-// leaveStopped lets the containers be removed that were to stop, and have.
+// leaveStopped gives up the stopped containers of deleted pods, so that they are removed.
 func (d *driver) leaveStopped(all []instance) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -262,7 +265,7 @@ func (d *driver) leaveStopped(all []instance) {
 	}
 }
 
-// later is how long something waits that Zun cannot do in the state that a container has.
+// later is the delay until another try if Zun cannot do something in the present state of a container.
 const later = 2 * time.Second
 
 // Stop implements service.Driver. A container is stopped with its grace period, and removed when it has stopped.
@@ -290,7 +293,7 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	return nil
 }
 
-// stop does what the state allows to let a container end.
+// stop ends a container by the action that its state allows.
 func (d *driver) stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	switch i.Status {
 	case stateDeleting:
@@ -319,7 +322,7 @@ func (d *driver) stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	return errdefs.RetryAfter(fmt.Errorf("a container that is %s can be neither stopped nor deleted: it is asked again", i.Status), later)
 }
 
-// halt lets a container end that runs.
+// halt stops a running container.
 func (d *driver) halt(ctx context.Context, pod *corev1.Pod, i instance) error {
 	_, err := d.client.do(ctx, i.UUID, "stop", url.Values{"timeout": {strconv.Itoa(int(podspec.Grace(pod).Seconds()))}})
 	return err
@@ -335,12 +338,14 @@ func (d *driver) End(ctx context.Context, of service.Target[instance], _ string)
 	return d.halt(ctx, of.Pod, of.Instance)
 }
 
-// Restart implements service.Restarter: the container ends, and is started again as any that has ended.
+// Restart implements service.Restarter. The container ends, and the node starts it again like every ended
+// container.
 func (d *driver) Restart(ctx context.Context, of service.Target[instance], _ string) error {
 	return d.halt(ctx, of.Pod, of.Instance)
 }
 
-// Start implements service.Starter. The state of a container does not tell the run before from one that ended at once, but the record of the start does.
+// Start implements service.Starter. The state of a container cannot distinguish the run before from a run that
+// ended at once, but the record of the start can.
 func (d *driver) Start(ctx context.Context, _ *corev1.Pod, i instance) (instance, error) {
 	id, err := d.client.do(ctx, i.UUID, "start", nil)
 	if err != nil {
@@ -373,11 +378,11 @@ func (d *driver) Start(ctx context.Context, _ *corev1.Pod, i instance) (instance
 	return i, errors.New("start container: Zun has not finished it in time")
 }
 
-// What a pod leaves behind, before its name.
+// Prefixes of the things that a pod leaves behind.
 const (
 	leftContainer = "container/"
 	leftRegistry  = "registry/"
-	// leftEarlier are the registries that earlier processes have left.
+	// leftEarlier stands for the registries that earlier processes have left.
 	leftEarlier = "registries"
 )
 
@@ -405,8 +410,8 @@ func (d *driver) Remove(ctx context.Context, name string) error {
 	return err
 }
 
-// confirm looks in a list for containers that were deleted: one that is there with an end is deleted once more, as Zun has failed to, and of one that is
-// gone the registry is removed.
+// confirm looks in a list for deleted containers. It deletes a container again that is still there and has
+// ended, because Zun has failed to delete it. It gives up the registry of a container that is gone.
 func (d *driver) confirm(all []instance, there map[string]bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -424,10 +429,11 @@ func (d *driver) confirm(all []instance, there map[string]bool) {
 	}
 }
 
-// prefix is that of the registries of this node.
+// prefix is the prefix of the registries of this node.
 func (d *driver) prefix() string { return "vk-" + identity.Hash(d.owner.Cluster, d.owner.Node) + "-" }
 
-// register makes the registry that the image of a pod needs, and returns its ID; "" if it needs none. One that is there from a create before is used.
+// register makes the registry for the image of a pod, and returns its ID, or "" if the pod needs none. It uses
+// the registry of an earlier create.
 func (d *driver) register(ctx context.Context, in *service.Inputs) (string, error) {
 	wanted, needed := login(in, d.prefix()+in.Name)
 	if !needed {
@@ -493,7 +499,7 @@ func (d *driver) Gone(pod *corev1.Pod) {
 	d.leaveRegistry(d.owner.Name(identity.Of(pod)))
 }
 
-// Work implements service.Worker: registries that earlier processes have made are looked for, until Zun answers.
+// Work implements service.Worker. It looks for registries of earlier processes, until Zun answers.
 func (d *driver) Work(ctx context.Context) {
 	if d.kit.Cache().Wait(ctx) == nil {
 		d.kit.Leave(leftEarlier)

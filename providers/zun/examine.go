@@ -16,8 +16,8 @@ import (
 // nobody is the ID of no container.
 const nobody = "00000000-0000-0000-0000-000000000000"
 
-// Examine implements service.Examiner. It logs in, makes a list with the microversion of every request, and tries what the policy may forbid with a
-// container that is not there.
+// Examine implements service.Examiner. It logs in, makes a list with the microversion of every request, and
+// tries actions that the policy may forbid with a container that does not exist.
 func (d *driver) Examine(ctx context.Context) error {
 	if _, err := d.List(ctx); err != nil {
 		return d.place(err)
@@ -38,7 +38,7 @@ func (d *driver) Examine(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// place says what to do about an address where nobody answers as expected.
+// place adds advice about an address without the expected service.
 func (d *driver) place(err error) error {
 	var unknown *net.DNSError
 	var stranger x509.UnknownAuthorityError

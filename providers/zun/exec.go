@@ -130,7 +130,8 @@ func (c *client) execute(ctx context.Context, uuid string, command []string, ter
 // mostShells bounds how many runs of containers are remembered to have a shell.
 const mostShells = 1000
 
-// hasShell lets a container run a shell. A run that has one is not asked again.
+// hasShell reports whether a container can run a shell, by running one. It does not ask again about a run with a
+// shell.
 func (d *driver) hasShell(ctx context.Context, uuid, run string) (bool, error) {
 	d.mu.Lock()
 	has := d.shells[run]

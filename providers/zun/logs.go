@@ -16,10 +16,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// logEvery is how often a log that is followed is asked for.
+// logEvery is the interval of requests for a log that is followed.
 const logEvery = 2 * time.Second
 
-// Logs implements service.LogReader. Zun has one log of all runs of a container, which the times of the starts cut.
+// Logs implements service.LogReader. Zun has one log of all runs of a container. The times of the starts
+// separate the runs.
 func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api.ContainerLogOpts) (io.ReadCloser, error) {
 	if err := of.Instance.noSession("log"); err != nil {
 		return nil, err

@@ -54,9 +54,9 @@ type mount struct {
 }
 
 const (
-	// leastMemory and leastCPU are what a container has at least: [DEFAULT] minimum_memory and minimum_cpus of Zun.
+	// leastMemory and leastCPU are the minimum of a container: [DEFAULT] minimum_memory and minimum_cpus of Zun.
 	leastMemory, leastCPU = 4 * sizing.Mi, 100
-	// fileMode is that of all files that Zun writes.
+	// fileMode is the mode of all files that Zun writes.
 	fileMode = 0o644
 )
 
@@ -69,7 +69,7 @@ type mapping struct {
 // isCapsule reports whether a pod is to be a capsule.
 func isCapsule(pod *corev1.Pod) bool { return len(pod.Spec.Containers) > 1 }
 
-// check refuses what Zun cannot do of a pod, as far as the pod alone says it.
+// check refuses a pod for everything that Zun cannot do and that is visible in the pod alone.
 func (m mapping) check(pod *corev1.Pod) error {
 	if err := m.refuse(pod); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (m mapping) check(pod *corev1.Pod) error {
 	return err
 }
 
-// refuse refuses what no feature is about, and what depends on whether the pod is a capsule.
+// refuse refuses everything that no feature covers, and everything that depends on whether the pod is a capsule.
 func (m mapping) refuse(pod *corev1.Pod) error {
 	s, spec := &pod.Spec, field.NewPath("spec")
 	rows := []refusal{
@@ -115,7 +115,7 @@ func (m mapping) refuse(pod *corev1.Pod) error {
 	return storage.Check(pod, *resource.NewQuantity(diskGiven, resource.BinarySI), "Zun")
 }
 
-// refusal is something that a pod asks for and does not get.
+// refusal is a request of a pod that Zun cannot fulfil.
 type refusal struct {
 	asks bool
 	at   *field.Path
@@ -128,7 +128,8 @@ func (m mapping) container(in *service.Inputs) (out request, err error) {
 	c := in.Containers[spec.Name]
 	out = request{
 		Name: in.Name, Image: c.Image, Workdir: c.WorkingDir, Labels: in.Tags, Interactive: c.Stdin, TTY: c.TTY, Hostname: hostname(in.Pod),
-		// A container that Docker starts again can be neither stopped nor deleted by its owner while it waits, and Zun tells no count.
+		// Docker must not restart containers: while such a container waits for its restart, its owner can
+		// neither stop nor delete it. And Zun does not report the number of restarts.
 		RestartPolicy:    map[string]string{"Name": "no"},
 		AvailabilityZone: m.config.AvailabilityZone, SecurityGroups: m.config.SecurityGroups, Environment: environment(c),
 	}
@@ -170,7 +171,7 @@ func environment(c *corev1.Container) map[string]string {
 	return out
 }
 
-// hostname is that of the pod, cut as a kubelet does.
+// hostname returns the hostname of the pod, cut as a kubelet does.
 func hostname(pod *corev1.Pod) string {
 	name := pod.Spec.Hostname
 	if name == "" {
@@ -179,7 +180,8 @@ func hostname(pod *corev1.Pod) string {
 	return strings.TrimRight(name[:min(len(name), 63)], "-.")
 }
 
-// size is what a container asks for, the limit going before the request, in millicores and bytes: whole MiB. 0 is nothing.
+// size returns the resources of a container: its limits, or its requests where it has no limit. The units are
+// millicores, and bytes in whole MiB. 0 means none.
 func (m mapping) size(c *corev1.Container, at *field.Path) (cpu, memory int64, err error) {
 	both := corev1.ResourceList{}
 	for _, l := range []corev1.ResourceList{m.config.DefaultResources, c.Resources.Requests, c.Resources.Limits} {
@@ -252,7 +254,8 @@ func tooLarge(limit *resource.Quantity, gib int) bool {
 	return limit != nil && limit.Value() > int64(gib)*sizing.Gi
 }
 
-// login returns the registry of Zun that the image of a container needs; false if it needs none. Zun has a name and a password only.
+// login returns the registry of Zun for the image of a container, or false if it needs none. Zun takes only a
+// name and a password.
 func login(in *service.Inputs, name string) (registry, bool) {
 	l, needed := in.RegistryLogin(in.Pod.Spec.Containers[0].Image)
 	return registry{Name: name, Domain: l.Registry, Username: l.Username, Password: l.Password}, needed
@@ -296,7 +299,7 @@ type resources struct {
 	} `json:"requests"`
 }
 
-// capsuleRefusals are what a capsule cannot do and a container can.
+// capsuleRefusals returns the requests of a pod that a container can fulfil and a capsule cannot.
 func capsuleRefusals(pod *corev1.Pod) (all []refusal) {
 	s, spec := &pod.Spec, field.NewPath("spec")
 	all = []refusal{

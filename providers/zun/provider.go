@@ -56,7 +56,7 @@ func Provider() cli.Provider {
 	}
 }
 
-// transport is what requests go through.
+// transport returns the transport of requests.
 func (c Config) transport(ctx context.Context) (*http.Transport, error) {
 	next, err := kitconfig.Transport(c.CAFile)
 	if err != nil {
@@ -73,15 +73,17 @@ func (c Config) transport(ctx context.Context) (*http.Transport, error) {
 }
 
 const (
-	// seenWithin is how long Zun may take until its lists have a container that it was asked for: a request that has no answer may wait before it.
+	// seenWithin is how long Zun may take until its lists show a new container. A request without an answer may
+	// wait before that.
 	seenWithin = 2 * time.Minute
 	// earlierWithin is the same for a request of an earlier process, which has closed its connections.
 	earlierWithin = time.Minute
-	// restEvery is the time between two lists at rest, and twice that with capsules, which have a list of their own.
+	// restEvery is the time between two lists at rest. With capsules it is twice as long, because capsules have
+	// a list of their own.
 	restEvery = 5 * time.Second
 )
 
-// newProvider returns the provider of a configuration that is complete. Requests go through next.
+// newProvider returns the provider of a complete configuration. Requests go through next.
 func newProvider(in cli.ProviderInput, config Config, next http.RoundTripper) (*service.Provider[instance], *driver) {
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}
 	d := &driver{

@@ -22,13 +22,13 @@ import (
 const (
 	// dialTimeout bounds the opening of a session.
 	dialTimeout = 30 * time.Second
-	// beatEvery is how often a session says that it is there.
+	// beatEvery is the interval at which a session reports that it is alive.
 	beatEvery = 10 * time.Second
 	// maxMessage is how many bytes a message of a session has at most.
 	maxMessage = 16 << 20
 )
 
-// errClosed is that the other side has ended a session.
+// errClosed means that the other side has ended a session.
 var errClosed = errors.New("the session has ended")
 
 // session is a connection to the console proxy of Zun: binary messages, without channels.
@@ -66,7 +66,7 @@ func (d *driver) open(ctx context.Context, address string) (*session, error) {
 	return s, nil
 }
 
-// quietly is an error without the address that it quotes.
+// quietly returns an error without its quoted address.
 func quietly(err error) error {
 	var at *url.Error
 	if errors.As(err, &at) {
@@ -105,7 +105,8 @@ func (s *session) beat(ctx context.Context) {
 	}
 }
 
-// receive gives the output to take until that says that it is over. errClosed is that the other side has ended it.
+// receive passes the output to take until take reports the end. errClosed means that the other side has ended
+// the session.
 func (s *session) receive(ctx context.Context, take func([]byte) (over bool, err error)) error {
 	for {
 		_, data, err := s.conn.ReadMessage()

@@ -32,13 +32,14 @@ const (
 	stateDeleted    = "Deleted"
 )
 
-// Reasons of pods that Zun ended.
+// Reasons of pods ended by Zun.
 const (
 	reasonFailed = "ZunFailed"
 	reasonStuck  = "ZunStuck"
 )
 
-// stuckAfter is how long a container is being created of which Zun does nothing: a create that is refused late leaves one behind that never begins.
+// stuckAfter is how long a container may be in creation while Zun does nothing. A create that is refused late
+// leaves a container behind that never starts.
 const stuckAfter = 3 * time.Minute
 
 // instance is a container or capsule of this node.
@@ -46,7 +47,8 @@ type instance struct {
 	container
 	pod     identity.Pod
 	capsule bool
-	// at is when Zun was asked. live is that it was asked about this container alone, so it has looked.
+	// at is the time of the request. live reports that the request was about this container alone, so Zun has
+	// refreshed the state.
 	at   time.Time
 	live bool
 	// starts is how often it was started again.
@@ -58,7 +60,7 @@ var (
 	up     = regexp.MustCompile(`^Up (\d+) (seconds|mins|hours|days)`)
 )
 
-// ago is a time that Zun tells as an age, in whole units.
+// ago returns a time that Zun reports as an age, in whole units.
 func ago(at time.Time, number, unit string) time.Time {
 	n, err := strconv.Atoi(number)
 	if err != nil {
@@ -89,7 +91,7 @@ func (i instance) ended() bool {
 	return i.stuck()
 }
 
-// status is what an instance makes of a pod. What Zun does not tell stays as it was told last.
+// status returns the status of a pod from an instance. A part that Zun does not report keeps its last value.
 func (i instance) status(pod *corev1.Pod) corev1.PodStatus {
 	if !i.tells() && len(pod.Status.ContainerStatuses) > 0 {
 		return *pod.Status.DeepCopy()
@@ -114,7 +116,7 @@ func (i instance) status(pod *corev1.Pod) corev1.PodStatus {
 	return podstatus.Status(pod, out)
 }
 
-// tells reports whether the state says what the container does.
+// tells reports whether the state shows what the container does.
 func (i instance) tells() bool {
 	switch i.Status {
 	case stateCreating, stateCreated, stateRunning, statePaused, stateError, stateDead, stateDeleted:
@@ -125,7 +127,7 @@ func (i instance) tells() bool {
 	return false // in Restarting, Rebuilding, Deleting and Unknown, as in a state that is not known, it may run
 }
 
-// observe is what the state says of the container.
+// observe returns the observation of the container.
 func (i instance) observe(pod *corev1.Pod, name string) podstatus.Container {
 	out := podstatus.Container{Name: name, Restarts: i.starts, Run: podstatus.Run{ID: "zun://" + i.UUID}}
 	state := i.Status
@@ -171,7 +173,7 @@ func (i instance) startedAt(pod *corev1.Pod, name string) time.Time {
 	return i.at
 }
 
-// addresses are those of the pod, of IPv4 first.
+// addresses returns the addresses of the pod, IPv4 first.
 func (i instance) addresses() (all []string) {
 	var six []string
 	for _, network := range slices.Sorted(maps.Keys(i.Addresses)) {
@@ -187,7 +189,7 @@ func (i instance) addresses() (all []string) {
 	return append(all, six...)
 }
 
-// noSession refuses a request that capsules do not have.
+// noSession refuses a request that capsules do not support.
 func (i instance) noSession(what string) error {
 	if i.capsule {
 		return errdefs.InvalidInputf("a capsule of Zun has no %s: use a pod of one container", what)
