@@ -59,6 +59,7 @@ func (d *driver) due(ctx context.Context, followed map[string]context.CancelFunc
 		}
 	}
 	now := time.Now()
+	d.judge(now)
 	for id, c := range d.cells {
 		if c.State == machine.Gone {
 			continue
@@ -72,8 +73,12 @@ func (d *driver) due(ctx context.Context, followed map[string]context.CancelFunc
 				d.leave(c)
 			case !c.over.IsZero() && now.Sub(c.over) >= d.config.KeepEnded.Duration:
 				d.leave(c)
-			case c.said == nil && !c.joined && now.Sub(c.begun()) > d.config.StartWithin.Duration && c.reason == "":
+			case c.reason != "" || c.hasEnded():
+			case c.Tags[tagSigned] == "" && now.Sub(c.begun()) > d.config.StartWithin.Duration:
 				d.fail(ctx, c, reasonStart, fmt.Sprintf("the agent of machine %s has not answered within %s", id, d.config.StartWithin.Duration))
+				d.leave(c)
+			case !c.silent.IsZero() && !d.judged.IsZero() && min(now.Sub(c.silent), now.Sub(d.judged)) > d.config.SilentAfter.Duration:
+				d.fail(ctx, c, reasonNodeLost, fmt.Sprintf("the agent of machine %s has been silent for %s, while the cloud says that the machine is there", id, d.config.SilentAfter.Duration))
 				d.leave(c)
 			}
 		}
@@ -84,6 +89,30 @@ func (d *driver) due(ctx context.Context, followed map[string]context.CancelFunc
 	untold, d.untold = d.untold, nil
 	return fresh, untold
 }
+
+// judge sets since when the silence of an agent counts against its machine. The silence does not count while none of several agents speaks, as the network of
+// this node may be at fault, and while the cloud does not answer. Afterwards the silence counts anew, so that agents have time to come back. d.mu is held.
+func (d *driver) judge(now time.Time) {
+	there, speak := 0, 0
+	for _, c := range d.cells {
+		if c.State == machine.Gone || c.Tags[tagSigned] == "" {
+			continue
+		}
+		there++
+		if c.silent.IsZero() {
+			speak++
+		}
+	}
+	switch counts := (speak > 0 || there == 1) && now.Sub(d.listed) < listedWithin; {
+	case !counts:
+		d.judged = time.Time{}
+	case d.judged.IsZero():
+		d.judged = now
+	}
+}
+
+// listedWithin is how old the last list may be for a machine to be given up by it.
+const listedWithin = time.Minute
 
 // begun is when a machine began, by the later of the clocks of the cloud and of this process, one of which may be wrong.
 func (c *cellState) begun() time.Time {
@@ -183,7 +212,15 @@ func (d *driver) attend(ctx context.Context, c *cellState, a agent) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	over := make(chan error, 1)
-	go func() { over <- a.Watch(ctx, func(s cell.State) { d.hear(ctx, c, s) }) }()
+	go func() {
+		err := a.Watch(ctx, func(s cell.State) { d.hear(ctx, c, s) })
+		d.mu.Lock()
+		if c.silent.IsZero() {
+			c.silent = time.Now()
+		}
+		d.mu.Unlock()
+		over <- err
+	}()
 	for {
 		select {
 		case err := <-over:
@@ -204,7 +241,7 @@ func (d *driver) attend(ctx context.Context, c *cellState, a agent) error {
 func (d *driver) hear(ctx context.Context, c *cellState, s cell.State) {
 	d.mu.Lock()
 	first := c.said == nil
-	c.said = &s
+	c.said, c.silent = &s, time.Time{}
 	if s.Interrupted != "" && c.taken == "" && !c.hasEnded() {
 		c.taken = s.Interrupted
 	}

@@ -77,6 +77,9 @@ type Config struct {
 	Directory string `json:"directory,omitempty"`
 	// StartWithin is how long a machine may take until its agent answers. Default 10m.
 	StartWithin metav1.Duration `json:"startWithin,omitzero"`
+	// SilentAfter is how long the agent of a machine that the cloud calls running may say nothing, after it has joined: then the pod has failed, and the
+	// machine is stopped. It does not count while no agent of several machines speaks. Default 15m.
+	SilentAfter metav1.Duration `json:"silentAfter,omitzero"`
 	// KeepEnded is how long the machine of a pod that has ended is kept, for its logs. Default 1m.
 	KeepEnded *metav1.Duration `json:"keepEnded,omitempty"`
 	// OrphanAfter is how long a machine without a running pod waits for a node until it ends. Default 30m.
@@ -150,6 +153,7 @@ func (c Config) complete() (Config, error) {
 	c.MaxMachines, c.StartsPerMinute = cmp.Or(c.MaxMachines, most), cmp.Or(c.StartsPerMinute, 60)
 	c.MaxVolumeGiB = max(c.MaxVolumeGiB, c.VolumeGiB)
 	c.StartWithin.Duration = cmp.Or(c.StartWithin.Duration, 10*time.Minute)
+	c.SilentAfter.Duration = cmp.Or(c.SilentAfter.Duration, 15*time.Minute)
 	c.OrphanAfter.Duration = cmp.Or(c.OrphanAfter.Duration, cell.DefaultOrphanAfter)
 	if c.KeepEnded == nil {
 		c.KeepEnded = &metav1.Duration{Duration: time.Minute}
@@ -158,7 +162,7 @@ func (c Config) complete() (Config, error) {
 		problem("maxMachines, startsPerMinute and volumeGiB: want no number below 0")
 	}
 	for name, d := range map[string]time.Duration{
-		"startWithin": c.StartWithin.Duration, "orphanAfter": c.OrphanAfter.Duration, "abandonedAfter": c.AbandonedAfter.Duration, "keepEnded": c.KeepEnded.Duration,
+		"startWithin": c.StartWithin.Duration, "silentAfter": c.SilentAfter.Duration, "orphanAfter": c.OrphanAfter.Duration, "abandonedAfter": c.AbandonedAfter.Duration, "keepEnded": c.KeepEnded.Duration,
 	} {
 		if d < 0 || d > 0 && d < time.Second && name != "keepEnded" {
 			problem("%s: %s: want a time of at least one second", name, d)

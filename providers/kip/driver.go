@@ -40,8 +40,9 @@ type driver struct {
 	heard chan struct{} // holds a value when an agent has spoken
 
 	mu     sync.Mutex
-	listed bool                   // guarded by mu; there was a list
+	listed time.Time              // guarded by mu; when the last list was asked for, zero before the first
 	cells  map[string]*cellState  // guarded by mu; the machines of the node by ID
+	judged time.Time              // guarded by mu; since when the silence of an agent counts, zero while it does not
 	over   map[types.UID]instance // guarded by mu; pods that have ended, and may have no machine any more
 	starts limiter                // guarded by mu
 	asking map[string]asking      // guarded by mu; starts that are under way, or had no answer, by token
@@ -64,6 +65,7 @@ type cellState struct {
 	message string
 	began   time.Time     // when this process knew it first
 	seen    bool          // a list had it
+	silent  time.Time     // since when its agent says nothing; zero while it speaks
 	taken   string        // why the cloud takes it away, while its pod may still run; "" if it does not
 	deleted bool          // its pod is to be deleted, and nobody asks for it afterwards
 	over    time.Time     // when the pod was first seen to have ended
@@ -84,7 +86,8 @@ func (c *cellState) instance() instance {
 func (d *driver) take(m machine.Machine) *cellState {
 	c := d.cells[m.ID]
 	if c == nil {
-		c = &cellState{id: m.ID, began: time.Now(), step: make(chan struct{}, 1)}
+		now := time.Now()
+		c = &cellState{id: m.ID, began: now, silent: now, step: make(chan struct{}, 1)}
 		d.cells[m.ID] = c
 	}
 	if m.Address == "" {
@@ -146,8 +149,9 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 		}
 	}
 	d.nudge()
-	if !d.listed {
-		d.listed = true
+	first := d.listed.IsZero()
+	d.listed = asked
+	if first {
 		d.awaitAgents(ctx)
 	}
 	var instances []instance

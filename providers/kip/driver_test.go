@@ -255,6 +255,80 @@ func TestBootThatHangs(t *testing.T) {
 	})
 }
 
+// TestSilentMachineIsGivenUp: the pod stays as it was for a time, has failed then, once, and the machine is stopped. Other pods run on.
+func TestSilentMachineIsGivenUp(t *testing.T) {
+	for _, others := range []int{0, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil)
+			p := w.start(newAuthority(t), 0, false)
+			pod := w.pod("one", nil)
+			var rest []*corev1.Pod
+			for i := range others {
+				rest = append(rest, w.pod(string(rune('a'+i)), nil))
+			}
+			p.keep(20 * time.Second)
+			w.do(pod.UID, func(s *simulated) { s.silent = true })
+			p.keep(14 * time.Minute)
+			w.wants("after 14 minutes", 0, append(rest, pod)...)
+			p.keep(2 * time.Minute)
+			if s := w.status(pod); s.Phase != corev1.PodFailed || s.Reason != reasonNodeLost || !strings.Contains(s.Message, "silent for 15m0s") {
+				t.Errorf("after 16 minutes the pod is %s %s: %s", s.Phase, s.Reason, s.Message)
+			}
+			w.wants("after 16 minutes", 0, rest...)
+			w.finish(p)
+		})
+	}
+}
+
+// TestMachinesAreKeptWhileAllAreSilent: when no agent speaks, or the cloud does not answer, or the silence ends in time, no pod fails. This holds for a node
+// that starts again while its machines are silent, too.
+func TestMachinesAreKeptWhileAllAreSilent(t *testing.T) {
+	for name, fault := range map[string]func(*world, bool){
+		"the network": func(*world, bool) {},
+		"the cloud":   func(w *world, on bool) { w.cloud.Set(func(f *machinetest.Faults) { f.Dark = on }) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil)
+			authority := newAuthority(t)
+			p := w.start(authority, 0, false)
+			pods := []*corev1.Pod{w.pod("one", nil), w.pod("two", nil)}
+			p.keep(20 * time.Second)
+			silent := func(on bool, of ...*corev1.Pod) {
+				for _, pod := range of {
+					w.do(pod.UID, func(s *simulated) { s.silent = on })
+				}
+			}
+			hit := pods
+			if name == "the cloud" {
+				hit = pods[:1]
+			}
+			fault(w, true)
+			silent(true, hit...)
+			p.keep(time.Hour)
+			if name == "the network" {
+				p.stop()
+				p = w.start(authority, 0, false)
+				p.keep(time.Hour)
+			}
+			w.wants(name+" is away", 0, pods...)
+			silent(false, hit[0])
+			fault(w, false)
+			p.keep(time.Minute)
+			silent(false, hit...)
+			p.keep(5 * time.Minute)
+			w.wants(name+" is back", 0, pods...)
+			silent(true, pods[0])
+			p.keep(10 * time.Minute)
+			silent(false, pods[0])
+			p.keep(10 * time.Minute)
+			silent(true, pods[0])
+			p.keep(10 * time.Minute)
+			w.wants("silent for ten minutes twice", 0, pods...)
+			w.finish(p)
+		})
+	}
+}
+
 // TestMachineThatLies: one that says to run another pod is not believed, and is stopped.
 func TestMachineThatLies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
@@ -40,6 +41,7 @@ type world struct {
 	cloud   *machinetest.Cloud
 	config  Config
 	indexer cache.Indexer
+	events  *record.FakeRecorder
 
 	mu    sync.Mutex
 	cells map[string]*simulated // guarded by mu; by token
@@ -59,6 +61,7 @@ type simulated struct {
 	heard     time.Time
 	watched   int
 	lies      types.UID // the pod that it says to have
+	silent    bool      // it answers nobody any more
 	stops     []time.Duration
 }
 
@@ -73,7 +76,7 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 		t.Fatal(err)
 	}
 	w := &world{
-		t: t, config: config, cells: map[string]*simulated{}, given: map[types.UID]int{}, boots: 5 * time.Second,
+		t: t, config: config, cells: map[string]*simulated{}, given: map[types.UID]int{}, boots: 5 * time.Second, events: record.NewFakeRecorder(1000),
 		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
 	}
 	w.cloud = machinetest.New(w.boot)
@@ -181,7 +184,7 @@ func (w *world) start(authority *cell.Authority, dieAt int32, after bool) *proce
 	ctx, cancel := context.WithCancel(w.t.Context())
 	p := &process{w: w, dieAt: dieAt, after: after, kill: cancel, ended: make(chan struct{})}
 	p.driver = newDriver(cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{
-		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, Pods: corev1listers.NewPodLister(w.indexer),
+		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, Pods: corev1listers.NewPodLister(w.indexer), Recorder: w.events,
 	}, NodeName: "node"}, w.config, killable{w.cloud, p}, authority, usual)
 	p.driver.dial = func(token, _ string, _ func(string) bool) agent { return &simulatedAgent{p: p, token: token} }
 	p.driver.kit.UsePodObjects(&emulator.Objects{})
@@ -255,7 +258,7 @@ func (a *simulatedAgent) ask(f func(*simulated) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.cells[a.token]
-	if s == nil || time.Now().Before(s.boots) {
+	if s == nil || time.Now().Before(s.boots) || s.silent {
 		return errors.New("connection refused")
 	}
 	select {
@@ -343,13 +346,16 @@ func (a *simulatedAgent) Watch(ctx context.Context, tell func(cell.State)) error
 	}()
 	for {
 		w.mu.Lock()
-		state, changed := s.state, s.changed
+		state, changed, silent := s.state, s.changed, s.silent
 		if s.lies != "" {
 			state.Pod = s.lies
 		}
 		w.mu.Unlock()
 		if a.p.dead.Load() {
 			return errKilled
+		}
+		if silent {
+			return errors.New("it has said nothing for too long")
 		}
 		tell(state)
 		select {
