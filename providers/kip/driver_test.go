@@ -392,6 +392,48 @@ func TestTwoNodesWithOneName(t *testing.T) {
 	})
 }
 
+// TestDNSOfTheClusterIsMissing: a pod that expects the DNS of the cluster gets an event, once, with a new machine and with one that waited. A pod that asks
+// for the DNS of its machine gets none, and a pod with DNS of its own is refused.
+func TestDNSOfTheClusterIsMissing(t *testing.T) {
+	for _, waiting := range []bool{false, true} {
+		for policy, want := range map[corev1.DNSPolicy]string{
+			corev1.DNSClusterFirst: "spec.dnsPolicy: ClusterFirst: ", "": "spec.dnsPolicy: ClusterFirst: ", corev1.DNSDefault: "", corev1.DNSNone: "refused",
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, func(c *Config) {
+					if waiting {
+						c.Standby = []Standby{{Type: "small", Count: 1}}
+					}
+				})
+				p := w.start(newAuthority(t), 0, false)
+				p.keep(4 * time.Minute)
+				pod := w.pod("one", func(pod *corev1.Pod) { pod.Spec.DNSPolicy = policy })
+				if refused := len(w.config.Capabilities().Check(pod)) > 0; refused != (want == "refused") {
+					t.Errorf("%q: refused: %t", policy, refused)
+				}
+				if want != "refused" {
+					p.keep(20 * time.Second)
+					w.wants(string(policy), len(w.config.Standby), pod)
+				}
+				w.finish(p)
+				close(w.events.Events)
+				var got []string
+				for e := range w.events.Events {
+					got = append(got, e)
+				}
+				switch {
+				case want == "" || want == "refused":
+					if len(got) > 0 {
+						t.Errorf("%q: events %q", policy, got)
+					}
+				case len(got) != 1 || !strings.HasPrefix(got[0], "Warning MissingClusterDNS "+want):
+					t.Errorf("%q: events %q, want one", policy, got)
+				}
+			})
+		}
+	}
+}
+
 // TestImagesOfOthersAreNotSent: a machine gets the images of its pod alone, by any of their names.
 func TestImagesOfOthersAreNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

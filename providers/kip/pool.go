@@ -3,6 +3,7 @@
 package kip
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -267,8 +268,16 @@ func (d *driver) fill(ctx context.Context) (after time.Duration, err error) {
 	return 0, nil
 }
 
-// Create implements service.Driver: a machine that waits becomes the pod's, or a new one is started.
+// Create implements service.Driver: a machine that waits becomes the pod's, or a new one is started. A pod that expects the DNS of the cluster gets an event.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {
+	i, err := d.create(ctx, in)
+	if policy := in.Pod.Spec.DNSPolicy; err == nil && policy != corev1.DNSDefault && policy != corev1.DNSNone && d.in.Recorder != nil {
+		d.in.Recorder.Eventf(in.Pod, corev1.EventTypeWarning, "MissingClusterDNS", "spec.dnsPolicy: %s: machine %s resolves names as its network does, as with Default: Services of the cluster have no names and no route there", cmp.Or(policy, corev1.DNSClusterFirst), i.ID)
+	}
+	return i, err
+}
+
+func (d *driver) create(ctx context.Context, in *service.Inputs) (instance, error) {
 	w, err := d.config.wishOf(in.Pod)
 	if err != nil {
 		return instance{}, err
