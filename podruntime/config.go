@@ -79,8 +79,8 @@ type Config struct {
 	// PodPidsLimit is how many processes and threads a pod may have, below 0 any number. 0 is DefaultPodPidsLimit where pods have
 	// cgroups; more than 0 is an error where they have none.
 	PodPidsLimit int64
-	// SandboxOverhead is the need of the sandbox itself, where that is considerable. The cgroup of a pod allows
-	// that much more than its containers, as for a pod whose RuntimeClass has an overhead. A pod's own overhead
+	// SandboxOverhead is the need of the sandbox itself, if it is considerable. The cgroup of a pod allows that
+	// much more than its containers need, as for a pod whose RuntimeClass has an overhead. A pod's own overhead
 	// replaces it.
 	SandboxOverhead corev1.ResourceList
 	// SandboxVolumes tells the runtime, for each sandbox, which volumes in memory its kernel may hold by itself:
@@ -99,8 +99,8 @@ type Config struct {
 	// MachineNetwork puts every pod into the network of the machine, without being asked. Pods with settings for
 	// a network of their own are refused.
 	MachineNetwork bool
-	// AllowedUnsafeSysctls are the sysctls that pods may set besides the safe ones, as in a kubelet's setting:
-	// names, and prefixes such as kernel.msg*. Only sysctls of a pod's namespaces are allowed.
+	// AllowedUnsafeSysctls are the sysctls that pods may set in addition to the safe ones, as in a kubelet's
+	// setting: names, and prefixes such as kernel.msg*. Only sysctls of a pod's namespaces are allowed.
 	AllowedUnsafeSysctls []string
 	// ImageGC configures the removal of unused images; the zero value has a kubelet's defaults.
 	ImageGC ImageGC

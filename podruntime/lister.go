@@ -138,8 +138,8 @@ func (l *lister) list(ctx context.Context) (map[types.UID]*listed, error) {
 	return all, nil
 }
 
-// tell gives workers the changes since the last list, and everything now and then. An unknown pod gets a worker,
-// whatever the last list had: a pod that appears while its worker finds nothing must not be lost.
+// tell gives workers the changes since the last list, and everything now and then. An unknown pod gets a worker
+// even without a change: a pod that appears while its worker finds nothing must not be lost.
 func (l *lister) tell(all map[types.UID]*listed) {
 	round := l.round()
 	for uid, now := range all {

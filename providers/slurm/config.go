@@ -89,7 +89,7 @@ type REST struct {
 	// User owns the jobs. Default: the user of this process.
 	User string `json:"user,omitempty"`
 	// Token is the token of that user, from scontrol token. A file is read again when it changes. Default: none,
-	// for a socket whose owner is known.
+	// for a socket with a known owner.
 	Token config.Secret `json:"token,omitzero"`
 	// CAFile has the authorities for an https server. It is read again for each connection. Default: the
 	// authorities of this machine.

@@ -24,8 +24,8 @@ func (d *driver) identityOf(pod *corev1.Pod) identity {
 	return identity{d.config.ClusterName, d.in.Node.Name, pod.Namespace, pod.Name, pod.UID}
 }
 
-// Create implements service.Driver. An existing directory comes from an earlier submission of any process, whose
-// job is found. If a pod has two jobs, one of them runs it.
+// Create implements service.Driver. If the directory exists, an earlier process may have submitted the job, so
+// Create looks for that job. If a pod has two jobs, only one of them runs it.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (*instance, error) {
 	pod := in.Pod
 	if !isUID(pod.UID) {

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// dieTogether sends s to a command when this process ends: nobody would look for a submission that outlives it.
+// dieTogether sends s to a command when this process ends, because no other process would look for a submission
+// that outlives this one.
 func dieTogether(cmd *exec.Cmd, s syscall.Signal) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: s}
 }

@@ -2,9 +2,9 @@
 
 // Package slurm is a provider that runs each pod as a job of Slurm, with no server in between.
 //
-// The guarantee: a pod is one job, found again by the comment of the job, and of two jobs for one pod the second
-// does nothing. All text of users goes through files that only the user of the job reads: the script is the same
-// for all pods.
+// The guarantee: a pod is one job. The comment of the job identifies its pod. If a pod has two jobs, the second
+// job does nothing. All text of users goes through files that only the user of the job can read: the script is
+// the same for all pods.
 //
 // The surprise: the job runs this same program, which it finds on the shared file system. Containers are
 // programs of the job's node, or of an image of podman on that node, with the volumes of the pod mounted in

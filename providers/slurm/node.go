@@ -17,10 +17,11 @@ import (
 // podsPerNode is how many pods are offered for each node of the partition.
 const podsPerNode = 110
 
-// storagePerPod is how much ephemeral storage is offered for each pod: the files of jobs are in SharedDir, of which Slurm knows nothing.
+// storagePerPod is the ephemeral storage that the node offers for each pod. The files of jobs are in SharedDir,
+// and Slurm has no figure for it.
 const storagePerPod = "20Gi"
 
-// capacity is what the nodes of a partition have together that run jobs.
+// capacity returns the total capacity of the nodes of a partition that run jobs.
 func (c Config) capacity(machines []machine) corev1.ResourceList {
 	var cpus, megabytes, gpus, n int64
 	for _, m := range machines {
@@ -42,7 +43,7 @@ func (c Config) capacity(machines []machine) corev1.ResourceList {
 	return storage.Offer(all, resource.MustParse(storagePerPod))
 }
 
-// look returns what the partition offers, and why it takes no jobs.
+// partition returns the resources of the partition, and the reason if it takes no jobs.
 func (d *driver) partition(ctx context.Context) (corev1.ResourceList, error) {
 	name := d.config.partition(d.in.Node.Name)
 	machines, up, err := d.slurm.partition(ctx, name)

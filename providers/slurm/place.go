@@ -37,7 +37,7 @@ func (p *place) prepare(program string) error {
 			return fmt.Errorf("slurm provider: sharedDir: %w", err)
 		}
 	}
-	// A user with write access to one of these directories controls the jobs of this user.
+	// A user with write access to one of these directories controls this user's jobs.
 	for _, dir := range []string{p.shared, filepath.Join(p.shared, "bin"), filepath.Dir(p.root), p.root} {
 		info, err := os.Lstat(dir)
 		if err != nil {

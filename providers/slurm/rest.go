@@ -99,8 +99,8 @@ func (a restAnswer) said() (text string, refused bool) {
 	return strings.Join(all, "; "), refused
 }
 
-// call sends a request to this version's interface, and decodes the answer into out. what names the request in
-// errors, like the corresponding command.
+// call sends a request to this version's interface, and decodes the answer into out. what is the name of the
+// request in errors, like the corresponding command.
 func (r *rest) call(ctx context.Context, what, method, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()

@@ -219,8 +219,8 @@ func (r *rest) cancel(ctx context.Context, ids []int, more ...string) error {
 
 func jobPath(id int) string { return "/job/" + strconv.Itoa(id) }
 
-// hold holds waiting jobs, and returns the held jobs. Jobs that began meanwhile continue, and their files tell
-// them to stop.
+// hold holds waiting jobs, and returns the held jobs. Jobs that began meanwhile continue, and stop by their
+// files.
 func (r *rest) hold(ctx context.Context, ids []int) (held []int, err error) {
 	held, failed := each(ids, func(id int) error {
 		return r.call(ctx, "scontrol hold", http.MethodPost, jobPath(id), map[string]any{"priority": "0"}, nil)

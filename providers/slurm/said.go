@@ -86,7 +86,7 @@ func (d *driver) refresh(t *tracked) {
 	}
 }
 
-// report reports each changed pod. One caller does so at a time, so that later states follow earlier ones.
+// report reports each changed pod. Only one caller reports at a time, so that later states follow earlier ones.
 func (d *driver) report(ctx context.Context) {
 	d.reporting.Lock()
 	defer d.reporting.Unlock()

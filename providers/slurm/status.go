@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 )
 
-// instance is what is known of a pod at one time.
+// instance is the known state of a pod at one time.
 type instance struct {
 	id        identity
 	job       queued
@@ -20,17 +20,18 @@ type instance struct {
 	unsettled bool           // the job is over, and its last status may yet be seen
 }
 
-// ended are the states of jobs of which nothing runs any more, and the reason of a pod that had not ended by itself.
+// ended maps the states of ended jobs to the reason of a pod that had not ended by itself.
 var ended = map[string]string{
 	"COMPLETED": "JobEnded", "FAILED": "JobFailed", "CANCELLED": "JobCancelled", "TIMEOUT": "DeadlineExceeded", "DEADLINE": "DeadlineExceeded",
 	"NODE_FAIL": "NodeFail", "BOOT_FAIL": "BootFail", "PREEMPTED": "Preempted", "OUT_OF_MEMORY": "OutOfMemory", "REVOKED": "JobRevoked",
 	stateLost: "JobLost",
 }
 
-// stateLost is that of a job that Slurm does not know any more, and that did not say how its pod ended.
+// stateLost is the state of a job that Slurm does not know any more, and that did not write the end of its pod.
 const stateLost = "LOST"
 
-// statusOf is how a pod is, by its job and what the job wrote; nil if it has written nothing.
+// statusOf returns the status of a pod from its job and from the last status that the job wrote; nil if there is
+// none.
 func statusOf(pod *corev1.Pod, q queued, said *podjob.Status) corev1.PodStatus {
 	reason, over := ended[q.State]
 	switch {

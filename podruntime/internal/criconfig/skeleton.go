@@ -48,7 +48,7 @@ func podAnnotations(pod *corev1.Pod) map[string]string {
 }
 
 // Skeleton returns the pod that a sandbox remembers: enough to report its state, and to end it. It has no node
-// name, so that nobody takes it for the pod of the API server.
+// name, so that no code takes it for the pod of the API server.
 func Skeleton(labels, annotations map[string]string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: labels[LabelPodName], Namespace: labels[LabelPodNamespace], UID: types.UID(labels[LabelPodUID]),

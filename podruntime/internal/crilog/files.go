@@ -44,8 +44,8 @@ func (d *Dir) file(path string) (logFile, error) {
 	return logFile{d.root, name}, nil
 }
 
-// open opens a file of the log: the current file, or a rotated file. It refuses other kinds of files, whose open
-// might wait for ever.
+// open opens a file of the log: the current file, or a rotated file. It refuses other kinds of files, because
+// opening them might wait for ever.
 func (l logFile) open(name string) (*os.File, error) {
 	info, err := l.root.Stat(name)
 	if err != nil {

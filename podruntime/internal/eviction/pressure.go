@@ -32,13 +32,13 @@ func (p *Pressure) Update(met []Met, now time.Time) (changed bool) {
 	return !slices.Equal(before, p.Conditions())
 }
 
-// Conditions are those that are true, sorted.
+// Conditions returns the true conditions, sorted.
 func (p *Pressure) Conditions() []corev1.NodeConditionType {
 	return slices.Sorted(maps.Keys(p.last))
 }
 
-// Refuse says why a pod must not begin under the conditions; "" is that it may. Memory pressure refuses pods that have requested
-// nothing, any other all but critical ones.
+// Refuse returns the reason why a pod must not begin under the conditions, or "" if it may begin. Memory
+// pressure refuses pods without requests, any other pressure all but critical pods.
 func Refuse(pod *corev1.Pod, conditions []corev1.NodeConditionType) string {
 	if len(conditions) == 0 || (Pod{Pod: pod}).priority() >= Critical {
 		return ""

@@ -19,15 +19,15 @@ import (
 // Critical is the priority from which on pods are not evicted.
 const Critical = lifecycle.CriticalPriority
 
-// Pod is one that runs, and what it uses: nil if that is not known.
+// Pod is a running pod and its usage: nil if the usage is not known.
 type Pod struct {
 	Pod   *corev1.Pod
 	Stats *statsv1alpha1.PodStats
 }
 
-// Rank returns the pods that may be evicted, in the order in which they must go for a resource: those that use more of it than
-// they have requested, those of a low priority, and those that use the most beyond their request. Processes cannot be
-// requested. A pod that cannot be measured counts as one that uses more.
+// Rank returns the pods that may be evicted, in the order in which they must go for a resource. First come pods
+// that use more than they have requested, then pods of a low priority, then the pods that exceed their request
+// the most. Processes cannot be requested. A pod without measurements counts as using more than its request.
 func Rank(pods []Pod, r Resource) []Pod {
 	list := slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.priority() >= Critical })
 	slices.SortStableFunc(list, func(a, b Pod) int {
@@ -121,7 +121,7 @@ func (p Pod) Excess(r Resource) string {
 	return text.String()
 }
 
-// partsOf are what a container uses of a resource.
+// partsOf returns the usage of a resource by a container, in parts.
 func partsOf(s *statsv1alpha1.ContainerStats, r Resource) []*uint64 {
 	var parts []*uint64
 	switch {

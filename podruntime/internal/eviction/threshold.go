@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Signal is something of which a machine can have too little, as the settings of a kubelet call it.
+// Signal is a resource that a machine can run short of, with the name in the settings of a kubelet.
 type Signal string
 
 // The signals.
@@ -27,7 +27,7 @@ const (
 	PIDAvailable      Signal = "pid.available"
 )
 
-// Resource is what a pod must give back for a signal.
+// Resource is the resource that a pod must give back for a signal.
 type Resource string
 
 // The resources, as events name them.
@@ -38,11 +38,11 @@ const (
 	Process Resource = "pids"
 )
 
-// meaning is what follows from a signal.
+// meaning is the consequence of a signal.
 type meaning struct {
 	condition corev1.NodeConditionType
 	resource  Resource
-	// first is the order in which signals are dealt with: memory ends a machine most quickly.
+	// first is the order in which signals are handled: lack of memory ends a machine most quickly.
 	first int
 }
 
@@ -55,10 +55,11 @@ var meanings = map[Signal]meaning{
 	PIDAvailable:      {corev1.NodePIDPressure, Process, 5},
 }
 
-// Condition is the condition of the node for a signal, and Resource what pods must give back for it.
+// Condition is the condition of the node for a signal, and Resource the resource that pods must give back for
+// it.
 func (s Signal) Condition() corev1.NodeConditionType { return meanings[s].condition }
 
-// Resource is what pods must give back for a signal.
+// Resource returns the resource that pods must give back for a signal.
 func (s Signal) Resource() Resource { return meanings[s].resource }
 
 // Threshold is how much must be available at least: Quantity, or Percent of all there is.
@@ -76,8 +77,8 @@ func (t Threshold) Least(capacity int64) int64 {
 	return t.Quantity.Value()
 }
 
-// Parse returns the thresholds of a setting such as nodefs.available: 10% or memory.available: 100Mi, those that are dealt with
-// first coming first. 0 and 0% are no threshold.
+// Parse returns the thresholds of a setting such as nodefs.available: 10% or memory.available: 100Mi, in the
+// order of their handling. 0 and 0% are no threshold.
 func Parse(setting map[string]string) ([]Threshold, error) {
 	var list []Threshold
 	for _, name := range slices.Sorted(maps.Keys(setting)) {
@@ -107,7 +108,7 @@ func Parse(setting map[string]string) ([]Threshold, error) {
 // Observation is how much of something is available, and how much there is of it.
 type Observation struct{ Available, Capacity uint64 }
 
-// Observations are what was measured.
+// Observations are the measurements.
 type Observations map[Signal]Observation
 
 // Met is a threshold below which a machine is.

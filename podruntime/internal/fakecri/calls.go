@@ -17,21 +17,21 @@ import (
 // Call is one call of a client.
 type Call struct {
 	Method string
-	// Subject is what the call was about: "namespace/pod" for a sandbox, "namespace/pod/container" for a
+	// Subject is the object of the call: "namespace/pod" for a sandbox, "namespace/pod/container" for a
 	// container, the name of an image, or "".
 	Subject string
 	// At is when the call began, Took how long it was under way. Calls that are have no Ended.
 	At    time.Time
 	Took  time.Duration
 	Ended bool
-	// Err is what the client was told.
+	// Err is the error that the client got.
 	Err error
 }
 
-// String returns the method and what it was about.
+// String returns the method and its subject.
 func (c Call) String() string { return strings.TrimSpace(c.Method + " " + c.Subject) }
 
-// Calls returns the calls of these methods so far, or all, in the order in which they began.
+// Calls returns the calls of these methods so far, or all calls, in the order in which they began.
 func (r *Runtime) Calls(methods ...string) []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *Runtime) Changes() []string {
 	return lines
 }
 
-// faults are what happens to the next calls of a method.
+// faults are the faults of the next calls of a method.
 type faults struct {
 	delay  time.Duration
 	before []error
@@ -161,7 +161,8 @@ func (c *Client) act(ctx context.Context, method, id string, f func() error) err
 	return err
 }
 
-// begin notes a call, and returns what it has to wait for and the error that hides its answer.
+// begin records a call. It returns a function that waits until the call may go on, and the error that hides the
+// call's answer.
 func (c *Client) begin(method, id string) (call *Call, pass func(context.Context) error, lost error) {
 	r := c.runtime
 	r.mu.Lock()
@@ -196,7 +197,7 @@ func (c *Client) begin(method, id string) (call *Call, pass func(context.Context
 	}, lost
 }
 
-// wait returns nil when done happens first, and otherwise what a gRPC client is told.
+// wait returns nil when done happens first, and otherwise the error for a gRPC client.
 func wait[T any](ctx context.Context, done <-chan T, restarted <-chan struct{}) error {
 	select {
 	case <-done:
@@ -208,7 +209,7 @@ func wait[T any](ctx context.Context, done <-chan T, restarted <-chan struct{}) 
 	}
 }
 
-// statusOf turns the error of a context into the one of a gRPC client.
+// statusOf turns the error of a context into the error of a gRPC client.
 func statusOf(err error) error {
 	if err == nil {
 		return nil
@@ -216,7 +217,7 @@ func statusOf(err error) error {
 	return status.FromContextError(err).Err()
 }
 
-// subject names what an identifier belongs to. The caller has r.mu.
+// subject returns the subject of an identifier. The caller has r.mu.
 func (r *Runtime) subject(id string) string {
 	if s := r.sandboxes[id]; s != nil {
 		return s.name()

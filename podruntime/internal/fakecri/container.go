@@ -14,7 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// container is what the runtime knows of one; all of it is guarded by Runtime.mu.
+// container is the state of a container; all of it is guarded by Runtime.mu.
 type container struct {
 	id            string
 	sandbox       *sandbox
@@ -132,7 +132,7 @@ func (r *Runtime) askToEnd(id string) (*container, error) {
 	return c, nil
 }
 
-// awaitEnd sends the signal to end, unless there is no time for it, and then the one that kills.
+// awaitEnd sends the signal to end, unless the timeout is zero, and then the signal that kills.
 func (r *Runtime) awaitEnd(ctx context.Context, c *container, timeout time.Duration) error {
 	r.mu.Lock()
 	if timeout > 0 && !c.stopping {
@@ -165,7 +165,7 @@ func (l Life) stopCode() int32 {
 	return 143
 }
 
-// RemoveContainer removes a container, and kills it before if it runs. One that does not exist is no error.
+// RemoveContainer removes a container, and kills it first if it runs. A missing container is no error.
 func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 	return c.act(ctx, "RemoveContainer", id, func() error {
 		r := c.runtime
@@ -208,7 +208,7 @@ func (c *Client) ListContainers(ctx context.Context, filter *runtimeapi.Containe
 	})
 }
 
-// ContainerStatus returns what the runtime knows of a container.
+// ContainerStatus returns the state of a container.
 func (c *Client) ContainerStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.ContainerStatusResponse, error) {
 	return do(ctx, c, "ContainerStatus", id, func() (*runtimeapi.ContainerStatusResponse, error) {
 		r := c.runtime
@@ -283,7 +283,7 @@ func (c *Client) UpdateContainerResources(ctx context.Context, id string, resour
 	})
 }
 
-// merged changes what an update names: what is zero in it stays.
+// merged applies an update: zero fields of the update change nothing.
 func merged(old, update *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
 	m := clone(old)
 	if m == nil {

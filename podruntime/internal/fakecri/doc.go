@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fakecri is a container runtime in memory, for tests: it implements the
-// Go interfaces of the Container Runtime Interface without running anything.
+// Package fakecri is a container runtime in memory, for tests: it implements the Go interfaces of the Container
+// Runtime Interface without running anything.
 //
-// The guarantee: sandboxes, containers and images go through the states of a real
-// runtime, in the order that a real one demands, and its errors are gRPC statuses.
-// What a container does is a Life, told before it starts or from the test as it runs. Logs are real
-// files in CRI format. Nothing waits on a mutex and nothing starts a goroutine, so that it works
-// in the bubbles of testing/synctest.
+// The guarantee: sandboxes, containers and images go through the states of a real runtime, in the order that a
+// real runtime demands. Errors are gRPC statuses. A Life defines the behaviour of a container, before its start
+// or during its run. Logs are real files in CRI format. No code waits on a mutex or starts a goroutine, so the
+// package works in the bubbles of testing/synctest.
 //
-// What surprises: it is strict where runtimes differ. To stop a container that does not
-// exist is an error, the directory of a log has to exist before the container starts,
-// lists come in no useful order, and a sandbox that has stopped has no address any more.
+// The surprise: it is strict where runtimes differ. To stop a missing container is an error. The directory of a
+// log must exist before the container starts. Lists come in no useful order. A stopped sandbox has no address
+// any more.
 //
-// providertest/inprocess does not replace it: that package takes whole pods and restarts and probes their containers itself, and podruntime
-// is tested for doing this. Nor does this package replace inprocess: it runs no programs, and the library cannot import the module podruntime.
+// providertest/inprocess does not replace this package: it takes whole pods and restarts and probes their
+// containers itself, and podruntime is tested for doing that. Nor does this package replace inprocess: it runs
+// no programs, and the library cannot import the module podruntime.
 package fakecri

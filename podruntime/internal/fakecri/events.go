@@ -10,13 +10,13 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// watcher is one stream of events. The queue has no bound, so that nobody waits for a slow reader.
+// watcher is one stream of events. The queue has no bound, so that no sender waits for a slow reader.
 type watcher struct {
 	queue []*runtimeapi.ContainerEventResponse // guarded by Runtime.mu
 	more  chan struct{}                        // has room for one
 }
 
-// tell sends an event to those who watch. The caller has r.mu.
+// tell sends an event to the watchers. The caller has r.mu.
 func (r *Runtime) tell(s *sandbox, id string, kind runtimeapi.ContainerEventType) {
 	if len(r.watchers) == 0 {
 		return
@@ -33,8 +33,8 @@ func (r *Runtime) tell(s *sandbox, id string, kind runtimeapi.ContainerEventType
 	}
 }
 
-// GetContainerEvents sends what happens from now on, until the context ends or the runtime restarts. The callback gets
-// no stream.
+// GetContainerEvents sends new events until the context ends or the runtime restarts. The callback gets no
+// stream.
 func (c *Client) GetContainerEvents(ctx context.Context, events chan *runtimeapi.ContainerEventResponse, established func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
 	return c.act(ctx, "GetContainerEvents", "", func() error {
 		r := c.runtime

@@ -14,7 +14,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 )
 
-// Answer is what a command in a container does.
+// Answer is the behaviour of a command in a container.
 type Answer struct {
 	Stdout, Stderr string
 	Code           int

@@ -17,7 +17,7 @@ import (
 
 // Image is an image that can be pulled, or is there.
 type Image struct {
-	// Name is what a pod says: "busybox", "registry.example/app:v1".
+	// Name is the name in a pod: "busybox", "registry.example/app:v1".
 	Name string
 	// UID or User is as whom its processes run; without either as root.
 	UID  *int64
@@ -25,9 +25,9 @@ type Image struct {
 	Size uint64
 	// Takes is how long a pull takes.
 	Takes time.Duration
-	// Errors are what the next pulls fail with, one each.
+	// Errors are the errors of the next pulls, one each.
 	Errors []error
-	// Password, if there is one, is what a pull has to bring.
+	// Username and Password are the required login, if there is a password.
 	Username, Password string
 	// Missing says that the registry does not have it.
 	Missing bool
@@ -35,7 +35,7 @@ type Image struct {
 	Pinned bool
 }
 
-// image is one that is on the machine; guarded by Runtime.mu.
+// image is an image on the machine; guarded by Runtime.mu.
 type image struct {
 	Image
 	id   string
@@ -81,7 +81,7 @@ func normalise(name string) string {
 	return name
 }
 
-// Publish says what pulls of an image give. Images that nobody published can be pulled too, and run as root.
+// Publish sets the result of pulls of an image. Unpublished images can be pulled too, and run as root.
 func (r *Runtime) Publish(i Image) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,7 +154,7 @@ func (c *Client) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, auth
 	})
 }
 
-// request returns what the registry has under a name, and the next error that a pull of it gets.
+// request returns the registry's image of that name, and the error of the next pull.
 func (r *Runtime) request(name string) (Image, <-chan struct{}, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,7 +165,7 @@ func (r *Runtime) request(name string) (Image, <-chan struct{}, error) {
 	return *published, r.restarted, pop(&published.Errors)
 }
 
-// RemoveImage removes an image. One that does not exist is no error.
+// RemoveImage removes an image. A missing image is no error.
 func (c *Client) RemoveImage(ctx context.Context, spec *runtimeapi.ImageSpec) error {
 	return c.act(ctx, "RemoveImage", spec.GetImage(), func() error {
 		c.runtime.mu.Lock()
@@ -177,7 +177,7 @@ func (c *Client) RemoveImage(ctx context.Context, spec *runtimeapi.ImageSpec) er
 	})
 }
 
-// ImageStatus returns an image of the machine; one that is not there is a nil image and no error.
+// ImageStatus returns an image of the machine. A missing image is a nil image and no error.
 func (c *Client) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
 	return do(ctx, c, "ImageStatus", spec.GetImage(), func() (*runtimeapi.ImageStatusResponse, error) {
 		c.runtime.mu.Lock()

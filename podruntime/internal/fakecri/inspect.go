@@ -10,7 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Container is what a test may see of a container.
+// Container is a test's view of a container.
 type Container struct {
 	ID, SandboxID string
 	// Pod and Name are the names of the pod and of the container; UID is the pod's.
@@ -33,7 +33,7 @@ func (c *container) view() Container {
 	}
 }
 
-// Sandbox is what a test may see of a sandbox.
+// Sandbox is a test's view of a sandbox.
 type Sandbox struct {
 	ID, Pod, UID string
 	Ready        bool
@@ -62,7 +62,7 @@ func (r *Runtime) Sandboxes() []Sandbox {
 	return list
 }
 
-// Containers returns the containers that exist, in the order in which they were created.
+// Containers returns the existing containers in the order of their creation.
 func (r *Runtime) Containers() []Container {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,7 +119,7 @@ func (r *Runtime) Exit(id string, code int32, reason string) {
 	}
 }
 
-// EndSandbox ends a sandbox and what runs in it, as when its process dies.
+// EndSandbox ends a sandbox and its containers, as when its process dies.
 func (r *Runtime) EndSandbox(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

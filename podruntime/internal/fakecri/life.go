@@ -12,14 +12,14 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Life is what a container does once it is started. The zero Life runs until the container is
-// stopped, and then ends at once with exit code 143.
+// Life is the behaviour of a started container. The zero Life runs until the container is stopped, and then ends
+// at once with exit code 143.
 type Life struct {
 	// Ends says that the container ends by itself, after For, with Code.
 	Ends bool
 	For  time.Duration
 	Code int32
-	// Reason is "" for what follows from the code: Completed or Error.
+	// Reason is the reason of the end. Default: Completed or Error, by the code.
 	Reason string
 	// Output are lines that the container writes when it starts; Errors are lines of its standard error.
 	Output, Errors []string
@@ -30,7 +30,7 @@ type Life struct {
 	Stops     time.Duration
 	StopCode  int32
 	CleanStop bool
-	// StartError, if there is one, is what StartContainer answers; the container has failed then.
+	// StartError is the error of StartContainer, if any; the container has failed then.
 	StartError error
 }
 
@@ -85,8 +85,8 @@ type script struct {
 	next  int
 }
 
-// Script gives the containers that match these lives, one after the other as they are started; the last one is
-// for all that follow. Of several scripts that match, the latest counts.
+// Script gives the matching containers these lives, one after the other as they start. The last life is for all
+// later ones. If several scripts match, the latest counts.
 func (r *Runtime) Script(match Match, lives ...Life) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

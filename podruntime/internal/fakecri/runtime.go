@@ -25,7 +25,7 @@ type Config struct {
 	// StreamURL returns where the streams of an *ExecRequest, *AttachRequest or
 	// *PortForwardRequest are served. Nil answers Unimplemented.
 	StreamURL func(request any) (string, error)
-	// Handlers are the runtime handlers that exist besides "".
+	// Handlers are the runtime handlers in addition to "".
 	Handlers []string
 	// NoEvents makes GetContainerEvents Unimplemented, as in containerd 1.6.
 	NoEvents bool
@@ -33,7 +33,7 @@ type Config struct {
 	NoPodStats bool
 }
 
-// Runtime is the runtime of a machine. Clients come and go; what it runs stays.
+// Runtime is the runtime of a machine. It and its containers outlive its clients.
 type Runtime struct {
 	config Config
 

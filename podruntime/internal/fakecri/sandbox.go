@@ -13,7 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// sandbox is what the runtime knows of one; all of it is guarded by Runtime.mu.
+// sandbox is the state of a sandbox; all of it is guarded by Runtime.mu.
 type sandbox struct {
 	id      string
 	pid     int
@@ -60,7 +60,7 @@ func namespaces(config *runtimeapi.PodSandboxConfig) *runtimeapi.NamespaceOption
 	return config.GetLinux().GetSecurityContext().GetNamespaceOptions()
 }
 
-// StopPodSandbox kills what runs in a sandbox and takes its addresses away. One that does not exist is no error.
+// StopPodSandbox kills the containers of a sandbox and removes its addresses. A missing sandbox is no error.
 func (c *Client) StopPodSandbox(ctx context.Context, id string) error {
 	return c.act(ctx, "StopPodSandbox", id, func() error {
 		r := c.runtime
@@ -86,7 +86,7 @@ func (r *Runtime) stopSandbox(s *sandbox) {
 	}
 }
 
-// RemovePodSandbox removes a sandbox and its containers. One that does not exist is no error.
+// RemovePodSandbox removes a sandbox and its containers. A missing sandbox is no error.
 func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
 	return c.act(ctx, "RemovePodSandbox", id, func() error {
 		r := c.runtime
@@ -108,7 +108,7 @@ func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
 	})
 }
 
-// PodSandboxStatus returns what the runtime knows of a sandbox; verbose information has its process.
+// PodSandboxStatus returns the state of a sandbox; verbose information has its process.
 func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.PodSandboxStatusResponse, error) {
 	return do(ctx, c, "PodSandboxStatus", id, func() (*runtimeapi.PodSandboxStatusResponse, error) {
 		r := c.runtime

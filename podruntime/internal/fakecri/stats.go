@@ -10,12 +10,12 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Usage is what a container uses.
+// Usage is the resource usage of a container.
 type Usage struct {
 	CPUNanoSeconds, WorkingSet, DiskBytes uint64
 }
 
-// SetUsage says what a container uses from now on.
+// SetUsage sets the usage of a container from now on.
 func (r *Runtime) SetUsage(id string, u Usage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,7 +38,7 @@ func (c *container) stats() *runtimeapi.ContainerStats {
 
 func (c *container) runs() bool { return c.state == runtimeapi.ContainerState_CONTAINER_RUNNING }
 
-// ContainerStats returns what a container that runs uses.
+// ContainerStats returns the usage of a running container.
 func (c *Client) ContainerStats(ctx context.Context, id string) (*runtimeapi.ContainerStats, error) {
 	return do(ctx, c, "ContainerStats", id, func() (*runtimeapi.ContainerStats, error) {
 		c.runtime.mu.Lock()
@@ -51,7 +51,7 @@ func (c *Client) ContainerStats(ctx context.Context, id string) (*runtimeapi.Con
 	})
 }
 
-// ListContainerStats returns what the running containers use that the filter leaves.
+// ListContainerStats returns the usage of the running containers that match the filter.
 func (c *Client) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	return do(ctx, c, "ListContainerStats", "", func() ([]*runtimeapi.ContainerStats, error) {
 		c.runtime.mu.Lock()
@@ -93,7 +93,7 @@ func (r *Runtime) podStats(s *sandbox) *runtimeapi.PodSandboxStats {
 	}
 }
 
-// PodSandboxStats returns what a sandbox uses.
+// PodSandboxStats returns the usage of a sandbox.
 func (c *Client) PodSandboxStats(ctx context.Context, id string) (*runtimeapi.PodSandboxStats, error) {
 	return do(ctx, c, "PodSandboxStats", id, func() (*runtimeapi.PodSandboxStats, error) {
 		c.runtime.mu.Lock()
@@ -109,7 +109,7 @@ func (c *Client) PodSandboxStats(ctx context.Context, id string) (*runtimeapi.Po
 	})
 }
 
-// ListPodSandboxStats returns what the sandboxes use that are ready and that the filter leaves.
+// ListPodSandboxStats returns the usage of the ready sandboxes that match the filter.
 func (c *Client) ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
 	return do(ctx, c, "ListPodSandboxStats", "", func() ([]*runtimeapi.PodSandboxStats, error) {
 		r := c.runtime

@@ -15,7 +15,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// What resolvers can hold.
+// These are the limits of resolvers.
 const (
 	maxServers     = 3
 	maxSearches    = 32
@@ -81,7 +81,7 @@ func (f *Files) fitServers(pod *corev1.Pod, servers []string) []string {
 	return servers
 }
 
-// fitSearches cuts the list to what resolvers hold. Some of them abort at a domain that is too long.
+// fitSearches cuts the list to the limits of resolvers. Some of them abort at a domain that is too long.
 func (f *Files) fitSearches(pod *corev1.Pod, searches []string) []string {
 	before := len(searches)
 	searches = searches[:min(before, maxSearches)]
@@ -154,7 +154,7 @@ func readResolvConf(name string) (*runtimeapi.DNSConfig, error) {
 	return config, nil
 }
 
-// unique drops what is there already, and keeps the order.
+// unique drops duplicates, and keeps the order.
 func unique(list []string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(list, func(s string) bool {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostfiles tells pods who they are and where names are found: host name, /etc/hosts and
-// the DNS settings, as a kubelet writes them.
+// Package hostfiles gives pods their host name, /etc/hosts and DNS settings, as a kubelet writes them.
 //
-// The guarantee: the same text and the same events as from a kubelet; and nothing that is read
-// or written grows without bound.
+// The guarantee: the text and the events are the same as a kubelet's. Nothing that is read or written grows
+// without bound.
 //
-// What surprises: /etc/hosts is written anew before each start of a container, in place, because a mounted file
-// is its inode; what a container wrote there is gone then. And a pod on the network of the machine that asks for
+// The surprise: /etc/hosts is written again before each start of a container, in place, because a mounted file
+// is its inode. A container's own changes are lost then. A pod on the network of the machine that asks for
 // ClusterFirst gets the machine's DNS, as the API says.
 package hostfiles

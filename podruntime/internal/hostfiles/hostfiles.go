@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Config is what a Files is made from.
+// Config is the configuration of a Files.
 type Config struct {
 	// ClusterDNS are the addresses of the cluster's DNS servers.
 	ClusterDNS []string
@@ -17,8 +17,8 @@ type Config struct {
 	ClusterDomain string
 	// Nameserver takes the place of the machine's DNS servers for pods that are not in its network; "" for none.
 	Nameserver string
-	// ResolvConf is the resolver configuration of the machine; "" is /etc/resolv.conf, and a file that does
-	// not exist is an empty one.
+	// ResolvConf is the resolver configuration of the machine; "" is /etc/resolv.conf. A missing file counts as
+	// an empty one.
 	ResolvConf string
 	// Hosts is the file of the machine that pods on its network get; "" is /etc/hosts.
 	Hosts string
@@ -42,7 +42,8 @@ func New(cfg Config) *Files {
 	return &Files{cfg: cfg}
 }
 
-// Quietly returns a Files that records no events, for who needs settings again of which a pod was told already.
+// Quietly returns a Files that records no events, for callers that need the settings again after the pod got its
+// events.
 func (f *Files) Quietly() *Files {
 	cfg := f.cfg
 	cfg.Recorder = nil

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// maxLabel is the longest name that /etc/hosts and a host get, and maxHostname what the kernel holds:
-	// a pod may ask for a fully qualified name of that length.
+	// maxLabel is the longest name in /etc/hosts and of a host. maxHostname is the limit of the kernel: a pod
+	// may ask for a fully qualified name of that length.
 	maxLabel    = 63
 	maxHostname = 64
 )
 
-// Hostname returns what the sandbox of the pod is to be called; "" is for a pod on the network of the machine, which has the
-// machine's name.
+// Hostname returns the host name of the pod's sandbox. It is "" for a pod on the network of the machine, which
+// has the machine's name.
 func (f *Files) Hostname(pod *corev1.Pod) (string, error) {
 	if pod.Spec.HostNetwork {
 		return "", nil

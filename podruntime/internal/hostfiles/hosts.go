@@ -27,7 +27,7 @@ const (
 	maxFile = 2 << 20
 )
 
-// loopback is what every pod with a network of its own has.
+// loopback is the beginning of /etc/hosts in every pod with a network of its own.
 const loopback = `127.0.0.1	localhost
 ::1	localhost ip6-localhost ip6-loopback
 fe00::0	ip6-localnet
@@ -94,8 +94,8 @@ func (f *Files) hosts(pod *corev1.Pod, ips []string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// write writes the file in place: containers that run have its inode mounted. The directory is entered through os.Root,
-// so that a name in it that somebody made a link leads nowhere else.
+// write writes the file in place, because running containers have its inode mounted. It opens the directory
+// through os.Root, so that a link with the name of the file leads nowhere else.
 func write(dir string, content []byte) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

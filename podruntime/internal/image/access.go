@@ -12,8 +12,8 @@ import (
 )
 
 // mayUse reports whether the pod may use an image that is already on the machine, by the rules of kubelets since
-// 1.35. An image that nobody pulled here was put there for all pods. A pulled image is for pods with credentials
-// that pulled it under this name, or for all if it was pulled without credentials once; other pods have to ask
+// 1.35. An image without a recorded pull was put there for all pods. A pulled image is for pods with credentials
+// that pulled it under this name, or for all if it was pulled without credentials once. Other pods have to ask
 // the registry.
 func (p *Puller) mayUse(ctx context.Context, req Request, name, id string) (bool, error) {
 	use, known := p.pulls.find(id, name)

@@ -31,23 +31,24 @@ const (
 
 // pulls records the images that were pulled for pods, and the credentials. The records outlive the process,
 // because an image without a record is for all pods. A credential is stored as a digest with a key of this node,
-// so nobody can test passwords on the files elsewhere. An unreadable file counts as an image that no pod may use
-// without asking the registry.
+// so that the files are useless for tests of passwords elsewhere. An unreadable file counts as an image that no
+// pod may use without asking the registry.
 type pulls struct {
 	dir string // "" keeps nothing on disk
 	key []byte
 
 	mu  sync.Mutex
 	all map[string]pull // guarded by mu: by fileOf the image's ID
-	// changes is how often anything was noted about who may use an image; guarded by mu
+	// changes counts the changes of the records; guarded by mu
 	changes int
 	now     map[string]intent // guarded by mu: by fileOf the name of what is or was being pulled
 }
 
-// intent is a pull of which nobody knows yet how it ended, or will ever know.
+// intent is a pull without a known end. The end may never become known.
 type intent struct {
 	running int
-	// lost tells that one ended unheard: the image may be there, and until it is pulled again, nobody may use it without asking.
+	// lost means that a pull ended without a recorded result: the image may be there, and until it is pulled
+	// again, no pod may use it without asking.
 	lost bool
 }
 
@@ -63,11 +64,12 @@ const (
 // pull is an image that was pulled.
 type pull struct {
 	ID string `json:"id"`
-	// Uses are by repository: who may read one, may not read another that has the same image.
+	// Uses are by repository: a pod that may read one repository may have no access to another one with the same
+	// image.
 	Uses map[string]use `json:"uses"`
 }
 
-// use is who may use an image by the name of a repository.
+// use is the access to an image by the name of a repository.
 type use struct {
 	Anybody     bool     `json:"anybody,omitempty"`
 	Credentials []string `json:"credentials,omitempty"`
@@ -75,7 +77,7 @@ type use struct {
 
 func (u use) has(digest string) bool { return slices.Contains(u.Credentials, digest) }
 
-// openPulls reads what an earlier process knew.
+// openPulls reads the records of an earlier process.
 func openPulls(dir string) (*pulls, error) {
 	p := &pulls{dir: dir, all: map[string]pull{}, now: map[string]intent{}}
 	if dir == "" {
@@ -130,7 +132,7 @@ func (p *pulls) digest(auth *runtimeapi.AuthConfig) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// find returns who may use the image by that name. It is not known if it was never pulled here.
+// find returns the access to the image by that name. It returns false if the image was never pulled here.
 func (p *pulls) find(id, name string) (use, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +143,8 @@ func (p *pulls) find(id, name string) (use, bool) {
 	return one.Uses[repository(name)], known
 }
 
-// begin notes that an image will be pulled. end must be called; what the process does not live to say is unheard.
+// begin records that an image will be pulled. The caller must call end; if the process ends before, the result
+// stays unknown.
 func (p *pulls) begin(name string) (end func(outcome), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,7 +176,7 @@ func (p *pulls) begin(name string) (end func(outcome), err error) {
 	}, nil
 }
 
-// pulled notes that the image was pulled by that name with auth, or by anybody.
+// pulled records that the image was pulled by that name with auth, or without credentials.
 func (p *pulls) pulled(id, name string, auth *runtimeapi.AuthConfig) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +192,8 @@ func (p *pulls) pulled(id, name string, auth *runtimeapi.AuthConfig) error {
 	case auth == nil:
 		u = use{Anybody: true}
 	default:
-		// Tokens that a registry gives for hours would add up for ever; who has an old one asks the registry again.
+		// Tokens that a registry gives for hours would add up for ever. A pod with an old token asks the
+		// registry again.
 		u.Credentials = append(slices.Clone(u.Credentials[max(0, len(u.Credentials)-maxCredentials+1):]), digest)
 	}
 	one.Uses[repository(name)] = u

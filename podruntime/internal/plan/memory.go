@@ -37,7 +37,7 @@ type Memory struct {
 	instances  map[string]*instanceMemory  // by ID
 }
 
-// Eviction is the reason to end a pod that nobody deleted.
+// Eviction is the reason to end a pod without a deletion.
 type Eviction struct {
 	Reason, Message string
 	// Grace is the grace period; nil: the pod's own.

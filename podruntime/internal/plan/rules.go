@@ -77,7 +77,7 @@ func restartsKilled(pod *corev1.Pod, c *corev1.Container) bool {
 	return pod.Spec.RestartPolicy != corev1.RestartPolicyNever
 }
 
-// podGrace returns the grace period of a pod that nobody deleted.
+// podGrace returns the grace period of a pod that is ended without a deletion.
 func podGrace(pod *corev1.Pod) time.Duration {
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		return time.Duration(*s) * time.Second

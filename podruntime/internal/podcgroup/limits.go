@@ -17,7 +17,7 @@ const (
 	maxShares = 262_144
 )
 
-// Limits are what a group may use.
+// Limits are the limits of a group.
 type Limits struct {
 	// CPUShares is its part of the CPUs when others want them too, in the numbers of version 1. 0 leaves it.
 	CPUShares int64
@@ -27,7 +27,8 @@ type Limits struct {
 	Memory, Pids int64
 }
 
-// Raise gives the group of a pod those limits that are higher than what it has: what containers get next needs room in it.
+// Raise raises the limits of a pod's group to the given limits; it lowers none. New limits of containers need
+// the room.
 func (t *Tree) Raise(group string, to Limits) error {
 	has := t.read(group)
 	higher := func(a, b int64) int64 {
@@ -65,7 +66,7 @@ func (t *Tree) read(group string) Limits {
 	return l
 }
 
-// text is what a file of a group says, "" if it is not there.
+// text returns the content of a file of a group, or "" if the file is missing.
 func (t *Tree) text(group, controller, v1, v2 string) string {
 	dir, file := t.in.Unified, v2
 	if dir == "" {
@@ -78,7 +79,7 @@ func (t *Tree) text(group, controller, v1, v2 string) string {
 	return string(data)
 }
 
-// write writes the limits of a group. What no controller keeps is left out.
+// write writes the limits of a group. Limits without a controller are left out.
 func (t *Tree) write(group string, l Limits) error {
 	var errs []error
 	set := func(controller, v1, v2, one, two string) {

@@ -20,7 +20,8 @@ import (
 // removeTime is how long the processes of a group may take to end once they are killed.
 const removeTime = 2 * time.Second
 
-// Remove removes the groups of a pod that is gone, with what a runtime has left in them. What still runs there is killed.
+// Remove removes the groups of a pod that is gone, including the groups that a runtime left in them. It kills
+// remaining processes.
 func (t *Tree) Remove(uid types.UID) error {
 	err := t.Forget(uid)
 	for _, dir := range t.places() {
@@ -93,7 +94,7 @@ func (t *Tree) Refused() map[types.UID]int64 {
 	return all
 }
 
-// refusals is what is counted in one group.
+// refusals returns the number of refused processes of one group.
 func refusals(group string) int64 {
 	data, _ := os.ReadFile(filepath.Join(group, "pids.events")) // the container may be gone
 	for line := range strings.Lines(string(data)) {

@@ -18,11 +18,11 @@ import (
 
 // Hierarchies are directories in hierarchies of cgroups.
 type Hierarchies struct {
-	// Unified is in the one of version 2; "" where the controllers are in those of version 1.
+	// Unified is a directory in the version 2 hierarchy; "" if the controllers are in version 1 hierarchies.
 	Unified string
 	// Controllers are in hierarchies of version 1, by controller: cpu, memory and pids.
 	Controllers map[string]string
-	// Others are in hierarchies that limit nothing of pods, in which a runtime may make groups all the same.
+	// Others are in hierarchies without limits for pods. A runtime may make groups there all the same.
 	Others []string
 }
 
@@ -61,7 +61,7 @@ func At(dirs map[string]string) Hierarchies {
 	return h
 }
 
-// limiting are the directories in which groups are made.
+// limiting returns the directories in which groups are made.
 func (h Hierarchies) limiting() []string {
 	if h.Unified != "" {
 		return []string{h.Unified}
@@ -86,7 +86,7 @@ type Tree struct {
 	name string
 
 	mu sync.Mutex
-	// guarded by mu: the CPU shares of pods of the class Burstable, those that its group has
+	// guarded by mu: the CPU shares of pods of the class Burstable; their sum is in the group of the class
 	shares map[types.UID]int64
 	given  int64
 }
@@ -120,7 +120,7 @@ func (t *Tree) Group(uid types.UID, class corev1.PodQOSClass) string {
 	return path.Join(t.name, podPrefix+string(uid))
 }
 
-// Make makes the group of a pod, or gives the one that is there these limits.
+// Make makes the group of a pod, or gives an existing group these limits.
 func (t *Tree) Make(uid types.UID, class corev1.PodQOSClass, limits Limits) error {
 	group := t.Group(uid, class)
 	err := t.mkdir(group)
@@ -136,7 +136,7 @@ func (t *Tree) Make(uid types.UID, class corev1.PodQOSClass, limits Limits) erro
 	return nil
 }
 
-// Restore makes the group of a pod again where it is gone, as after a start of the machine. One that is there stays as it is.
+// Restore makes the group of a pod again if it is missing, as after a reboot. An existing group stays unchanged.
 func (t *Tree) Restore(uid types.UID, class corev1.PodQOSClass, limits Limits) error {
 	for _, dir := range t.in.limiting() {
 		if _, err := os.Stat(filepath.Join(dir, t.Group(uid, class))); err != nil {
@@ -146,7 +146,7 @@ func (t *Tree) Restore(uid types.UID, class corev1.PodQOSClass, limits Limits) e
 	return nil
 }
 
-// Know counts the shares of a pod, also of one that was made by an earlier process: the group of its class has those of
+// Know counts the shares of a pod, including a pod of an earlier process: the group of a class has the shares of
 // all of its pods.
 func (t *Tree) Know(uid types.UID, class corev1.PodQOSClass, limits Limits) error {
 	if class != corev1.PodQOSBurstable {
@@ -198,7 +198,8 @@ func (t *Tree) mkdir(group string) error {
 	return nil
 }
 
-// enable lets the groups below a directory of version 2 be limited, one controller by one: what is not there is not.
+// enable turns on the controllers for the groups below a version 2 directory, one by one. A missing controller
+// stays off.
 func enable(dir string) {
 	file := filepath.Join(dir, "cgroup.subtree_control")
 	if _, err := os.Stat(file); err != nil {

@@ -40,8 +40,8 @@ func (f *facts) container(c *corev1.Container, k kind) corev1.ContainerStatus {
 	return s
 }
 
-// shown returns the instances for the status. An instance whose postStart hook still runs is not among them: a
-// container runs for others after its hook is done.
+// shown returns the instances for the status, without an instance whose postStart hook still runs: a container
+// counts as running after its hook is done.
 func (f *facts) shown(c *corev1.Container) []plan.Container {
 	list := f.view.Instances(c.Name)
 	if len(list) == 0 || !f.mem.Starting(c.Name) {

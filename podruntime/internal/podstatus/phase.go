@@ -125,8 +125,8 @@ func ended(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	return s.LastTerminationState.Terminated
 }
 
-// endAll ends the containers of a pod that has ended: of one whose end nobody saw, failure is assumed. Those that cannot have
-// been started, because the pod was not initialized, stay as they are.
+// endAll ends the containers of a pod that has ended. A container without a known end counts as failed.
+// Containers that cannot have been started, because the pod was not initialized, stay unchanged.
 func (f *facts) endAll(s *corev1.PodStatus) {
 	if len(f.pod.Spec.InitContainers) == 0 || f.ranMain(s) || f.initsDone(s) {
 		lose(s.ContainerStatuses)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podstatus says what the status of a pod is, as a kubelet says it: a pure function of the pod, of what
-// the runtime has and of what the pod's worker remembers.
+// Package podstatus makes the status of a pod as a kubelet does. It is a pure function of the pod, of the
+// runtime's state and of the memory of the pod's worker.
 //
 // The guarantee: restart counts never fall, and the phase is terminal only when all containers have ended and
 // plan.Finish is done.
 //
-// What surprises: the conditions Ready and PodScheduled are not here, nor observed generations. The pod controller
-// derives them; it takes those that are here as they are.
+// The surprise: the conditions Ready and PodScheduled and observed generations are not here. The pod controller
+// derives them, and takes the conditions of this package unchanged.
 package podstatus
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// Status is the status of the pod. The status of pod is the last one that is known: of the API server, or that
-// was reported to it.
+// Status returns the status of the pod. The status in pod is the last known one: from the API server, or the
+// last report to it.
 func Status(pod *corev1.Pod, seen plan.Observed, mem *plan.Memory, now time.Time) corev1.PodStatus {
 	f := facts{pod: pod, seen: seen, mem: mem, now: now, view: plan.Look(pod, seen, mem, now)}
 	var s corev1.PodStatus
@@ -46,7 +46,7 @@ func Status(pod *corev1.Pod, seen plan.Observed, mem *plan.Memory, now time.Time
 	return s
 }
 
-// facts are what a status follows from.
+// facts are the inputs of a status.
 type facts struct {
 	pod  *corev1.Pod
 	seen plan.Observed

@@ -16,7 +16,7 @@ import (
 // Freshness is how long an answer is given again.
 const Freshness = time.Second
 
-// Config says what to measure.
+// Config is the configuration of the measurements.
 type Config struct {
 	Runtime cri.RuntimeService
 	Images  cri.ImageManagerService

@@ -23,7 +23,7 @@ import (
 const (
 	// handshakeTimeout bounds how long a runtime takes to accept a session.
 	handshakeTimeout = 30 * time.Second
-	// maxRefusal bounds what is read of the answer of a server that refuses.
+	// maxRefusal is the largest part of a refusing server's answer that is read.
 	maxRefusal = 4 << 10
 )
 
@@ -36,7 +36,7 @@ type connection struct {
 	stop    func() bool
 }
 
-// open connects with a URL of a runtime and agrees on one of the protocols. The connection breaks when ctx ends.
+// open connects to a URL of a runtime and agrees on one of the protocols. The connection breaks when ctx ends.
 func open(ctx context.Context, address string, protocols ...string) (*connection, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -81,7 +81,7 @@ func orDefault(port, other string) string {
 	return port
 }
 
-// upgrade turns a connection into one of SPDY.
+// upgrade turns a connection into an SPDY connection.
 func upgrade(ctx context.Context, raw net.Conn, u *url.URL, protocols []string) (*connection, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), nil)
 	if err != nil {
@@ -117,7 +117,7 @@ func upgrade(ctx context.Context, raw net.Conn, u *url.URL, protocols []string) 
 	return serve(raw, in)
 }
 
-// buffered is a connection some of which was read already.
+// buffered is a connection with data that was read already.
 type buffered struct {
 	net.Conn
 	in *bufio.Reader
@@ -138,7 +138,7 @@ func serve(raw net.Conn, in *bufio.Reader) (*connection, error) {
 	return c, nil
 }
 
-// create makes a stream. The reply of the server is not waited for: what it refuses ends.
+// create makes a stream. It does not wait for the server's reply: a refused stream ends.
 func (c *connection) create(headers ...string) (*spdystream.Stream, error) {
 	h := http.Header{}
 	for pair := range slices.Chunk(headers, 2) {
@@ -165,7 +165,7 @@ func (c *connection) close() {
 			return
 		case <-time.After(time.Millisecond):
 		}
-		// The library waits for somebody to learn that a stream was refused.
+		// The library waits until a refusal of a stream has been read.
 		for _, s := range c.streams {
 			_ = s.WaitTimeout(time.Millisecond)
 		}

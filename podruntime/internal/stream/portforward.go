@@ -74,8 +74,7 @@ func join(ctx context.Context, client io.ReadWriteCloser, pod io.ReadWriter, end
 	return context.Cause(ctx)
 }
 
-// leave ends the stream of a client, so that nobody reads from it any more: its Close alone ends
-// only what is written.
+// leave ends the stream of a client, so that all reads from it end: its Close ends only the writes.
 func leave(client io.ReadWriteCloser) {
 	_ = client.Close()
 	if stream, ok := client.(interface{ Reset() error }); ok {

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// outputGrace is how long a session that was left waits for the client to take what it has been given.
+	// outputGrace is the time that a session waits after its end, until the client has taken the output.
 	outputGrace = 500 * time.Millisecond
-	// maxStatus bounds what a runtime may say about the end of a session.
+	// maxStatus is the largest size of a runtime's message about the end of a session.
 	maxStatus = 1 << 20
 )
 
@@ -89,7 +89,7 @@ func (s *session) create(conn *connection) error {
 	return nil
 }
 
-// copyStdin sends what the client types, and that it types no more.
+// copyStdin sends the client's input, and the end of the input.
 func (s *session) copyStdin() {
 	_, _ = io.Copy(s.stdin, s.attach.Stdin())
 	_ = s.stdin.Close()
@@ -110,7 +110,7 @@ func (s *session) copySizes(done <-chan struct{}) {
 	}
 }
 
-// await passes the output on until it ends, and returns what the server says of the end.
+// await passes the output on until it ends, and returns the server's result.
 func (s *session) await(ctx context.Context) error {
 	var outputs sync.WaitGroup
 	if s.stdout != nil {
@@ -134,8 +134,8 @@ func (s *session) await(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// waitBriefly waits for what has no reason to last, unless a client takes nothing any more: its
-// streams are closed only when the call of its session has returned.
+// waitBriefly waits for a copy that ends soon, unless a client takes no more output: the client's streams are
+// closed only when the call of its session has returned.
 func waitBriefly[T any](ended <-chan T) {
 	timer := time.NewTimer(outputGrace)
 	defer timer.Stop()
@@ -145,15 +145,15 @@ func waitBriefly[T any](ended <-chan T) {
 	}
 }
 
-// passOn copies all of a stream. When its reader has left, the rest is thrown away: a stream that
-// nobody reads holds up the others of its connection.
+// passOn copies all of a stream. After its reader has left, the rest is discarded: an unread stream blocks the
+// other streams of its connection.
 func passOn(to io.Writer, from io.Reader) {
 	if _, err := io.Copy(to, from); err != nil {
 		_, _ = io.Copy(io.Discard, from)
 	}
 }
 
-// ended prefers the reason of the caller to what followed from it.
+// ended prefers the reason of the caller to the error that it caused.
 func (s *session) ended(ctx context.Context, err error) error {
 	var exit utilexec.ExitError
 	if err != nil && ctx.Err() != nil && !errors.As(err, &exit) {
@@ -201,8 +201,8 @@ func exitError(details *metav1.StatusDetails) error {
 	return errors.New("the runtime reports that the command failed, without its exit code")
 }
 
-// plain takes away what the streaming server says around the error of the runtime: the server of
-// this node says it again.
+// plain removes the streaming server's text around the error of the runtime: the server of this node adds it
+// again.
 func plain(message string) string {
 	for _, words := range []string{"Internal error occurred: ", "error executing command in container: ", "error attaching to container: "} {
 		message = strings.TrimPrefix(message, words)

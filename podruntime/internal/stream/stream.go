@@ -53,8 +53,9 @@ func (s *Streams) Exec(ctx context.Context, containerID string, command []string
 	return remoteCommand(ctx, answer.GetUrl(), attach)
 }
 
-// Attach connects with the main process of a container and returns when that has ended. Whether the container has a
-// terminal is for its pod to say, not for the client: with tty the client's terminal is that of the process.
+// Attach connects to the main process of a container and returns when the process has ended. The pod, not the
+// client, decides whether the container has a terminal: with tty the client's terminal is the terminal of the
+// process.
 func (s *Streams) Attach(ctx context.Context, containerID string, tty bool, attach api.AttachIO) error {
 	attach = container{AttachIO: attach, tty: tty}
 	if s.direct != nil {

@@ -16,7 +16,7 @@ import (
 // provisioned matches the names of volumes that are made here. Nothing else below the directory is ever touched.
 var provisioned = regexp.MustCompile(`^pvc-[0-9a-zA-Z][0-9a-zA-Z-]{0,127}$`)
 
-// removing ends the name of a directory whose volume is being removed.
+// removing is the suffix of a directory whose volume is being removed.
 const removing = ".removing"
 
 // Provisions reports whether there is a directory to make volumes in.

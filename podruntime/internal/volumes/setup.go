@@ -82,7 +82,7 @@ func (v *Volumes) each(ctx context.Context, pod *corev1.Pod, do func(context.Con
 	return again, failed.orNil()
 }
 
-// setup makes one volume. The time says when to look at it again, if that is known.
+// setup makes one volume. The returned time is the time of the next check, if known.
 func (v *Volumes) setup(ctx context.Context, pod *corev1.Pod, i int) (time.Time, error) {
 	volume := &pod.Spec.Volumes[i]
 	if err := v.cfg.refuse(volume, i); err != nil {

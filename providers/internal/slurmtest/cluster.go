@@ -2,12 +2,14 @@
 
 //go:build linux
 
-// Package slurmtest starts a Slurm for tests, of Debian's packages slurm-wlm and munge: a controller and several nodes on one machine, with
-// folders, ports and a key of their own.
+// Package slurmtest starts a Slurm for tests, from Debian's packages slurm-wlm and munge: a controller and
+// several nodes on one machine, with directories, ports and a key of their own.
 //
-// It promises that what it started has ended and is removed after the test: daemons are ended by their process, jobs are cancelled first.
+// The guarantee: everything that it started has ended and is removed after the test. It ends daemons by their
+// process, and cancels jobs first.
 //
-// What surprises: nodes have as many CPUs as a test wants, whatever the machine has. Jobs run as the user of the test, which must be root.
+// The surprise: nodes have as many CPUs as a test wants, whatever the machine has. Jobs run as the user of the
+// test, which must be root.
 package slurmtest
 
 import (
@@ -27,11 +29,12 @@ import (
 	"time"
 )
 
-// Options say what the cluster is like. The zero value is two nodes of 64 CPUs in the partitions main and other.
+// Options describe the cluster. The zero value is two nodes of 64 CPUs in the partitions main and other.
 type Options struct {
-	// Nodes is how many there are, n1 and so on. Default 2. The last one is the only one of the partition other.
+	// Nodes is the number of nodes, with the names n1 and so on. Default 2. Only the last node is in the
+	// partition other.
 	Nodes int
-	// CPUs and Megabytes are those of each node. Default 64 and 16000.
+	// CPUs and Megabytes are the size of each node. Default 64 and 16000.
 	CPUs, Megabytes int
 	// GPUs is how many devices each node has that are said to be GPUs.
 	GPUs int
@@ -39,9 +42,9 @@ type Options struct {
 	Env []string
 	// Extra are further lines of slurm.conf.
 	Extra string
-	// Others is that users other than root submit jobs too.
+	// Others allows users other than root to submit jobs.
 	Others bool
-	// REST is that tokens are taken, as StartREST needs it.
+	// REST turns on tokens, which StartREST needs.
 	REST bool
 }
 
@@ -132,7 +135,7 @@ func open(o Options) (*Cluster, error) {
 	if err := os.WriteFile(filepath.Join(dir, "munge.key"), key, 0o600); err != nil {
 		return nil, err
 	}
-	// What killed jobs leave in their TMPDIR is removed with the cluster.
+	// The files that killed jobs leave in their TMPDIR are removed with the cluster.
 	prolog := "#!/bin/sh\necho export TMPDIR=" + dir + "/tmp\n"
 	for _, name := range o.Env {
 		prolog += "echo export " + name + "=" + dir + "/" + name + "\n"
@@ -333,7 +336,7 @@ func end(cmd *exec.Cmd, sig syscall.Signal) {
 	_ = cmd.Wait()
 }
 
-// close cancels all jobs, ends the daemons, and removes what they had.
+// close cancels all jobs, ends the daemons, and removes their files.
 func (c *Cluster) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -358,8 +361,8 @@ func (c *Cluster) close() error {
 	return os.RemoveAll(c.Dir)
 }
 
-// killSteps kills what is left on nodes that were killed, and nobody else ends: supervisors of steps, which are known by the files that they
-// have open, and programs of jobs in the cluster's directory.
+// killSteps kills the remaining processes on killed nodes, because no other process ends them: supervisors of
+// steps, which have known open files, and programs of jobs in the cluster's directory.
 func (c *Cluster) killSteps() {
 	names, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, path := range names {
@@ -380,7 +383,7 @@ func (c *Cluster) killSteps() {
 	}
 }
 
-// tail is what the daemons said last.
+// tail returns the last lines of the daemons' logs.
 func (c *Cluster) tail() string {
 	var b strings.Builder
 	logs, _ := filepath.Glob(filepath.Join(c.Dir, "*.log"))

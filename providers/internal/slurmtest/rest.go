@@ -59,7 +59,7 @@ func skip(t testing.TB, why error) {
 	t.Skip(why)
 }
 
-// Token is one of a user for slurmrestd, that ends after some seconds.
+// Token returns a user's token for slurmrestd, which expires after some seconds.
 func (c *Cluster) Token(t testing.TB, user string, seconds int) string {
 	t.Helper()
 	out, err := c.Run(t.Context(), "scontrol", "token", "username="+user, fmt.Sprintf("lifespan=%d", seconds))

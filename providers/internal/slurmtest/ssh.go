@@ -49,7 +49,7 @@ func StartSSH(t testing.TB) *SSHServer {
 	return s
 }
 
-// NewKey makes a key that nobody knows, and returns the path of its private half.
+// NewKey makes a new key, and returns the path of its private half.
 func (s *SSHServer) NewKey(ctx context.Context, name string) (string, error) {
 	path := filepath.Join(s.dir, name)
 	if out, err := exec.CommandContext(ctx, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", path).CombinedOutput(); err != nil {
@@ -89,7 +89,7 @@ MaxStartups 100
 	return os.WriteFile(filepath.Join(s.dir, "config"), []byte(text), 0o600)
 }
 
-// Know writes a file of known hosts in which the server has the key of that name.
+// Know writes a file of known hosts with the server's key of that name.
 func (s *SSHServer) Know(key, path string) error {
 	public, err := os.ReadFile(filepath.Join(s.dir, key+".pub"))
 	if err != nil {

@@ -23,10 +23,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// ErrClaimed is that an earlier run has the pod.
+// ErrClaimed means that an earlier run has the pod.
 var ErrClaimed = errors.New("an earlier run of this program runs the pod, or has run it: this run does nothing")
 
-// place is what a machine has of its pod.
+// place is a machine's access to its pod.
 type place struct {
 	Package
 	blobs        *azblobs.Container
@@ -91,7 +91,8 @@ func (p *place) Claim(ctx context.Context) error {
 	return nil
 }
 
-// look reads the bundle again, unless that was just done. One that is gone is an order to stop: the node has let go of the pod.
+// look reads the bundle again, unless it was read just before. A missing bundle is an order to stop: the node
+// has released the pod.
 func (p *place) look(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +135,7 @@ func (p *place) StopOrder(ctx context.Context) (*podjob.Stop, error) {
 	return p.stop, err
 }
 
-// WriteStatus implements podjob.Host. What the logs had by then is in blobs before.
+// WriteStatus implements podjob.Host. It uploads the logs up to this point first.
 func (p *place) WriteStatus(ctx context.Context, s podjob.Status) error {
 	if err := p.logs.flush(ctx); err != nil {
 		return err

@@ -33,10 +33,10 @@ type Package struct {
 	Bundle               podjob.Bundle
 }
 
-// podPrefix begins the names of the blobs of a pod, but for its status. Prefix is that of the node.
+// podPrefix returns the prefix of the names of a pod's blobs, except for its status. Prefix is the node's.
 func podPrefix(prefix string, uid types.UID) string { return podsPrefix(prefix) + string(uid) + "/" }
 
-// podsPrefix begins those of all pods.
+// podsPrefix returns the prefix of the blobs of all pods.
 func podsPrefix(prefix string) string { return prefix + "/pods/" }
 
 // BundleName is the blob with the Package of a pod. Its metadata have the order to stop.
@@ -52,7 +52,8 @@ type Claim struct {
 	HostKey string // the public key of the SSH server; "" for a machine without one
 }
 
-// statusPrefix begins the names of the blobs with statuses, which end with UIDs. They are apart, so that one list has all of them.
+// statusPrefix returns the prefix of the blobs with statuses. Their names end with UIDs. They have a prefix of
+// their own, so that one list has all of them.
 func statusPrefix(prefix string) string { return prefix + "/status/" }
 
 // StatusName is the blob with the status of a pod.

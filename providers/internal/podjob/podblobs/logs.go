@@ -21,8 +21,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/joblog"
 )
 
-// Logs opens the log of a container, which is there whatever has become of its machine. The pod is as it is known; now says how it is later, nil
-// when it is gone.
+// Logs opens the log of a container, which exists even if its machine is gone. The pod is the known one; now
+// returns its later states, or nil when it is gone.
 func (p *Pods) Logs(ctx context.Context, pod *corev1.Pod, container string, opts api.ContainerLogOpts, now func() *corev1.Pod) (io.ReadCloser, error) {
 	prefix := logPrefix(p.Prefix, pod.UID, container)
 	all, err := p.Blobs.List(ctx, prefix, false)
@@ -57,7 +57,7 @@ func (p *Pods) Logs(ctx context.Context, pod *corev1.Pod, container string, opts
 	return logs.NewReader(ctx, &logSource{blobs: p.Blobs, prefix: prefix + strconv.Itoa(last) + "/", over: over, every: p.Every, at: map[string]int64{}}, opts, time.Now()), nil
 }
 
-// runs tells whether that run of the container may still write.
+// runs reports whether that run of the container may still write.
 func runs(pod *corev1.Pod, name string, run int) bool {
 	s := service.StateOf(pod, name)
 	return s != nil && s.State.Terminated == nil && int(s.RestartCount) <= run && (s.State.Running != nil || s.LastTerminationState.Terminated == nil)
@@ -93,7 +93,7 @@ func (s *logSource) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 	}
 }
 
-// read returns what is new: a list tells whether anything is.
+// read returns new lines. A list of the blobs shows whether there are any.
 func (s *logSource) read(ctx context.Context) (lines []logs.Line, err error) {
 	segments, err := s.blobs.List(ctx, s.prefix, false)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// maxRoot is how long the path of a directory may be in which a directory of podjob has a socket, whose path has 107 bytes at most.
+// maxRoot is the longest path of a root directory. The directory of podjob in it has a socket, whose path has
+// 107 bytes at most.
 const maxRoot = 80
 
 // lastTime bounds the last write of a program that failed.
@@ -34,7 +35,7 @@ func Run(ctx context.Context, job, machine, root string) error {
 	if err := json.Unmarshal(data, &p); err != nil {
 		return fmt.Errorf("read %s: %w", PackageFile, err)
 	}
-	// What it has is secret, and a later run reads it no more: it is downloaded again.
+	// The package has secrets, and a later run does not read this copy: it downloads the package again.
 	if err := os.Remove(PackageFile); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// Pods are those of one node.
+// Pods are the pods of one node.
 type Pods struct {
 	// Blobs is the container that they are in.
 	Blobs *azblobs.Container
@@ -44,7 +44,7 @@ type Pods struct {
 	program   string // guarded by uploading; the blob of the program, once it is there
 }
 
-// said is what a pod wrote last.
+// said is the last status of a pod.
 type said struct {
 	etag   string
 	status *podjob.Status
@@ -55,7 +55,7 @@ func New(blobs *azblobs.Container, prefix, identity string, every time.Duration)
 	return &Pods{Blobs: blobs, Prefix: prefix, Identity: identity, Every: every, said: map[types.UID]said{}, leaving: map[types.UID]bool{}}
 }
 
-// Write writes what the machine of a pod needs, for the first time or anew.
+// Write writes the bundle of a pod for its machine, for the first time or again.
 func (p *Pods) Write(ctx context.Context, uid types.UID, b podjob.Bundle) error {
 	data, err := json.Marshal(Package{ContainerURL: p.Blobs.URL, Prefix: p.Prefix, UID: uid, Identity: p.Identity, Every: p.Every, Bundle: b})
 	if err != nil {
@@ -85,7 +85,8 @@ func (p *Pods) Claim(ctx context.Context, uid types.UID) (c Claim, err error) {
 	return c, err
 }
 
-// Read reads what pods of ours wrote, by one list. What is too long for a list is read if it has changed.
+// Read reads the statuses of our pods with one list. A status that is too long for a list is read if it has
+// changed.
 func (p *Pods) Read(ctx context.Context, ours func(types.UID) bool) error {
 	prefix := statusPrefix(p.Prefix)
 	list, err := p.Blobs.List(ctx, prefix, true)
@@ -127,7 +128,7 @@ func (p *Pods) Read(ctx context.Context, ours func(types.UID) bool) error {
 	return nil
 }
 
-// Said returns what a pod had written when it was read last, nil for nothing.
+// Said returns the status of a pod from the last read, or nil if there is none.
 func (p *Pods) Said(uid types.UID) *podjob.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,10 +142,12 @@ func (p *Pods) Leave(uid types.UID) {
 	p.leaving[uid] = true
 }
 
-// OrphanAge is how long a blob of a pod that nobody knows is left alone: its machine may be about to begin.
+// OrphanAge is the age from which a blob of an unknown pod is removed: a younger one may belong to a machine
+// that is about to begin.
 const OrphanAge = time.Hour
 
-// Sweep removes the blobs of pods that are leaving, and with a function those that an earlier process left, of pods that it does not know.
+// Sweep removes the blobs of pods that are leaving. If known is not nil, it also removes the blobs of an earlier
+// process's pods that are not known.
 func (p *Pods) Sweep(ctx context.Context, known func(types.UID) bool) error {
 	p.mu.Lock()
 	leaving := maps.Clone(p.leaving)

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxBlock is the limit of what one request appends.
+	// maxBlock is the largest size of one append.
 	maxBlock = 4 << 20
 	// maxBlocks is how many times a segment is appended to: less than the 50,000 that an append blob can have.
 	maxBlocks = 40000
@@ -50,7 +50,7 @@ func newUploader(c *azblobs.Container, prefix func(string) string, dir string) *
 	return &uploader{blobs: c, prefix: prefix, dir: dir, runs: map[string]*upload{}}
 }
 
-// run copies what is new until ctx ends.
+// run copies new data until ctx ends.
 func (u *uploader) run(ctx context.Context, every time.Duration) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -80,7 +80,7 @@ func (u *uploader) flush(ctx context.Context) error {
 	return err
 }
 
-// copy copies what is new of one run. The caller holds mu.
+// copy copies the new data of one run. The caller holds mu.
 func (u *uploader) copy(ctx context.Context, path string) error {
 	r := u.runs[path]
 	if r == nil {
@@ -139,7 +139,7 @@ type segmentsOf struct{ prefix, run string }
 
 func (s segmentsOf) name(segment int) string { return segmentName(s.prefix, s.run, segment) }
 
-// next begins another segment, and removes one that is too old.
+// next begins another segment, and removes a segment that is too old.
 func (u *uploader) next(ctx context.Context, r *upload, name segmentsOf) error {
 	if old := r.segment + 1 - keptSegments; old >= 0 {
 		if err := u.blobs.Delete(ctx, name.name(old)); err != nil {

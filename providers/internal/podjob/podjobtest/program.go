@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podjobtest has what tests share whose containers are programs of this machine, started by package podjob.
+// Package podjobtest has shared code of tests whose containers are programs of this machine, started by package
+// podjob.
 package podjobtest
 
 import (

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package job has what a Slurm job knows of Slurm: package podjob runs the pod in it.
+// Package job is the part of a pod's job that knows Slurm. Package podjob runs the pod in the job.
 //
-// The guarantee: of two jobs of a pod the second one does nothing, and what a job reads and writes is in the directory of its pod on the shared
-// file system.
+// The guarantee: the second of two jobs of a pod does nothing. A job's files are in the directory of its pod on
+// the shared file system.
 //
-// What surprises: the job is the same program as the node, started by the script of jobs.
+// The surprise: the job is the same program as the node, started by the script of jobs.
 package job
 
 // Host is the name by which the script of jobs starts this program: see podjob.Main.

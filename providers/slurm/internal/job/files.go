@@ -18,11 +18,11 @@ const (
 	ClaimFile  = "claim"       // the number of the job that runs the pod
 	// LogDir has the logs of containers, as NAMESPACE_NAME_UID/CONTAINER/RUN.log in the format of the CRI.
 	LogDir = "logs"
-	// OutputFile has what the job itself says.
+	// OutputFile has the output of the job itself.
 	OutputFile = "job.log"
 )
 
-// ErrDamaged is that a file can be read and has something else in it.
+// ErrDamaged means that a file is readable but has the wrong content.
 var ErrDamaged = errors.New("the file is damaged")
 
 // ReadJSON reads a file.

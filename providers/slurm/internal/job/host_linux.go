@@ -27,12 +27,13 @@ func init() {
 	})
 }
 
-// ofSlurm tells whether a variable says what the job was given. The token of who submitted it is nothing to the pod.
+// ofSlurm reports whether a variable describes the resources of the job. The token of the submitting user is not
+// for the pod.
 func ofSlurm(name string) bool {
 	return strings.HasPrefix(name, "SLURM_") && name != "SLURM_TIME_FORMAT" && name != "SLURM_JWT"
 }
 
-// directory is that of a pod on the shared file system.
+// directory is the directory of a pod on the shared file system.
 type directory string
 
 var _ podjob.Host = directory("")
