@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
 )
 
@@ -97,6 +98,13 @@ func (l Library) goMod(path string, folders ...string) ([]byte, error) {
 		}
 		steps = append(steps, f.AddRequire(name, unreleased), f.AddReplace(name, "", filepath.Join(l.Tree, filepath.FromSlash(folder)), ""))
 	}
+	versions, err := l.versions()
+	if err != nil {
+		return nil, fmt.Errorf("write go.mod of %s: %w", path, err)
+	}
+	for _, v := range versions {
+		f.AddNewRequire(v.Path, v.Version, true)
+	}
 	for _, err := range steps {
 		if err != nil {
 			return nil, fmt.Errorf("write go.mod of %s: %w", path, err)
@@ -111,4 +119,27 @@ func (l Library) goMod(path string, folders ...string) ([]byte, error) {
 		head += "//\n// FILL(release): take out each replace, and ask for a release of virtual-kubelet: the path below is of the machine that this was written on.\n"
 	}
 	return []byte(head + strings.Replace("\n"+string(text), "\n\n\n", "\n\n", 1)), nil
+}
+
+// versions returns the modules that the program of a tree requires, by their versions. A provider that requires the same versions takes the compiled packages from
+// the cache of Go; with the library alone, Go would select the oldest versions and compile them again.
+func (l Library) versions() (list []module.Version, err error) {
+	if l.Tree == "" {
+		return nil, nil
+	}
+	name := filepath.Join(l.Tree, "cmd", "virtual-kubelet", "go.mod")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the versions of the program: %w", err)
+	}
+	file, err := modfile.Parse(name, text, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the versions of the program: %w", err)
+	}
+	for _, r := range file.Require {
+		if !strings.HasPrefix(r.Mod.Path, libraryModule) {
+			list = append(list, r.Mod)
+		}
+	}
+	return list, nil
 }

@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // tree is the root of this repository.
@@ -140,6 +143,41 @@ func TestGoModOfARelease(t *testing.T) {
 	four, err := Library{Version: "v1.2.3"}.goMod("example.com/me/vk-foo/contract", "", "providers")
 	if err != nil || !strings.Contains(string(four), libraryModule+"/providers => "+libraryModule+"/providers v1.2.3\n") {
 		t.Errorf("got %v\n%s", err, four)
+	}
+}
+
+// TestGoModOfACloneHasItsVersions: a provider that is written beside a clone compiles no second Kubernetes.
+func TestGoModOfACloneHasItsVersions(t *testing.T) {
+	text, err := tree(t).goMod("example.com/me/vk-foo", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := regexp.MustCompile(`\n\t(k8s\.io/client-go|golang\.org/x/net) (v\S+)`).FindAllStringSubmatch(read(t, filepath.Join(tree(t).Tree, "cmd", "virtual-kubelet", "go.mod")), -1)
+	if len(ours) != 2 {
+		t.Fatalf("the program has %v", ours)
+	}
+	for _, version := range ours {
+		if !strings.Contains(string(text), version[1]+" "+version[2]+" // indirect\n") {
+			t.Errorf("want %s %s in\n%s", version[1], version[2], text)
+		}
+	}
+}
+
+// TestExamplePodGoesThroughTheScheduler: the pod of a new provider names no node, selects the provider's node, and tolerates its taint.
+func TestExamplePodGoesThroughTheScheduler(t *testing.T) {
+	for _, language := range []string{"go", "python"} {
+		n := New{Module: "example.com/me/vk-foo", Name: "foo", Language: language, Dir: t.TempDir(), Library: tree(t)}
+		if err := n.Write(); err != nil {
+			t.Fatal(err)
+		}
+		var pod corev1.Pod
+		if err := yaml.UnmarshalStrict([]byte(read(t, filepath.Join(n.Dir, "pod.yaml"))), &pod); err != nil {
+			t.Fatal(err)
+		}
+		tolerated := corev1.Toleration{Key: "virtual-kubelet.io/provider", Operator: corev1.TolerationOpExists}
+		if s := pod.Spec; s.NodeName != "" || s.NodeSelector[corev1.LabelHostname] != "foo" || !slices.Contains(s.Tolerations, tolerated) {
+			t.Errorf("%s: got node %q, selector %v and tolerations %v", language, s.NodeName, s.NodeSelector, s.Tolerations)
+		}
 	}
 }
 
