@@ -18,10 +18,10 @@ type terminalIO struct {
 	sizes       chan api.TermSize
 }
 
-// Stdin is what is typed.
+// Stdin returns the typed input.
 func (t *terminalIO) Stdin() io.Reader { return t.in }
 
-// Stdout is what is shown.
+// Stdout returns the writer for the terminal output.
 func (t *terminalIO) Stdout() io.WriteCloser { return t.out }
 
 // Stderr is nil with a terminal.
@@ -68,7 +68,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.data.Write(p)
 }
 
-// Close does nothing: what was written is read afterwards.
+// Close does nothing: the written data are read afterwards.
 func (b *buffer) Close() error { return nil }
 
 func (b *buffer) String() string {

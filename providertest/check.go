@@ -17,16 +17,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// Check is one thing that every provider promises.
+// Check tests one promise of every provider.
 type Check struct {
 	// Name is area/promise, in lower case.
 	Name string
-	// Why says what goes wrong for users where it does not hold.
+	// Why describes the problem for users if the promise does not hold.
 	Why string
-	// Needs are the features that it is about. Where one is not declared the check is skipped; a declared one is
+	// Needs are the required features. If a feature is not declared, the check is skipped. A declared feature is
 	// proven by a check that needs it and passes.
 	Needs []capability.Feature
-	// Alone says that no other check may run meanwhile.
+	// Alone: no other check may run at the same time.
 	Alone bool
 	// Run tests it.
 	Run func(*C)
@@ -42,20 +42,21 @@ const (
 	Skipped Outcome = "skipped"
 )
 
-// Result is what came of a check.
+// Result is the result of a check.
 type Result struct {
 	Name    string               `json:"name"`
 	Why     string               `json:"why"`
 	Needs   []capability.Feature `json:"needs,omitempty"`
 	Outcome Outcome              `json:"outcome"`
-	// Detail says what failed, or why the check was skipped.
+	// Detail is the failure, or the reason why the check was skipped.
 	Detail string        `json:"detail,omitempty"`
 	Took   time.Duration `json:"took"`
-	// Left are pods of the check that the backend may still have, because it did not confirm their end in time, and why.
+	// Left are pods of the check that the backend may still have, because it did not confirm their end in time,
+	// and the reasons.
 	Left []string `json:"left,omitempty"`
-	// GivenUp says that a call of the provider did not return in time. What it makes later nobody removes.
+	// GivenUp: a call of the provider did not return in time. Pods that the call makes later are not removed.
 	GivenUp bool `json:"givenUp,omitempty"`
-	// Log is what the check took down.
+	// Log has the log lines of the check.
 	Log []string `json:"-"`
 }
 
@@ -84,17 +85,18 @@ type C struct {
 // Context ends with the check, and when its time is over.
 func (c *C) Context() context.Context { return c.ctx }
 
-// Namespace is that of the pods of the check.
+// Namespace returns the namespace of the pods of the check.
 func (c *C) Namespace() string { return c.ns }
 
-// Logf takes down what happens.
+// Logf records a log line.
 func (c *C) Logf(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.notes = append(c.notes, fmt.Sprintf(format, args...))
 }
 
-// Errorf says what does not hold; the check goes on. After an interruption it is taken down only: that may be the reason.
+// Errorf records a failure; the check goes on. After an interruption it only logs the failure: the interruption
+// may be the reason.
 func (c *C) Errorf(format string, args ...any) {
 	if c.outer.Err() != nil {
 		c.Logf("after the interruption: "+format, args...)
@@ -117,14 +119,14 @@ func (c *C) Skipf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// cleanup calls f when the check ends; what was asked for last comes first.
+// cleanup registers f for the end of the check; the last registered function runs first.
 func (c *C) cleanup(f func()) { c.cleanups = append(c.cleanups, f) }
 
-// interrupted is the detail of checks that did not come to their end.
+// interrupted is the detail of checks that did not finish.
 const interrupted = "the run was interrupted"
 
-// run runs the check in a goroutine of its own, which can be given up. When outer ends, the check has the time that it takes to
-// remove its pods.
+// run runs the check in a goroutine of its own, so that a check can be given up. When outer ends, the check
+// still has the time to remove its pods.
 func (k Check) run(outer context.Context, h Harness, declared *capability.Declaration, namespace string) Result {
 	begin := time.Now()
 	r := Result{Name: k.Name, Why: k.Why, Needs: k.Needs, Outcome: Passed}
@@ -178,7 +180,7 @@ func (k Check) run(outer context.Context, h Harness, declared *capability.Declar
 	return r
 }
 
-// giveUp leaves a check alone whose call of the provider does not return, and with it the pods that it made.
+// giveUp abandons a check whose provider call does not return, and the pods of the check.
 func (c *C) giveUp() {
 	c.Errorf("a call of the provider hangs: its context ended %s ago", c.h.Patience)
 	c.mu.Lock()
@@ -189,7 +191,7 @@ func (c *C) giveUp() {
 	}
 }
 
-// leave takes down that a pod may still be there.
+// leave records that a pod may still exist.
 func (c *C) leave(pod *corev1.Pod, why string) {
 	c.Logf("pod %s is left at the backend: %s", pod.Name, why)
 	c.mu.Lock()
@@ -197,7 +199,7 @@ func (c *C) leave(pod *corev1.Pod, why string) {
 	c.left = append(c.left, fmt.Sprintf("%s/%s (UID %s): %s", pod.Namespace, pod.Name, pod.UID, why))
 }
 
-// close ends what the check began, also when it was given up.
+// close ends everything that the check began, also if the check was given up.
 func (c *C) close() {
 	for _, f := range slices.Backward(c.cleanups) {
 		func() {

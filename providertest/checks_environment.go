@@ -64,7 +64,7 @@ var environment = []Check{
 	},
 }
 
-// hasVariables runs a container with variables and looks at what it prints.
+// hasVariables runs a container with variables and checks its output.
 func (c *C) hasVariables(name string, env []corev1.EnvVar, want ...string) {
 	c.needsPrint()
 	pod := c.pod(name, c.printing(program.Program{Env: true, Stay: c.h.Tick}))
@@ -88,7 +88,7 @@ func (c *C) lines(pod *corev1.Pod, container string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// mounted is a pod with a volume at /data, whose container shows files.
+// mounted returns a pod with a volume at /data, whose container shows files.
 func (c *C) mounted(name string, source corev1.VolumeSource, p program.Program) *corev1.Pod {
 	c.needsPrint()
 	pod := c.pod(name, c.printing(p))
@@ -97,7 +97,7 @@ func (c *C) mounted(name string, source corev1.VolumeSource, p program.Program) 
 	return pod
 }
 
-// shows runs a pod and compares what it prints.
+// shows runs a pod and compares its output.
 func (c *C) shows(pod *corev1.Pod, want ...string) {
 	if got := c.printed(pod, func(lines []string) bool { return slices.Equal(lines, want) }); !slices.Equal(got, want) {
 		c.Errorf("the container shows %q, want %q", got, want)

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// failures are checks of how a provider says that a call failed.
+// failures are checks of the errors of a provider.
 var failures = []Check{
 	{
 		Name: "errors/said-once", Why: "the node says which call failed for which pod, in events and statuses: an error that says it again is read twice",
@@ -102,14 +102,14 @@ var failures = []Check{
 	},
 }
 
-// refusedWell makes a request about a container that runs.
+// refusedWell makes a request about a running container.
 func (c *C) refusedWell(what string, request func(ctx context.Context) error) {
 	if err := c.answer(what, request); err != nil && !errdefs.IsInvalidInput(err) {
 		c.Errorf("%s of a container that runs is refused with %v, want an error of the kind invalid-input", what, err)
 	}
 }
 
-// answer returns how a request ends. One that goes on for a tick is given up, and well.
+// answer returns how a request ends. A request that goes on for a tick is given up, and counts as good.
 func (c *C) answer(what string, request func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
@@ -137,7 +137,8 @@ func (c *C) updated(pod *corev1.Pod) error {
 	return c.open().provider.UpdatePod(c.ctx, changed)
 }
 
-// errorsSayOnce provokes errors about pods that are not there, as those of a pod of which only the name is.
+// errorsSayOnce provokes errors about absent pods: an unknown pod, and a pod that has only the name of an
+// existing one.
 func (c *C) errorsSayOnce(pod *corev1.Pod) {
 	for _, absent := range []*corev1.Pod{c.pod("absent", stays()), c.pod(pod.Name, stays())} {
 		c.saysOnce("update", absent, c.updated(absent))
@@ -145,7 +146,7 @@ func (c *C) errorsSayOnce(pod *corev1.Pod) {
 	}
 }
 
-// saysOnce looks whether an error says what the node says before it.
+// saysOnce checks that an error does not repeat the words that the node puts before it.
 func (c *C) saysOnce(verb string, pod *corev1.Pod, err error) {
 	if err == nil || errors.Is(err, c.ctx.Err()) && c.ctx.Err() != nil {
 		return

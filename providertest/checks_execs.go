@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// execer and attacher are the parts of nodeutil.Provider that the checks of streams are about.
+// execer and attacher are the parts of nodeutil.Provider for the checks of streams.
 type execer interface {
 	RunInContainer(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error
 }

@@ -154,7 +154,8 @@ var identity = []Check{
 	},
 }
 
-// instances is how many instances of a pod run; if the harness cannot tell, it is 1 if the provider says that it runs.
+// instances returns the number of running instances of a pod. If the harness cannot count, it is 1 if the
+// provider reports the pod as running.
 func (c *C) instances(pod *corev1.Pod) int {
 	if c.backend.Instances == nil {
 		if p := c.see(c.ctx, pod); p != nil && runs(p) {

@@ -17,7 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// FilesBelow returns the paths of all files and directories below a directory, relative to it, for Backend.Left. A directory that is not there has none.
+// FilesBelow returns the paths of all files and directories below a directory, relative to it, for Backend.Left.
+// A missing directory has none.
 func FilesBelow(dir string) (names []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -61,8 +62,9 @@ var leftoverChecks = []Check{{
 	},
 }}
 
-// live lets n pods live: some run until they are deleted, and some end by themselves before. They take variables and files from other objects, as those of
-// users do. With restart, the daemon starts again while they run.
+// live runs n pods through their lives: some run until they are deleted, and some end by themselves before. They
+// take variables and files from other objects, as pods of users do. With restart, the daemon restarts while they
+// run.
 func (c *C) live(round string, n int, restart bool) {
 	var pods []*corev1.Pod
 	ends := func(i int) bool { return i%3 == 1 && !c.restarts }
@@ -113,7 +115,8 @@ func (c *C) createAgain(pod *corev1.Pod) (err error) {
 	return err
 }
 
-// leaver is a pod of number i that takes variables from other objects, and files where the provider declares them.
+// leaver returns pod number i, which takes variables from other objects, and files if the provider declares
+// them.
 func (c *C) leaver(name string, i int, p program.Program) *corev1.Pod {
 	pod := c.pod(name, p)
 	main, key := &pod.Spec.Containers[0], corev1.LocalObjectReference{Name: objectName}
@@ -136,7 +139,7 @@ func (c *C) leaver(name string, i int, p program.Program) *corev1.Pod {
 	return pod
 }
 
-// more says what is at the backend that was not, beyond what is kept by a rule; "" is nothing.
+// more describes the new things at the backend, beyond the things kept by a rule; "" is nothing.
 func (c *C) more(before, after map[string][]string) string {
 	var said []error
 	for _, kind := range slices.Sorted(maps.Keys(after)) {

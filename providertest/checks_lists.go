@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// inOutage makes a pod that runs and lets the backend fail while f looks.
+// inOutage makes a running pod and makes the backend fail while f runs.
 func (c *C) inOutage(what string, fault func(on bool), f func(pod *corev1.Pod)) {
 	if fault == nil {
 		c.Skipf("the harness cannot let the backend %s", what)
@@ -226,7 +226,7 @@ var lists = []Check{
 	},
 }
 
-// createFails creates a pod at a backend that is not well.
+// createFails creates a pod at an unhealthy backend.
 func (c *C) createFails() {
 	pod := c.pod("unwell", program.Program{Stay: program.Forever})
 	c.objects.add(pod)

@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// logger is the part of nodeutil.Provider that the checks of logs are about.
+// logger is the part of nodeutil.Provider for the checks of logs.
 type logger interface {
 	GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error)
 }
@@ -47,7 +47,7 @@ func (c *C) log(pod *corev1.Pod, container string, opts api.ContainerLogOpts) st
 	return string(data)
 }
 
-// written is a pod that has written a log, and the lines of it.
+// written returns a pod that has written a log, and the lines of the log.
 func (c *C) written(name string) (*corev1.Pod, []string) {
 	c.logger()
 	printed := []string{"one", "two", "three", "four", "five"}
@@ -72,7 +72,7 @@ func join(lines []string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// wantLog compares a log with what it should be.
+// wantLog compares a log with the expected log.
 func (c *C) wantLog(pod *corev1.Pod, opts api.ContainerLogOpts, want string) {
 	if got := c.log(pod, "main", opts); got != want {
 		c.Errorf("the log with %+v is %q, want %q", opts, got, want)

@@ -12,12 +12,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// nodeConfigurer is a provider that writes what the node offers.
+// nodeConfigurer is a provider that writes the capacity of the node.
 type nodeConfigurer interface {
 	ConfigureNode(ctx context.Context, n *corev1.Node)
 }
 
-// smallest is the amount that the check requests of a resource that every node has; of others it requests the least that there is.
+// smallest is the requested amount of each resource that every node has; of other resources the check requests
+// the smallest possible amount.
 var smallest = map[corev1.ResourceName]string{
 	corev1.ResourceCPU: "10m", corev1.ResourceMemory: "16Mi", corev1.ResourceEphemeralStorage: "1Mi",
 }

@@ -126,8 +126,8 @@ var refusals = []Check{
 	},
 }
 
-// refusing is what the node sees of the provider: its declaration. It keeps nothing, so that a controller for this check
-// cannot touch what others made at the backend.
+// refusing is the provider as the node sees it: its declaration. It keeps nothing, so that the controller of
+// this check cannot affect other pods at the backend.
 type refusing struct {
 	declared capability.Declaration
 	mu       sync.Mutex
@@ -143,7 +143,7 @@ func (r *refusing) names() []string {
 	return slices.Clone(r.given)
 }
 
-// CreatePod takes down what should not come.
+// CreatePod records pods that should have been refused.
 func (r *refusing) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

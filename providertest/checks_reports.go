@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// needsReports skips checks of reports of providers that are polled.
+// needsReports skips checks of reports for polled providers.
 func (c *C) needsReports() {
 	if _, ok := c.open().provider.(node.PodNotifier); !ok {
 		c.Skipf("the provider does not report by itself: it has no NotifyPods")
@@ -208,7 +208,7 @@ var reports = []Check{
 	},
 }
 
-// heap is what is in use. Pools keep what they hold through one collection.
+// heap returns the memory in use. Pools keep their objects through one collection.
 func heap() uint64 {
 	var m runtime.MemStats
 	for range 2 {
@@ -318,7 +318,7 @@ var resources = []Check{
 			}
 			before := lives("warm-", c.h.Many)
 			lives("then-", c.h.Many)
-			// What ends late has a moment for it. A look collects garbage, so there are few.
+			// Goroutines that end late get a moment. Each look collects garbage, so there are few looks.
 			c.untilEvery(max(c.h.Every, c.h.Patience/100), "the memory of the pods to be given up", func() (bool, string) {
 				grown := int64(heap()) - int64(before)
 				return grown <= 64<<10*int64(c.h.Many), fmt.Sprintf("after %d pods that are gone the heap has %d bytes more, want less than 64 KiB a pod", c.h.Many, grown)
@@ -327,6 +327,6 @@ var resources = []Check{
 	},
 }
 
-// mostIdle is how many goroutines may be left of n pods or providers. What leaks leaves one each; a client and a server
-// in this process keep some connections for the next request, with three goroutines each.
+// mostIdle returns how many goroutines may be left of n pods or providers. A leak leaves one goroutine for each.
+// A client and a server in this process keep some connections for the next request, with three goroutines each.
 func mostIdle(n int) int { return n * 3 / 4 }

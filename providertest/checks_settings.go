@@ -18,7 +18,7 @@ func truth() *bool { t := true; return &t }
 
 func number(n int64) *int64 { return &n }
 
-// setting is a check of a field that a container sees the effect of, in what it prints.
+// setting returns a check of a field whose effect shows in the output of a container.
 func setting(name, why string, f capability.Feature, p program.Program, set func(*corev1.PodSpec), sees func(lines []string) bool) Check {
 	return Check{Name: "settings/" + name, Why: why, Needs: []capability.Feature{f}, Run: func(c *C) {
 		c.needsPrint()
@@ -51,7 +51,7 @@ func oneLine(words ...string) func([]string) bool {
 	}
 }
 
-// capabilityBits are the capabilities that a process has, from its status in /proc.
+// capabilityBits returns the capabilities of a process, from its status in /proc.
 func capabilityBits(lines []string) (bits uint64, ok bool) {
 	for _, line := range lines {
 		if text, found := strings.CutPrefix(line, "CapEff:"); found {

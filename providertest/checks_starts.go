@@ -12,7 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// startError and startErrorCode are the reason and the exit code that a kubelet shows for a container that cannot start.
+// startError and startErrorCode are the reason and the exit code that a kubelet shows for a container that
+// cannot start.
 const (
 	startError     = "StartError"
 	startErrorCode = 128
@@ -86,7 +87,8 @@ func (c *C) commanded(name, command string) *corev1.Pod {
 // cannotStart makes a pod whose container cannot start, and checks its end.
 func (c *C) cannotStart(pod *corev1.Pod, names string) { c.endedAtStart(c.ended(pod), names) }
 
-// endedAtStart checks the end of a container that could not start. A service with reasons of its own says at least that it failed.
+// endedAtStart checks the end of a container that could not start. A service with its own reasons must at least
+// report a failure.
 func (c *C) endedAtStart(p *corev1.Pod, names string) {
 	end := c.endOf(p, "main")
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// forwarder and statistician are the parts of nodeutil.Provider that these checks are about.
+// forwarder and statistician are the parts of nodeutil.Provider for these checks.
 type forwarder interface {
 	PortForward(ctx context.Context, namespace, pod string, port int32, stream io.ReadWriteCloser) error
 }

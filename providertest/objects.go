@@ -21,7 +21,7 @@ import (
 
 type runtimeObject = runtime.Object
 
-// objects are the ConfigMaps and Secrets of a check, and the pods that it made.
+// objects has the ConfigMaps and Secrets of a check, and the pods that it made.
 type objects struct {
 	configMaps, secrets, services, pods cache.Indexer
 
@@ -46,7 +46,7 @@ func newObjects(namespace string) *objects {
 	return o
 }
 
-// What is in the ConfigMap and the Secret that every check has.
+// The content of the ConfigMap and the Secret that every check has.
 const (
 	objectName  = "contract"
 	secretValue = "correct-horse-battery"
@@ -101,7 +101,7 @@ func (b byName) Secret(_ context.Context, namespace, name string) (*corev1.Secre
 	return b.o.secretLister().Secrets(namespace).Get(name)
 }
 
-// add remembers a pod that is made.
+// add records a pod that is made.
 func (o *objects) add(pod *corev1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -118,7 +118,7 @@ func (o *objects) remove(uid types.UID) {
 	o.all = slices.DeleteFunc(o.all, func(p *corev1.Pod) bool { return p.UID == uid })
 }
 
-// made are copies of the pods that were made and not removed.
+// made returns copies of the pods that were made and not removed.
 func (o *objects) made() []*corev1.Pod {
 	o.mu.Lock()
 	defer o.mu.Unlock()

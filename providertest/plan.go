@@ -8,18 +8,19 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// Plan is what a run makes at most, for who pays for it.
+// Plan is the most that a run makes, for users who pay for it.
 type Plan struct {
 	// Checks is how many are run.
 	Checks int
 	// Pods and Containers are how many are made in all, and AtOnce how many pods there are at one time.
 	Pods, Containers, AtOnce int
-	// Programs is how long what the containers do takes. Starting and stopping the pods comes on top.
+	// Programs is the run time of the programs in the containers. The time to start and stop the pods comes on
+	// top.
 	Programs time.Duration
 }
 
-// Plan counts what Verify makes with a provider that declares this; nil: it declares nothing. Checks of Harness.Extra are not
-// counted.
+// Plan counts the pods that Verify makes with a provider that has this declaration; nil: no declaration. Checks
+// of Harness.Extra are not counted.
 func (h Harness) Plan(declared *capability.Declaration) (p Plan) {
 	h = h.complete()
 	for _, k := range h.checks() {
@@ -37,7 +38,7 @@ func (h Harness) Plan(declared *capability.Declaration) (p Plan) {
 	return p
 }
 
-// cost is what a check makes of a provider that starts and stops pods at once.
+// cost is the cost of a check with a provider that starts and stops pods at once.
 type cost struct {
 	pods, containers int
 	podsOfMany       int // how many times Harness.Many there are on top, each with one container

@@ -21,11 +21,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// stays is a program that runs until it is asked to stop.
+// stays returns a program that runs until it is asked to stop.
 func stays() program.Program { return program.Program{Stay: program.Forever} }
 
-// pod is a pod of the check whose container main does what p says. It is never restarted, unless the backend restarts everything, and has a
-// second to stop.
+// pod returns a pod of the check whose container main runs p. The pod is never restarted, unless the backend
+// restarts everything, and has a second to stop.
 func (c *C) pod(name string, p program.Program) *corev1.Pod {
 	grace, links, policy := int64(1), false, corev1.RestartPolicyNever
 	if c.restarts {
@@ -51,7 +51,7 @@ func (c *C) add(pod *corev1.Pod, name string, p program.Program) *corev1.Contain
 	return &pod.Spec.Containers[len(pod.Spec.Containers)-1]
 }
 
-// container is a container that does what p says.
+// container returns a container that runs p.
 func (c *C) container(pod *corev1.Pod, name string, p program.Program) corev1.Container {
 	k := corev1.Container{
 		Name: name, ImagePullPolicy: corev1.PullIfNotPresent,
@@ -63,15 +63,16 @@ func (c *C) container(pod *corev1.Pod, name string, p program.Program) corev1.Co
 	return k
 }
 
-// lastPort is of the last port that a check was given. Contracts beside each other begin at different ones.
+// lastPort counts the ports given to checks. Contracts that run at the same time begin at different ports.
 var lastPort = func() *atomic.Uint32 {
 	n := new(atomic.Uint32)
 	n.Store(rand.Uint32())
 	return n
 }()
 
-// port is a port on which nobody listens on this machine, whose network the pods of some backends have: a fixed one might be
-// that of another contract beside this. No two checks are given the same. The ports are below those that connections are made from.
+// port returns an unused port of this machine, whose network the pods of some backends have. A fixed port might
+// be in use by another contract at the same time. No two checks get the same port. The ports are below the range
+// for outgoing connections.
 func (c *C) port() int32 {
 	const lowest, many = 20_000, 10_000
 	var err error
@@ -87,7 +88,7 @@ func (c *C) port() int32 {
 	return 0
 }
 
-// command is what does what p says in a container.
+// command returns the command that runs p in a container.
 func (c *C) command(p program.Program) []string {
 	if c.h.Command == nil {
 		c.Skipf("the harness has no commands")
@@ -99,7 +100,7 @@ func (c *C) command(p program.Program) []string {
 	return command
 }
 
-// needsPrint skips checks of what programs print where they do not.
+// needsPrint skips checks of the output of programs if containers have their own log.
 func (c *C) needsPrint() {
 	if c.h.OwnLog {
 		c.Skipf("containers do not print what their program says")
@@ -133,8 +134,8 @@ func (c *C) running(pod *corev1.Pod) *corev1.Pod {
 	return c.untilPod(pod, "to run", runs)
 }
 
-// begun makes a pod whose program prints "begun", and waits for that: a process that was started a moment ago dies of a
-// signal that its program would catch.
+// begun makes a pod whose program prints "begun", and waits for that output: a process that has just started
+// dies of a signal that its program would catch.
 func (c *C) begun(pod *corev1.Pod) {
 	c.running(pod)
 	if _, ok := c.open().provider.(logger); !ok || c.h.OwnLog {
@@ -146,7 +147,8 @@ func (c *C) begun(pod *corev1.Pod) {
 	})
 }
 
-// printing is a program whose output is looked at by printed: where containers are restarted it stays, so that it prints once.
+// printing returns a program for printed: if containers are restarted, the program stays, so that it prints
+// once.
 func (c *C) printing(p program.Program) program.Program {
 	if c.restarts {
 		p.Stay = program.Forever
@@ -154,8 +156,9 @@ func (c *C) printing(p program.Program) program.Program {
 	return p
 }
 
-// printed makes a pod of printing programs, and returns the lines of its container main: all of them where the pod ends, else when they are
-// what is waited for, or when the patience of the harness is over.
+// printed makes a pod of printing programs, and returns the lines of its container main. If the pod ends, it
+// returns all lines. Otherwise it returns when the lines are the wanted ones, or when the patience of the
+// harness is over.
 func (c *C) printed(pod *corev1.Pod, wanted func(lines []string) bool) (lines []string) {
 	if !c.restarts {
 		c.ended(pod)
@@ -210,12 +213,12 @@ func (c *C) gone(ctx context.Context, pod *corev1.Pod) bool {
 	return got == nil || got.UID != pod.UID || terminal(got)
 }
 
-// until waits for a condition. It says in which state it is, too.
+// until waits for a condition. Its error includes the last state.
 func (c *C) until(what string, condition func() (ok bool, state string)) {
 	c.untilEvery(c.h.Every, what, condition)
 }
 
-// untilEvery is until for a condition that costs something to look at.
+// untilEvery is until for a condition that is expensive to check.
 func (c *C) untilEvery(every time.Duration, what string, condition func() (ok bool, state string)) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.h.Patience)
 	defer cancel()
@@ -260,7 +263,7 @@ func describe(p *corev1.Pod) string {
 	return text
 }
 
-// tryDelete is DeletePod as the node calls it. A grace below 0 is that of the pod.
+// tryDelete calls DeletePod as the node does. A grace below 0 is the grace period of the pod.
 func (c *C) tryDelete(pod *corev1.Pod, grace int64) error {
 	p := pod.DeepCopy()
 	if seen := c.see(c.ctx, pod); seen != nil {
@@ -288,7 +291,7 @@ func (c *C) untilGone(pod *corev1.Pod) {
 	})
 }
 
-// statusOf is the status of a container, which must be there.
+// statusOf returns the status of a container, which must exist.
 func (c *C) statusOf(pod *corev1.Pod, name string) corev1.ContainerStatus {
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if s.Name == name {
@@ -299,7 +302,7 @@ func (c *C) statusOf(pod *corev1.Pod, name string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
-// endOf is how a container ended, which must have.
+// endOf returns how a container ended; the container must have ended.
 func (c *C) endOf(pod *corev1.Pod, name string) corev1.ContainerStateTerminated {
 	s := c.statusOf(pod, name)
 	if s.State.Terminated == nil {

@@ -20,7 +20,7 @@ import (
 // namespacePrefix begins the namespaces of all checks.
 const namespacePrefix = "contract-"
 
-// again is when a pod is deleted once more that is still there.
+// again is the time after which an existing pod is deleted once more.
 const again = 2 * time.Second
 
 // leftover is a pod that is not known to be gone.
@@ -30,7 +30,8 @@ type leftover struct {
 	why     string // it is not known to be gone
 }
 
-// remove deletes pods at once and waits until the provider confirms that they are gone, or ctx ends. It returns the others.
+// remove deletes pods at once and waits until the provider confirms that they are gone, or ctx ends. It returns
+// the remaining pods.
 func remove(ctx context.Context, p node.PodLifecycleHandler, pods []*corev1.Pod, every time.Duration) (left []leftover) {
 	for _, pod := range pods {
 		left = append(left, leftover{pod: pod})
@@ -90,8 +91,8 @@ func (l *leftover) gone(ctx context.Context, p node.PodLifecycleHandler) bool {
 	return false
 }
 
-// Leftovers returns the pods of checks that the backend has, as namespace/name, also those that have ended: they are of an earlier
-// run. An error says why the backend cannot be asked.
+// Leftovers returns the pods of checks that the backend has, as namespace/name, also ended pods: they are from
+// an earlier run. An error says why the backend cannot be asked.
 func Leftovers(ctx context.Context, h Harness) (names []string, err error) {
 	return h.with(ctx, "leftovers", func(c *C, p node.PodLifecycleHandler) (names []string, err error) {
 		pods, err := ofChecks(c.ctx, p)
@@ -102,8 +103,8 @@ func Leftovers(ctx context.Context, h Harness) (names []string, err error) {
 	})
 }
 
-// RemoveLeftovers deletes every pod of checks that the backend has, and waits for Harness.Patience until they are gone. It
-// returns those that may still be there, and why.
+// RemoveLeftovers deletes every pod of checks that the backend has, and waits for Harness.Patience until they
+// are gone. It returns the pods that may still exist, and the reasons.
 func RemoveLeftovers(ctx context.Context, h Harness) (left []string, err error) {
 	return h.with(ctx, "removal", func(c *C, p node.PodLifecycleHandler) ([]string, error) {
 		pods, err := ofChecks(c.ctx, p)
@@ -128,7 +129,7 @@ func ofChecks(ctx context.Context, p node.PodLifecycleHandler) ([]*corev1.Pod, e
 	return slices.DeleteFunc(slices.Clone(all), func(pod *corev1.Pod) bool { return !strings.HasPrefix(pod.Namespace, namespacePrefix) }), nil
 }
 
-// with opens the provider for something that is no check.
+// with opens the provider for work outside of checks.
 func (h Harness) with(ctx context.Context, name string, do func(*C, node.PodLifecycleHandler) ([]string, error)) ([]string, error) {
 	type answer struct {
 		names []string

@@ -18,45 +18,45 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// What a file of results says about itself.
+// The apiVersion and kind of a file of results.
 const (
 	ResultsAPIVersion = "contract.virtual-kubelet.io/v1alpha1"
 	ResultsKind       = "ContractResults"
 )
 
-// The environment variables that make Run keep its results: ResultsDir is the folder for them, and ResultsVersion the version
-// of what is tested.
+// The environment variables that make Run keep its results: ResultsDir is the folder for the results, and
+// ResultsVersion the version under test.
 const (
 	ResultsDir     = "VK_CONTRACT_RESULTS"
 	ResultsVersion = "VK_CONTRACT_VERSION"
 )
 
-// Subject is what results are about.
+// Subject is the subject of results.
 type Subject struct {
 	// Provider is its name.
 	Provider string `json:"provider"`
-	// Version is that of the program, or of the sources, that has the provider.
+	// Version is the version of the program, or of the sources, with the provider.
 	Version string `json:"version"`
-	// Backend says in words what the provider was opened on.
+	// Backend describes the backend on which the provider was opened.
 	Backend string `json:"backend"`
 	// Variant tells the file of these results from others of the same provider, on another backend; "" for the first.
 	Variant string `json:"variant,omitempty"`
-	// Image is that of the containers; "" where the harness has none to choose.
+	// Image is the image of the containers; "" if the harness cannot choose one.
 	Image string `json:"image,omitempty"`
 }
 
-// ResultFile is what came of the contract, as it is kept in a file.
+// ResultFile is the content of a file with the results of the contract.
 type ResultFile struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Subject
 	// Date is when the run ended.
 	Date time.Time `json:"date"`
-	// Partial says that not every check was run, because some were left out or the run was interrupted.
+	// Partial: not every check was run, because some were left out or the run was interrupted.
 	Partial bool `json:"partial,omitempty"`
 	// Checks are the checks and their outcomes.
 	Checks []CheckOutcome `json:"checks"`
-	// Features are what the provider declares, and whether it is proven.
+	// Features are the declared features, and whether they are proven.
 	Features []FeatureResult `json:"features,omitempty"`
 }
 
@@ -64,7 +64,7 @@ type ResultFile struct {
 type CheckOutcome struct {
 	Name    string  `json:"name"`
 	Outcome Outcome `json:"outcome"`
-	// Detail says what failed, or why the check was skipped.
+	// Detail is the failure, or the reason why the check was skipped.
 	Detail string `json:"detail,omitempty"`
 	// Left are pods that may still be at the backend.
 	Left []string `json:"left,omitempty"`
@@ -83,8 +83,8 @@ func (r Report) File(s Subject, date time.Time, partial bool) ResultFile {
 	return f
 }
 
-// Keep writes the report of a test into the folder that the environment names, as PROVIDER.json or PROVIDER-VARIANT.json, if it names one and s
-// has a provider.
+// Keep writes the report of a test as PROVIDER.json or PROVIDER-VARIANT.json into the folder that the
+// environment names. It does nothing if the environment names no folder or s has no provider.
 func (r Report) Keep(s Subject) error { return r.keep(s, false) }
 
 func (r Report) keep(s Subject, partial bool) error {
@@ -101,8 +101,8 @@ func (r Report) keep(s Subject, partial bool) error {
 	return r.File(s, time.Now(), partial).Replace(file, filepath.Join(dir, strings.TrimSuffix(s.Provider+"-"+s.Variant, "-")+".json"))
 }
 
-// Replace writes the results into file, which it closes, and renames it to name, which must be in the same folder: there is
-// never a part of them.
+// Replace writes the results into file, closes it, and renames it to name, which must be in the same folder. So
+// name never has partial results.
 func (f ResultFile) Replace(file *os.File, name string) error {
 	data, err := f.Encode(name)
 	if err == nil {
@@ -114,7 +114,7 @@ func (f ResultFile) Replace(file *os.File, name string) error {
 	return os.Rename(file.Name(), name)
 }
 
-// CheckResultName says why a file of that name cannot keep results.
+// CheckResultName returns why a file of that name cannot keep results.
 func CheckResultName(name string) error {
 	switch filepath.Ext(name) {
 	case ".json", ".yaml", ".yml":
@@ -123,7 +123,7 @@ func CheckResultName(name string) error {
 	return fmt.Errorf("file %q: want a name that ends in .json, .yaml or .yml", name)
 }
 
-// Encode returns the text of a file, in the format that the ending of its name says.
+// Encode returns the text of a file, in the format of its file extension.
 func (f ResultFile) Encode(name string) ([]byte, error) {
 	if err := CheckResultName(name); err != nil {
 		return nil, err
@@ -138,7 +138,8 @@ func (f ResultFile) Encode(name string) ([]byte, error) {
 	return yaml.JSONToYAML(text.Bytes())
 }
 
-// ReadResultFile reads a file that Encode wrote. Unknown fields, another kind of file and unknown features and outcomes are errors.
+// ReadResultFile reads a file that Encode wrote. Unknown fields, another kind of file and unknown features and
+// outcomes are errors.
 func ReadResultFile(name string) (ResultFile, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {

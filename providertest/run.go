@@ -13,11 +13,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// Report is what came of the contract.
+// Report has the results of the contract.
 type Report struct {
 	Results  []Result        `json:"results"`
 	Features []FeatureResult `json:"features,omitempty"`
-	// Interrupted says that the context ended before the last check did. Features are not judged then.
+	// Interrupted: the context ended before the last check did. Features are not judged then.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
@@ -25,11 +25,11 @@ type Report struct {
 type FeatureResult struct {
 	Feature capability.Feature `json:"feature"`
 	Outcome Outcome            `json:"outcome"`
-	// Detail names the check that proves it, or says why it is not proven.
+	// Detail names the check that proves the feature, or the reason why it is not proven.
 	Detail string `json:"detail"`
 }
 
-// Failed returns the names of what failed.
+// Failed returns the names of the failed checks and features.
 func (r Report) Failed() (names []string) {
 	for _, k := range r.Results {
 		if k.Outcome == Failed {
@@ -60,8 +60,8 @@ func Checks() []Check {
 		logs, execs, streams, usage, reports, pings, resources, settings, offers, refusals, leftoverChecks)
 }
 
-// Verify checks the contract, one check after the other. When ctx ends, the check that runs removes its pods, and those
-// that are left are not begun. An error says that nothing could be checked.
+// Verify checks the contract, one check after the other. When ctx ends, the running check removes its pods, and
+// the remaining checks are not started. An error means that nothing could be checked.
 func Verify(ctx context.Context, h Harness) (Report, error) {
 	h = h.complete()
 	declared, err := h.declared(ctx)
@@ -83,8 +83,8 @@ func Verify(ctx context.Context, h Harness) (Report, error) {
 	return r, nil
 }
 
-// Testing is what Run needs of a *testing.T. It is named here because programs check the contract too, and are not to
-// have package testing.
+// Testing is the part of *testing.T that Run needs. It is declared here because programs check the contract too,
+// and must not import package testing.
 type Testing[T any] interface {
 	Helper()
 	Context() context.Context
@@ -177,7 +177,7 @@ func split(all []Check) (together, alone []Check) {
 	return together, alone
 }
 
-// check runs one check, unless it is about a feature that is not declared.
+// check runs one check, unless the check needs an undeclared feature.
 func (h Harness) check(ctx context.Context, declared *capability.Declaration, k Check) Result {
 	if f := k.lacks(declared); f != "" {
 		return Result{Name: k.Name, Why: k.Why, Needs: k.Needs, Outcome: Skipped, Detail: fmt.Sprintf("the provider does not declare %s", f)}
@@ -196,7 +196,7 @@ func (k Check) lacks(declared *capability.Declaration) capability.Feature {
 	return ""
 }
 
-// declared is what the provider declares, nil if it declares nothing.
+// declared returns the declaration of the provider, or nil if it has none.
 func (h Harness) declared(ctx context.Context) (declared *capability.Declaration, err error) {
 	k := Check{Name: "declaration", Run: func(c *C) {
 		if d, ok := c.open().provider.(capability.Declarer); ok {
@@ -243,7 +243,7 @@ func (h Harness) judge(declared *capability.Declaration, results []Result) (out 
 	return out
 }
 
-// unprovenHere says why no check proved a feature: why the first one that needs it was skipped.
+// unprovenHere returns why no check proved a feature: why the first check that needs it was skipped.
 func unprovenHere(f capability.Feature, results []Result) string {
 	for _, r := range results {
 		if slices.Contains(r.Needs, f) {

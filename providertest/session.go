@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// session is a provider that is open, and what it reported.
+// session is an open provider, with its reports.
 type session struct {
 	provider   node.PodLifecycleHandler
 	cancel     context.CancelFunc
@@ -154,8 +154,8 @@ func (c *C) closeSession() {
 	}
 }
 
-// reopen is a restart of the daemon. A provider that asks for the objects of pods is told of each pod that it had, as
-// it is by the node.
+// reopen restarts the daemon. A provider that asks for the objects of pods is told of each earlier pod, as the
+// node does.
 func (c *C) reopen() *session {
 	c.closeSession()
 	s := c.open()

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Verb is what an Entry tells of.
+// Verb is the kind of an Entry.
 type Verb string
 
 // Calls have two entries, with Step Begin and End. Everything else has one.
@@ -29,7 +29,7 @@ const (
 	Report Verb = "report" // the provider told the controllers a status
 )
 
-// Step is which end of a call an Entry tells of.
+// Step is the end of a call in an Entry: its begin or its end.
 type Step string
 
 // The two ends of a call.
@@ -44,22 +44,22 @@ type Entry struct {
 	At   time.Time `json:"at"`
 	Verb Verb      `json:"verb"`
 	Step Step      `json:"step,omitempty"`
-	// UID, Namespace and Name are those of the pod: of a call, of the pod that was
-	// handed in; else, of the pod that the instance was started for.
+	// UID, Namespace and Name identify the pod. For a call, it is the pod in the argument; else, it is the pod
+	// for which the instance was started.
 	UID       types.UID `json:"uid"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
-	// Instance is the instance that starts, stops or changes; of Delete, the one
-	// that the call stops, "" if there is none.
+	// Instance is the instance that starts, stops or changes. For Delete, it is the instance that the call
+	// stops, "" without such an instance.
 	Instance string `json:"instance,omitempty"`
-	// Injected says that the harness did this, not the controllers: it started an
-	// instance that nobody asked for, or removed one out of band.
+	// Injected: the harness did this, not the controllers. It started an instance without a request, or removed
+	// an instance out of band.
 	Injected bool `json:"injected,omitempty"`
-	// Foreign says that the instance belongs to somebody else than this node.
+	// Foreign: the instance does not belong to this node.
 	Foreign bool   `json:"foreign,omitempty"`
 	Err     string `json:"err,omitempty"` // of End
-	// Rejected says of the End of a call that the error is of the kind invalid-input: what was
-	// asked can never work as it stands.
+	// Rejected: the End of a call has an error of the kind invalid-input. The request can never work as it
+	// stands.
 	Rejected bool              `json:"rejected,omitempty"`
 	Status   *corev1.PodStatus `json:"status,omitempty"`
 }
@@ -67,8 +67,8 @@ type Entry struct {
 // Key is namespace/name of the pod.
 func (e *Entry) Key() string { return e.Namespace + "/" + e.Name }
 
-// Event is one thing that happened to a pod in the API server, as a watch tells
-// it. What a list shows first is Added.
+// Event is one thing that happened to a pod in the API server, as a watch reports it. A pod that a list shows
+// first is Added.
 type Event struct {
 	// Seq orders the event among the entries, if one Recorder took down both; 0:
 	// the time does.
@@ -89,8 +89,7 @@ func Write(w io.Writer, entries ...Entry) error {
 	return nil
 }
 
-// Read reads what Write wrote. A last line without an end, as a process leaves it
-// that was killed, is left out.
+// Read reads the output of Write. It leaves out an incomplete last line, which a killed process may leave.
 func Read(r io.Reader) (entries []Entry, err error) {
 	lines := bufio.NewReader(r)
 	for {

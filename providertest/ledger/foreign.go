@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Field is a part of a pod that others than the node write.
+// Field is a part of a pod that other clients than the node write.
 type Field string
 
 // The fields that ForeignWritesSurvive judges, and Phase, which it does not.
@@ -25,14 +25,14 @@ const (
 	Phase         Field = "phase"
 )
 
-// ForeignWrite is what somebody else than the node wrote to a pod.
+// ForeignWrite is a write to a pod by another client than the node.
 type ForeignWrite struct {
 	Seq   int64 // as in Event
 	At    time.Time
 	UID   types.UID
 	Field Field
 	Key   string // of the label or annotation; the type of the condition; a name
-	// Value is what was written, in the form that Fields has it; "" removes it.
+	// Value is the written value, in the form of Fields; "" removes it.
 	Value string
 }
 
@@ -50,8 +50,8 @@ type Part struct {
 	Key   string
 }
 
-// Fields are the parts of a pod that others write, in the form of
-// ForeignWrite.Value. Of a condition, times are left out.
+// Fields returns the parts of a pod that other clients write, in the form of ForeignWrite.Value. It leaves out
+// the times of a condition.
 func Fields(pod *corev1.Pod) map[Part]string {
 	m := map[Part]string{{Phase, ""}: string(pod.Status.Phase)}
 	for k, v := range pod.Labels {
@@ -76,7 +76,7 @@ func Fields(pod *corev1.Pod) map[Part]string {
 	return m
 }
 
-// Writes are what somebody else wrote who changed a pod from before to after.
+// Writes returns the writes of another client that changed a pod from before to after.
 func Writes(before, after *corev1.Pod, at time.Time) (out []ForeignWrite) {
 	old, now := Fields(before), Fields(after)
 	for part, value := range now {
@@ -92,9 +92,8 @@ func Writes(before, after *corev1.Pod, at time.Time) (out []ForeignWrite) {
 	return out
 }
 
-// ForeignWritesSurvive is S6: what others wrote to a pod's labels, annotations,
-// finalizers, conditions and resource claim statuses is in every later event,
-// until they write it again.
+// ForeignWritesSurvive is S6: the writes of other clients to a pod's labels, annotations, finalizers, conditions
+// and resource claim statuses are in every later event, until they write again.
 func ForeignWritesSurvive(h History) (out []Violation) {
 	events := h.byUID()
 	type place struct {
@@ -120,8 +119,8 @@ func ForeignWritesSurvive(h History) (out []Violation) {
 	return out
 }
 
-// lost finds the first event that lacks what was written last before it. An event
-// of the same moment as a write may be older than it.
+// lost finds the first event that lacks the last write before it. An event of the same moment as a write may be
+// older than the write.
 func lost(events []*Event, writes []*ForeignWrite, part Part) *Violation {
 	for _, v := range events {
 		var may []string

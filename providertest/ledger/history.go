@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ledger is the evidence of a test with faults: what happened at the
-// backend, entry by entry, what happened in the API server, event by event, and
-// the safety invariants of a node as pure functions over both.
+// Package ledger is the evidence of a test with faults: the history of the backend, entry by entry, the history
+// of the API server, event by event, and the safety invariants of a node as pure functions over both.
 //
-// The guarantee: a checker looks at the two histories only, never at what a
-// controller says of itself, and returns the same for the same histories.
+// The guarantee: a checker looks only at the two histories, never at the claims of a controller, and returns the
+// same for the same histories.
 //
-// What surprises: what cannot be told is no violation. Entries and events
-// of the same moment may have happened in either order, unless one Recorder took
-// down both, and what happened shortly before the end may still be under way.
+// The surprise: an undecidable case is no violation. Entries and events of the same moment may have happened in
+// either order, unless one Recorder recorded both, and effects shortly before the end may still be under way.
 package ledger
 
 import (
@@ -23,12 +21,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// History is what happened in a test.
+// History is the history of a test.
 type History struct {
 	Ledger []Entry // in the order of Seq
 	API    []Event // in the order in which they were seen
-	// Forced are the pods that a user, or a controller such as PodGC, removed from
-	// the API server without waiting for the node.
+	// Forced are the pods that a user, or a controller such as PodGC, removed from the API server without
+	// waiting for the node.
 	Forced map[types.UID]bool
 	// Foreign are the writes of others than the node.
 	Foreign []ForeignWrite
@@ -42,7 +40,7 @@ type History struct {
 	Settle time.Duration
 }
 
-// Violation says which invariant was broken, by what.
+// Violation names the broken invariant and the cause.
 type Violation struct {
 	Invariant string // S1 to S8
 	UID       types.UID
@@ -67,7 +65,7 @@ func Checkers() map[string]Checker {
 	}
 }
 
-// Check judges all invariants, but those that are named.
+// Check judges all invariants except the named ones.
 func Check(h History, but ...string) (out []Violation) {
 	checkers := Checkers()
 	for _, name := range []string{"S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8"} {
@@ -78,8 +76,7 @@ func Check(h History, but ...string) (out []Violation) {
 	return out
 }
 
-// settled reports whether something that happened at that time must have had its
-// effect by the end.
+// settled reports whether an event at that time must have had its effect by the end.
 func (h *History) settled(at time.Time) bool {
 	return at.Add(cmp.Or(h.Settle, 5*time.Second)).Before(h.end())
 }
@@ -138,8 +135,7 @@ func (h *History) entries() map[types.UID][]*Entry {
 	return m
 }
 
-// uids are the keys of a map in order, so that what is returned does not depend
-// on chance.
+// uids returns the keys of a map in order, so that results are deterministic.
 func uids[V any](m map[types.UID]V) []types.UID {
 	out := make([]types.UID, 0, len(m))
 	for uid := range m {

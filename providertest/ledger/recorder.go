@@ -17,8 +17,7 @@ import (
 // Recorder takes down both histories as they happen, in one order. All its methods
 // may be called at the same time. The zero value is ready for use.
 type Recorder struct {
-	// To, if it is set before the first entry, gets each entry at once, as a line of
-	// JSON that Read understands.
+	// To, if it is set before the first entry, gets each entry at once, as a line of JSON that Read understands.
 	To io.Writer
 
 	mu      sync.Mutex
@@ -47,8 +46,7 @@ func (r *Recorder) Add(e Entry) int64 {
 	return e.Seq
 }
 
-// Saw takes down an event of the API server. It keeps the pod, which must not be
-// changed afterwards.
+// Saw records an event of the API server. It keeps the pod, which must not be changed afterwards.
 func (r *Recorder) Saw(kind watch.EventType, pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,9 +54,8 @@ func (r *Recorder) Saw(kind watch.EventType, pod *corev1.Pod) {
 	r.history.API = append(r.history.API, Event{Seq: r.seq, At: time.Now(), Type: kind, Pod: pod})
 }
 
-// Restored takes down that the API server lost what it knew of a pod since some time,
-// as when a backup is restored. What is seen of it next is not judged by what was
-// seen before.
+// Restored records that the API server lost its state of a pod since some time, for example because a backup was
+// restored. Later events of the pod are not judged by earlier events.
 func (r *Recorder) Restored(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,8 +63,7 @@ func (r *Recorder) Restored(uid types.UID) {
 	r.history.Foreign = slices.DeleteFunc(r.history.Foreign, func(w ForeignWrite) bool { return w.UID == uid })
 }
 
-// Wrote takes down that somebody else than the node changed a pod, from before to
-// after.
+// Wrote records that another client than the node changed a pod, from before to after.
 func (r *Recorder) Wrote(before, after *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,8 +74,8 @@ func (r *Recorder) Wrote(before, after *corev1.Pod) {
 	}
 }
 
-// Force takes down that somebody else than the node removed a pod from the API
-// server, without waiting for its stop.
+// Force records that another client than the node removed a pod from the API server, without waiting for its
+// stop.
 func (r *Recorder) Force(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +85,7 @@ func (r *Recorder) Force(uid types.UID) {
 	r.history.Forced[uid] = true
 }
 
-// Drain takes down that the node is told to stop its pods for good.
+// Drain records that the node is told to stop its pods for good.
 func (r *Recorder) Drain() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +94,7 @@ func (r *Recorder) Drain() {
 	}
 }
 
-// History returns what was taken down until now.
+// History returns the history until now.
 func (r *Recorder) History() History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,9 +115,9 @@ func (r *Recorder) Err() error {
 	return r.err
 }
 
-// Retire judges pods that are gone on both sides, with all that ever bore their
-// names, and forgets them, so that a test may last for days. What starts for one
-// of them afterwards breaks S4. A pod with an instance that runs is not retired.
+// Retire judges pods that are gone on both sides, together with all pods that ever had their names, and forgets
+// them, so that a test may last for days. An instance that starts for such a pod afterwards breaks S4. A pod
+// with a running instance is not retired.
 func (r *Recorder) Retire(gone ...types.UID) []Violation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,7 +163,7 @@ func (r *Recorder) raised() (out []Violation) {
 	return out
 }
 
-// named is the part of the history that is about the names of these pods.
+// named returns the part of the history with the names of these pods.
 func (r *Recorder) named(pods map[types.UID]bool) History {
 	keys := map[string]bool{}
 	for i := range r.history.Ledger {

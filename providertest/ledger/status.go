@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TerminalIsAbsorbing is S4: a pod that Succeeded or Failed in the API server stays
-// so, nothing of it starts or runs afterwards, and restart counts never fall.
+// TerminalIsAbsorbing is S4: a pod that Succeeded or Failed in the API server stays so, none of its instances
+// starts or runs afterwards, and restart counts never fall.
 func TerminalIsAbsorbing(h History) (out []Violation) {
 	events, entries := h.byUID(), h.entries()
 	for _, uid := range uids(events) {
@@ -71,10 +71,9 @@ func running(s *corev1.PodStatus) (names []string) {
 	return names
 }
 
-// LastStatusWins is S5: the last status that the provider told, or has, of a pod is
-// what the API server shows in the end, and no older one overwrites a newer on the
-// way. A terminal status is the last but for late exit codes. The message counts unless the
-// pod's reason says that it is the node's own.
+// LastStatusWins is S5: in the end, the API server shows the last status of a pod that the provider reported, or
+// has, and no older status overwrites a newer one on the way. A terminal status is the last except for late exit
+// codes. The message counts unless the pod's reason marks it as the node's own.
 func LastStatusWins(h History) (out []Violation) {
 	entries, events := h.entries(), h.byUID()
 	for _, uid := range uids(events) {
@@ -94,7 +93,7 @@ func LastStatusWins(h History) (out []Violation) {
 	return out
 }
 
-// lastTold judges what the API server shows in the end.
+// lastTold judges the final status in the API server.
 func (h *History) lastTold(events []*Event, told []*Entry) []Violation {
 	last := events[len(events)-1]
 	shown := &last.Pod.Status
@@ -126,9 +125,9 @@ func (h *History) lastTold(events []*Event, told []*Entry) []Violation {
 // nodesReason is the reason of a status whose message is the node's own.
 const nodesReason = "ProviderFailed"
 
-// neverBack judges the way: the statuses that the API server showed, as far as they
-// are ones that were told, are in the order in which they were told. What the backend
-// has is no step back: reports can be late and out of order, and a restart asks it.
+// neverBack judges the way to the final status: the reported statuses appear in the API server in the order of
+// their reports. A status that the backend itself has is no step back: reports can be late and out of order, and
+// a restarted node asks the backend.
 func (h *History) neverBack(events []*Event, told []*Entry) (out []Violation) {
 	at := 0
 	for _, v := range events {
@@ -159,7 +158,7 @@ func had(told []*Entry, v *Event, shown string) bool {
 	return false
 }
 
-// digest is what of a status a provider says and a node must not change.
+// digest returns the part of a status that a provider sets and a node must not change.
 func digest(s *corev1.PodStatus) string {
 	return fmt.Sprintf("%s reason=%q message=%q", phases(s), s.Reason, s.Message)
 }

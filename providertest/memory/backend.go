@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory is a provider in memory for tests of controllers, and for
-// tests of what stands on a provider: with faults as data, and a ledger of
-// everything that happened.
+// Package memory is a provider in memory for tests of controllers, and for tests of code on top of a provider:
+// with faults as data, and a ledger of everything that happened.
 //
-// A fault of a call is a Fault, given to Inject. A Lie is what lists say that is
-// not so, and Reports is how reports arrive. Extra, Foreign and Lose change the backend behind the
-// controllers' back. Heal ends all faults. What kind of backend it is, in the ways in which those
-// of the field differ, is in fields: KeepsEnded, ShowsAfter, PlainErrors and others.
+// A fault of a call is a Fault, given to Inject. A Lie is a false answer of lists, and Reports is how reports
+// arrive. Extra, Foreign and Lose change the backend behind the controllers' back. Heal ends all faults. Fields
+// such as KeepsEnded, ShowsAfter and PlainErrors set the kind of backend, in the ways in which the backends of
+// the field differ.
 //
-// The guarantee: every call, every start and stop of an instance and every
-// report is in the ledger, in the order in which it happened, so the invariants of package ledger can be
-// judged. Each start has an instance of its own, which also shows in the container IDs. A
-// call that overlaps another one for the same pod is noticed.
+// The guarantee: every call, every start and stop of an instance and every report is in the ledger, in the order
+// in which it happened, so the invariants of package ledger can be judged. Each start has an instance of its
+// own, which also shows in the container IDs. A call that overlaps another call for the same pod is recorded.
 //
-// What surprises: a Backend does not report by itself; its Notifying form does.
-// And it does not know a second CreatePod for the same UID from the first, unless it
-// is Idempotent: it starts a second instance, because that is the mistake to be found. The contract of
-// providers is not run on it: its instances run no program, so they print nothing and end as they are told; the provider
-// in memory that the contract runs on is package inprocess.
+// The surprise: a Backend does not report by itself; its Notifying form does. And it does not tell a second
+// CreatePod for the same UID from the first, unless it is Idempotent: it starts a second instance, because tests
+// must find that mistake. The contract of providers does not run on it: its instances run no program, so they
+// print nothing and end as they are told. The contract runs on the in-memory provider of package inprocess.
 package memory
 
 import (
@@ -36,39 +33,35 @@ import (
 // Backend is the provider. Its exported fields are set before it is used. Make
 // one with New.
 type Backend struct {
-	// Fault is asked before a call does anything, for scripts that a Fault cannot
-	// express; method is one of the Methods, key is namespace/name. Script changes it
-	// later.
+	// Fault is called before a call does anything, for scripts that a Fault cannot express; method is one of the
+	// Methods, key is namespace/name. Script changes it later.
 	Fault func(ctx context.Context, method, key string) error
 	// StopTime is how long a pod takes to stop; until then GetPod returns it.
 	StopTime time.Duration
-	// KeepsNoUID drops the UID of the pods that are handed out.
+	// KeepsNoUID drops the UID of returned pods.
 	KeepsNoUID bool
-	// Lossy, if it is set, changes each copy of a pod that is handed out or reported,
-	// as backends do that keep less than they are given. See DropLabels and
-	// RewriteImages.
+	// Lossy, if it is set, changes each returned or reported copy of a pod, as backends do that lose parts of a
+	// pod. See DropLabels and RewriteImages.
 	Lossy func(pod *corev1.Pod)
-	// ExitCode is that of the containers when a pod is stopped.
+	// ExitCode is the exit code of the containers when a pod is stopped.
 	ExitCode int32
-	// KeepsEnded keeps for ever what has ended, also after DeletePod and beside what
-	// takes its name, as clouds list stopped tasks for hours. Of several pods of a name,
-	// GetPod returns one that runs.
+	// KeepsEnded keeps ended pods for ever, also after DeletePod and beside a new pod of the same name, as
+	// clouds list stopped tasks for hours. Of several pods of a name, GetPod returns a running pod.
 	KeepsEnded bool
-	// EndedFirst lets GetPod return the oldest pod of a name, although it has ended and
-	// another one runs: a backend that finds pods by name may.
+	// EndedFirst makes GetPod return the oldest pod of a name, although it has ended and another pod runs: a
+	// backend that finds pods by name may do this.
 	EndedFirst bool
 	// ShowsAfter is how long after CreatePod a pod is shown for the first time, by
 	// GetPod, GetPodStatus, GetPods and reports. It is Pending until then.
 	ShowsAfter time.Duration
-	// SaysPending reports at once that a pod is Pending which ShowsAfter hides.
+	// SaysPending reports a pod that ShowsAfter hides as Pending at once.
 	SaysPending bool
-	// PlainErrors answers GetPod and GetPodStatus of a pod that the backend does not have
-	// with an error without a kind.
+	// PlainErrors makes GetPod and GetPodStatus of an unknown pod return an error without a kind.
 	PlainErrors bool
-	// Idempotent takes a second CreatePod for a UID that the backend has as an UpdatePod,
-	// as PodLifecycleHandler asks for: nothing starts.
+	// Idempotent treats a second CreatePod for a known UID as an UpdatePod, as PodLifecycleHandler requires:
+	// nothing starts.
 	Idempotent bool
-	// Recorder takes down what happens. New makes one.
+	// Recorder records the history. New makes a Recorder.
 	Recorder *ledger.Recorder
 
 	mu        sync.Mutex
@@ -143,7 +136,7 @@ func (b *Backend) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	})
 }
 
-// UpdatePod replaces what is kept of the pod and leaves its status.
+// UpdatePod replaces the kept pod except for its status.
 func (b *Backend) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	return b.call(ctx, Update, pod, func() error {
 		if !b.replace(pod, false) {
@@ -153,8 +146,8 @@ func (b *Backend) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	})
 }
 
-// DeletePod stops an instance of the pod, at once or after StopTime: the one that runs
-// the container IDs in the pod's status, if there are some.
+// DeletePod stops an instance of the pod, at once or after StopTime: the instance with the container IDs in the
+// pod's status, if it has any.
 func (b *Backend) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return b.call(ctx, Delete, pod, func() error {
 		b.mu.Lock()

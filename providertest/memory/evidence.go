@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 )
 
-// Ledger returns what happened at the backend until now.
+// Ledger returns the history of the backend until now.
 func (b *Backend) Ledger() []ledger.Entry { return b.Recorder.History().Ledger }
 
 // Count returns how often a call was made, given as method and key.
@@ -33,8 +33,7 @@ func (b *Backend) Calls() []string {
 	return slices.Clone(b.calls)
 }
 
-// Faults returns what must never happen and did: overlapping calls and second
-// instances of one UID.
+// Faults returns events that must never happen: overlapping calls and second instances of one UID.
 func (b *Backend) Faults() (out []string) {
 	for _, v := range ledger.AtMostOneInstance(b.Recorder.History()) {
 		out = append(out, "ran twice: "+string(v.UID))
@@ -47,7 +46,7 @@ func (b *Backend) Faults() (out []string) {
 	return out
 }
 
-// Len returns the number of pods that the backend has.
+// Len returns the number of pods at the backend.
 func (b *Backend) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,7 +63,7 @@ func (b *Backend) Has(key string) *corev1.Pod {
 	return nil
 }
 
-// Instances returns the instances that run for a UID, the oldest first.
+// Instances returns the running instances of a UID, the oldest first.
 func (b *Backend) Instances(uid types.UID) (ids []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -24,9 +24,8 @@ const (
 	Ping   = "ping"   // Ping
 )
 
-// Fault is what goes wrong with calls. It hits the calls that it matches: the
-// fields Method, Key and UID match everything when they are empty. The first
-// fault that hits a call is the only one. What it does, it does in this order: Delay,
+// Fault is a failure of calls. It hits the calls that it matches: the fields Method, Key and UID match
+// everything when they are empty. Only the first matching fault hits a call. Its effects have this order: Delay,
 // Hang, Panic, Err, LoseAnswer.
 type Fault struct {
 	Method string
@@ -36,8 +35,8 @@ type Fault struct {
 	Times  int       // how many calls are hit; 0: all until Heal
 
 	Delay time.Duration // before the effect; the end of ctx ends it, unless Deaf
-	// Hang lets the call hang until ctx ends, whose error it then returns, or until
-	// Heal, after which it goes on.
+	// Hang makes the call hang until ctx ends, and return its error, or until Heal, after which the call goes
+	// on.
 	Hang bool
 	// Deaf does not hear the end of ctx.
 	Deaf  bool
@@ -54,8 +53,8 @@ func (b *Backend) Inject(f Fault) {
 	b.faults = append(b.faults, &f)
 }
 
-// Heal ends all faults, lies and delays of reports, of whatever kind, and lets calls that hang
-// go on. Reports that were held back are told.
+// Heal ends all faults, lies and delays of reports, of every kind, and lets hanging calls go on. It delivers
+// delayed reports.
 func (b *Backend) Heal() {
 	b.mu.Lock()
 	b.faults, b.lies, b.Fault = nil, nil, nil
@@ -74,8 +73,7 @@ func (b *Backend) Script(fault func(ctx context.Context, method, key string) err
 	b.Fault = fault
 }
 
-// ask injects what goes wrong with a call. lost is to be returned after the
-// effect.
+// ask injects the fault of a call. The caller returns lost after the effect of the call.
 func (b *Backend) ask(ctx context.Context, method, key string, uid types.UID) (lost, err error) {
 	b.mu.Lock()
 	script, fault := b.Fault, b.hit(method, key, uid)

@@ -21,19 +21,17 @@ type instance struct {
 	foreign bool
 }
 
-// containerID is that of each container of the instance.
+// containerID returns the ID of each container of the instance.
 func (in *instance) containerID() string { return "memory://" + in.id }
 
 // Run starts an instance as CreatePod does, and reports it as running.
 func (b *Backend) Run(pod *corev1.Pod) { b.start(pod, false, false) }
 
-// Extra starts an instance behind the controllers' back, and does not report it:
-// a second one of a pod that runs, or one of a UID or name that nobody
-// asked for. It returns the instance.
+// Extra starts an instance behind the controllers' back, and does not report it: a second instance of a running
+// pod, or an instance of an unknown UID or name. It returns the instance.
 func (b *Backend) Extra(pod *corev1.Pod) string { return b.start(pod, true, false) }
 
-// Foreign starts an instance that is somebody else's, and returns it. The pod's
-// spec.nodeName should be another node's.
+// Foreign starts an instance of another owner, and returns it. The pod's spec.nodeName should be another node's.
 func (b *Backend) Foreign(pod *corev1.Pod) string { return b.start(pod, true, true) }
 
 func (b *Backend) start(pod *corev1.Pod, injected, foreign bool) string {
@@ -67,8 +65,7 @@ func (b *Backend) start(pod *corev1.Pod, injected, foreign bool) string {
 	return in.id
 }
 
-// note takes down what became of an instance. It is called with mu held, so that
-// the ledger has the order of the changes.
+// note records a change of an instance. The caller holds mu, so that the ledger has the order of the changes.
 func (b *Backend) note(verb ledger.Verb, in *instance, injected bool) {
 	e := ledger.Entry{Verb: verb, UID: in.pod.UID, Namespace: in.pod.Namespace, Name: in.pod.Name, Instance: in.id, Injected: injected, Foreign: in.foreign}
 	if verb == ledger.Status {
@@ -80,8 +77,8 @@ func (b *Backend) note(verb ledger.Verb, in *instance, injected bool) {
 	b.Recorder.Add(e)
 }
 
-// end stops an instance and reports how it ended. Unless the backend keeps what has
-// ended, nobody can ask for it afterwards. One that has ended before keeps its exit codes.
+// end stops an instance and reports how it ended. Unless the backend keeps ended instances, it is unknown
+// afterwards. An instance that has ended before keeps its exit codes.
 func (b *Backend) end(in *instance) {
 	b.mu.Lock()
 	i := slices.Index(b.instances, in)
@@ -149,8 +146,8 @@ func (b *Backend) Lose(key string) {
 	})
 }
 
-// of is the instance under a name: of several, the oldest that runs, else the one
-// that was started last; nil if there is none. mu is held.
+// of returns the instance under a name: of several instances, the oldest running one, else the last started one;
+// nil without an instance. The caller holds mu.
 func (b *Backend) of(key string) (found *instance) {
 	for _, in := range b.instances {
 		if Key(in.pod) != key {
@@ -164,8 +161,8 @@ func (b *Backend) of(key string) (found *instance) {
 	return found
 }
 
-// meant is the instance that a call is about: of several of the UID, the oldest
-// that runs. A backend that keeps no UID has one by the name alone. mu is held.
+// meant returns the instance of a call: of several instances of the UID, the oldest running one. A backend that
+// keeps no UID finds it by the name alone. The caller holds mu.
 func (b *Backend) meant(pod *corev1.Pod) (found *instance) {
 	for _, in := range b.instances {
 		switch {
@@ -179,8 +176,8 @@ func (b *Backend) meant(pod *corev1.Pod) (found *instance) {
 	return found
 }
 
-// replace replaces what is kept of a pod, but for its status, and reports whether there is
-// one, which must be of the pod's UID if that is asked for.
+// replace replaces a kept pod, except for its status, and reports whether the pod exists. With ofUID, the pod
+// must have the same UID.
 func (b *Backend) replace(pod *corev1.Pod, ofUID bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -194,8 +191,7 @@ func (b *Backend) replace(pod *corev1.Pod, ofUID bool) bool {
 	return true
 }
 
-// hand is a pod as it is handed out: a copy, with what the backend does not keep
-// left out.
+// hand returns a copy of a pod for callers, without the parts that the backend does not keep.
 func (b *Backend) hand(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	if b.KeepsNoUID {
@@ -210,8 +206,8 @@ func (b *Backend) hand(pod *corev1.Pod) *corev1.Pod {
 // DropLabels is a Lossy that drops labels and annotations.
 func DropLabels(pod *corev1.Pod) { pod.Labels, pod.Annotations = nil, nil }
 
-// RewriteImages is a Lossy that names images in full, as a registry does: with a
-// prefix such as docker.io/library/.
+// RewriteImages returns a Lossy that names images in full, as a registry does: with a prefix such as
+// docker.io/library/.
 func RewriteImages(prefix string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		for i := range pod.Spec.Containers {

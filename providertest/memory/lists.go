@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 )
 
-// Lie is what GetPods says that is not so, without an error.
+// Lie is a false answer of GetPods, without an error.
 type Lie struct {
 	Times int           // how many lists are lies; 0: all until For has passed, or Heal
 	For   time.Duration // when the lie ends; 0: with Times or Heal
@@ -22,17 +22,17 @@ type Lie struct {
 	Page  int           // only so many of them; 0: all
 	Stale bool          // the pods as they are now, when the lie begins
 	Add   []*corev1.Pod // pods that the backend does not have, such as other nodes'
-	// Reads lets GetPod and GetPodStatus answer, too, that the backend does not have what
-	// the list leaves out, as when a cache is not filled yet.
+	// Reads makes GetPod and GetPodStatus also answer that the backend lacks the pods that the list leaves out,
+	// as with a cache that is not filled yet.
 	Reads bool
-	// Deletes lets DeletePod do nothing and answer that, too.
+	// Deletes makes DeletePod do nothing and answer the same.
 	Deletes bool
 
 	until time.Time     // of For
 	then  []*corev1.Pod // of Stale
 }
 
-// Lie lets lists lie. The first lie that is not used up counts.
+// Lie makes lists lie. The first lie that is not used up counts.
 func (b *Backend) Lie(l Lie) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,7 +72,7 @@ func (b *Backend) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	return pods, lost
 }
 
-// read returns a copy of the pod that is found by a name.
+// read returns a copy of the pod under a name.
 func (b *Backend) read(ctx context.Context, method, key string) (*corev1.Pod, error) {
 	lost, err := b.ask(ctx, method, key, "")
 	if err != nil {
@@ -93,7 +93,7 @@ func (b *Backend) read(ctx context.Context, method, key string) (*corev1.Pod, er
 	return nil, errdefs.NotFound("no such pod")
 }
 
-// found is the instance that is shown under a name. mu is held.
+// found returns the visible instance under a name. The caller holds mu.
 func (b *Backend) found(key string) (found *instance) {
 	for _, in := range b.instances {
 		switch {
@@ -107,7 +107,7 @@ func (b *Backend) found(key string) (found *instance) {
 	return found
 }
 
-// lie is the lie that counts now, nil if there is none. mu is held.
+// lie returns the current lie, or nil. The caller holds mu.
 func (b *Backend) lie() *Lie {
 	for _, l := range b.lies {
 		if l.Times >= 0 && (l.until.IsZero() || time.Now().Before(l.until)) {
@@ -122,7 +122,7 @@ func (b *Backend) denied(l *Lie, key string) bool {
 	return !slices.ContainsFunc(l.tell(b.list()), func(p *corev1.Pod) bool { return Key(p) == key })
 }
 
-// list is every pod that the backend shows, as it hands them out. mu is held.
+// list returns copies of all visible pods. The caller holds mu.
 func (b *Backend) list() (out []*corev1.Pod) {
 	for _, in := range b.instances {
 		if !in.hidden {
@@ -132,7 +132,7 @@ func (b *Backend) list() (out []*corev1.Pod) {
 	return out
 }
 
-// show shows a pod that was too new.
+// show makes a new pod visible.
 func (b *Backend) show(in *instance) {
 	b.mu.Lock()
 	in.hidden = false

@@ -32,7 +32,7 @@ type Reports struct {
 	Reverse int
 }
 
-// Reports sets how reports arrive from now on. Those that were held back are told.
+// Reports sets how reports arrive from now on. It delivers delayed reports.
 func (b *Backend) Reports(how Reports) {
 	b.mu.Lock()
 	held := b.held
@@ -43,8 +43,8 @@ func (b *Backend) Reports(how Reports) {
 	}
 }
 
-// Tell reports a pod, whatever the backend has, if somebody listens: also one that
-// is unknown, or dead. It is told as it is.
+// Tell reports a pod as it is, regardless of the state of the backend, if there is a listener. The pod may be
+// unknown, or dead.
 func (b *Backend) Tell(pod *corev1.Pod) { b.deliver(pod, pod.DeepCopy()) }
 
 // tell reports a pod as Reports says.

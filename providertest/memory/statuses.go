@@ -38,7 +38,7 @@ func terminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// Ended is a pod whose containers have all ended with the exit code.
+// Ended returns a pod whose containers have all ended with the exit code.
 func Ended(pod *corev1.Pod, exitCode int32) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Status.Phase = corev1.PodSucceeded
