@@ -1,31 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package log holds the logger interface of this library and carries a logger
-// in a context.
+// Package log holds the logger interface of this library and carries a logger in a context.
 //
-// The library logs only through log.G(ctx), so a program chooses the logging
-// library: adapters for logrus, klog and slog are in the subpackages.
+// The library logs only through log.G(ctx), so a program chooses the logging library: adapters for logrus, klog
+// and slog are in the subpackages.
 //
-// What surprises: nothing is logged until the program assigns L; the default logger
-// discards everything.
+// The surprise: nothing is logged until the program assigns L; the default logger discards everything.
 package log
 
 import "context"
 
-// L is the default logger, used when a context carries none. It discards
-// everything until a program assigns another one, which must happen before the
-// library is used.
+// L is the default logger, used when a context carries none. It discards everything until a program assigns
+// another logger, which must happen before the library is used.
 var L Logger = nop{}
 
-// G is an alias for GetLogger, short because it is called so often. It is a
-// variable so that a program may replace how a logger is found.
+// G is an alias for GetLogger, short because it is called so often. It is a variable so that a program may
+// replace the lookup of loggers.
 var G = GetLogger
 
 // Fields are named values attached to log lines.
 type Fields map[string]any
 
-// Logger is what the library needs from a logging library. Implementations
-// must be safe for concurrent use. Fatal and Fatalf may end the process.
+// Logger is the interface that the library needs from a logging library. Implementations must be safe for
+// concurrent use. Fatal and Fatalf may end the process.
 type Logger interface {
 	Debug(args ...any)
 	Debugf(format string, args ...any)
@@ -48,8 +45,8 @@ type Logger interface {
 
 type contextKey struct{}
 
-// WithLogger returns a context that carries logger. A nil logger leaves ctx as
-// it is: it never removes one.
+// WithLogger returns a context that carries logger. A nil logger leaves ctx unchanged: it never removes a
+// logger.
 func WithLogger(ctx context.Context, logger Logger) context.Context {
 	if logger == nil {
 		return ctx
@@ -57,8 +54,8 @@ func WithLogger(ctx context.Context, logger Logger) context.Context {
 	return context.WithValue(ctx, contextKey{}, logger)
 }
 
-// GetLogger returns the logger that ctx carries, else L. It panics when there
-// is neither, which only a program that sets L to nil can bring about.
+// GetLogger returns the logger that ctx carries, else L. It panics without either, which happens only if a
+// program sets L to nil.
 func GetLogger(ctx context.Context) Logger {
 	if logger, ok := ctx.Value(contextKey{}).(Logger); ok {
 		return logger

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trace holds the span interface of this library and carries a tracer
-// in a context.
+// Package trace holds the span interface of this library and carries a tracer in a context.
 //
-// The library opens spans only through StartSpan, so a program chooses the
-// tracing library: adapters for OpenTelemetry and OpenCensus are in the
-// subpackages.
+// The library opens spans only through StartSpan, so a program chooses the tracing library: adapters for
+// OpenTelemetry and OpenCensus are in the subpackages.
 //
-// What surprises: a span also carries a logger. Fields added to a span are
-// added to the logger of the returned context too, with or without a tracer.
+// The surprise: a span also carries a logger. Fields added to a span are also added to the logger of the
+// returned context, with or without a tracer.
 package trace
 
 import (
@@ -17,15 +15,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// T is the default tracer, used when a context carries none. It records
-// nothing until a program assigns another one, which must happen before the
-// library is used.
+// T is the default tracer, used when a context carries none. It records nothing until a program assigns another
+// tracer, which must happen before the library is used.
 var T Tracer = nopTracer{}
 
 // Tracer opens spans.
 type Tracer interface {
-	// StartSpan opens a span named name below the one in ctx and returns a
-	// context that carries it. The caller ends it with End.
+	// StartSpan opens a span named name below the span in ctx and returns a context with the new span. The
+	// caller ends it with End.
 	StartSpan(ctx context.Context, name string) (context.Context, Span)
 }
 
@@ -35,8 +32,7 @@ type Span interface {
 	End()
 	// SetStatus records the outcome; nil means success.
 	SetStatus(err error)
-	// WithField adds a named value to the span and returns a context whose
-	// logger has it too.
+	// WithField adds a named value to the span and returns a context whose logger also has the value.
 	WithField(ctx context.Context, key string, value any) context.Context
 	// WithFields is WithField for several values.
 	WithFields(ctx context.Context, fields log.Fields) context.Context

@@ -20,17 +20,17 @@ import (
 // source is where a binary comes from.
 type source struct {
 	name string
-	// folder is that of the module, below the sources, and what the package that is built.
+	// folder is the folder of the module, below the sources, and what the package to build.
 	folder, what string
 	tags         string
-	// variables are those that are set.
+	// variables are the linker settings of variables.
 	variables string
 	// flags are more of go build.
 	flags []string
 }
 
-// quickKubernetes are flags of hack/goenv.sh for the control plane: with them it is compiled in a third less time, and what was compiled for make up and
-// for the tests is found in the cache.
+// quickKubernetes returns the flags of hack/goenv.sh for the control plane. They save a third of the compile
+// time, and use the build cache of make up and of the tests.
 func quickKubernetes() (flags []string) {
 	for _, module := range []string{"k8s.io/kubernetes", "k8s.io/kubectl", "k8s.io/kube-aggregator", "k8s.io/apiextensions-apiserver", "k8s.io/kube-scheduler", "sigs.k8s.io/kustomize", "go.etcd.io/etcd"} {
 		flags = append(flags, "-gcflags="+module+"/...=-l")
@@ -38,8 +38,8 @@ func quickKubernetes() (flags []string) {
 	return flags
 }
 
-// sources are the binaries of a platform: gVisor, which provider process makes containers with, what it has for each of them, and the control
-// plane of `make up` are for Linux.
+// sources returns the binaries of a platform. Three are for Linux only: gVisor, with which provider process
+// makes containers, the supervisor of each container, and the control plane of `make up`.
 func (r *release) sources(ctx context.Context, p platform) ([]source, error) {
 	gVisor, err := r.moduleVersion(ctx, "providers/process/gvisor", "gvisor.dev/gvisor")
 	if err != nil {
@@ -74,7 +74,8 @@ func (r *release) moduleVersion(ctx context.Context, folder, module string) (str
 	return strings.TrimSpace(string(out)), nil
 }
 
-// kubernetesVersion sets what the API server and kubectl in devcluster say of their version, as hack/build-devcluster.sh does.
+// kubernetesVersion returns the linker settings for the version of the API server and kubectl in devcluster, as
+// in hack/build-devcluster.sh.
 func (r *release) kubernetesVersion(ctx context.Context) (string, error) {
 	version, err := r.moduleVersion(ctx, "devcluster", "k8s.io/kubernetes")
 	if err != nil {
@@ -101,8 +102,8 @@ type built struct {
 	digest string // SHA-256, hexadecimal
 }
 
-// build compiles a binary. Nothing of this machine gets into it: no paths, no state of the
-// repository, no time but that of the sources, no C.
+// build compiles a binary. It contains nothing of this machine: no paths, no state of the repository, no time
+// except the time of the sources, no C.
 func (r *release) build(ctx context.Context, s source, p platform) (built, error) {
 	suffix := "_" + p.os + "_" + p.arch
 	if p.os == "windows" {
@@ -125,7 +126,7 @@ func (r *release) build(ctx context.Context, s source, p platform) (built, error
 	return built{source: s, platform: p, path: path, digest: digest}, err
 }
 
-// environment leaves out what changes how Go compiles.
+// environment leaves out variables that change how Go compiles.
 func environment(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")

@@ -19,10 +19,11 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// user is who the program runs as; it is the user of the pods in the chart, too.
+// user is the user of the program, and also the user of the pods in the chart.
 const user = "65532:65532"
 
-// searchPath is that of containers without one, and where the program is: manifests that name it as a command find it.
+// searchPath is the default path of containers plus the folder of the program, so that manifests can name the
+// program as a command.
 const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/"
 
 const (
@@ -113,7 +114,7 @@ func contents(binary []byte) []entry {
 	}
 }
 
-// authorities are those that a provider checks its backend's certificate with.
+// authorities returns the authorities with which a provider checks its backend's certificate.
 func authorities() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

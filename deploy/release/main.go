@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release makes what is published of a version: the binary for every platform, what provider process has beside it on Linux, the control
+// Command release makes the files of a release: the binary for every platform, the programs beside provider process on Linux, the control
 // plane of make up, an image of the binaries for Linux, what is in each of them (SPDX and CycloneDX), and the checksums of all files.
 //
-// The guarantee: the same sources, version and toolchain make the same bytes, wherever and whenever it runs.
+// The guarantee: the same sources, version and toolchain make the same bytes, on every machine and at any time.
 //
-// What surprises: the image is written without a container engine, as an OCI layout in a tar file, which skopeo,
+// The surprise: the image is written without a container engine, as an OCI layout in a tar file, which skopeo,
 // crane, podman and `docker load` read. The authorities in it are Mozilla's, as the Go project publishes them.
 package main
 
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// platforms are those of a release.
+// platforms are the platforms of a release.
 const platforms = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
 
 const program = "virtual-kubelet"
@@ -28,16 +28,16 @@ const program = "virtual-kubelet"
 // release is one version.
 type release struct {
 	version string
-	// commit is that of the sources.
+	// commit is the commit of the sources.
 	commit string
-	// created is the time that the files bear: that of the sources.
+	// created is the time of all files: the time of the sources.
 	created time.Time
-	// root is the folder of the sources, out that of the release.
+	// root is the folder of the sources, out the folder of the release.
 	root, out string
 	platforms []platform
 }
 
-// platform is what a binary runs on.
+// platform is the target platform of a binary.
 type platform struct{ os, arch string }
 
 func main() {

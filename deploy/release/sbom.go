@@ -17,14 +17,14 @@ import (
 // component is a module in a binary.
 type component struct {
 	path, version string
-	// sum is that of go.sum; "" for what comes from this repository and for the standard library.
+	// sum is the checksum in go.sum; "" for code of this repository and for the standard library.
 	sum string
 }
 
 // url names the component as other tools do.
 func (c component) url() string { return "pkg:golang/" + c.path + "@" + c.version }
 
-// describe writes what is in a binary, by what Go has recorded in it.
+// describe writes the contents of a binary, from Go's build information in it.
 func (r *release) describe(b built) error {
 	info, err := buildinfo.ReadFile(b.path)
 	if err != nil {
@@ -48,7 +48,8 @@ func (r *release) components(info *buildinfo.BuildInfo) []component {
 	return list
 }
 
-// component is a module; one that a folder of this repository takes the place of has the version of the release.
+// component returns the component of a module. A module replaced by a folder of this repository has the version
+// of the release.
 func (r *release) component(m *debug.Module) component {
 	switch {
 	case m.Replace == nil:

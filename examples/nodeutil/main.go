@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command nodeutil runs a virtual node with an HTTPS server, assembled by package nodeutil: kubectl logs and exec work on
-// its pods.
+// Command nodeutil runs a virtual node with an HTTPS server, assembled by package nodeutil: kubectl logs and
+// exec work on its pods.
 //
-// It keeps its pods in memory, and exec answers with the command it was given. What surprises: -ca-file
-// should be the authority of the API server's client certificate, else the API server is
-// turned away as everybody else is.
+// It keeps its pods in memory, and exec answers with the given command. The surprise: -ca-file should be the
+// authority of the API server's client certificate, else the API server is refused like every other client.
 package main
 
 import (
@@ -98,8 +97,8 @@ func run(ctx context.Context, o options) error {
 	return n.Err()
 }
 
-// trustClientsOf accepts client certificates of the authority in a file, which is read again
-// when it changes.
+// trustClientsOf accepts client certificates of the authority in a file, and reads the file again when it
+// changes.
 func trustClientsOf(caFile string) nodeutil.WebhookAuthOption {
 	return func(cfg *nodeutil.WebhookAuthConfig) error {
 		if caFile == "" {
@@ -114,8 +113,7 @@ func trustClientsOf(caFile string) nodeutil.WebhookAuthOption {
 	}
 }
 
-// newProvider returns the function that makes the provider. That is also where a provider says
-// what its node is like.
+// newProvider returns the function that makes the provider. In this function a provider also describes its node.
 func newProvider(address string) nodeutil.NewProviderFunc {
 	return func(cfg nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 		size := corev1.ResourceList{

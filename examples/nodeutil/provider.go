@@ -14,8 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// provider keeps pods in memory and tells of each change at once. What it answers to kubectl is in
-// requests.go.
+// provider keeps pods in memory and reports each change at once. Its answers to kubectl are in requests.go.
 type provider struct {
 	notify func(*corev1.Pod) // set before any other call
 

@@ -31,7 +31,7 @@ func (p *provider) RunInContainer(_ context.Context, _, _, _ string, cmd []strin
 	return nil
 }
 
-// AttachToContainer copies what is typed to the output, like cat.
+// AttachToContainer copies the typed input to the output, like cat.
 func (p *provider) AttachToContainer(_ context.Context, _, _, _ string, attach api.AttachIO) error {
 	if attach.Stdin() == nil || attach.Stdout() == nil {
 		return nil
@@ -40,7 +40,7 @@ func (p *provider) AttachToContainer(_ context.Context, _, _, _ string, attach a
 	return err
 }
 
-// PortForward sends back what it receives, whatever the port.
+// PortForward echoes received data, on every port.
 func (p *provider) PortForward(_ context.Context, _, _ string, _ int32, stream io.ReadWriteCloser) error {
 	_, err := io.Copy(stream, stream)
 	return err

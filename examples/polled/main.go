@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command polled runs a virtual node on a backend that cannot tell when a pod
-// changes, so the pod controller asks it.
+// Command polled runs a virtual node on a backend that cannot report changes of pods, so the pod controller
+// polls it.
 //
-// What surprises: nothing here says so. A provider without NotifyPods is polled.
+// The surprise: no code here asks for polling. A provider without NotifyPods is polled.
 package main
 
 import (
@@ -51,8 +51,8 @@ func run(ctx context.Context, kubeconfig, nodeName string) error {
 	return n.Run(ctx)
 }
 
-// newProvider makes the provider and says what its node can take. Without a node provider of our own, the
-// node is ready when the controllers are.
+// newProvider makes the provider and sets the capacity of its node. Without a node provider of our own, the node
+// is ready when the controllers are.
 func newProvider(cfg nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 	size := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("4"),

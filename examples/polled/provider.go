@@ -18,7 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// errNoStreams answers what this backend cannot do. This example has no server, so nobody asks.
+// errNoStreams is the answer to requests that this backend cannot do. This example has no server, so there are
+// no such requests.
 var errNoStreams = errdefs.InvalidInput("this backend has no logs, exec or port-forward")
 
 // provider stands for a batch service: jobs are submitted, take a while to
@@ -68,7 +69,8 @@ func (p *provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// find reports as an error that the service has no job of the pod. A job of the same name and another UID is another pod. The caller holds mu.
+// find returns an error if the service has no job of the pod. A job of the same name and another UID is another
+// pod. The caller holds mu.
 func (p *provider) find(pod *corev1.Pod) error {
 	if j, ok := p.jobs[pod.Namespace+"/"+pod.Name]; !ok || j.pod.UID != pod.UID {
 		return errdefs.NotFoundf("job %s/%s of the pod with the UID %s is not known", pod.Namespace, pod.Name, pod.UID)
@@ -87,7 +89,7 @@ func (p *provider) GetPod(_ context.Context, namespace, name string) (*corev1.Po
 	return p.look(j, time.Now()), nil
 }
 
-// GetPodStatus returns the status of a job. It is what polling calls.
+// GetPodStatus returns the status of a job. Polling calls it.
 func (p *provider) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
 	pod, err := p.GetPod(ctx, namespace, name)
 	if err != nil {
@@ -127,7 +129,7 @@ func (p *provider) look(j *job, now time.Time) *corev1.Pod {
 	return pod
 }
 
-// id returns the ID of a container, which it has once it runs.
+// id returns the ID of a container, which has an ID once it runs.
 func id(pod *corev1.Pod, container string, running bool) string {
 	if !running {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxSeries bounds the series of a Gauge. What is reported under more labels than that is merged under overflow.
+// maxSeries bounds the series of a Gauge. Values with further labels are merged under overflow.
 const maxSeries = 3000
 
 // overflow is the label of series beyond maxSeries.
@@ -33,7 +33,7 @@ type source struct {
 	value  func() float64
 }
 
-// Merge says what several sources with the same labels are together.
+// Merge combines the values of several sources with the same labels.
 type Merge func(a, b float64) float64
 
 // The ways to merge.
@@ -48,7 +48,7 @@ func NewGauge(name, help string, merge Merge, labels ...string) *Gauge {
 	return register(row(name, help, "gauge", labels), &Gauge{desc: prometheus.NewDesc(name, help, labels, nil), labels: len(labels), merge: merge, from: map[int]source{}})
 }
 
-// Track asks value whenever the gauge is read, until the function that it returns is called. There is one value for each label.
+// Track calls value whenever the gauge is read, until untrack is called. There is one value for each label.
 func (g *Gauge) Track(value func() float64, labels ...string) (untrack func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

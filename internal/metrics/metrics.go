@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics holds the registry into which the packages of this library
-// register their own metrics.
+// Package metrics holds the registry into which the packages of this library register their own metrics.
 //
-// It is a registry of its own, so importing the library adds nothing to a
-// program's default registry; a program serves it by gathering Registry.
+// It is a registry of its own, so importing the library adds nothing to a program's default registry; a program
+// serves it by gathering Registry.
 //
-// What surprises: several nodes in one process share these metrics. Those about nodes have the label node.
+// The surprise: several nodes in one process share these metrics. Metrics about nodes have the label node.
 package metrics
 
 import (
@@ -25,10 +24,10 @@ type Row struct {
 	Labels           []string
 }
 
-// rows are those of all metrics. They are written while packages are initialized, one after the other.
+// rows has the rows of all metrics. They are written while packages are initialized, one after the other.
 var rows []Row
 
-// Rows returns those of all metrics by name.
+// Rows returns the rows of all metrics, sorted by name.
 func Rows() []Row {
 	return slices.SortedFunc(slices.Values(rows), func(a, b Row) int { return strings.Compare(a.Name, b.Name) })
 }

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package providercall stands around every call of a provider: a deadline, recovery
-// from panics, metrics, a span, and a word to the caller when a call takes
-// long, so that it can let others pass.
+// Package providercall wraps every call of a provider: with a deadline, recovery from panics, metrics, a span,
+// and a notice to the caller about a slow call, so that the caller can let others pass.
 //
-// The guarantee: Do returns only when the call has returned, so that two calls
-// for one pod never overlap; a panic becomes an error of type *Panic; and what the provider
-// says has no secret in it when it leaves.
+// The guarantee: Do returns only when the call has returned, so two calls for one pod never overlap. A panic
+// becomes an error of type *Panic. The texts of the provider leave without secrets.
 //
-// What surprises: a provider that ignores its context is not abandoned at the
-// deadline. It is reported as overdue and waited for; nothing else could keep
-// the first guarantee.
+// The surprise: a provider that ignores its context is not abandoned at the deadline. It is reported as overdue
+// and waited for; nothing else could keep the first guarantee.
 package providercall
 
 import (
@@ -28,7 +25,7 @@ import (
 
 var (
 	duration = metrics.NewHistogramVec("virtual_kubelet_provider_call_duration_seconds", "Duration of provider calls by method and result: ok, not_found, retry_after (the backend has named a time to try again at, as when it throttles) or error.", "method", "result")
-	// The same under the names of a kubelet, whose runtime the provider is.
+	// The same under the names of a kubelet; the provider corresponds to its runtime.
 	runtimeCalls    = metrics.NewCounterVec("kubelet_runtime_operations_total", "Provider calls by method.", "operation_type")
 	runtimeErrors   = metrics.NewCounterVec("kubelet_runtime_operations_errors_total", "Provider calls that failed, by method. That a pod is not found is no failure.", "operation_type")
 	runtimeDuration = metrics.NewHistogramVec("kubelet_runtime_operations_duration_seconds", "Duration of provider calls by method.", "operation_type")
@@ -43,7 +40,7 @@ type Caller struct {
 	Deadline time.Duration
 	// Patience says how long a call may take before Slow is called; nil means for ever.
 	Patience *Patience
-	// Slow is called once, on another goroutine, with the context of a call that takes long.
+	// Slow is called once for a slow call, on another goroutine, with the context of the call.
 	Slow func(ctx context.Context)
 }
 
@@ -56,9 +53,8 @@ type Panic struct {
 // Error names the method and the value, without the stack, which is logged.
 func (p *Panic) Error() string { return fmt.Sprintf("provider panicked in %s: %v", p.Method, p.Value) }
 
-// Caught counts and logs a panic of the named method that its caller recovered
-// from, with the stack, and returns it as an error. It is for calls that Do does
-// not make, such as the streams of a request.
+// Caught counts a panic of the named method that its caller recovered from, logs it with the stack, and returns
+// it as an error. It is for calls that Do does not make, such as the streams of a request.
 func Caught(ctx context.Context, method string, value any) *Panic {
 	panics.WithLabelValues(method).Inc()
 	said := redact.Text(fmt.Sprint(value), redact.From(ctx)...)
@@ -66,7 +62,8 @@ func Caught(ctx context.Context, method string, value any) *Panic {
 	return &Panic{Method: method, Value: value}
 }
 
-// resultOf is the label of an outcome. That a backend does not have a pod is an answer, and so is a time to come again at.
+// resultOf returns the label of an outcome. Not-found is an answer of the backend, and so is a time for the next
+// try.
 func resultOf(err error) string {
 	switch _, waits := errdefs.RetryAfterOf(err); {
 	case err == nil:
@@ -79,9 +76,8 @@ func resultOf(err error) string {
 	return "error"
 }
 
-// Do runs call, which stands for the named method of the provider. A call that
-// outlasts its deadline and returns no error of its own has succeeded, late. The text of
-// an error is redacted, with the values of ctx (redact.With).
+// Do runs call, the named method of the provider. A call that outlasts its deadline and returns no error of its
+// own has succeeded, late. The text of an error is redacted, with the values of ctx (redact.With).
 func (c *Caller) Do(ctx context.Context, method string, call func(context.Context) error) (err error) {
 	ctx, span := trace.StartSpan(ctx, "provider."+method)
 	defer func() {

@@ -2,12 +2,11 @@
 
 // Package klogv2 lets this library log through klog.
 //
-// Fields follow the message, sorted by name: "pod created [node=n pod=p]". Lines
-// keep the caller's file and line.
+// Fields follow the message, sorted by name: "pod created [node=n pod=p]". Lines keep the caller's file and
+// line.
 //
-// What surprises: debug lines appear from verbosity 4 on (-v=4, or -vmodule
-// for the calling file), and Fatal ends the process with all stacks, as klog
-// does.
+// The surprise: debug lines appear from verbosity 4 on (-v=4, or -vmodule for the calling file), and Fatal ends
+// the process with all stacks, as klog does.
 package klogv2
 
 import (
@@ -21,10 +20,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// debugVerbosity is the klog verbosity from which debug lines are written.
+// debugVerbosity is the least klog verbosity with debug lines.
 const debugVerbosity = 4
 
-// errorKey names the field that WithError adds.
+// errorKey is the name of the field of WithError.
 const errorKey = "err"
 
 type adapter struct {
@@ -32,8 +31,7 @@ type adapter struct {
 	depth  int        // frames between the caller and klog
 }
 
-// New returns a logger that writes through klog, with fields, which may be
-// nil. Fields are copied.
+// New returns a logger that writes through klog, with fields, which may be nil. Fields are copied.
 func New(fields log.Fields) log.Logger {
 	return &adapter{fields: maps.Clone(fields), depth: 1}
 }
@@ -89,8 +87,8 @@ func (a *adapter) WithError(err error) log.Logger {
 	return a.WithField(errorKey, err)
 }
 
-// WithCallDepth returns a logger that takes the source position of its lines n
-// frames further up, for a logger that wraps this one.
+// WithCallDepth returns a logger that takes the source position of its lines n frames further up, for a logger
+// that wraps this one.
 func (a *adapter) WithCallDepth(n int) log.Logger {
 	return &adapter{fields: a.fields, depth: a.depth + n}
 }

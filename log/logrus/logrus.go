@@ -2,11 +2,10 @@
 
 // Package logrus lets this library log through logrus.
 //
-// Lines keep the caller's file and line when the logrus logger reports
-// callers. Fatal ends the process, as logrus does.
+// Lines keep the caller's file and line when the logrus logger reports callers. Fatal ends the process, as
+// logrus does.
 //
-// What surprises: a value of a function type is dropped by logrus and replaced
-// by a note in the line.
+// The surprise: logrus drops a value of a function type and replaces it by a note in the line.
 package logrus
 
 import (

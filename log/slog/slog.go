@@ -2,13 +2,11 @@
 
 // Package slog lets this library log through the standard library's slog.
 //
-// Arguments are joined as fmt.Sprint does, whatever their types. Lines keep
-// the caller's file and line. A field that is set twice appears once, with its
-// last value.
+// Arguments are joined as fmt.Sprint does, regardless of their types. Lines keep the caller's file and line. A
+// field that is set twice appears once, with its last value.
 //
-// What surprises: Fatal logs at LevelFatal and does not end the process,
-// because slog has no such notion; a program that wants it adds it in a
-// handler.
+// The surprise: Fatal logs at LevelFatal and does not end the process, because slog has no such feature; a
+// program can add it in a handler.
 package slog
 
 import (
@@ -24,11 +22,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// LevelFatal is the level at which Fatal and Fatalf log: one step above
-// slog.LevelError.
+// LevelFatal is the level of Fatal and Fatalf: one step above slog.LevelError.
 const LevelFatal = slog.Level(12)
 
-// errorKey names the attribute that WithError adds.
+// errorKey is the name of the attribute of WithError.
 const errorKey = "error"
 
 // adapter is the logger of a chain of fields: most are made for work that logs nothing, so a
@@ -45,8 +42,8 @@ type adapter struct {
 	handler slog.Handler // base's, with the fields; set by once
 }
 
-// ownFrames is the number of frames in this package between a caller of Info
-// and the like and runtime.Callers, which counts itself.
+// ownFrames is the number of frames in this package between a caller of Info and similar methods and
+// runtime.Callers, which counts itself.
 const ownFrames = 3
 
 // FromSlog returns a logger that writes through logger, with its attributes
@@ -108,8 +105,8 @@ func (a *adapter) WithError(err error) log.Logger {
 	return a.WithField(errorKey, err)
 }
 
-// WithCallDepth returns a logger that takes the source position of its lines n
-// frames further up, for a logger that wraps this one.
+// WithCallDepth returns a logger that takes the source position of its lines n frames further up, for a logger
+// that wraps this one.
 func (a *adapter) WithCallDepth(n int) log.Logger {
 	return &adapter{base: a.base, skip: a.skip + n, parent: a.parent, key: a.key, value: a.value}
 }
@@ -134,6 +131,6 @@ func (a *adapter) printf(level slog.Level, format string, args []any) {
 
 func (a *adapter) write(level slog.Level, pc uintptr, message string) {
 	record := slog.NewRecord(time.Now(), level, message, pc)
-	// A line that cannot be written has nowhere else to go.
+	// The error of a failed write has nowhere else to go.
 	_ = a.out().Handle(context.Background(), record)
 }

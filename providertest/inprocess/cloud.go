@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inprocess is a backend whose containers are goroutines of this process, and a complete provider on it: logs,
-// exec, attach, port-forward, probes, hooks, volumes and restarts are what programs of package program make of them. It is what
-// the contract of providers is tested on, and a provider to read before writing one.
+// Package inprocess is a backend whose containers are goroutines of this process, and a complete provider on it:
+// programs of package program implement logs, exec, attach, port-forward, probes, hooks, volumes and restarts.
+// The contract of providers is tested on this package, and it is a provider to read before writing one.
 //
-// The guarantee: the backend outlives its providers, as a cloud does. A Provider keeps nothing that it could not find again, and
-// everything ends with the context of New.
+// The guarantee: the backend outlives its providers, as a cloud does. A Provider keeps nothing that it could not
+// find again, and everything ends with the context of New.
 //
-// What surprises: a container runs one program.Program, which its last argument is; an image means nothing. And
+// The surprise: a container runs one program.Program, given in its last argument; an image means nothing. And
 // package memory is another backend: it starts nothing, but it lies, fails and keeps a ledger.
 //
-// The runtime of podruntime's tests, podruntime/internal/fakecri, does not replace it: that one is a level lower, has containers and no pods,
-// and does what a test scripts for it. This package runs the programs of the contract, and restarts and probes containers as a service does.
+// It does not replace the runtime of podruntime's tests, podruntime/internal/fakecri. That runtime is a level
+// lower, has containers and no pods, and follows the script of a test. This package runs the programs of the
+// contract, and restarts and probes containers as a service does.
 package inprocess
 
 import (
@@ -25,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Errors of requests to a backend that is not well.
+// Errors of requests to an unhealthy backend.
 var (
 	ErrOutage    = errors.New("the backend does not answer")
 	ErrThrottled = errors.New("429 Too Many Requests")
@@ -62,7 +63,7 @@ func (c *Cloud) LoseAnswer() {
 	c.loseAnswer = true
 }
 
-// Stale lets lists say what is true now, until it is called with false.
+// Stale freezes lists at the current state, until it is called with false.
 func (c *Cloud) Stale(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +73,7 @@ func (c *Cloud) Stale(on bool) {
 	}
 }
 
-// list returns all pods, or those of before. mu is held.
+// list returns all pods, or the frozen list. The caller holds mu.
 func (c *Cloud) list() []*corev1.Pod {
 	out := make([]*corev1.Pod, 0, len(c.pods)) // not nil
 	if c.stale != nil {
@@ -87,8 +88,9 @@ func (c *Cloud) list() []*corev1.Pod {
 	return out
 }
 
-// Instances returns how many instances of a pod run, or will: none from the moment on in which its status is terminal, or, of a pod that is
-// asked to stop, that of each of its containers. A service that shows containers only may tell of that end before the pod is over.
+// Instances returns the number of instances of a pod that run or will run. It is 0 once the status of the pod is
+// terminal. For a pod that is asked to stop, it is 0 once all of its containers have ended: a service that shows
+// only containers may report that end before the pod is over.
 func (c *Cloud) Instances(uid types.UID) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +105,7 @@ func (c *Cloud) Instances(uid types.UID) (n int) {
 	return n
 }
 
-// Left returns the names of the pods that there are, by their kind.
+// Left returns the names of the existing pods, by their kind.
 func (c *Cloud) Left() map[string][]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,7 +153,7 @@ func (c *Cloud) Lose(uid types.UID) error {
 	return nil
 }
 
-// request is asked before everything that a provider wants of the backend.
+// request is called before every request of a provider to the backend.
 func (c *Cloud) request() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +195,7 @@ func (c *Cloud) changed(p *pod) {
 	}
 }
 
-// remove takes a pod out whose last state was told. mu is held.
+// remove removes a pod whose last state was reported. The caller holds mu.
 func (c *Cloud) remove(p *pod) {
 	c.pods = slices.DeleteFunc(c.pods, func(q *pod) bool { return q == p })
 }

@@ -99,7 +99,7 @@ func (k *container) live(ending <-chan struct{}) {
 	}
 }
 
-// again reports whether the container runs again, and shows that it waits for it.
+// again reports whether the container runs again, and marks it as waiting for that.
 func (k *container) again(ending <-chan struct{}) (again bool) {
 	select {
 	case <-ending:
@@ -185,7 +185,7 @@ func (k *container) once(n int32, ending <-chan struct{}) {
 	})
 }
 
-// fail ends a run that cannot start, as a kubelet shows it: nothing of it ever ran.
+// fail ends a run that cannot start, in the way a kubelet shows it: as a run that never began.
 func (k *container) fail(n int32, r *run) {
 	k.mark(func() {
 		c := k.pod.cloud
@@ -201,15 +201,15 @@ func (k *container) fail(n int32, r *run) {
 	}
 }
 
-// startsProgram reports whether the command of a container is one that there is.
+// startsProgram reports whether the command of a container exists.
 func startsProgram(c *corev1.Container) bool { return len(c.Command) == 0 || isProgram(c.Command[0]) }
 
-// isProgram reports whether a command is the one that runs a program.Program.
+// isProgram reports whether a command runs a program.Program.
 func isProgram(command string) bool {
 	return path.Base(command) == "program" || path.Base(command) == "contractprogram"
 }
 
-// exitCode is that of the last run.
+// exitCode returns the exit code of the last run.
 func (k *container) exitCode() int32 {
 	k.pod.cloud.mu.Lock()
 	defer k.pod.cloud.mu.Unlock()

@@ -123,7 +123,7 @@ func (p *pod) stopping() bool {
 	}
 }
 
-// finish tells how the pod ended. A pod that was to be deleted is gone then.
+// finish reports how the pod ended. A pod that was to be deleted is gone then.
 func (p *pod) finish() {
 	c := p.cloud
 	c.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
 )
 
-// log is what a run wrote.
+// log is the output of a run.
 type log struct {
 	mu      sync.Mutex
 	lines   []logs.Line   // guarded by mu
@@ -25,7 +25,7 @@ type log struct {
 
 func newLog() *log { return &log{changed: make(chan struct{})} }
 
-// Write takes down what a program prints.
+// Write records the output of a program.
 func (l *log) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,13 +53,14 @@ func (l *log) end() {
 	l.tell()
 }
 
-// tell wakes those who wait. mu is held.
+// tell wakes the waiting readers. The caller holds mu.
 func (l *log) tell() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
-// from returns the lines from the n-th on, whether more can come, and what is closed when they do.
+// from returns the lines from the n-th on, whether the log is complete, and a channel that is closed when more
+// lines come.
 func (l *log) from(n int) (lines []logs.Line, over bool, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +97,7 @@ type source struct {
 	next int
 }
 
-// Next returns the lines that come next.
+// Next returns the next lines.
 func (s *source) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 	for {
 		lines, over, changed := s.log.from(s.next)

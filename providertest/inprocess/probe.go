@@ -36,8 +36,8 @@ func (k *container) watch(r *run) {
 	wait.Wait()
 }
 
-// probe asks until told says that it is done, and reports whether the run still lives. When a startup or
-// liveness probe fails too often, it kills the run.
+// probe runs the probe until told returns that it is done, and reports whether the run still lives. When a
+// startup or liveness probe fails too often, it kills the run.
 func (k *container) probe(r *run, p *corev1.Probe, told func(ok bool) (done bool)) bool {
 	if p == nil || p.Exec == nil {
 		return true

@@ -49,14 +49,14 @@ func Open(cloud *Cloud, objects Objects) *Provider {
 	return &Provider{cloud: cloud, objects: objects, wake: make(chan struct{}, 1), made: map[types.UID]bool{}}
 }
 
-// Capabilities returns what programs can be asked for.
+// Capabilities returns the features that programs support.
 func (p *Provider) Capabilities() capability.Declaration {
 	return capability.Only(capability.RunToCompletion, capability.InitContainers, capability.Sidecars, capability.PostStartHooks, capability.PreStopHooks,
 		capability.ExecProbes, capability.TerminationMessages, capability.InteractiveContainers,
 		capability.EmptyDir, capability.MemoryEmptyDir, capability.ObjectVolumes, capability.SubPath)
 }
 
-// AnswersForAllPods says that the backend's list is complete.
+// AnswersForAllPods reports that the backend's list is complete.
 func (p *Provider) AnswersForAllPods() bool { return true }
 
 // NotifyPods remembers whom to tell; RunInBackground does it.
@@ -99,7 +99,7 @@ func (p *Provider) RunInBackground(ctx context.Context) error {
 	}
 }
 
-// CreatePod starts a pod. One that the backend has is left as it is.
+// CreatePod starts a pod. It leaves an existing pod as it is.
 func (p *Provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	c := p.cloud
 	if err := errors.Join(ctx.Err(), c.request()); err != nil {
@@ -187,7 +187,7 @@ func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*c
 	return &pod.Status, nil
 }
 
-// GetPods returns every pod: those of the list, and those that this provider made since.
+// GetPods returns every pod: the pods of the list, and the pods that this provider has made since.
 func (p *Provider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	pods, err := p.List(ctx)
 	if err != nil {
@@ -209,7 +209,7 @@ func (p *Provider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	return pods, nil
 }
 
-// List returns what the backend's list says, which may be of before.
+// List returns the backend's list, which may be stale.
 func (p *Provider) List(context.Context) ([]*corev1.Pod, error) {
 	c := p.cloud
 	if err := c.request(); err != nil {
@@ -226,7 +226,7 @@ func (p *Provider) Ping(context.Context) error { return p.cloud.request() }
 // NotifyNodeStatus has nothing to tell: the node never changes.
 func (p *Provider) NotifyNodeStatus(context.Context, func(*corev1.Node)) {}
 
-// ConfigureNode writes into n what the node offers: goroutines of this program need little.
+// ConfigureNode writes the capacity of the node into n: goroutines of this program need little.
 func (p *Provider) ConfigureNode(_ context.Context, n *corev1.Node) {
 	n.Status.Capacity = corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("100"), corev1.ResourceMemory: resource.MustParse("100Gi"),

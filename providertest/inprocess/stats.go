@@ -41,7 +41,7 @@ func (p *Provider) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, err
 	return s, nil
 }
 
-// GetMetricsResource has no metrics: metrics-server reads stats of a backend that measures something.
+// GetMetricsResource returns no metrics: metrics-server reads the stats of a backend that measures something.
 func (p *Provider) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) {
 	return nil, p.cloud.request()
 }

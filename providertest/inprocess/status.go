@@ -16,14 +16,15 @@ func (p *pod) show() *corev1.Pod {
 	}
 	out := p.spec.DeepCopy()
 	out.Status = podstatus.Status(p.spec, seen)
-	// Who sees that a pod has ended may use its name: the last container has ended a moment before the pod is over.
+	// A caller that sees the end of a pod may reuse its name: the last container has ended a moment before the
+	// pod is over.
 	if ended := out.Status.Phase == corev1.PodSucceeded || out.Status.Phase == corev1.PodFailed; ended && !p.over {
 		out.Status.Phase = corev1.PodRunning
 	}
 	return out
 }
 
-// observed is what can be said of the container. cloud.mu is held.
+// observed returns the observed state of the container. The caller holds cloud.mu.
 func (k *container) observed() podstatus.Container {
 	s := podstatus.Container{
 		Name: k.spec.Name, Image: k.spec.Image, ImageID: k.spec.Image, Restarts: k.restarts, Started: &k.started, Ready: &k.ready,
@@ -46,7 +47,7 @@ func (k *container) observed() podstatus.Container {
 	return s
 }
 
-// observed is what can be said of a run.
+// observed returns the observed state of a run.
 func (r *run) observed() podstatus.Run {
 	s := podstatus.Run{ID: r.id, StartedAt: r.started}
 	if r.ended() {

@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// world is what a program finds in a run of the container.
+// world returns the environment of a program in a run of the container.
 func (k *container) world(r *run) program.World {
 	var env []string
 	for _, v := range k.spec.Env {
@@ -126,7 +126,7 @@ func (p *Provider) RunInContainer(ctx context.Context, namespace, podName, conta
 	return err
 }
 
-// AttachToContainer shows what a container prints from now on, and hands it what is typed.
+// AttachToContainer shows the output of a container from now on, and passes the typed input to the container.
 func (p *Provider) AttachToContainer(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) error {
 	_, r, err := p.running(namespace, podName, containerName)
 	if err != nil {
@@ -154,8 +154,8 @@ type nopCloser struct{ io.Writer }
 // Close does nothing.
 func (nopCloser) Close() error { return nil }
 
-// listen opens a port of a pod. Programs listen on any port of this machine, which the cloud remembers; nothing but
-// PortForward leads there.
+// listen opens a port of a pod. Programs listen on virtual ports that only the cloud knows; only PortForward
+// connects to them.
 func (c *Cloud) listen(p *pod, port int32) (net.Listener, error) {
 	l := newPipeListener()
 	c.mu.Lock()

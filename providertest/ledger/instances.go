@@ -87,7 +87,7 @@ const Quarantine = 10 * time.Second
 // NothingDestroyedOnSilence is S7. An instance is destroyed only when its pod is deleted, has ended or must end,
 // when its pod is not in the API server (regardless of lists and caches), or when the node drains. An instance
 // whose pod never was in the API server is destroyed only after Quarantine, and a foreign instance never. An
-// instance that the provider has rejected may be stopped. An instance that the harness started beside the pod's
+// instance whose pod the provider has rejected may be stopped. An instance that the harness started beside the pod's
 // own may go, too.
 func NothingDestroyedOnSilence(h History) (out []Violation) {
 	events := h.byUID()

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program is what the containers of the contract do, as data: a Program prints, shows files, waits and ends
-// with an exit code. One description runs in every image: as a script where there is a shell (Shell), by
-// the command contractprogram where there is none (Args), and inside a test without any container (Run).
+// Package program describes the programs in containers of the contract as data: a Program prints, shows files,
+// waits and ends with an exit code. One description runs in every image: as a script in an image with a shell
+// (Shell), by the command contractprogram in an image without one (Args), and inside a test without any
+// container (Run).
 //
-// The guarantee: the same Program does and prints the same in all three.
+// The guarantee: the same Program behaves and prints the same in all three.
 //
-// What surprises: a Program that is not Deaf ends with exit code 0 when it is asked to stop, whatever Exit says.
+// The surprise: a Program that is not Deaf ends with exit code 0 when it is asked to stop, regardless of Exit.
 package program
 
 import (
@@ -18,26 +19,27 @@ import (
 // DefaultMessagePath is where a termination message is written.
 const DefaultMessagePath = "/dev/termination-log"
 
-// Program is what a process does, in the order of the fields. The zero Program ends at once with exit code 0.
+// Program describes the actions of a process, in the order of the fields. The zero Program ends at once with
+// exit code 0.
 type Program struct {
-	// Need are files that must be there: without one of them the exit code is 1 at once.
+	// Need are files that must exist: if a file is missing, the exit code is 1 at once.
 	Need []string `json:"need,omitempty"`
 	// Env prints the environment, as NAME=value lines.
 	Env bool `json:"env,omitempty"`
 	// Print are lines for the standard output, Stderr lines for the standard error.
 	Print  []string `json:"print,omitempty"`
 	Stderr []string `json:"stderr,omitempty"`
-	// Write are files that it makes, with the line "written". It prints "wrote PATH" or "cannot write PATH".
+	// Write are files to make, with the line "written". The program prints "wrote PATH" or "cannot write PATH".
 	Write []string `json:"write,omitempty"`
-	// Show are files that it prints: the line "file PATH MODE", with the mode as in 0644, and the
-	// content, or "no file PATH".
+	// Show are files to print: the line "file PATH MODE", with the mode as in 0644, and the content, or "no file
+	// PATH".
 	Show []string `json:"show,omitempty"`
 	// Message is a termination message, and MessagePath the file for it. Default DefaultMessagePath.
 	Message     string `json:"message,omitempty"`
 	MessagePath string `json:"messagePath,omitempty"`
-	// Listen is a TCP port on which it sends back what it gets until it ends. 0: none.
+	// Listen is a TCP port on which the program echoes received data until it ends. 0: none.
 	Listen int32 `json:"listen,omitempty"`
-	// Size prints "size ROWS COLUMNS" of the terminal, again when that changes, until its input ends.
+	// Size prints "size ROWS COLUMNS" of the terminal, again after each change, until its input ends.
 	Size bool `json:"size,omitempty"`
 	// Echo copies the standard input to the standard output until it ends.
 	Echo bool `json:"echo,omitempty"`

@@ -34,8 +34,8 @@ type World struct {
 // exited ends a program early.
 type exited struct{ code int32 }
 
-// Run runs the program until it ends, or ctx does, and returns its exit code. What it started has ended then, but for
-// what reads Stdin, which ends with that.
+// Run runs the program until it ends, or ctx does, and returns its exit code. Everything that it started has
+// ended then, except for a reader of Stdin, which ends with Stdin.
 func (p Program) Run(ctx context.Context, w World) (code int32) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -59,7 +59,7 @@ func (p Program) Run(ctx context.Context, w World) (code int32) {
 	return p.stay(ctx, w)
 }
 
-// say does all that takes no time.
+// say does all actions that take no time.
 func (p Program) say(w World) {
 	for _, path := range p.Need {
 		if _, _, err := w.Read(path); err != nil {
@@ -103,7 +103,7 @@ func (p Program) say(w World) {
 	}
 }
 
-// serve sends back what comes, until ctx ends.
+// serve echoes received data until ctx ends.
 func (p Program) serve(ctx context.Context, w World, running *sync.WaitGroup) {
 	listener, err := w.Listen(ctx, p.Listen)
 	if err != nil {

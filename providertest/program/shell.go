@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Shell returns the command that runs the program in an image with a POSIX shell, sleep, env, cat and stat. A shell
-// cannot listen on a port: that is an error. Tick and Stay may be parts of a second where sleep knows them, as that of
-// busybox and of GNU does.
+// Shell returns the command that runs the program in an image with a POSIX shell, sleep, env, cat and stat. A
+// shell cannot listen on a port, so Listen is an error. Tick and Stay may be parts of a second if sleep supports
+// them, as busybox and GNU do.
 func (p Program) Shell() ([]string, error) {
 	if p.Listen != 0 {
 		return nil, errors.New("a shell cannot listen on a port")
@@ -55,7 +55,7 @@ func (p Program) Shell() ([]string, error) {
 	return []string{"sh", "-c", s.String()}, nil
 }
 
-// wait writes what takes time. A shell hears a signal only while it waits for what runs beside it.
+// wait writes the actions that take time. A shell hears a signal only while it waits for a background process.
 func (p Program) wait(line func(string, ...any)) {
 	if p.Stay == 0 {
 		return

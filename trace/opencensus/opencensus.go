@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package opencensus lets this library trace through OpenCensus, for programs
-// that still do. New programs use package opentelemetry.
+// Package opencensus lets this library trace through OpenCensus, for programs that still use it. New programs
+// use package opentelemetry.
 //
-// Log lines within a span are annotations of the span too, with the attribute
-// "level" and the fields of the logger. The logger of a span has the field
-// "method", the name of the span.
+// Log lines within a span are annotations of the span too, with the attribute "level" and the fields of the
+// logger. The logger of a span has the field "method", the name of the span.
 //
-// What surprises: it is the only package of this module that imports
-// OpenCensus, which its authors no longer maintain.
+// The surprise: no other package of this module imports OpenCensus, which its authors no longer maintain.
 package opencensus
 
 import (
@@ -22,8 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace/internal/spanlog"
 )
 
-// Adapter is a trace.Tracer that opens OpenCensus spans. Its zero value is
-// ready to use.
+// Adapter is a trace.Tracer that opens OpenCensus spans. Its zero value is ready to use.
 type Adapter struct{}
 
 // StartSpan opens a span named name below the one in ctx.
@@ -39,7 +36,7 @@ type span struct {
 
 func (s *span) End() { s.oc.End() }
 
-// SetStatus records the outcome with the code that the kind of err stands for.
+// SetStatus records the outcome with the code for the kind of err.
 func (s *span) SetStatus(err error) {
 	switch {
 	case err == nil:
@@ -60,7 +57,7 @@ func (b backend) Recording() bool { return b.IsRecordingEvents() }
 
 func (b backend) SetFields(fields log.Fields) { b.AddAttributes(attributes(fields)...) }
 
-// Annotate puts the level last, so that a field of that name cannot hide it.
+// Annotate puts the level last, so that a field of the same name cannot hide it.
 func (b backend) Annotate(level, message string, fields log.Fields) {
 	attrs := append(attributes(fields), octrace.StringAttribute("level", level))
 	b.Span.Annotate(attrs, message)

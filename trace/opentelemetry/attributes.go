@@ -19,8 +19,8 @@ func attributes(fields log.Fields) []attribute.KeyValue {
 	return attrs
 }
 
-// attributeValue keeps numbers and booleans as such. Everything else, and a
-// number that int64 cannot hold, is printed as a log line would print it.
+// attributeValue keeps numbers and booleans as such. Everything else, and a number that int64 cannot hold, is
+// printed as a log line would print it.
 func attributeValue(value any) attribute.Value {
 	switch value.(type) {
 	case error, fmt.Stringer:

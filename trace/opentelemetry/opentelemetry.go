@@ -2,13 +2,12 @@
 
 // Package opentelemetry lets this library trace through OpenTelemetry.
 //
-// Spans go to the global tracer provider, under one tracer name: the path of
-// this module. Log lines within a span are events of the span too, with the
-// attribute "level" and the fields of the logger. The logger of a span has the
-// field "method", the name of the span.
+// Spans go to the global tracer provider, under one tracer name: the path of this module. Log lines within a
+// span are events of the span too, with the attribute "level" and the fields of the logger. The logger of a span
+// has the field "method", the name of the span.
 //
-// What surprises: the kind of an error is the attribute "error.type", because
-// the status of an OpenTelemetry span knows only Ok and Error.
+// The surprise: the kind of an error is the attribute "error.type", because the status of an OpenTelemetry span
+// knows only Ok and Error.
 package opentelemetry
 
 import (
@@ -25,15 +24,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace/internal/spanlog"
 )
 
-// tracerName tells backends which library a span comes from.
+// tracerName tells backends which library made a span.
 const tracerName = "github.com/virtual-kubelet/virtual-kubelet"
 
-// errorTypeKey is the attribute that OpenTelemetry's conventions reserve for
-// the class of an error.
+// errorTypeKey is the attribute that OpenTelemetry's conventions reserve for the class of an error.
 const errorTypeKey = "error.type"
 
-// Adapter is a trace.Tracer that opens OpenTelemetry spans. Its zero value is
-// ready to use.
+// Adapter is a trace.Tracer that opens OpenTelemetry spans. Its zero value is ready to use.
 type Adapter struct{}
 
 // StartSpan opens a span named name below the one in ctx.

@@ -44,7 +44,7 @@ func detach(ctx context.Context, out io.Writer, o *upOptions) error {
 
 	ready, failure := follow(progress, func(text string) { printStep(out, began, text) })
 	if !ready {
-		// Its exit code says no more than the line that it wrote, or its log.
+		// Its exit code adds nothing to the line that it wrote, or to its log.
 		_ = child.Wait()
 		if failure == "" {
 			failure = "the process ended before the cluster was ready"
@@ -93,7 +93,7 @@ func startChild(dir state.Dir) (child *exec.Cmd, progress *os.File, err error) {
 	}
 	defer theirs.Close() // or the end of the child would not be the end of the pipe
 
-	// The same arguments; of a flag that is given twice the later one counts.
+	// The same arguments; of a repeated flag, the later value counts.
 	args := append(os.Args[1:len(os.Args):len(os.Args)], "--detach=false", "--progress-fd=3")
 	child = exec.Command(program, args...) //nolint:noctx // it outlives this command
 	child.Stdout, child.Stderr = log, log

@@ -53,8 +53,8 @@ func newDown(t *target) *cobra.Command {
 	return c
 }
 
-// stop ends the process that runs the cluster, with SIGKILL if SIGTERM does not help in time, and
-// returns which one it was, 0 for none.
+// stop ends the process that runs the cluster, with SIGKILL if SIGTERM does not help in time, and returns the
+// process ID, 0 without such a process.
 func stop(dir state.Dir) (pid int, err error) {
 	pid, err = dir.Holder()
 	if err != nil || pid == 0 {
@@ -65,7 +65,7 @@ func stop(dir state.Dir) (pid int, err error) {
 		return 0, fmt.Errorf("find process %d of cluster %s: %w", pid, dir.Name, err)
 	}
 	defer func() { _ = process.Release() }()
-	// Now that process cannot become another one of the same number: is it still ours?
+	// The number cannot move to another process from now on. Check that it is still ours.
 	if again, err := dir.Holder(); err != nil || again != pid {
 		return 0, err
 	}

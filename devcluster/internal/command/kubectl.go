@@ -65,8 +65,8 @@ func (t *target) takeFlags(args []string) (rest []string, err error) {
 	return args, nil
 }
 
-// Kubectl runs kubectl with the given command line, whose first word is the program's name. It
-// returns on success and ends the process with kubectl's exit code otherwise.
+// Kubectl runs kubectl with the given command line; its first word is the program's name. It returns on success
+// and ends the process with kubectl's exit code otherwise.
 func Kubectl(args []string) {
 	forgetGlobalFlags()
 	os.Args = args // kubectl reads it in several places, for plugins among others

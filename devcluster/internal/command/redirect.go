@@ -13,9 +13,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/controlplane"
 )
 
-// redirectLog sends the components' log to a file, together with whatever they write to standard
-// error by other ways: some of their libraries know no other place. A crash is still shown on the
-// standard error that the process was started with, and restore brings that one back.
+// redirectLog sends the components' log to a file, together with their other output to standard error: some of
+// their libraries can write nowhere else. A crash is still shown on the original standard error of the process,
+// and restore brings that back.
 func redirectLog(path string, verbosity int) (restore func(), err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -36,6 +36,6 @@ func redirectLog(path string, verbosity int) (restore func(), err error) {
 	if err := unix.Dup2(int(file.Fd()), stderr); err != nil {
 		return nil, errors.Join(fmt.Errorf("redirect standard error: %w", err), terminal.Close(), file.Close())
 	}
-	// Back at the end of the process: if that fails there is nobody left to tell.
+	// Restore at the end of the process: a failure can no longer be reported.
 	return func() { _ = unix.Dup2(int(terminal.Fd()), stderr) }, nil
 }

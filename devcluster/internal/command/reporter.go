@@ -12,14 +12,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/state"
 )
 
-// The words that begin a line on the progress pipe.
+// The first words of lines on the progress pipe.
 const (
 	stepWord  = "step"
 	readyWord = "ready"
 	errorWord = "error"
 )
 
-// reporter tells a person, and a program that asked for it, how far a start has come.
+// reporter reports the progress of a start to the user, and to a program that asked for it.
 type reporter struct {
 	out   io.Writer
 	pipe  *os.File // nil without --progress-fd, and after ready
@@ -47,7 +47,7 @@ func (r *reporter) ready(t *target, dir state.Dir) {
 	r.close()
 }
 
-// end closes the pipe, and tells an error that came before ready.
+// end closes the pipe, and reports an error that came before ready.
 func (r *reporter) end(err error) {
 	if err != nil {
 		r.tell(errorWord, err.Error())
@@ -73,7 +73,7 @@ func printStep(out io.Writer, began time.Time, text string) {
 	fmt.Fprintf(out, "✓ %-55s %5.1f s\n", text, time.Since(began).Seconds())
 }
 
-// printNext says what can be done with a cluster that is ready.
+// printNext prints the next commands for a ready cluster.
 func printNext(out io.Writer, t *target, dir state.Dir) {
 	fmt.Fprintf(out, "\nexport KUBECONFIG=%s\n", dir.Kubeconfig())
 	fmt.Fprintf(out, "or use: devcluster kubectl%s get namespaces\n", t.flags())

@@ -2,9 +2,9 @@
 
 // Package command is devcluster's command line.
 //
-// Each command is one file. Commands that look at a running cluster do so through its directory and
-// its API server only, so they work from any terminal. What surprises: "up --detach" starts the same
-// program again with the same arguments, in a session of its own, and reads its progress from a pipe.
+// Each command is one file. Commands reach a running cluster only through its directory and its API server, so
+// they work from any terminal. The surprise: "up --detach" starts the same program again with the same
+// arguments, in a session of its own, and reads its progress from a pipe.
 package command
 
 import (
@@ -57,8 +57,8 @@ func Main() int {
 	}
 }
 
-// forgetGlobalFlags drops the flags that the components' packages register for every program in this
-// process, among them a --version with a meaning of its own.
+// forgetGlobalFlags drops the flags that the components' packages register for every program in this process,
+// including a --version with a different meaning.
 func forgetGlobalFlags() {
 	pflag.CommandLine = pflag.NewFlagSet("devcluster", pflag.ExitOnError)
 }
@@ -81,7 +81,7 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// target is the cluster that a command is about.
+// target is the cluster of a command.
 type target struct{ name, base string }
 
 func (t *target) dir() (state.Dir, error) {
@@ -92,7 +92,7 @@ func (t *target) dir() (state.Dir, error) {
 	return state.At(base, t.name)
 }
 
-// running returns the cluster's directory and status, or an error that says how to start it.
+// running returns the cluster's directory and status, or an error that says how to start the cluster.
 func (t *target) running() (state.Dir, state.Status, error) {
 	dir, err := t.dir()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/pki"
 )
 
-// apiServer returns kube-apiserver. Its flags are parsed here, so that a wrong one is an error of
-// the start and not of a running cluster.
+// apiServer returns kube-apiserver. Its flags are parsed here, so that a wrong flag is an error of the start and
+// not of a running cluster.
 func apiServer(o Options, etcdServer string) (func(context.Context) error, error) {
 	s := options.NewServerRunOptions()
 	flags := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
@@ -29,7 +29,7 @@ func apiServer(o Options, etcdServer string) (func(context.Context) error, error
 	if err := flags.Parse(append(apiServerArgs(o, etcdServer), o.APIServerArgs...)); err != nil {
 		return nil, fmt.Errorf("parse flags of kube-apiserver: %w", err)
 	}
-	// The listener is ours and open already: nobody can take the port, and a client that connects
+	// The listener is ours and already open: no other process can take the port, and a client that connects
 	// early waits in its queue instead of being refused.
 	s.SecureServing.Listener = o.Listener
 	if err := s.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
@@ -80,7 +80,7 @@ func apiServerArgs(o Options, etcdServer string) []string {
 
 		"--kubelet-certificate-authority=" + dir.Cert(pki.ClusterCA),
 		"--kubelet-client-certificate=" + dir.Cert(pki.KubeletClient), "--kubelet-client-key=" + dir.Key(pki.KubeletClient),
-		// Nodes run on this machine, and a node's Hostname is usually its own name, which nothing resolves.
+		// Nodes run on this machine. A node's Hostname is usually its own name, which cannot be resolved.
 		"--kubelet-preferred-address-types=InternalIP,Hostname,InternalDNS,ExternalDNS,ExternalIP",
 
 		"--requestheader-client-ca-file=" + dir.Cert(pki.FrontProxyCA),

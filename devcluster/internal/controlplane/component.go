@@ -34,8 +34,8 @@ func start(name string, run func(context.Context) error, ended func(error)) *com
 	return c
 }
 
-// stop ends the component and waits for it, but no longer than stopTimeout: the API server would
-// wait a minute for clients that follow a log. They lose their connection with the process.
+// stop ends the component and waits for it, but no longer than stopTimeout: the API server would wait a minute
+// for clients that follow a log. These clients lose their connection with the process.
 func (c *component) stop() {
 	c.cancel()
 	timeout := time.NewTimer(stopTimeout)

@@ -54,8 +54,8 @@ func startEtcd(ctx context.Context, o Options) (*etcdServer, error) {
 	return nil, fmt.Errorf("start etcd: no free port in %d attempts: %w", etcdBindAttempts, err)
 }
 
-// run waits until etcd is told to end or ends on its own. It stops the member, which closes the
-// database; its listeners end with the process, because closing them waits for clients.
+// run waits until etcd is told to end or ends on its own. It stops the member, which closes the database; its
+// listeners end with the process, because closing them waits for clients.
 func (e *etcdServer) run(ctx context.Context) error {
 	defer e.Server.Stop()
 	select {

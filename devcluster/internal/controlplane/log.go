@@ -16,8 +16,8 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"
 )
 
-// LogTo sends the log of all Kubernetes components in this process to w. Verbosity is klog's: 0
-// says what happens, 2 what a cluster's operator wants to know, 4 and more what a debugger wants.
+// LogTo sends the log of all Kubernetes components in this process to w. Verbosity is klog's: 0 for events, 2
+// for an operator of the cluster, 4 and more for a debugger.
 func LogTo(w io.Writer, verbosity int) error {
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)

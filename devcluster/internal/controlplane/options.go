@@ -2,9 +2,9 @@
 
 // Package controlplane runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler in this process.
 //
-// Run returns only when all of them have ended, and with an error if one of them ended on its own.
-// What surprises: feature gates, metrics and the log are global to the process in Kubernetes, so a
-// process runs one control plane, once, and a feature gate given to the API server holds for all.
+// Run returns only when all of them have ended, and with an error if one of them ended on its own. The surprise:
+// feature gates, metrics and the log are global to the process in Kubernetes, so a process runs one control
+// plane, once, and a feature gate for the API server applies to all.
 package controlplane
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/state"
 )
 
-// Options say what to run and where.
+// Options are the settings of the control plane.
 type Options struct {
 	// Dir is where data, certificates, kubeconfigs and the log are. The caller holds its lock.
 	Dir state.Dir
@@ -38,8 +38,8 @@ type Options struct {
 	Ready func() error
 }
 
-// stopTimeout bounds the stop of one component. With watches only, which is the usual case, the
-// whole control plane stops in a little more than a second.
+// stopTimeout bounds the stop of one component. Usually there are only watches, and the whole control plane
+// stops in a little more than a second.
 const stopTimeout = 1500 * time.Millisecond
 
 // serviceRange is where services get their addresses; its first one is in the API server's certificate.

@@ -39,7 +39,7 @@ func adminClient(kubeconfig string) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// awaitReady returns when the API server says that it is ready.
+// awaitReady waits until the API server reports that it is ready.
 func awaitReady(ctx context.Context, client kubernetes.Interface) error {
 	ticker := time.NewTicker(readyInterval)
 	defer ticker.Stop()
@@ -58,8 +58,8 @@ func awaitReady(ctx context.Context, client kubernetes.Interface) error {
 	}
 }
 
-// allowKubeletAPI lets the API server's own client certificate use the API of nodes that ask the
-// API server who may do what, as kubeadm does for its clusters.
+// allowKubeletAPI lets the API server's own client certificate use the API of nodes with webhook authorization,
+// as kubeadm does for its clusters.
 func allowKubeletAPI(ctx context.Context, client kubernetes.Interface) error {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "devcluster:kubelet-api-admin"},
@@ -78,7 +78,7 @@ func allowKubeletAPI(ctx context.Context, client kubernetes.Interface) error {
 func awaitServiceAccount(ctx context.Context, client kubernetes.Interface) error {
 	selector := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", "default").String()}
 	for {
-		// A watch without a resource version begins with what is there.
+		// A watch without a resource version begins with the existing objects.
 		w, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Watch(ctx, selector)
 		if err != nil {
 			return fmt.Errorf("watch the default service account: %w", errors.Join(context.Cause(ctx), err))

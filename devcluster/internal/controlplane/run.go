@@ -22,7 +22,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	<-whole.Done()
 	p.stop()
-	// The first cause stays: what ends after it is a consequence.
+	// The first cause stays: later ends are consequences.
 	if cause := context.Cause(whole); !errors.Is(cause, context.Cause(ctx)) {
 		return cause
 	}
@@ -40,7 +40,7 @@ func (p *plane) add(name string, run func(context.Context) error) {
 	p.components = append(p.components, start(name, run, p.fail))
 }
 
-// stop ends the components in reverse order, so that each has what it needs until its end.
+// stop ends the components in reverse order, so that each component has its dependencies until its end.
 func (p *plane) stop() {
 	for _, c := range slices.Backward(p.components) {
 		c.stop()
@@ -55,8 +55,8 @@ func (p *plane) start(ctx context.Context) error {
 	p.add("etcd", etcd.run)
 	p.Step("etcd")
 
-	// All flags are parsed before anything uses them, the API server's first: it sets the feature
-	// gates that the others read.
+	// All flags are parsed before any of them is used, the API server's first: it sets the feature gates that
+	// the others read.
 	runAPIServer, err := apiServer(p.Options, etcd.url)
 	if err != nil {
 		return err

@@ -2,10 +2,10 @@
 
 // Package pki makes the certificates, keys and kubeconfigs of one development cluster.
 //
-// It guarantees that everything lies in one directory that only its owner can read, that every
-// certificate carries exactly the usages and organisations its holder needs, and that a half-made
-// directory is never taken for a whole one. What surprises: a restarted cluster keeps its
-// certificates but may get another port, so kubeconfigs are written again at every start.
+// The guarantee: everything lies in one directory that only its owner can read, every certificate carries
+// exactly the usages and organisations its holder needs, and a half-made directory is never taken for a whole
+// one. The surprise: a restarted cluster keeps its certificates but may get another port, so kubeconfigs are
+// written again at every start.
 package pki
 
 import (
@@ -40,15 +40,15 @@ type Pair struct {
 	Key  []byte
 }
 
-// Request says what a leaf certificate is for.
+// Request describes a leaf certificate.
 type Request struct {
-	// CommonName is the user name that the API server sees for a client certificate.
+	// CommonName is the user name of a client certificate, as the API server sees it.
 	CommonName string
-	// Organizations are the groups that the API server sees for a client certificate.
+	// Organizations are the groups of a client certificate, as the API server sees them.
 	Organizations []string
 	// Usages are the extended key usages; a certificate without any is refused.
 	Usages []x509.ExtKeyUsage
-	// DNSNames and IPs are what a server certificate is valid for.
+	// DNSNames and IPs are the names and addresses of a server certificate.
 	DNSNames []string
 	IPs      []net.IP
 }

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 )
 
-// ServiceIP is the address of the service "kubernetes": the first one of the service range.
+// ServiceIP is the address of the service "kubernetes": the first address of the service range.
 const ServiceIP = "10.96.0.1"
 
 // The names of the authorities and certificates; a file is NAME.crt or NAME.key.
@@ -32,7 +32,7 @@ const (
 	ServiceAccount    = "sa"                       // sa.key signs service account tokens, sa.pub checks them
 )
 
-// KubeletClientUser is the user that a node sees when the API server calls it.
+// KubeletClientUser is the user name of the API server in its calls to nodes.
 const KubeletClientUser = "kube-apiserver-kubelet-client"
 
 var (
@@ -85,8 +85,8 @@ func (d Dir) Ensure() (made bool, err error) {
 	return true, nil
 }
 
-// EnsureServes makes the API server a new certificate if that which it has is not valid for ip: a
-// cluster may serve elsewhere than at its last start.
+// EnsureServes makes a new certificate for the API server if its certificate is not valid for ip: a cluster may
+// use another address than at its last start.
 func (d Dir) EnsureServes(ip net.IP) error {
 	pair, err := readPair(string(d), APIServer)
 	if err != nil {

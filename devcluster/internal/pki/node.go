@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// The files that [Dir.WriteNode] writes.
+// The files of [Dir.WriteNode].
 const (
 	NodeKubeconfig  = "kubeconfig"  // client certificate inside
 	NodeServingCert = "kubelet.crt" // the node's own HTTPS server
@@ -18,7 +18,7 @@ const (
 	NodeCA          = "ca.crt"      // checks the API server's certificate and those of its clients
 )
 
-// Node says for which node credentials are made.
+// Node describes the node of the credentials.
 type Node struct {
 	Name    string   // the Node object's name
 	Cluster string   // the cluster's name, for the kubeconfig
@@ -26,10 +26,9 @@ type Node struct {
 	SANs    []string // further names and addresses of the node's HTTPS server
 }
 
-// WriteNode makes a node's credentials in dir: a kubeconfig for the user system:node:NAME in group
-// system:nodes, which the Node authorizer and NodeRestriction know as that node, and a serving
-// certificate for localhost, the loopback addresses, this host's name, the node's name and n.SANs.
-// Credentials that are there already are replaced.
+// WriteNode makes a node's credentials in dir: a kubeconfig for the user system:node:NAME in group system:nodes,
+// which the Node authorizer and NodeRestriction know as that node, and a serving certificate for localhost, the
+// loopback addresses, this host's name, the node's name and n.SANs. It replaces existing credentials.
 func (d Dir) WriteNode(dir string, n Node) error {
 	authority, err := d.Authority(ClusterCA)
 	if err != nil {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package state is what a development cluster leaves on disk, and how two processes agree on who runs it.
+// Package state holds the files of a development cluster, and lets two processes agree on which of them runs it.
 //
-// Each cluster has one directory, named after it, below a base directory. A cluster runs exactly
-// while a process holds the lock in its directory: the kernel drops the lock when that process ends,
-// however it ends, so no leftover file makes a dead cluster look alive. What surprises: the lock
-// belongs to the process, and closing any other descriptor of the same file would drop it, so only
-// this package opens it.
+// Each cluster has one directory, named after it, below a base directory. A cluster runs exactly while a process
+// holds the lock in its directory. The kernel drops the lock when that process ends, however it ends, so no
+// leftover file makes a dead cluster look alive. The surprise: the lock belongs to the process, and closing any
+// other descriptor of the same file would drop it, so only this package opens it.
 package state
 
 import (

@@ -32,9 +32,9 @@ func (d Dir) TryLock() (*Lock, error) {
 	}
 }
 
-// WaitLock takes the cluster's lock as soon as the process that has it lets go of it. It cannot be
-// interrupted: the caller sees to it that the other process ends. When that process deletes the
-// cluster, or there is none, the error is [fs.ErrNotExist].
+// WaitLock takes the cluster's lock as soon as the process that holds it releases it. It cannot be interrupted:
+// the caller makes sure that the other process ends. When that process deletes the cluster, or there is no
+// cluster, the error is [fs.ErrNotExist].
 func (d Dir) WaitLock() (*Lock, error) {
 	return d.lock(0, syscall.F_SETLKW)
 }
@@ -51,8 +51,8 @@ func (d Dir) lock(openFlag, command int) (*Lock, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock cluster %s: %w", d.Name, err), file.Close())
 	}
-	// The holder before us may have deleted the directory while we waited: a lock on a file that
-	// nobody else can find protects nothing.
+	// The previous holder may have deleted the directory while we waited: a lock on a deleted file protects
+	// nothing.
 	if !d.isLockFile(file) {
 		return nil, errors.Join(fmt.Errorf("lock cluster %s: %w", d.Name, fs.ErrNotExist), file.Close())
 	}
@@ -76,8 +76,8 @@ func (l *Lock) Unlock() error {
 	return nil
 }
 
-// Holder returns the process that runs the cluster, or 0 when it is stopped. The kernel answers, so
-// the number is never a stale one. A process that holds the lock itself must not ask.
+// Holder returns the process that runs the cluster, or 0 when it is stopped. The kernel answers, so the number
+// is never stale. A process that holds the lock itself must not ask.
 func (d Dir) Holder() (pid int, err error) {
 	file, err := os.OpenFile(d.lockFile(), os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Record is what a cluster writes about itself when it is ready. It stays after the cluster stops:
-// whether it runs is for [Dir.Holder] to say.
+// Record is written by a cluster when it is ready. It stays after the cluster stops: [Dir.Holder] decides
+// whether the cluster runs.
 type Record struct {
 	Server     string    `json:"server"`     // the API server's URL
 	PID        int       `json:"pid"`        // the process that wrote it

@@ -12,14 +12,14 @@ const (
 	Running  Phase = "running"
 )
 
-// Status is what can be said about a cluster from outside.
+// Status is the state of a cluster as seen from outside.
 type Status struct {
 	Phase  Phase
 	PID    int    // the process that runs the cluster, 0 when it is stopped
 	Record Record // of the last start that became ready; zero if there was none
 }
 
-// Status asks the kernel who runs the cluster and reads what that process wrote.
+// Status asks the kernel which process runs the cluster and reads the record of that process.
 func (d Dir) Status() (Status, error) {
 	pid, err := d.Holder()
 	if err != nil {

@@ -2,8 +2,8 @@
 
 //go:build unix
 
-// Command contractprogram runs one program of the contract in an image without a shell. Build it without cgo:
-// it needs no files then. It is started with what program.Program.Args returns.
+// Command contractprogram runs one program of the contract in an image without a shell. Build it without cgo: it
+// needs no files then. Its arguments are the result of program.Program.Args.
 package main
 
 import (

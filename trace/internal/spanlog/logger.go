@@ -8,7 +8,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// errorKey names the field that WithError adds, in the span.
+// errorKey is the name of the field of WithError in the span.
 const errorKey = "error"
 
 // deeper is the ability of a logger to take the source position of a line
@@ -76,9 +76,8 @@ func (l *logger) WithError(err error) log.Logger {
 	return &next
 }
 
-// open starts again from the sink, so that a field set twice is written once
-// even where the logging library keeps every value. The name of the error's
-// field is the sink's choice.
+// open starts again from the sink, so that a field set twice is written once even if the logging library keeps
+// every value. The sink chooses the name of the error's field.
 func (l *logger) open() {
 	l.out = l.sink.WithFields(l.fields)
 	if l.withErr {

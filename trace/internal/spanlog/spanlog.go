@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spanlog ties a logger to a span: every line is also recorded in the
-// span, with its level and fields, and every field of the span is also a field
-// of the logger.
+// Package spanlog ties a logger to a span: every line is also recorded in the span, with its level and fields,
+// and every field of the span is also a field of the logger.
 //
-// It holds what the tracing adapters have in common, so that they behave
-// alike.
+// The tracing adapters share this package, so that they behave alike.
 //
-// What surprises: a line goes to the innermost span only. The logger of a
-// span inside another one takes over the outer fields, not the outer recording.
+// The surprise: a line goes to the innermost span only. The logger of an inner span takes over the outer fields,
+// not the outer recording.
 package spanlog
 
 import (
@@ -19,12 +17,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// methodKey names the field that carries the name of the span.
+// methodKey is the field with the name of the span.
 const methodKey = "method"
 
 // Backend is the span of a tracing library.
 type Backend interface {
-	// Recording tells whether anything that is handed over is kept.
+	// Recording reports whether the span keeps any data.
 	Recording() bool
 	// Annotate records a log line. It must not keep or change fields.
 	Annotate(level, message string, fields log.Fields)
@@ -32,7 +30,7 @@ type Backend interface {
 	SetFields(fields log.Fields)
 }
 
-// Span is the half of a trace.Span that concerns logging.
+// Span is the logging half of a trace.Span.
 type Span struct {
 	backend Backend
 
@@ -63,8 +61,8 @@ func (s *Span) WithField(ctx context.Context, key string, value any) context.Con
 	return s.WithFields(ctx, log.Fields{key: value})
 }
 
-// WithFields adds fields to the span and its logger, and returns a context
-// whose logger has them too. Fields that ctx's own logger has are kept.
+// WithFields adds fields to the span and its logger, and returns a context whose logger also has them. It keeps
+// the fields of ctx's own logger.
 func (s *Span) WithFields(ctx context.Context, fields log.Fields) context.Context {
 	if s.backend.Recording() {
 		s.backend.SetFields(fields)
@@ -75,7 +73,7 @@ func (s *Span) WithFields(ctx context.Context, fields log.Fields) context.Contex
 	return log.WithLogger(ctx, log.G(ctx).WithFields(fields))
 }
 
-// merge returns a map with the entries of both; those of b win.
+// merge returns a map with the entries of both; entries of b override entries of a.
 func merge(a, b log.Fields) log.Fields {
 	all := make(log.Fields, len(a)+len(b))
 	maps.Copy(all, a)
