@@ -16,15 +16,16 @@ import (
 	"time"
 )
 
-// accounts are control groups, in which the kernel counts what agents and all that they start use: runtimes, supervisors, shims and
-// sandboxes, also those that have ended. An agent that makes groups for its pods makes them there.
+// accounts are control groups. The kernel counts in them the usage of agents and of all their processes:
+// runtimes, supervisors, shims and sandboxes, including processes that have ended. An agent that makes groups
+// for its pods makes them there.
 type accounts struct {
 	name string // of the group that all others are below
 	root string // the hierarchy in which the kernel counts
 	v2   bool
 }
 
-// containerdGroup is what is counted of a containerd that agents share.
+// containerdGroup is the group of a containerd that agents share.
 const containerdGroup = "containerd"
 
 // killTime is how long processes that were killed may take to be gone.
@@ -43,7 +44,7 @@ func openAccounts() (*accounts, error) {
 	return a, nil
 }
 
-// pods is the group that an agent, or containerd, is to make those of pods in.
+// pods returns the parent group for the pods of an agent, or of containerd.
 func (a *accounts) pods(name string) string { return filepath.Join(a.name, name, "pods") }
 
 // daemon makes the group of an agent, or of containerd, and returns the file that takes processes into it.
@@ -66,7 +67,7 @@ func (a *accounts) take(cmd *exec.Cmd, name string) error {
 	return nil
 }
 
-// of is the account of what is in the groups of these names.
+// of returns the account of the groups of these names.
 func (a *accounts) of(names ...string) *account {
 	sum := &account{v2: a.v2}
 	for _, name := range names {
@@ -75,18 +76,18 @@ func (a *accounts) of(names ...string) *account {
 	return sum
 }
 
-// close kills what is left, and removes the groups.
+// close kills the remaining processes, and removes the groups.
 func (a *accounts) close() error {
 	return errors.Join(a.of("").kill(), removeCgroup(a.name))
 }
 
-// account is what the processes of some groups use together.
+// account is the total usage of the processes of some groups.
 type account struct {
 	dirs []string
 	v2   bool
 }
 
-// cpuTime is the CPU time that all processes have used, also those that have ended.
+// cpuTime returns the CPU time of all processes, including those that have ended.
 func (a *account) cpuTime() (sum time.Duration, err error) {
 	for _, dir := range a.dirs {
 		used, err := a.cpuTimeOf(dir)
@@ -125,7 +126,7 @@ func parseCPUStat(text string) (time.Duration, error) {
 	return 0, errors.New("there is no line usage_usec")
 }
 
-// processes are those that are in the groups, and below them.
+// processes returns the processes in the groups, and below them.
 func (a *account) processes() (pids []int, err error) {
 	for _, dir := range a.dirs {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -155,7 +156,7 @@ func (a *account) processes() (pids []int, err error) {
 	return pids, nil
 }
 
-// memory is the memory in bytes of all processes: what several share is divided by their number.
+// memory returns the memory in bytes of all processes. Shared memory is divided by the number of its users.
 func (a *account) memory() (sum int64, err error) {
 	pids, err := a.processes()
 	if err != nil {
@@ -174,7 +175,7 @@ func (a *account) memory() (sum int64, err error) {
 // gone tells whether a process has ended meanwhile.
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
 
-// kill ends all processes, also those that they start meanwhile, and returns when they have ended.
+// kill ends all processes, including processes that they start meanwhile, and returns when all have ended.
 func (a *account) kill() error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTime)
 	defer cancel()

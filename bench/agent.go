@@ -12,9 +12,11 @@ import (
 	"strings"
 )
 
-// agentNames are the agents that can be compared: this project's, KWOK, the least that a program
-// can do, this project's in several processes, with a provider in a process of its own, with a second cluster as its backend, with Liqo in it, Liqo's own beside that, with Nomad,
-// Slurm and interLink's server below it, interLink's own beside that, with the emulator of each cloud, and with each of what runs containers, and with containers a kubelet.
+// agentNames are the agents that can be compared. There is this project's, KWOK, and a minimal program. There is
+// this project's agent in several processes, with a provider in a process of its own, with a second cluster as
+// its backend, and with Liqo in that cluster, with Liqo's own agent beside it. There is this project's agent
+// with Nomad, Slurm and interLink's server below it, with interLink's own beside the last one, with the emulator
+// of each cloud, and with each container runtime. With containers there is a kubelet, too.
 var agentNames = []string{"ours", "kwok", "kwok-parallel", "null", "shared", "plugin", "tensilekube", "liqo", "liqo-vk", "nomad", "slurm", "interlink", "interlink-vk", "aci", "eci", "fargate", "fargate-push", "stackpath", "zun", "azurebatch", "gvisor", "runc", "before", "cri", "kubelet"}
 
 // suits says whether an agent takes part in the scenario.
@@ -50,7 +52,7 @@ func (s scenario) suits(agent string) bool {
 // from outside, so that any such program can be compared.
 type agent interface {
 	name() string
-	// settings is what the report says about how it is run.
+	// settings returns the report's text about the settings of the agent.
 	settings() string
 	// start starts the program and returns when its nodes are ready.
 	start(ctx context.Context, m *machine, s scenario, prefix string) (*process, error)
@@ -124,7 +126,7 @@ func (o *ours) settings() string {
 	return settings
 }
 
-// providerArgs choose the provider. Everything else is as it comes: what is measured is what users get.
+// providerArgs chooses the provider. All other settings are the defaults, because users get them.
 func (o *ours) providerArgs(m *machine, s scenario, prefix string) ([]string, error) {
 	if s.Containers {
 		return m.criArgs(prefix)

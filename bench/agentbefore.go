@@ -4,7 +4,8 @@ package main
 
 import "context"
 
-// before is the program of an earlier version, in each of the scenarios of ours. With containers, it is one that isolated them by itself.
+// before is the program of an earlier version, in each of the scenarios of ours. With containers, it is a
+// version with its own isolation.
 type before struct {
 	ours
 	containers onProcess

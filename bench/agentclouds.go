@@ -112,7 +112,7 @@ func startEmulator(ctx context.Context, m *machine, program, service, prefix str
 	return c, nil
 }
 
-// await waits until the emulator has written what its provider needs, which it does once it listens.
+// await waits until the emulator has written the input of its provider. It does so once it listens.
 func (c *cloud) await(ctx context.Context) error {
 	for {
 		_, err := os.Stat(c.provider)

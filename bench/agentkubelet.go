@@ -17,8 +17,8 @@ const (
 	kubeletPin = "kubelet"
 )
 
-// kubeletConfig leaves out what a kubelet does for the machine rather than for pods, and lets it run where cgroups
-// are not its own. What is not named is as it comes.
+// kubeletConfig turns off the tasks of a kubelet for the machine rather than for pods, and lets the kubelet run
+// with foreign cgroups. All other settings are the defaults.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: %[1]s}}

@@ -18,8 +18,8 @@ const (
 	kwokPin = "kwok"
 )
 
-// kwokOptions are those with which KWOK's own files deploy it, but for stages, which are given with them
-// rather than by custom resources, and for a server, which it then has no use for.
+// kwokOptions are the options of KWOK's own deployment files, with two exceptions: the stages are given with the
+// options rather than by custom resources, and there is no server, because it would have no use.
 const kwokOptions = `apiVersion: config.kwok.x-k8s.io/v1alpha1
 kind: KwokConfiguration
 options:

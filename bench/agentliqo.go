@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// onLiqo is an agent whose pods run in a second cluster where Liqo's own controllers make them of ShadowPods: this project's with provider liqo,
-// or Liqo's own virtual kubelet.
+// onLiqo is an agent whose pods run in a second cluster, where Liqo's own controllers make them from ShadowPods:
+// this project's agent with provider liqo, or Liqo's own virtual kubelet.
 type onLiqo struct {
 	*ours
 	folder string // of Liqo's programs and definitions
@@ -91,7 +91,8 @@ func (a onLiqo) startAbove(ctx context.Context, m *machine, s scenario, low *low
 	return a.startWith(ctx, m, s, prefix, []string{"--provider=liqo", "--provider-config=" + file})
 }
 
-// startTheirs starts Liqo's own virtual kubelet, with what peering and offloading would have made at home.
+// startTheirs starts Liqo's own virtual kubelet, with the objects that peering and offloading would have made in
+// the first cluster.
 func (a onLiqo) startTheirs(ctx context.Context, m *machine, low *lower, prefix string) (*process, error) {
 	admin := filepath.Join(m.base, clusterName, "kubeconfig")
 	if err := a.define(ctx, admin); err != nil {
@@ -125,7 +126,7 @@ func (a onLiqo) startTheirs(ctx context.Context, m *machine, low *lower, prefix 
 	return m.startNodes(ctx, a.name(), cmd, []string{prefix})
 }
 
-// freePort is a port of this machine that nobody listens on.
+// freePort returns a port of this machine without a listener.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// onNomad is this project's agent with provider nomad, and an agent of Nomad that is server and client at once. That one, and the programs of the
-// pods, are not counted with it.
+// onNomad is this project's agent with provider nomad, and an agent of Nomad that is server and client at once.
+// The agent of Nomad and the programs of the pods are not counted.
 type onNomad struct {
 	*ours
 	nomad string // the program
@@ -115,8 +115,8 @@ func (a onNomad) startBefore(ctx context.Context, m *machine, s scenario, n *nom
 	return a.startWith(ctx, m, s, prefix, []string{"--provider=nomad", "--provider-config=" + file})
 }
 
-// startNomad starts an agent of Nomad in namespaces of its own for mounts and processes, so that what it runs ends with it, and returns when it
-// takes jobs.
+// startNomad starts an agent of Nomad in its own namespaces for mounts and processes, so that all its processes
+// end with it. It returns when the agent accepts jobs.
 func (a onNomad) startNomad(ctx context.Context, m *machine, prefix string) (*nomad, error) {
 	n := &nomad{dir: filepath.Join(m.base, "nomad", prefix), group: prefix, jobs: map[string]string{}, pods: map[string]lived{}}
 	n.told = filepath.Join(n.dir, "told")
@@ -139,7 +139,7 @@ func (a onNomad) startNomad(ctx context.Context, m *machine, prefix string) (*no
 	if err != nil {
 		return nil, err
 	}
-	// The shell is the first process of the namespace, and waits for those whose parents have ended.
+	// The shell is the first process of the namespace, and waits for orphaned processes.
 	cmd := exec.Command("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--", "/bin/sh", "-c", `"$0" "$@" & wait $!`, program, "agent", "-config", file) //nolint:noctx // it is ended by stop
 	if n.agent, err = start("nomad agent", cmd, m.cfg.logs); err != nil {
 		return nil, err

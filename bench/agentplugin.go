@@ -19,7 +19,7 @@ import (
 // mockPluginCommand makes this program the provider mock as a plugin.
 const mockPluginCommand = "mock-plugin"
 
-// plugged is this project's agent with its provider in a process of its own. What both use counts.
+// plugged is this project's agent with its provider in a process of its own. The usage of both processes counts.
 type plugged struct{ ours }
 
 func (plugged) name() string { return "plugin" }

@@ -9,15 +9,16 @@ import (
 	"path/filepath"
 )
 
-// onRemote is this project's agent with provider tensilekube, whose pods run in a second cluster on a node of provider mock. The
-// second cluster is not counted with it.
+// onRemote is this project's agent with provider tensilekube, whose pods run in a second cluster on a node of
+// provider mock. The second cluster is not counted.
 type onRemote struct{ *ours }
 
 func (onRemote) settings() string {
 	return "virtual-kubelet --provider=tensilekube, all else by default; the lower cluster has a scheduler and one node of provider mock"
 }
 
-// remoteConfig maps the namespace of the pods: nothing in the lower cluster makes the service account of one that is made on demand.
+// remoteConfig maps the namespace of the pods: the lower cluster has nothing that makes the service account of a
+// namespace made on demand.
 const remoteConfig = `apiVersion: tensilekube.virtual-kubelet.io/v1alpha1
 kind: TensileKubeProviderConfiguration
 kubeconfig: %[1]s
@@ -53,8 +54,8 @@ type lower struct {
 	controllers *process // that make pods of other objects; nil: none
 }
 
-// startLower starts a cluster whose pods a node of provider mock runs, with a namespace for them. The node is another user than the
-// agent, so its requests are not in the log.
+// startLower starts a cluster whose pods run on a node of provider mock, with a namespace for them. The node is
+// another user than the agent, so its requests are not in the log.
 func (a onRemote) startLower(ctx context.Context, m *machine, base, namespace string, flags ...string) (_ *lower, err error) {
 	if err := os.MkdirAll(base, 0o755); err != nil {
 		return nil, fmt.Errorf("make folder: %w", err)

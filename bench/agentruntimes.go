@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// onProcess is this project's agent with provider process and one of the ways in which that isolates containers.
+// onProcess is this project's agent with provider process and one of its kinds of isolation.
 type onProcess struct {
 	*ours
 	isolation string

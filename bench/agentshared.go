@@ -10,7 +10,7 @@ import (
 // sharers is how many processes share the nodes.
 const sharers = 3
 
-// shared is this project's agent in several processes that share the nodes. What all of them use counts.
+// shared is this project's agent in several processes that share the nodes. The usage of all of them counts.
 type shared struct{ *ours }
 
 func (shared) name() string { return "shared" }

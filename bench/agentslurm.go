@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 )
 
-// onSlurm is this project's agent with provider slurm, and a private Slurm: a controller and one node. That one, and the jobs, are not counted with
-// it; the commands of Slurm that it calls are.
+// onSlurm is this project's agent with provider slurm, and a private Slurm: a controller and one node. The Slurm
+// and the jobs are not counted; the commands of Slurm that the agent calls are.
 type onSlurm struct{ *ours }
 
-// slurmCommands are those that provider slurm calls.
+// slurmCommands are the commands that provider slurm calls.
 var slurmCommands = []string{"sbatch", "squeue", "scancel", "sinfo", "srun", "scontrol", "sacct"}
 
 func newOnSlurm(o *ours) (agent, error) {

@@ -25,7 +25,7 @@ rules:
 - level: None
 `
 
-// audit is the API server's log of what agents asked for.
+// audit is the API server's log of the agents' requests.
 type audit struct {
 	path string
 	read int64       // how far it was read
@@ -83,10 +83,10 @@ func (e *auditEvent) key() string {
 	return e.Verb + " " + e.ObjectRef.Resource
 }
 
-// counted says whether the line is the one of its request that counts.
+// counted reports whether this line counts: each request has one line that counts.
 func (e *auditEvent) counted() bool { return (e.Verb == "watch") == (e.Stage == "ResponseStarted") }
 
-// isHeartbeat says whether the request is one that a node sends at rest, too.
+// isHeartbeat reports whether a node also sends this request at rest.
 func (l auditLine) isHeartbeat() bool {
 	switch l.key {
 	case "update leases", "patch leases", "get leases", "list leases", "patch nodes/status", "get nodes":
@@ -111,7 +111,7 @@ func (a *audit) follow() error {
 	return a.parse(file)
 }
 
-// parse reads whole lines; what follows the last of them is being written.
+// parse reads complete lines. The rest after the last line is still being written.
 func (a *audit) parse(log io.Reader) error {
 	lines := bufio.NewReaderSize(log, 1<<20)
 	for {
@@ -154,7 +154,7 @@ func (a *audit) lastBusy() time.Time {
 	return time.Time{}
 }
 
-// errRestless is of an agent that is never quiet.
+// errRestless means that an agent never became quiet.
 var errRestless = errors.New("the agent did not stop sending requests")
 
 const (

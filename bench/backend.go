@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// backend is what runs the pods of an agent and is no cluster. It is not measured with the agent.
+// backend runs the pods of an agent and is no cluster. It is not measured with the agent.
 type backend interface {
-	// requests counts what the agent asked it for, from one time to another.
+	// requests counts the agent's requests between two times.
 	requests(from, to time.Time) (requests, error)
 	// lives returns how it knows the pods of a namespace, by their names.
 	lives(ctx context.Context, namespace string) (map[string]lived, error)
@@ -33,13 +33,13 @@ var backendNames = map[string]string{
 	"nomad": "Nomad", "slurm": "Slurm", "interlink": "interLink's server", "aci": "the emulator of ACI", "eci": "the emulator of ECI", "fargate": "the emulator of ECS", "stackpath": "the emulator of StackPath", "zun": "the emulator of Zun", "azurebatch": "the emulator of Azure Batch",
 }
 
-// startNames are what the scheduler starts for a pod, where it says when.
+// startNames are the units that a scheduler starts for a pod, for schedulers that report the time of the start.
 var startNames = map[string]string{"nomad": "task", "slurm": "job"}
 
 // slowAfter is how long an agent may ask its backend more often after a change.
 const slowAfter = 20 * time.Second
 
-// setBackend notes what the agent did beyond its backend, if that is no cluster.
+// setBackend records the agent's requests to its backend, if the backend is no cluster.
 func (r *round) setBackend(ctx context.Context, l *life, at marks, up, down phase) error {
 	b := l.agent.backend
 	if b == nil {
@@ -92,7 +92,7 @@ func awaitLives(ctx context.Context, b backend, namespace string, pods int) ([]l
 	}
 }
 
-// setLags compares what the backend knows with when the pods were seen.
+// setLags compares the times of the backend with the times at which the pods were seen.
 func (r *remote) setLags(known []lived, up, down phase) {
 	started, began := make([]time.Time, len(known)), make([]time.Time, len(known))
 	var ended, seen []time.Time
@@ -140,7 +140,7 @@ func (l *ledger) requests(from, to time.Time) (requests, error) {
 // folder that is its first argument, and ends at once when it is asked to.
 const telling = `trap 'printf %s "$EPOCHREALTIME" >"$1/$2.ended"; kill $!; exit 0' TERM; printf %s "$EPOCHREALTIME" >"$1/$2.began"; sleep infinity & wait $!`
 
-// errNoTime is of a text that is no time.
+// errNoTime means that a text is no time.
 var errNoTime = errors.New("no time in seconds")
 
 // seconds reads a time such as 1700000000.123456.

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// makeNamespace makes a namespace in which pods can be created. Its service account is made here
-// because no controller may be running that does it.
+// makeNamespace makes a namespace in which pods can be created. It makes the service account, too, because there
+// may be no controller for it.
 func makeNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
@@ -30,7 +30,7 @@ func makeNamespace(ctx context.Context, client kubernetes.Interface, name string
 	return nil
 }
 
-// makeRootCA makes the ConfigMap that pods with a token have, as a controller does where one runs.
+// makeRootCA makes the ConfigMap for pods with a token, as a controller usually does.
 func makeRootCA(ctx context.Context, client kubernetes.Interface, namespace string) error {
 	ca := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kube-root-ca.crt"}, Data: map[string]string{"ca.crt": "of nobody"}}
 	if _, err := client.CoreV1().ConfigMaps(namespace).Create(ctx, ca, metav1.CreateOptions{}); err != nil {
@@ -39,8 +39,8 @@ func makeRootCA(ctx context.Context, client kubernetes.Interface, namespace stri
 	return nil
 }
 
-// newPod is the i-th pod: bound already, with nothing but one container, so that no time
-// goes into what nodes do for pods with more.
+// newPod returns the i-th pod. It is bound already, and has a single container and nothing else, so that nodes
+// spend no time on further parts of a pod.
 func newPod(namespace, node string, i int) *corev1.Pod {
 	noToken := false
 	return &corev1.Pod{

@@ -18,14 +18,15 @@ import (
 )
 
 const (
-	// endings are how many pods end by themselves while all is at rest, and endingsEvery how long after the one before. They come at all times of
-	// a round that asks for states.
+	// endings is the number of pods that end by themselves while all is at rest, and endingsEvery the time
+	// between two ends. The ends are spread over a round of an agent that polls for states.
 	endings, endingsEvery = 20, 2900 * time.Millisecond
-	// endingsPatience is how long the status of the last of them is waited for. Those that are not seen by then count with the time until then.
+	// endingsPatience is the time to wait for the status of the last end. Ends that are not seen by then count
+	// with the time until then.
 	endingsPatience = 2 * time.Minute
 )
 
-// cloud is the emulator of a cloud in a process of its own, which simulates the containers and writes down what happens.
+// cloud is the emulator of a cloud in a process of its own, which simulates the containers and writes a journal.
 type cloud struct {
 	program  *process
 	commands io.WriteCloser // takes the IDs of groups that are to end
@@ -41,7 +42,7 @@ type happening struct {
 	words []string
 }
 
-// journal reads what happened so far.
+// journal reads the journal so far.
 func (c *cloud) journal() (all []happening, err error) {
 	text, err := os.ReadFile(filepath.Join(c.dir, "journal"))
 	if err != nil {
@@ -85,7 +86,7 @@ func (c *cloud) requests(from, to time.Time) (requests, error) {
 	return l.requests(from, to)
 }
 
-// lives joins what happened to groups with the names of their pods.
+// lives joins the events of groups with the names of their pods.
 func (c *cloud) lives(context.Context, string) (map[string]lived, error) {
 	all, err := c.journal()
 	if err != nil {
@@ -133,10 +134,10 @@ func (c *cloud) exit(group string) error {
 	return err
 }
 
-// leftQuestion lets the emulator write down what is left.
+// leftQuestion makes the emulator write the remaining objects into its journal.
 const leftQuestion = "left?"
 
-// left asks the emulator what it has of the agent, and returns how much of each kind.
+// left asks the emulator for the remaining objects of the agent, and returns their number by kind.
 func (c *cloud) left(ctx context.Context) (map[string]int, error) {
 	asked := time.Now().Add(-time.Millisecond) // the journal has microseconds
 	if _, err := fmt.Fprintln(c.commands, leftQuestion); err != nil {
@@ -156,7 +157,7 @@ func (c *cloud) left(ctx context.Context) (map[string]int, error) {
 	}
 }
 
-// leftSince returns what the journal says is left since a time, and whether it has said all.
+// leftSince returns the remaining objects in the journal since a time, and whether the list is complete.
 func leftSince(all []happening, asked time.Time) (kinds map[string]int, whole bool, err error) {
 	kinds = map[string]int{}
 	for _, e := range all {
@@ -208,7 +209,7 @@ func (l *life) exits(ctx context.Context) error {
 	return nil
 }
 
-// errUnseen is that pods ended and were not seen to.
+// errUnseen means that the ends of some pods were not seen.
 var errUnseen = fmt.Errorf("some ends were not seen within %s", endingsPatience)
 
 // setExits compares when containers exited by themselves with when that was seen, until a time.

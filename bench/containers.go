@@ -9,7 +9,7 @@ type containers interface {
 	Endpoint() string
 	// Cgroup is the control group that pods are made in.
 	Cgroup() string
-	// RemovePods removes what agents have left.
+	// RemovePods removes the agents' remaining pods.
 	RemovePods(context.Context) error
 	// StartBare starts pods one after another by CRI alone and returns how many milliseconds each took.
 	StartBare(ctx context.Context, pods int) ([]float64, error)

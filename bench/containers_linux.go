@@ -22,8 +22,8 @@ type containerd struct{ *containerdtest.Containerd }
 // Cgroup is the control group that pods are made in.
 func (c containerd) Cgroup() string { return c.CgroupParent }
 
-// StartBare makes the three calls of CRI that no start of a pod can do without: its sandbox, its container, and the start of that. The image
-// is there, and nobody asks for anything else.
+// StartBare makes the three calls of CRI that every start of a pod needs: for its sandbox, for its container,
+// and for the start of the container. The image is there, and no further calls are made.
 func (c containerd) StartBare(ctx context.Context, pods int) (took []float64, err error) {
 	conn, err := c.Connect()
 	if err != nil {
@@ -103,5 +103,5 @@ func prepareImage(ctx context.Context, c *containerdtest.Containerd, folder stri
 // removeCgroup removes a control group with all below it.
 func removeCgroup(name string) error { return containerdtest.RemoveCgroup(name) }
 
-// unmount unmounts what agents have left below a folder, as a kubelet does with its own.
+// unmount unmounts the agents' remaining mounts below a folder, as a kubelet does with its own.
 func unmount(folder string) error { return containerdtest.Unmount(folder) }

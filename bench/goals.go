@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// goal is what this project's agent should reach, beside another agent in the same run or by itself.
+// goal is a goal for this project's agent, beside another agent in the same run or by itself.
 type goal[R any] struct {
 	label     string
 	scenarios []string // empty: all
@@ -95,7 +95,8 @@ const lagByPolling, lagByPush = 3000, 500
 // endGoal is the label of the goal about pods that end by themselves.
 const endGoal = "to the end of one that ends at rest, median of pods"
 
-// cloudGoals are those at the emulators of clouds, which are the same for each but for what its scenario says.
+// cloudGoals returns the goals at the emulators of clouds. They are the same for each cloud except for
+// differences of its scenario.
 func cloudGoals() (all []goal[*round]) {
 	for _, name := range cloudServices {
 		s := scenarios[slices.IndexFunc(scenarios, func(s scenario) bool { return s.Name == name })]

@@ -33,7 +33,7 @@ const (
 	remoteEnd   = "<!-- end of the sample of a second cluster -->\n"
 )
 
-// That of what runs containers stands between these.
+// The sample of runtimes stands between these lines.
 const (
 	runtimesBegin = "<!-- begin of the sample of runtimes: written by -into -->\n"
 	runtimesEnd   = "<!-- end of the sample of runtimes -->\n"
@@ -45,7 +45,7 @@ const (
 	liqoEnd   = "<!-- end of the sample with Liqo -->\n"
 )
 
-// Those of schedulers stand between these, each between its own.
+// The samples of schedulers stand between these lines, each between its own.
 const (
 	backendBegin = "<!-- begin of the sample at %s: written by -into -->\n"
 	backendEnd   = "<!-- end of the sample at %s -->\n"

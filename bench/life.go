@@ -87,7 +87,7 @@ func (l *life) prepare(ctx context.Context) error {
 	return nil
 }
 
-// phase is what happened to all pods: what the client did, and what the node made of it.
+// phase is one phase of all pods: the changes of the client, and the reactions of the node.
 type phase struct {
 	begin time.Time
 	asked []time.Time // when the API server had answered the client, by pod

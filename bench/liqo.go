@@ -25,7 +25,7 @@ import (
 // secretOfTenant is the Secret with the access of Liqo's virtual kubelet to the lower cluster.
 const secretOfTenant = "foreign"
 
-// kinds are the resources of what is made here, by kind.
+// kinds are the resources of the objects here, by kind.
 var kinds = map[string]schema.GroupVersionResource{
 	"CustomResourceDefinition": {Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 	"Namespace":                {Version: "v1", Resource: "namespaces"},
@@ -36,8 +36,8 @@ var kinds = map[string]schema.GroupVersionResource{
 	"ShadowPod":                {Group: "offloading.liqo.io", Version: "v1beta1", Resource: "shadowpods"},
 }
 
-// tenantObjects are what peering and offloading make for a virtual node of Liqo: its namespace, its access, what it is, and which namespaces
-// of the lower cluster there are for those of the upper one.
+// tenantObjects are the objects that peering and offloading make for a virtual node of Liqo: its namespace, its
+// access, its description, and the mapping of the upper cluster's namespaces to namespaces of the lower one.
 const tenantObjects = `
 apiVersion: v1
 kind: Namespace
@@ -120,7 +120,7 @@ func dynamicClient(kubeconfig string) (dynamic.Interface, error) {
 	return dynamic.NewForConfig(access)
 }
 
-// apply makes the objects of a text, with their status. Those that are there stay as they are.
+// apply makes the objects of a text, with their status. Existing objects stay unchanged.
 func apply(ctx context.Context, kubeconfig string, text []byte) error {
 	client, err := dynamicClient(kubeconfig)
 	if err != nil {

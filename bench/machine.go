@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// machine is what all agents share: the control plane, the credentials and the log of requests.
+// machine has the parts that all agents share: the control plane, the credentials and the log of requests.
 type machine struct {
 	*cluster
 	cfg        config

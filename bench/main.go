@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench drives pods through their life on a real API server, kept by one agent after the
-// other, and measures the agents from outside: how far they lag behind the client, and what they cost.
+// Command bench drives pods through their life on a real API server, with one agent after the other, and
+// measures the agents from outside: how far they lag behind the client, and their costs.
 //
-// The guarantee: what stands side by side comes from one run, on one control plane, with the same
-// client, the same credentials and the same log of requests; the agents take turns in every round.
+// The guarantee: results side by side come from one run, on one control plane, with the same client, the same
+// credentials and the same log of requests. The agents take turns in every round.
 //
-// What surprises: API server, agent and client share one machine, so the client's own speed is part of
-// what is measured. Compare the agents of one run, and of different runs only the ratios.
+// The surprise: API server, agent and client share one machine, so the client's own speed is part of the
+// results. Compare the agents of one run. Of different runs compare only the ratios.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// config is what the flags say.
+// config has the values of the flags.
 type config struct {
 	bin       string
 	scenarios []scenario

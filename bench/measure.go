@@ -23,7 +23,7 @@ type report struct {
 	Scenarios []outcome         `json:"scenarios"`
 }
 
-// outcome is what the agents made of one scenario.
+// outcome is the result of all agents in one scenario.
 type outcome struct {
 	scenario
 	Rounds  map[string][]*round  `json:"rounds"`           // by agent
@@ -31,7 +31,8 @@ type outcome struct {
 	Starts  map[string][]*starts `json:"starts,omitempty"` // by agent, of a scenario with containers, which has no rounds
 }
 
-// measure runs all scenarios in one cluster. With an error it returns what was measured before it, nil if that is nothing.
+// measure runs all scenarios in one cluster. With an error it returns the results before the error, nil if there
+// are none.
 func measure(ctx context.Context, cfg config) (*report, error) {
 	r := &report{
 		CPUs: runtime.NumCPU(), Workers: cfg.workers, Every: cfg.every, Began: time.Now().UTC().Truncate(time.Second),
@@ -106,5 +107,5 @@ func runScenario(ctx context.Context, m *machine, s scenario, agents []agent) (o
 	return out, nil
 }
 
-// progress tells a person what is going on.
+// progress prints the progress for a person.
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...) }

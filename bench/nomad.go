@@ -122,7 +122,7 @@ func (n *nomad) get(ctx context.Context, path string) (string, error) {
 	return string(text), err
 }
 
-// stop ends Nomad and what it runs, which are in a namespace that ends with its first process.
+// stop ends Nomad and its jobs, which are in a namespace that ends with its first process.
 func (n *nomad) stop() {
 	if n.forget != nil {
 		n.forget()
@@ -136,7 +136,7 @@ func (n *nomad) stop() {
 	removeGroups(n.group)
 }
 
-// removeGroups removes control groups whose names begin so, and that nothing is in any more, in each hierarchy.
+// removeGroups removes empty control groups with this prefix, in each hierarchy.
 func removeGroups(name string) {
 	below, _ := filepath.Glob("/sys/fs/cgroup/*/" + name + "*")
 	direct, _ := filepath.Glob("/sys/fs/cgroup/" + name + "*")

@@ -22,7 +22,7 @@ import (
 // nullWriters is how many requests the null agent has under way.
 const nullWriters = 32
 
-// The statuses are the same for every pod: composing them is what real agents do.
+// The statuses are the same for every pod. Real agents have to compose them.
 const (
 	nullRunning = `{"status":{"phase":"Running","startTime":"2026-01-01T00:00:00Z","podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"}],` +
 		`"conditions":[{"type":"Initialized","status":"True"},{"type":"ContainersReady","status":"True"},{"type":"Ready","status":"True"}],` +
@@ -88,7 +88,7 @@ type nullRun struct {
 	work   chan *corev1.Pod
 }
 
-// follow hands on what there is to do until the watch ends, and returns the version of its last event.
+// follow queues the work for each event until the watch ends, and returns the version of its last event.
 func (n *nullRun) follow(w watch.Interface, version string) (string, error) {
 	defer w.Stop()
 	for event := range w.ResultChan() {
@@ -106,7 +106,7 @@ func (n *nullRun) follow(w watch.Interface, version string) (string, error) {
 	return version, nil
 }
 
-// write does what there is to do, one pod after the other.
+// write does the queued work, one pod after the other.
 func (n *nullRun) write(ctx context.Context) {
 	for pod := range n.work {
 		if err := nullWrite(ctx, n.client, pod); err != nil && ctx.Err() == nil {
@@ -115,7 +115,7 @@ func (n *nullRun) write(ctx context.Context) {
 	}
 }
 
-// nullWrite does what there is to do for one pod. Answers are not decoded.
+// nullWrite does the work for one pod. It does not decode answers.
 func nullWrite(ctx context.Context, client rest.Interface, pod *corev1.Pod) error {
 	status := nullRunning
 	if pod.DeletionTimestamp != nil {

@@ -35,8 +35,8 @@ func cpuTimeOfAll(pid int) (time.Duration, error) {
 // parseCPUTime reads utime and stime, the 14th and 15th field.
 func parseCPUTime(stat []byte) (time.Duration, error) { return sumCPUTime(stat, 14, 15) }
 
-// sumCPUTime adds fields up, from one to another. The second field is the program's name in parentheses, which may contain anything, so fields
-// are counted from its end.
+// sumCPUTime adds up a range of fields. It counts the fields from the end, because the second field is the
+// program's name in parentheses, which may contain anything.
 func sumCPUTime(stat []byte, from, to int) (time.Duration, error) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const before = 3 // fields until there, and they are counted from 1
@@ -72,7 +72,8 @@ func memory(pid int) (int64, error) {
 	return parseMemory(string(status), "VmRSS:")
 }
 
-// proportional returns how much memory in bytes a process has resident; what it shares is divided by the number of those that do.
+// proportional returns the resident memory of a process in bytes. Shared memory is divided by the number of its
+// users.
 func proportional(pid int) (int64, error) {
 	rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {
@@ -101,8 +102,7 @@ func parseMemory(status, key string) (int64, error) {
 	return 0, fmt.Errorf("read %s no such line; does the process still run?", key)
 }
 
-// load is the machine's load average over the last minute, for the reader who
-// wonders who else was at work.
+// load returns the machine's load average over the last minute, as a sign of other work on the machine.
 func load() (float64, error) {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -35,7 +35,7 @@ type process struct {
 	stopped  func()   // is called when both have; nil: nothing
 }
 
-// start starts a program. What it says is kept for error messages, and shown if show is set.
+// start starts a program. Its output is kept for error messages, and shown if show is set.
 func start(name string, cmd *exec.Cmd, show bool) (*process, error) {
 	p := &process{name: name, cmd: cmd, said: &tail{}, done: make(chan struct{})}
 	var out io.Writer = p.said
@@ -57,7 +57,7 @@ func start(name string, cmd *exec.Cmd, show bool) (*process, error) {
 // pid is the process's id.
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// cpuTime is the CPU time that the process, and the one beside it, has used.
+// cpuTime returns the CPU time of the process and of the one beside it.
 func (p *process) cpuTime() (time.Duration, error) {
 	used, err := cpuTime(p.pid())
 	if err == nil && p.children {
@@ -70,7 +70,7 @@ func (p *process) cpuTime() (time.Duration, error) {
 	return used + more, err
 }
 
-// peakMemory is the most memory in bytes that the process, and the one beside it, had resident.
+// peakMemory returns the largest resident memory in bytes of the process and of the one beside it.
 func (p *process) peakMemory() (int64, error) {
 	peak, err := peakMemory(p.pid())
 	if err != nil || p.beside == nil {
@@ -80,7 +80,7 @@ func (p *process) peakMemory() (int64, error) {
 	return peak + more, err
 }
 
-// lost says why a process that nobody stopped has ended.
+// lost returns the reason why a process ended that was not stopped.
 func (p *process) lost() error {
 	<-p.done
 	if p.err == nil {
@@ -109,7 +109,7 @@ func (p *process) stop() {
 // tailSize is how much of a program's output is kept.
 const tailSize = 4096
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of its input.
 type tail struct {
 	mu  sync.Mutex
 	buf bytes.Buffer // guarded by mu
@@ -126,7 +126,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what was kept.
+// String returns the kept text.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// profileVariable tells a program that was built by buildProfiled where its profiles go.
+// profileVariable has the directory for the profiles of a program that was built by buildProfiled.
 const profileVariable = "BENCH_PROFILE"
 
 // buildProfiled builds virtual-kubelet with a profiler in it, which the released program has not: the file

@@ -21,7 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// proxy stands before a backend that speaks HTTP, and counts what comes.
+// proxy stands before a backend with an HTTP interface, and counts the requests.
 type proxy struct {
 	ledger
 	server *http.Server
@@ -31,7 +31,7 @@ type proxy struct {
 	pods  map[string]lived // guarded by known; by namespace and name, of a backend that is told of them as interLink's server is
 }
 
-// startProxy hands on what comes to the listener to an address of a network, tcp or unix.
+// startProxy forwards the connections of the listener to an address of a network, tcp or unix.
 func startProxy(from net.Listener, network, address string) *proxy {
 	host := "backend"
 	if network == "tcp" {
@@ -100,7 +100,7 @@ func (a *answered) WriteHeader(code int) {
 // Unwrap is for http.ResponseController.
 func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// told notes that interLink's server has made a pod, or that it has ended. The first time counts.
+// told records when interLink's server has made a pod, or when the pod has ended. The first time counts.
 func (p *proxy) told(path string, body []byte, at time.Time) {
 	pod := &corev1.Pod{}
 	create := struct{ Pod *corev1.Pod }{pod}
@@ -136,7 +136,7 @@ func (p *proxy) lives(_ context.Context, namespace string) (map[string]lived, er
 	return all, nil
 }
 
-// uid is what tells one thing from the others in a path.
+// uid matches the part of a path that identifies an object.
 var uid = regexp.MustCompile(`^.*[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
 // requestKey is how a request is counted, such as "DELETE /v1/job/*".

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// remote is what an agent whose pods run in a second cluster, or at another backend, does beyond that.
+// remote has the agent's work beyond its second cluster, or beyond another backend.
 type remote struct {
 	RunningLagP50Millis float64  `json:"runningLagP50Millis"` // from when the lower pod was seen Running until the upper one was
 	RunningLagP99Millis float64  `json:"runningLagP99Millis"`
@@ -35,7 +35,7 @@ type remote struct {
 // annotationUpperName is where a lower pod says the name of the upper one.
 const annotationUpperName = "remote.virtual-kubelet.io/name"
 
-// upperName is the name of a pod in the upper cluster, where it is one of the lower cluster.
+// upperName returns the name that a pod of the lower cluster has in the upper cluster.
 func upperName(pod *corev1.Pod) string {
 	if name := pod.Annotations[annotationUpperName]; name != "" {
 		return name
@@ -57,7 +57,7 @@ func (l *lower) track(ctx context.Context, life *life) error {
 	return nil
 }
 
-// setRemote notes what the agent did beyond the lower cluster, if there is one.
+// setRemote records the agent's work beyond the lower cluster, if there is one.
 func (r *round) setRemote(ctx context.Context, l *life, at marks, up, down phase) error {
 	if l.below == nil {
 		return nil
@@ -108,7 +108,8 @@ func (r *remote) listsAtRest() (n int) {
 	return n
 }
 
-// below is what runs the pods of the scenario, in words, and what gets the requests.
+// below returns the names of the system that runs the pods of the scenario, and of the system that gets the
+// requests.
 func (s scenario) below() (runs, gets string) {
 	if name := backendNames[s.Backend]; name != "" {
 		return name, name
@@ -116,7 +117,7 @@ func (s scenario) below() (runs, gets string) {
 	return "the lower cluster", "the lower API server"
 }
 
-// remoteMetrics are lines of the table, %s is what runs the pods or gets the requests.
+// remoteMetrics are lines of the table. %s is the system that runs the pods or gets the requests.
 var remoteMetrics = []struct {
 	label, format string
 	of            func(*remote) float64
@@ -127,7 +128,7 @@ var remoteMetrics = []struct {
 	{"  99th percentile", "%.0f ms", func(r *remote) float64 { return r.GoneLagP99Millis }},
 }
 
-// printRemote writes what agents did beyond a lower cluster.
+// printRemote writes the agents' work beyond a lower cluster.
 func (o outcome) printRemote(t io.Writer, agents []string) {
 	all, rest := requests{}, requests{}
 	for _, name := range agents {

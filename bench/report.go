@@ -38,8 +38,8 @@ var metrics = []metric{
 	{"load average before", "%.1f", func(r *round) float64 { return r.LoadBefore }},
 }
 
-// median returns the middle of the values; of an even number of rounds the greater one of two: no
-// round is made up.
+// median returns the middle of the values. For an even number of rounds it returns the greater of the two middle
+// values, and never a value that no round has.
 func median[R any](rounds []R, of func(R) float64) float64 {
 	values := make([]float64, len(rounds))
 	for i, r := range rounds {
@@ -161,7 +161,7 @@ func (o outcome) printRequests(t io.Writer, agents []string) {
 	}
 }
 
-// printRest writes what the agents did at rest.
+// printRest writes the activity of the agents at rest.
 func (o outcome) printRest(t io.Writer, agents []string) {
 	first := outcome{scenario: o.scenario, Rounds: map[string][]*round{}}
 	all := requests{}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// round is what one agent made of one life of all pods.
+// round is the result of one agent for one life of all pods.
 type round struct {
 	CreatedSeconds    float64  `json:"allCreatedSeconds"`
 	RunningSeconds    float64  `json:"allRunningSeconds"`
@@ -150,7 +150,7 @@ func (r *round) setTimes(up, down phase) {
 	r.GoneP50Millis, r.GoneP99Millis = millis(percentile(gone, 50)), millis(percentile(gone, 99))
 }
 
-// setCosts counts what was used, the time at rest apart.
+// setCosts counts the usage; the time at rest is counted separately.
 func (r *round) setCosts(log *audit, at marks, pods float64) {
 	r.Requests = log.requests(at.begin.at, at.settled.at)
 	r.Requests.add(log.requests(at.resumed.at, at.end.at))

@@ -32,11 +32,13 @@ type scenario struct {
 	Every time.Duration `json:"every,omitempty"`
 	// Idle is how long the agent is watched at rest, unless -idle says otherwise; 0: as long as -idle has by default.
 	Idle time.Duration `json:"idle,omitempty"`
-	// Restarts says that the cloud starts containers again whatever they end with, so no pod ends by itself.
+	// Restarts means that the cloud restarts containers after any exit code, so no pod ends by itself.
 	Restarts bool `json:"restarts,omitempty"`
-	// Singles is how many requests in a minute look at single pods at rest, by the configuration, as lists do not tell what runs.
+	// Singles is the number of requests per minute for single pods at rest, by the configuration. They are
+	// needed because lists do not have the states of containers.
 	Singles int `json:"singles,omitempty"`
-	// Settle is how long the agent runs before its first pod: what it asks for in addition after a start is no part of a pod's life.
+	// Settle is the time that the agent runs before its first pod: additional requests after a start are no part
+	// of a pod's life.
 	Settle time.Duration `json:"settle,omitempty"`
 }
 
@@ -71,7 +73,7 @@ func (s scenario) isCloud() bool {
 	return s.Backend != "" && slices.Contains(cloudServices, s.Backend)
 }
 
-// cloudServices are those that have an emulator.
+// cloudServices are the services with an emulator.
 var cloudServices = []string{"aci", "eci", "fargate", "stackpath", "zun", "azurebatch"}
 
 // singlesOfLife is how many requests about single pods the configuration allows for each pod, while all are created and deleted.
@@ -114,7 +116,7 @@ func (s scenario) paced(c config) time.Duration {
 	return s.Settle + 2*time.Duration(s.Pods)*c.pace(s) + endings*endingsEvery + endingsPatience
 }
 
-// String says what the scenario is.
+// String describes the scenario.
 func (s scenario) String() string {
 	if s.Runtimes {
 		return fmt.Sprintf("%d pods on one node, by what runs their containers", s.Pods)

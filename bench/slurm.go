@@ -61,7 +61,8 @@ printf '%%s %%s\n' "$EPOCHREALTIME" %[1]s >>%[2]s/calls
 exec %[3]s "$@"
 `
 
-// startSlurm starts it, and returns when its node takes jobs. Its folder is not in /tmp, which is another one in jobs.
+// startSlurm starts a Slurm, and returns when its node accepts jobs. Its folder is not in /tmp, because jobs
+// have a different /tmp.
 func startSlurm(ctx context.Context, cfg config) (_ *slurm, err error) {
 	dir, err := os.MkdirTemp("/var/tmp", "bench-slurm-")
 	if err != nil {
@@ -178,7 +179,7 @@ func (c *slurm) run(ctx context.Context, name string, args ...string) ([]byte, e
 	return out, nil
 }
 
-// stop cancels all jobs, ends the daemons, and removes what they had.
+// stop cancels all jobs, ends the daemons, and removes their files.
 func (c *slurm) stop() {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Minute, errors.New("jobs do not end"))
 	defer cancel()

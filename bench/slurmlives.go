@@ -30,7 +30,7 @@ func (c *slurm) requests(from, to time.Time) (requests, error) {
 	return l.requests(from, to)
 }
 
-// lives returns what programs of pods wrote, and when Slurm started their jobs.
+// lives returns the records of the pods' programs, and the times at which Slurm started their jobs.
 func (c *slurm) lives(ctx context.Context, namespace string) (map[string]lived, error) {
 	all, err := readTold(filepath.Join(c.dir, "told"))
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *slurm) lives(ctx context.Context, namespace string) (map[string]lived, 
 	return all, nil
 }
 
-// readTold reads what telling writes.
+// readTold reads the records of telling.
 func readTold(dir string) (map[string]lived, error) {
 	all := map[string]lived{}
 	return all, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

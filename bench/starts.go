@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// starts is what one agent made of the starts of pods with containers.
+// starts is the result of one agent for the starts of pods with containers.
 type starts struct {
 	OneByOneP50Millis float64   `json:"oneByOneP50Millis"`
 	OneByOneP99Millis float64   `json:"oneByOneP99Millis"`
@@ -74,7 +74,7 @@ func runStarts(ctx context.Context, m *machine, s scenario, agents []agent) (out
 	return out, nil
 }
 
-// floorName stands for what no agent can be faster than: the calls of the container runtime alone.
+// floorName stands for the lower bound of all agents: the calls of the container runtime alone.
 const floorName = "floor"
 
 func floorRound(ctx context.Context, m *machine, s scenario) (r *starts, err error) {

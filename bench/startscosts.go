@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// spend returns what was used while do ran, and until the agent was quiet again.
+// spend returns the usage while do ran, and until the agent was quiet again.
 func (l *life) spend(ctx context.Context, do func() error) (used cpu, err error) {
 	log := l.machine.audit
 	if err := log.awaitQuiet(ctx, quietLimit); err != nil {
@@ -27,7 +27,7 @@ func (l *life) spend(ctx context.Context, do func() error) (used cpu, err error)
 	return cpu{agent: after.agent - before.agent, all: after.all - before.all}, err
 }
 
-// count adds what the agent asks for and uses while pods start, and until it is quiet again.
+// count adds the agent's requests and usage while pods start, and until the agent is quiet again.
 func (r *starts) count(ctx context.Context, l *life, start func() error) error {
 	var begin time.Time
 	used, err := l.spend(ctx, func() error {
@@ -45,7 +45,7 @@ func (r *starts) count(ctx context.Context, l *life, start func() error) error {
 	return nil
 }
 
-// countGone deletes all pods, and takes down what that takes.
+// countGone deletes all pods, and records the cost.
 func (r *starts) countGone(ctx context.Context, l *life) error {
 	var down phase
 	used, err := l.spend(ctx, func() (err error) {
@@ -60,7 +60,8 @@ func (r *starts) countGone(ctx context.Context, l *life) error {
 	return nil
 }
 
-// rest looks at the agent while all pods run: for twice as long as the other scenarios do beside a kubelet, whose periods are long.
+// rest observes the agent while all pods run. It takes twice as long as in the other scenarios, because a
+// kubelet has long periods.
 func (r *starts) rest(ctx context.Context, l *life) error {
 	log := l.machine.audit
 	begin := time.Now()

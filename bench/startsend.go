@@ -13,8 +13,8 @@ import (
 // endTime is how long an agent may take to end its pods when a round is broken off.
 const endTime = 30 * time.Second
 
-// endPods lets an agent end its pods when a round is broken off: it knows best what they have on this machine. What that leaves is killed
-// when the accounts are closed.
+// endPods lets an agent end its pods when a round is aborted: the agent knows best what they have on this
+// machine. Remaining processes are killed when the accounts are closed.
 func (m *machine) endPods(node string) {
 	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()
@@ -35,7 +35,7 @@ func (m *machine) endPods(node string) {
 	}
 }
 
-// endProcesses kills what an agent has left, which is told: it should have left nothing.
+// endProcesses kills an agent's remaining processes, and reports them: the agent should have left none.
 func (m *machine) endProcesses(name string) error {
 	left := m.accounts.of(name)
 	pids, err := left.processes()

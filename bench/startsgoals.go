@@ -2,7 +2,7 @@
 
 package main
 
-// startGoals are those of scenarios with containers.
+// startGoals are the goals of scenarios with containers.
 var startGoals = append([]goal[*starts]{
 	{label: "one after another, median", scenarios: []string{"cri"}, against: "kubelet", limit: 0.95, of: oneByOneMedian},
 	{label: "one after another, median", scenarios: []string{"cri"}, against: floorName, limit: 1.05, of: oneByOneMedian},
@@ -15,8 +15,8 @@ var startGoals = append([]goal[*starts]{
 }, append(append(runtimeGoals("gvisor", "kubelet"), runtimeGoals("runc", "before")...),
 	goal[*starts]{label: "runc: one after another, median", scenarios: []string{"runtimes"}, by: "runc", against: "kubelet", limit: 1, of: oneByOneMedian})...)
 
-// runtimeGoals are those of this project's agent with a way to run containers: to start them no slower than another agent, to have them gone
-// two seconds after their grace period, and to have little work with that.
+// runtimeGoals are the goals of this project's agent with a container runtime: to start containers no slower
+// than another agent, to have them gone two seconds after their grace period, and to have little work with that.
 func runtimeGoals(name, against string) []goal[*starts] {
 	here := []string{"runtimes"}
 	return []goal[*starts]{

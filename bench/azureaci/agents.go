@@ -87,7 +87,7 @@ func (c *cluster) node(ctx context.Context, name string) (string, error) {
 	return dir, nil
 }
 
-// agent is what keeps the node.
+// agent is the agent of a node.
 type agent struct {
 	title, node string
 	port        int // where it listens; 0 is where it is told to
@@ -131,7 +131,7 @@ func peer(c config, k *cluster, a *cloud, dir, node string, port int) (*exec.Cmd
 	return cmd, nil
 }
 
-// begin starts an agent, whose log is kept in a file.
+// begin starts an agent, and keeps its log in a file.
 func begin(cmd *exec.Cmd, log string) (ended <-chan struct{}, end func(), err error) {
 	f, err := os.Create(log)
 	if err != nil {
@@ -155,7 +155,7 @@ func begin(cmd *exec.Cmd, log string) (ended <-chan struct{}, end func(), err er
 	}, nil
 }
 
-// freePort is one that nobody listens on now.
+// freePort returns a port without a listener.
 func freePort() (int, error) {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// The hosts of Azure, and who the agents are there.
+// These are the hosts of Azure, and the identity of the agents there.
 const (
 	manager, authority                   = "management.azure.com", "login.microsoftonline.com"
 	subscription, resourceGroup, region  = "00000000-0000-4000-8000-000000000001", "pods", "westeurope"

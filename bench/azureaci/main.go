@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command azureaci runs provider aci and the virtual kubelet of the project azure-aci one after the other, each on the same emulator of ACI and the
-// same cluster, and counts what each asks of ACI: for the life of a pod, and while nothing happens. It asks each for the pods that it knows, too.
+// Command azureaci runs provider aci and the virtual kubelet of the project azure-aci one after the other, each
+// on the same emulator of ACI and the same cluster. It counts the requests of each agent to ACI for the life of
+// a pod, and while nothing happens. It also asks each agent for the pods that it knows.
 //
 // Usage: azureaci -bin DIR [-pods 100] [-idle 2m] [-o FILE]
 package main
@@ -18,7 +19,7 @@ import (
 	"time"
 )
 
-// config is what the command line says.
+// config has the values of the command line.
 type config struct {
 	bin, out     string
 	pods         int
@@ -60,7 +61,8 @@ func run(ctx context.Context, c config) error {
 	var figures []figure
 	for _, a := range []agent{
 		{title: "provider aci", node: "ours", command: ours},
-		// It tells the port of the environment to the API server, and listens at the default one, which it sets up before.
+		// This agent reports the port of the environment to the API server, but listens at the default port,
+		// which it sets up before.
 		{title: "azure-aci v1.6.4", node: "peer", port: 10250, command: peer},
 	} {
 		f, err := measure(ctx, c, dir, control, a)

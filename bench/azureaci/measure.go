@@ -27,7 +27,7 @@ import (
 // patience is how long pods have to run, and to be gone.
 const patience = 10 * time.Minute
 
-// figure is what was counted of one agent.
+// figure has the counts of one agent.
 type figure struct {
 	title      string
 	life, rest map[string]int // requests by operation
@@ -184,7 +184,7 @@ func (c *cluster) ready(ctx context.Context, node string) (bool, error) {
 	}), nil
 }
 
-// namespace makes one with the service account that pods have.
+// namespace makes a namespace with the service account for pods.
 func (c *cluster) namespace(ctx context.Context, name string) error {
 	if _, err := c.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 		return err
@@ -221,7 +221,8 @@ func (c *cluster) running(ctx context.Context, node string) (n int, err error) {
 	return n, nil
 }
 
-// known is how many pods the provider of a node says to run, with the name and the namespace of one of the cluster.
+// known returns how many pods the provider of a node reports as running, with the name and the namespace of a
+// pod of the cluster.
 func (c *cluster) known(ctx context.Context, dir, namespace string, port int) (n int, err error) {
 	access := rest.CopyConfig(c.access)
 	access.Host, access.CAData, access.CAFile = fmt.Sprintf("https://127.0.0.1:%d", port), nil, filepath.Join(dir, "ca.crt")
@@ -269,7 +270,7 @@ func list(of map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// report says what was counted.
+// report returns the text of the report.
 func report(c config, ours, peer figure) string {
 	perLife := func(f figure) float64 { return float64(sum(f.life)) / float64(c.pods) }
 	atRest := func(f figure) float64 { return float64(sum(f.rest)) / c.idle.Minutes() }

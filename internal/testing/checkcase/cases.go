@@ -2,9 +2,9 @@
 
 // Package checkcase has small pods that the command check once let pass and the mappings of providers refused.
 //
-// The promise: a test that goes through All asks of each provider whether check and node agree on pods that users have.
+// The promise: a test with All asks each provider whether check and node agree on pods that users have.
 //
-// What surprises: a provider may refuse one of these pods, or may have learned to run it.
+// The surprise: a provider may refuse one of these pods, or may have learned to run it.
 package checkcase
 
 import (

@@ -27,16 +27,16 @@ import (
 // closeTime is how long the removal of all pods may take.
 const closeTime = 2 * time.Minute
 
-// Close removes all pods, ends containerd, and removes what they had on this machine. Later calls do nothing:
-// the place may have a new owner.
+// Close removes all pods, ends containerd, and removes its files and networks from this machine. Later calls do
+// nothing: the slot may have a new owner.
 func (c *Containerd) Close() error { return c.close() }
 
 func (c *Containerd) remove() error {
 	defer c.slot.release()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	// The network plugins take back what they did to the machine when containerd removes a sandbox;
-	// what cannot be removed that way is swept away below, so the error does not count.
+	// The network plugins undo their changes to the machine when containerd removes a sandbox. The sweep below
+	// removes the rest, so the error does not count.
 	_ = c.RemovePods(ctx)
 	return errors.Join(c.Stop(), c.sweep())
 }
@@ -66,8 +66,8 @@ func (c *Containerd) RemovePods(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// sweep removes what is found of a containerd in this place by its number alone: it works for
-// one that was killed long ago.
+// sweep removes everything of a containerd in this slot, by the number of the slot alone: it works for a
+// containerd that was killed long ago.
 func (c *Containerd) sweep() error {
 	endProcesses(c.slot.dir)
 	errs := []error{Unmount(c.slot.dir), RemoveCgroup(c.CgroupParent)}

@@ -10,22 +10,22 @@ import (
 	"path/filepath"
 )
 
-// Options are how a containerd differs from what it is without any.
+// Options are the options of a containerd.
 type Options struct {
-	// Bridge is the name of the bridge of the pods' network; "" is one of its own.
+	// Bridge is the name of the bridge of the pods' network; "" means an own bridge.
 	Bridge string
-	// Subnet is the network of pods, in the form 10.0.0.0/24; "" is one of its own.
+	// Subnet is the network of pods, in the form 10.0.0.0/24; "" means an own network.
 	Subnet string
-	// CgroupParent is the cgroup for pods; "" is one of its own. A program whose temporary directory is another than
-	// that of its neighbours needs one, because numbers are not shared with them.
+	// CgroupParent is the cgroup for pods; "" means an own group. A program with a different temporary directory
+	// than its neighbours must set it, because it does not share their numbers.
 	CgroupParent string
-	// Masquerade lets pods reach what is beyond this machine, by its address.
+	// Masquerade lets pods reach other machines, with the address of this machine.
 	Masquerade bool
 	// Registries is a directory that says how registries are reached, as containerd's config_path; "" is none.
 	Registries string
 	// Program is another containerd than the one in PATH.
 	Program string
-	// NetworkNamespace is the file of the network that it runs in; "" is that of this process.
+	// NetworkNamespace is the file of containerd's network namespace; "" means the namespace of this process.
 	NetworkNamespace string
 }
 

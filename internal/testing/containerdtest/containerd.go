@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// startTime is for a machine that does much else: a start usually takes half a second.
+	// startTime is long enough for a busy machine: a start usually takes half a second.
 	startTime = 2 * time.Minute
 	// stopTime is how long containerd may take to end before it is killed.
 	stopTime = 30 * time.Second
@@ -31,7 +31,7 @@ const (
 
 // Containerd is a containerd of ours.
 type Containerd struct {
-	// Dir is its directory, in which users may have files of their own; Close removes it.
+	// Dir is containerd's directory. Users may have files there; Close removes it.
 	Dir string
 	// Bridge is the name of the bridge of the pods' network, Subnet its network.
 	Bridge, Subnet string
@@ -83,7 +83,7 @@ func New(ctx context.Context, options Options) (*Containerd, error) {
 	return c, nil
 }
 
-// open cleans the place of what an earlier process left in it, and starts.
+// open removes the remains of an earlier process from the slot, and starts containerd.
 func (c *Containerd) open(ctx context.Context) error {
 	if err := c.sweep(); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (c *Containerd) Resume(ctx context.Context) error {
 }
 
 // run starts the program and waits for its end, on one thread: the death of the thread that started a process
-// counts as that of its parent.
+// counts as the death of its parent.
 func (d *daemon) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer close(d.ended)
@@ -232,5 +232,5 @@ func (c *Containerd) Restart(ctx context.Context) error {
 	return c.Resume(ctx)
 }
 
-// Said is the end of what containerd has logged.
+// Said returns the end of containerd's log.
 func (c *Containerd) Said() string { return c.said.String() }

@@ -16,11 +16,11 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// criNamespace is containerd's own namespace for what the Container Runtime Interface made.
+// criNamespace is containerd's namespace for the objects of the Container Runtime Interface.
 const criNamespace = "k8s.io"
 
-// load imports an archive from a file, or from what is read when the name is "-", and returns when
-// the images can be used. Their names come from what ctr says of each: that it unpacks it.
+// load imports an archive from a file, or from the reader when the name is "-", and returns when the images can
+// be used. Their names come from ctr's output, which has a line for each unpacked image.
 func (c *Containerd) load(ctx context.Context, name string, from io.Reader) error {
 	cmd := exec.CommandContext(ctx, "ctr", "--address", c.socket(), "--namespace", criNamespace, "images", "import", name)
 	cmd.Stdin = from
@@ -38,7 +38,8 @@ func (c *Containerd) load(ctx context.Context, name string, from io.Reader) erro
 	return nil
 }
 
-// awaitImage returns when the interface for runtimes has the image: it learns by an event of what others import.
+// awaitImage returns when the interface for runtimes has the image: it learns about the imports of other clients
+// by events.
 func (c *Containerd) awaitImage(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()

@@ -22,11 +22,11 @@ import (
 
 // Image is an image of one layer.
 type Image struct {
-	// Names are what it is called, with registry and tag.
+	// Names are the names of the image, with registry and tag.
 	Names []string
 	// Files are its files by their absolute paths. The folders above them need not be named.
 	Files map[string]File
-	// The rest is what a container of it runs, unless the pod says otherwise.
+	// The other fields are the defaults of a container with the image.
 	Entrypoint, Cmd, Env     []string
 	User, WorkingDir, Signal string
 }
@@ -157,7 +157,7 @@ func archive(entries []entry) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// header translates what os.FileMode and tar write in different bits.
+// header translates the bits that os.FileMode and tar write differently.
 func (e entry) header() *tar.Header {
 	h := &tar.Header{Name: e.name, Typeflag: tar.TypeReg, Mode: int64(e.Mode.Perm()), Size: int64(len(e.Data)), Linkname: e.Link, Uid: e.UID, Gid: e.GID}
 	if h.Mode == 0 {

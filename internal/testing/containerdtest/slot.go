@@ -15,9 +15,9 @@ import (
 // slots is how many containerds there can be on a machine at a time.
 const slots = 64
 
-// slot is a numbered place for one containerd: from the number follow a directory, a bridge, a subnet and a
-// cgroup. Whoever holds the lock has the place; the kernel gives it up when he dies, and his successor
-// finds by the number what there is to clean.
+// slot is a numbered slot for one containerd. The number determines a directory, a bridge, a subnet and a
+// cgroup. The holder of the lock has the slot. The kernel releases the lock when the holder dies, and the next
+// holder finds the remains by the number.
 type slot struct {
 	number int
 	dir    string

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
 )
 
-// Fault is what happens to some requests. What is zero does not happen.
+// Fault is a fault of some requests. A zero field has no effect.
 type Fault struct {
 	// On says which requests are meant; nil is all.
 	On func(Request) bool
@@ -127,7 +127,7 @@ func (p *Proxy) open(w *watching) (done func()) {
 
 func (f Fault) answers() bool { return f.Status != 0 || f.Silent || f.Revision != "" }
 
-// reasons are those that clients look at.
+// reasons are the reasons that clients look at.
 var reasons = map[int]metav1.StatusReason{
 	http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
 	http.StatusServiceUnavailable:  metav1.StatusReasonServiceUnavailable,
@@ -168,7 +168,7 @@ func (f Fault) stream(w http.ResponseWriter, req *http.Request) {
 	<-req.Context().Done()
 }
 
-// atRevision makes a list one of the past, which the API server remembers for a few minutes.
+// atRevision turns a list into a list of the past, which the API server remembers for a few minutes.
 func atRevision(req *http.Request, revision string) *http.Request {
 	req = req.Clone(req.Context())
 	q := req.URL.Query()

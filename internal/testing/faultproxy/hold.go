@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// held is a port that is bound and not listened on: connections to it are refused, and the
-// system gives it to nobody else.
+// held is a bound port without a listener: connections to it are refused, and the system gives it to no other
+// process.
 type held struct{ fd, port int }
 
 func holdPort() (_ *held, err error) {

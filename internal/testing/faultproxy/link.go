@@ -156,7 +156,7 @@ func (l *link) Blackhole() {
 	}
 }
 
-// Heal ends Blackhole. What was sent meanwhile arrives, as retransmitted packets do.
+// Heal ends Blackhole. Data that was sent meanwhile arrives, as retransmitted packets do.
 func (l *link) Heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +166,7 @@ func (l *link) Heal() {
 	}
 }
 
-// Throttle limits what each connection sends to its client, in bytes a second; 0 ends that.
+// Throttle limits the data that each connection sends to its client, in bytes a second; 0 ends that.
 func (l *link) Throttle(bytesPerSecond int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

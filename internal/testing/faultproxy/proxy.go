@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faultproxy stands between a node and its API server in tests and breaks what passes.
+// Package faultproxy stands between a node and its API server in tests and disturbs the traffic.
 //
-// A [Proxy] ends the client's TLS with a certificate of its own and sends each request on, to the
-// API server, with the credentials that it was made with; a request that has a bearer token keeps
-// that instead. Below HTTP it resets connections, refuses them, lets packets vanish and slows
-// bytes down; above, a [Fault] delays requests, answers them itself, or shows an older view. It
-// remembers every request. All of it can be changed at any time by any goroutine, and
-// Close ends everything.
+// A [Proxy] ends the client's TLS with a certificate of its own and sends each request on to the API server,
+// with the credentials that the proxy was made with. A request with a bearer token keeps the token instead.
+// Below HTTP the proxy resets connections, refuses them, drops packets and slows bytes down. Above, a [Fault]
+// delays requests, answers them itself, or shows an older view. The proxy records every request. Any goroutine
+// may change any of this at any time, and Close ends everything.
 //
-// What surprises: requests that a fault answers never reach the API server, but they are in the record.
+// The surprise: requests that a fault answers never reach the API server, but they are in the record.
 package faultproxy
 
 import (
@@ -88,7 +87,7 @@ func Start(upstream *rest.Config) (*Proxy, error) {
 	return p, nil
 }
 
-// transport makes one that shares no connection with others.
+// transport returns a transport that shares no connection with others.
 func transport(config *rest.Config) (http.RoundTripper, error) {
 	config = rest.CopyConfig(config)
 	config.Dial = (&net.Dialer{}).DialContext // keeps client-go from handing out a cached transport

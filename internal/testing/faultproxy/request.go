@@ -30,7 +30,8 @@ type Request struct {
 // Writes tells whether the request changes something.
 func (r Request) Writes() bool { return r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" }
 
-// Is returns a condition for one resource: whether a request has one of the verbs, or any if there are none.
+// Is returns a condition for one resource: whether a request has one of the verbs, or any verb if there are
+// none.
 func Is(resource string, verbs ...string) func(Request) bool {
 	return func(r Request) bool {
 		return r.Resource == resource && (len(verbs) == 0 || slices.Contains(verbs, r.Verb))
@@ -43,7 +44,7 @@ func Writes(r Request) bool { return r.Writes() }
 // Watches is a condition: whether a request is a watch.
 func Watches(r Request) bool { return r.Verb == "watch" }
 
-// parse says what a request asks for.
+// parse returns the contents of a request.
 func parse(req *http.Request) Request {
 	out := Request{At: time.Now(), Path: req.URL.RequestURI(), Length: req.ContentLength}
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
@@ -109,7 +110,7 @@ func (r *record) answered(req *Request, status int, injected bool) {
 	r.tell()
 }
 
-// tell wakes those who wait. The caller holds mu.
+// tell wakes the waiting callers. The caller holds mu.
 func (r *record) tell() {
 	close(r.changed)
 	r.changed = make(chan struct{})

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faultrow is the matrix of faults that a node must survive: its rows,
-// and how a test says which of them it proves.
+// Package faultrow is the matrix of faults that a node must survive: its rows, and the functions by which a test
+// records which row it proves.
 //
-// The guarantee: a row's result is that of the tests that recorded it, and what
-// they measured is their own word.
+// The guarantee: a row's result is the result of the tests that recorded it. Their measurements are their own
+// text.
 //
-// What surprises: time budgets are loose under the race detector, with CI set and
-// in plain `go test`; `make faults` holds the row's own figures (Strict).
+// The surprise: time budgets are loose under the race detector, with CI set and in plain `go test`; `make
+// faults` holds the row's own figures (Strict).
 package faultrow
 
 import (
@@ -33,16 +33,15 @@ func Rows() []Row { return slices.Clone(rows) }
 // Attr is the key of the test attribute that carries a Result.
 const Attr = "fault-row"
 
-// Result is what a test has to say on a row.
+// Result is the result of a test for a row.
 type Result struct {
 	Row      int    `json:"row"`
 	Injected string `json:"injected"` // what was done, how often
 	Measured string `json:"measured"` // what was seen, with figures
 }
 
-// Record says that the running test, whose name begins with TestFault and the
-// row's number, injected a fault of that row and what it measured. Whether the row
-// holds is the test's own result.
+// Record records the fault of that row that the running test injected, and its measurement. The test's name
+// begins with TestFault and the row's number. The row holds if the test passes.
 func Record(t testing.TB, row int, injected, measured string, args ...any) {
 	t.Helper()
 	if row < 1 || row > len(rows) {
@@ -63,9 +62,9 @@ func Strict() bool { return os.Getenv("VK_FAULTS_STRICT") != "" && !race }
 // Race reports whether the race detector is on, under which nothing can be said about memory.
 func Race() bool { return race }
 
-// Budget is the time that something may take: d when Strict, else six times that and a
-// minute at least, because other work on the machine may stop a test for many seconds. What it then
-// finds is what never comes. It is for real time only; in a bubble there is no other work.
+// Budget is the time that an operation may take: d when Strict, else six times d and a minute at least, because
+// other work on the machine may stop a test for many seconds. A loose budget then finds only operations that
+// never end. It is for real time only; in a bubble there is no other work.
 func Budget(d time.Duration) time.Duration {
 	if Strict() {
 		return d
@@ -73,9 +72,10 @@ func Budget(d time.Duration) time.Duration {
 	return max(6*d, time.Minute)
 }
 
-// Shared reports whether the nodes of test/faults are those that a group of processes shares, each of a group of its own (SHARED=1 with `make faults`).
+// Shared reports whether the nodes of test/faults are shared by a group of processes, each node by a group of
+// its own (SHARED=1 with `make faults`).
 func Shared() bool { return os.Getenv("VK_FAULTS_SHARED") != "" }
 
-// Long reports whether faults last as long as the matrix says (LONG=1 with `make
-// faults`), or are shortened to what shows the same.
+// Long reports whether faults last as long as the matrix says (LONG=1 with `make faults`), or are shortened to a
+// time that shows the same.
 func Long() bool { return os.Getenv("VK_FAULTS_LONG") != "" }

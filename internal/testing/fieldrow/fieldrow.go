@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fieldrow is the table of published plugins, files, pods and monitoring that have to work with this project, and the page
-// docs/reports/field.md that names the tests of each.
+// Package fieldrow is the table of published plugins, files, pods and monitoring that have to work with this
+// project, and the page docs/reports/field.md that names the tests of each.
 //
-// The guarantee: the page names the public source of each row and its tests; a test of the repository compares page and tree.
+// The guarantee: the page names the public source of each row and its tests; a test of the repository compares
+// page and tree.
 //
-// What surprises: a test names its row, TestPublishedA1UnknownPodOfThePlugin for row A1, and nothing else does.
+// The surprise: only the name of a test selects its row, such as TestPublishedA1UnknownPodOfThePlugin for row
+// A1.
 package fieldrow
 
 import (

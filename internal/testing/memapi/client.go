@@ -19,8 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/apiwatch"
 )
 
-// Pods returns a client for the pods of a namespace. It has the verbs that a
-// pod controller uses; another one panics.
+// Pods returns a client for the pods of a namespace. It has the verbs of a pod controller; other verbs panic.
 func (a *API) Pods(namespace string) corev1client.PodInterface {
 	return &client{api: a, namespace: namespace}
 }
@@ -41,7 +40,7 @@ func (c *client) begin(ctx context.Context, verb, name string) error {
 	return nil
 }
 
-// answer returns what the client gets to see of an answer.
+// answer returns the answer for the client, or the error that replaces it.
 func answer[T any](c *client, verb, name string, got T, err error) (T, error) {
 	if err == nil && c.api.Lost != nil {
 		err = c.api.Lost(verb, c.namespace, name)

@@ -10,19 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Actor is who brought something about.
+// Actor is the origin of a change.
 type Actor string
 
 const (
-	// Client is who asked through Pods: the controller.
+	// Client is a user of Pods: the controller.
 	Client Actor = "client"
-	// Test is who called a method of the API: users and other controllers.
+	// Test is a caller of a method of the API: users and other controllers.
 	Test Actor = "test"
 	// Accident is a loss of data, by Vanish or Restore. Nobody asked for it.
 	Accident Actor = "accident"
 )
 
-// Version is one thing that happened to a pod.
+// Version is one change of a pod.
 type Version struct {
 	Revision int64 // goes back with Restore
 	Kind     watch.EventType
@@ -34,9 +34,8 @@ type Version struct {
 	unseen bool // no watch is told
 }
 
-// History returns everything that happened to the pods of the key, or to all
-// with "", in the order in which it happened. Neither Compact nor Restore
-// shortens it.
+// History returns all changes of the pods of the key, or of all pods with "", in their order. Neither Compact
+// nor Restore shortens it.
 func (a *API) History(key string) (out []Version) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,7 +54,7 @@ func (a *API) Revision() int64 {
 	return a.revision
 }
 
-// Vanish removes a pod without an event that anybody could see: only a new list tells.
+// Vanish removes a pod without a visible event: only a new list shows that.
 func (a *API) Vanish(namespace, name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,11 +79,10 @@ func (a *API) Compact() {
 	}
 }
 
-// Lag lets clients see the pods as they were at a revision, until CatchUp: they
-// are switched to an API server that is behind. Every watch ends without an
-// event; new ones get no later events, and a list that may be old ("0") is old.
-// Reads that must be current (a Get, a List without resource version) are, as
-// they ask etcd, unless all is true: then they are old as well.
+// Lag shows clients the pods as they were at a revision, until CatchUp: the clients are switched to an API
+// server that is behind. Every watch ends without an event. New watches get no later events, and a list that may
+// be old ("0") is old. Reads that must be current (a Get, a List without resource version) are current, because
+// they ask etcd. If all is true, they are old as well.
 func (a *API) Lag(revision int64, all bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,7 +96,7 @@ type lag struct {
 	all      bool
 }
 
-// CatchUp ends what Lag began; watches get what they missed.
+// CatchUp ends Lag; watches get the events that they missed.
 func (a *API) CatchUp() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -112,10 +110,9 @@ func (a *API) CatchUp() {
 	}
 }
 
-// Restore brings back the pods as they were at a revision, as a restored backup
-// of etcd does. Younger pods vanish, deleted ones are back, no watch is told,
-// and revisions count on from there: those that clients remember may come again
-// and mean something else.
+// Restore brings back the pods as they were at a revision, as a restored backup of etcd does. Younger pods
+// vanish, deleted pods are back, and no watch gets an event. Revisions count on from there: revisions that
+// clients remember may come again and mean something else.
 func (a *API) Restore(revision int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -168,7 +165,7 @@ func (a *API) note(v Version) {
 	}
 }
 
-// record adds to what happened.
+// record adds a change to the history.
 func (a *API) record(v Version) {
 	v.At = time.Now()
 	a.note(v)

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memapi is the pods of an API server in memory, for tests of
-// controllers in fake time.
+// Package memapi is the pods of an API server in memory, for tests of controllers in fake time.
 //
-// The guarantee: it deletes gracefully, honours UID preconditions, finalizers
-// and the status subresource, and watches as the API server does, which
-// client-go's fake does not. test/faults holds it against a real one.
+// The guarantee: it deletes gracefully, honours UID preconditions, finalizers and the status subresource, and
+// watches as the API server does, which client-go's fake does not. test/faults compares it with a real one.
 //
-// What surprises: a watch can begin at any resource version unless Compact was
-// called. Nothing fills in the defaults of a spec.
+// The surprise: a watch can begin at any resource version unless Compact was called. The defaults of a spec are
+// not filled in.
 package memapi
 
 import (
@@ -35,8 +33,8 @@ type API struct {
 	// Fault is asked before every request; an error is the answer to it, and
 	// nothing happened.
 	Fault func(verb, namespace, name string) error
-	// Lost is asked after every request that was done; an error is what the client
-	// gets instead of the answer, such as a time-out. What was asked for happened.
+	// Lost is called after every completed request. If it returns an error, the client gets that error instead
+	// of the answer, such as a time-out. The request has had its effect.
 	Lost func(verb, namespace, name string) error
 	// Witness is told of everything as it happens, in order. It must not call back.
 	Witness func(Version)

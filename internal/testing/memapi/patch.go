@@ -61,7 +61,7 @@ func matchIPs(s *corev1.PodStatus) {
 	}
 }
 
-// invalid returns what the API server refuses in a patched status.
+// invalid returns the parts of a patched status that the API server refuses.
 func invalid(old, patched *corev1.Pod) (refused field.ErrorList) {
 	if patched.UID != old.UID {
 		refused = append(refused, field.Invalid(field.NewPath("metadata", "uid"), patched.UID, "field is immutable"))

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// podWatch hands events to one watcher. What was sent and not received waits in
-// a queue without a bound, so that the API never waits for a watcher.
+// podWatch delivers events to one watcher. Undelivered events wait in a queue without a bound, so that the API
+// never waits for a watcher.
 type podWatch struct {
 	api *API
 
@@ -75,7 +75,7 @@ func (w *podWatch) send(e watch.Event) {
 	w.signal()
 }
 
-// end closes the watch after what was sent, without a further event.
+// end closes the watch after the sent events, without a further event.
 func (w *podWatch) end() {
 	w.mu.Lock()
 	w.ended = true

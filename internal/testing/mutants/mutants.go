@@ -2,11 +2,12 @@
 
 // Command mutants finds rules of a package that its own tests do not hold.
 //
-// Each condition of an if or of a case, and each operand of && and ||, is made true and made false, and each call that is a statement is left
-// out, one at a time, and the tests that reach it are run. It prints those with which they still pass, and ends with 0: whether one of them is
-// a rule without a test, or decides nothing, is for a reader to say.
+// Each condition of an if or of a case, and each operand of && and ||, is made true and made false, and each
+// call that is a statement is left out, one at a time. Then the tests that reach the place are run. The command
+// prints the mutants with which the tests still pass, and ends with 0. The reader decides whether such a mutant
+// is a rule without a test, or has no effect.
 //
-// What surprises: the tests are built once. All mutants are in the program, and MUTANT says which of them is the case, so two
+// The surprise: the tests are built once. All mutants are in the program, and MUTANT selects one of them, so two
 // thousand take minutes.
 package main
 
@@ -126,7 +127,8 @@ func draw(all []mutant, n int, seed uint64) (drawn []mutant) {
 	return drawn
 }
 
-// mutate writes the files of the package with all mutants, and an overlay that puts them in the place of the real ones.
+// mutate writes the files of the package with all mutants, and an overlay that puts them in the place of the
+// real files.
 func mutate(dir, work string) (places []place, overlay string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -212,8 +214,8 @@ type source struct {
 	edits  []edit
 }
 
-// edit is text that comes before an offset. Of those at the same offset, what ends comes before what begins, the inner end first and the
-// outer beginning first.
+// edit is a text to insert before an offset. At the same offset, ends come before beginnings: the inner end
+// first, and the outer beginning first.
 type edit struct {
 	at    int
 	order int
@@ -250,7 +252,7 @@ func (f *source) look(n ast.Node) bool {
 // unruly are calls that are no rules: without them nothing works, or only the log is another.
 var unruly = []string{"panic", "Lock", "Unlock", "RLock", "RUnlock", "Debug", "Debugf", "Info", "Infof", "Warn", "Warnf", "Error", "Errorf"}
 
-// calls makes calls that are statements ones that can be left out.
+// calls makes calls that are statements removable.
 func (f *source) calls(statements []ast.Stmt) {
 	for _, s := range statements {
 		expression, ok := s.(*ast.ExprStmt)
@@ -283,7 +285,7 @@ func (f *source) add(n ast.Node, call bool, before, after string) {
 	f.edits = append(f.edits, edit{begin.Offset, number + 1, fmt.Sprintf(before, number)}, edit{end.Offset, -number - 1, after})
 }
 
-// place makes a condition one that can be a mutant, and then those that it is made of.
+// place makes a mutant of a condition, and then of its parts.
 func (f *source) place(e ast.Expr) {
 	if f.known[e] {
 		return

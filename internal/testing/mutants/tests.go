@@ -21,7 +21,7 @@ import (
 const (
 	// hang is how much longer than without a mutant, times three, tests may take: a mutant that does not end is found.
 	hang = time.Minute
-	// soon is how long those tests take together that are run first, the fastest ones.
+	// soon is the total time of the tests that are run first, the fastest ones.
 	soon = 3 * time.Second
 )
 
@@ -38,7 +38,7 @@ type timedTest struct {
 	took time.Duration
 }
 
-// result is what the tests say of a mutant.
+// result is the result of the tests for a mutant.
 type result struct {
 	mutant mutant
 	passes bool

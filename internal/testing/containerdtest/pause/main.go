@@ -2,11 +2,11 @@
 
 //go:build unix
 
-// Command pause is the program of sandboxes in tests: it keeps the namespaces of a pod and, where pods share
-// one for processes, reaps those that lost their parent.
+// Command pause is the program of sandboxes in tests: it keeps the namespaces of a pod and, in pods with one
+// process namespace, reaps orphaned processes.
 //
-// What surprises: it ends with 0 when it is asked to, because runtimes show the exit code of a sandbox nowhere. With the
-// argument "deaf" it does not end when it is asked to.
+// The surprise: it ends with 0 on a signal, because runtimes show the exit code of a sandbox nowhere. With the
+// argument "deaf" it ignores the signal.
 package main
 
 import (
