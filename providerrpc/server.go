@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
@@ -78,9 +79,17 @@ func withPod(ctx context.Context, req *rpc.PodRequest, f func(context.Context, *
 	return &rpc.PodDone{}, fail(ctx, f(ctx, pod), false)
 }
 
-// CreatePod asks the provider.
+// CreatePod asks the provider. The node knows whole features of the declaration. A provider may lack single fields of
+// a feature, so the server refuses pods with these fields.
 func (s *server) CreatePod(ctx context.Context, req *rpc.PodRequest) (*rpc.PodDone, error) {
-	return withPod(ctx, req, s.provider.CreatePod)
+	return withPod(ctx, req, func(ctx context.Context, pod *corev1.Pod) error {
+		if p, ok := s.provider.(capability.Declarer); ok {
+			if lacking := p.Capabilities().Check(pod); len(lacking) > 0 {
+				return errdefs.InvalidInput(capability.Message(lacking))
+			}
+		}
+		return s.provider.CreatePod(ctx, pod)
+	})
 }
 
 // UpdatePod asks the provider.
