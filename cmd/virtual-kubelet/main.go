@@ -2,9 +2,8 @@
 
 // Command virtual-kubelet runs a virtual node with one of the built-in providers.
 //
-// Its settings are in docs/configuration.md. A build with the tag no_NAME is without the provider
-// of that name. A provider of your own needs only a main
-// like this one.
+// Its settings are in docs/configuration.md. A build with the tag no_NAME leaves out the provider of that name.
+// A provider of your own needs only a main like this one.
 package main
 
 import "github.com/virtual-kubelet/virtual-kubelet/cli"

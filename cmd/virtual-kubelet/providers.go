@@ -12,7 +12,8 @@ import (
 // builtIn are the providers of this build. Each provider_NAME.go adds one, and the build tag no_NAME leaves it out.
 var builtIn []func() cli.Provider
 
-// more are commands of this build beside those of every program. They come and go with the provider that they belong to.
+// more are commands of this build in addition to the commands of every program. Each belongs to a provider, and
+// is part of the build if the provider is.
 var more []func() *cobra.Command
 
 // commands are the further commands of the program.

@@ -20,17 +20,18 @@ import (
 type Abilities struct {
 	// List is the file that declares the abilities of its package, and names all others in a comment.
 	List string
-	// Type and Field are the struct, in the folder In, with the field whose comment names all abilities.
+	// In, Type and Field name the field whose comment lists all abilities: Field of the struct Type in the
+	// folder In.
 	In, Type, Field string
 	// Guide is a document for authors, which has a link to List.
 	Guide string
 	// AskedIn are the folders where providers are asked for abilities.
 	AskedIn []string
-	// Others are interfaces that something else than a provider is asked for there, and what that is.
+	// Others are interfaces that are asked of other values than providers there, with a name of these values.
 	Others map[string]string
 }
 
-// Abilities checks that both lists are what providers are asked for, and that authors are led there.
+// Abilities checks that both lists are complete, and that the guide leads authors to them.
 func (t *Tree) Abilities(a Abilities) (breaches []string) {
 	asked, unnamed := t.asked(a.AskedIn)
 	breaches = append(breaches, unnamed...)
@@ -76,8 +77,8 @@ func (t *Tree) lacksLink(document, file string) (breaches []string) {
 	return breaches
 }
 
-// asked returns where values are asked for interfaces of this repository, in the folders and not in tests. A provider that is asked for
-// one without a name is a breach.
+// asked returns the places, in the folders and not in tests, where values are asked for interfaces of this
+// repository. Asking a provider for an interface without a name is a breach.
 func (t *Tree) asked(dirs []string) (at map[string]string, breaches []string) {
 	at = map[string]string{}
 	for _, f := range t.Files {
@@ -151,7 +152,8 @@ func (f *File) types() (specs []*ast.TypeSpec) {
 	return specs
 }
 
-// listed returns the abilities that a file declares, and those that its comments begin a line with, of any package.
+// listed returns the abilities that a file declares, and the abilities of any package at the beginning of a line
+// of its comments.
 func (t *Tree) listed(file string) (declared, listed map[string]bool) {
 	declared, listed = map[string]bool{}, map[string]bool{}
 	own := path.Base(path.Dir(file)) + "."
@@ -176,7 +178,7 @@ func (t *Tree) listed(file string) (declared, listed map[string]bool) {
 	return declared, listed
 }
 
-// comment is that of a field of a struct.
+// comment returns the comment of a field of a struct.
 func (t *Tree) comment(dir, typ, field string) (text string, ok bool) {
 	for _, f := range t.of(dir) {
 		for _, spec := range f.types() {

@@ -11,19 +11,20 @@ import (
 	"strings"
 )
 
-// Archived is a module that its authors have archived: nobody will mend a bug in it.
+// Archived is a module that its authors have archived: its bugs stay unfixed.
 type Archived struct {
 	Module string
 	// Since is when it was archived, and Seen where that is written.
 	Since, Seen string
 	// By are the modules of the shipped programs that import it; none do if it is empty.
 	By []string
-	// Why says why they still do, and Instead what replaces it.
+	// Why is the reason for these imports, and Instead the replacement.
 	Why, Instead string
 }
 
-// Archived compares the rows with the modules that the packages in the shipped folders are built from. A module of a row may be
-// imported by the modules that the row names, and by no other. No go.mod of the tree may require one directly without a reason.
+// Archived compares the rows with the modules of the packages in the shipped folders. A module of a row may be
+// imported by the modules that the row names, and by no other. No go.mod of the tree may require one directly
+// without a reason.
 func (t *Tree) Archived(ctx context.Context, rows []Archived, shipped ...string) (breaches []string, err error) {
 	importers := map[string]map[string]bool{}
 	for _, dir := range shipped {

@@ -55,7 +55,7 @@ func (t *Tree) Decisions(dir string) (breaches []string, err error) {
 	return append(breaches, index(filepath.Join(folder, "README.md"), path.Join(dir, "README.md"), rows)...), nil
 }
 
-// index compares the rows of an index with those that it should have.
+// index compares the rows of an index with the wanted rows.
 func index(file, name string, want []string) (breaches []string) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -17,8 +17,8 @@ var (
 	makeCall   = regexp.MustCompile(`(?:^|&&|;)\s*(?:\$\s+)?(?:\w+=\S+\s+)*make((?:\s+[^\s;&|)]+)*)`)
 )
 
-// code returns what a Markdown text sets as code: the lines of fenced blocks,
-// without comments, and the spans in the prose.
+// code returns the code of a Markdown text: the lines of fenced blocks, without comments, and the spans in the
+// prose.
 func code(markdown string) (lines []string) {
 	fenced := false
 	for line := range strings.Lines(markdown) {
@@ -38,8 +38,7 @@ func code(markdown string) (lines []string) {
 	return lines
 }
 
-// MakeTargets checks that every target that a document tells its reader to
-// make is in the Makefile.
+// MakeTargets checks that every make target in a document is in the Makefile.
 func (t *Tree) MakeTargets(documents ...string) (breaches []string, err error) {
 	makefile, err := os.ReadFile(filepath.Join(t.Root, "Makefile"))
 	if err != nil {
@@ -68,7 +67,7 @@ func (t *Tree) MakeTargets(documents ...string) (breaches []string, err error) {
 	return breaches, nil
 }
 
-// fileName matches a path in a document that means a file of the tree. One with a placeholder in capitals means none.
+// fileName matches a path of a file of the tree in a document. A path with a placeholder in capitals is no file.
 var fileName = regexp.MustCompile(`^[a-z][a-z0-9_.-]*/(?:[a-z0-9_.-]+/)*[a-z0-9_.-]+\.(?:go|md|yaml|proto)$`)
 
 // NamedFiles checks that the files which documents name, in code and by their path, are there.

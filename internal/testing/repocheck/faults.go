@@ -14,9 +14,9 @@ import (
 
 var faultTest = regexp.MustCompile(`^TestFault(\d\d)[A-Z]`)
 
-// FaultTests checks that every row from 1 to rows of the matrix of faults, but
-// those without, has a test, whose name is TestFault and the row's number with two
-// digits, and that document names every such test.
+// FaultTests checks that every row from 1 to rows of the matrix of faults has a test, except for the rows in
+// without. The test's name is TestFault and the row's number with two digits. It also checks that document names
+// every such test.
 func (t *Tree) FaultTests(document string, rows int, without ...int) (breaches []string, err error) {
 	text, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(document)))
 	if err != nil {

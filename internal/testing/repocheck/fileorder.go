@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// FileOrder is an order of the files of a package, the ground first, in which as few arrows as can be found point up. An arrow is from one
-// file to another one that it uses: any number of uses between two files are one arrow.
+// FileOrder is an order of the files of a package, the ground first, in which as few arrows as can be found
+// point up. An arrow leads from a file to another file that it uses: any number of uses between two files are
+// one arrow.
 type FileOrder struct {
 	Dir   string
 	Files []string
@@ -127,8 +128,9 @@ func ParseCeilings(text string) (map[string]int, error) {
 	return ceilings, nil
 }
 
-// circles returns the files in groups, each after the groups that it uses: files that reach each other are one group, and every other file is a
-// group of its own. They are the strongly connected components, by Tarjan.
+// circles returns the files in groups, each after the groups that it uses. Files that reach each other are one
+// group, and every other file is a group of its own. The groups are the strongly connected components, by
+// Tarjan.
 func (u uses) circles() (found [][]string) {
 	number, low, stack := map[string]int{}, map[string]int{}, []string(nil)
 	var visit func(string)
@@ -161,12 +163,15 @@ func (u uses) circles() (found [][]string) {
 // exactly is how many files are ordered by trying all orders. More need a step for each of 2^n sets.
 const exactly = 16
 
-// order returns the files of a circle in an order in which few arrows point up, and among those orders one whose arrows are of few names.
+// order returns the files of a circle in an order in which few arrows point up. Among such orders it prefers an
+// order whose arrows have few names.
 //
-// The minimum is exact for a circle of up to exactly files: the best order of a set of files ends with one of them, after the best order of the
-// others. More files are ordered by steps that depend on nothing but the arrows. First take a file for the bottom, again and again: the one
-// that the others most use beyond what it uses of them (the heuristic of Eades, Lin and Smyth). Then let neighbours change places,
-// blocks of any length, and reorder windows of neighbours exactly, until neither turns an arrow. This may leave an arrow more than the minimum.
+// The minimum is exact for a circle of up to exactly files: the best order of a set of files ends with one of
+// them, after the best order of the others. More files are ordered by steps that depend on nothing but the
+// arrows. The first step repeatedly takes a file for the bottom: the file whose uses by the others most exceed
+// its own uses of them (the heuristic of Eades, Lin and Smyth). Then neighbours change places, in blocks of any
+// length, and windows of neighbours are reordered exactly, until neither turns an arrow. This may leave an arrow
+// more than the minimum.
 func (u uses) order(circle []string) []string {
 	n := len(circle)
 	w := weights{n: n, of: make([]int, n*n)}
@@ -193,7 +198,8 @@ func (u uses) order(circle []string) []string {
 	return files
 }
 
-// weights has what the arrow between two of n files weighs, 0 for none: an arrow more weighs more than any number of names.
+// weights has the weights of the arrows between n files, 0 for none: one more arrow weighs more than any number
+// of names.
 type weights struct {
 	n  int
 	of []int
@@ -201,7 +207,7 @@ type weights struct {
 
 func (w weights) arrow(from, to int) int { return w.of[from*w.n+to] }
 
-// up returns what the arrows that point up in an order weigh.
+// up returns the total weight of the arrows that point up in an order.
 func (w weights) up(order []int) (sum int) {
 	for i, from := range order {
 		for _, to := range order[i+1:] {
@@ -240,8 +246,8 @@ func (w weights) exact(files []int) []int {
 	return order
 }
 
-// greedy takes files for the bottom and the top: a file that uses none of those left, one that none of those left uses, or else
-// the file that is most used beyond what it uses.
+// greedy takes files for the bottom and the top: a file that uses none of the rest, a file that none of the rest
+// uses, or else the file whose uses by others most exceed its own uses.
 func (w weights) greedy() []int {
 	var left, bottom, top []int
 	for i := range w.n {
@@ -274,7 +280,7 @@ func (w weights) greedy() []int {
 	return append(bottom, top...)
 }
 
-// swapped returns what an order becomes heavier by, if order[from:mid] and order[mid:to] change places.
+// swapped returns the change of an order's weight if order[from:mid] and order[mid:to] change places.
 func (w weights) swapped(order []int, from, mid, to int) (sum int) {
 	for _, i := range order[from:mid] {
 		for _, j := range order[mid:to] {

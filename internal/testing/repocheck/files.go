@@ -43,8 +43,8 @@ func (t *Tree) Unfinished() (breaches []string) {
 	return breaches
 }
 
-// PackageDocs checks that every package has exactly one package comment, and
-// that it begins as godoc expects: "Package name" or, for a program, "Command name".
+// PackageDocs checks that every package has exactly one package comment, and that it begins as godoc expects:
+// "Package name" or, for a program, "Command name".
 func (t *Tree) PackageDocs() (breaches []string) {
 	type pkg struct {
 		docs, testDocs []*File

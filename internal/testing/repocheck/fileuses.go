@@ -12,11 +12,12 @@ import (
 	"path"
 )
 
-// uses is what the files of a package, without its tests, use of each other: by file, by file, the names. Each file is in it. A use is of a
-// function, a method, a field, a type, a constant or a variable that another file declares.
+// uses has the names that the files of a package, without its tests, use of each other: by using file, by used
+// file. Every file is in it. A use is a use of a function, a method, a field, a type, a constant or a variable
+// that another file declares.
 type uses map[string]map[string]map[string]bool
 
-// noImports makes the type checker go without other packages: what they declare is in no file of this one.
+// noImports lets the type checker run without other packages: their declarations are in no file of this package.
 type noImports struct{}
 
 // Import refuses.

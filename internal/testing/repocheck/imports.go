@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// Direction says what some packages may import. Patterns are folders, with a
-// final /... for everything below.
+// Direction limits the imports of some packages. Patterns are folders, with a final /... for everything below.
 type Direction struct {
 	// Packages is the pattern of the packages that the rule is about.
 	Packages string
@@ -21,7 +20,7 @@ type Direction struct {
 	// Outside, if not nil, lists the only import path prefixes allowed beyond this
 	// repository and the standard library.
 	Outside []string
-	// Why is what the rule protects.
+	// Why is the reason of the rule.
 	Why string
 }
 
@@ -58,13 +57,13 @@ func (t *Tree) allowed(d Direction, importPath string) bool {
 	return slices.ContainsFunc(d.Outside, func(prefix string) bool { return matches(prefix+"/...", importPath) })
 }
 
-// Confined says that a dependency is used in one place only.
+// Confined is a dependency that may be used in one place only.
 type Confined struct {
 	// Import is a prefix of import paths.
 	Import string
 	// To lists patterns of the folders that may import it.
 	To []string
-	// Why is what the rule protects.
+	// Why is the reason of the rule.
 	Why string
 }
 
@@ -114,8 +113,8 @@ func (t *Tree) Pure(dir, why string) (breaches []string) {
 	return breaches
 }
 
-// isCall tells whether the selector names one of the functions of the standard
-// package pkg, which the file imports under its own name.
+// isCall reports whether the selector names one of the functions of the standard package pkg, which the file
+// imports under its own name.
 func (f *File) isCall(s *ast.SelectorExpr, pkg string, funcs ...string) bool {
 	x, ok := s.X.(*ast.Ident)
 	return ok && x.Name == pkg && f.imports(pkg) && slices.Contains(funcs, s.Sel.Name)

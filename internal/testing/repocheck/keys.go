@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// keyMaterial is what secrets look like, by what they are. What a program writes around a secret, such as the
-// first line of a PEM block, is none: there must be something in it.
+// keyMaterial has patterns of secrets, by their kind. The text around a secret in a program, such as the first
+// line of a PEM block, is no secret: there must be content.
 var keyMaterial = map[string]*regexp.Regexp{
 	"a private key":                        regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\\nr"'+` + "`" + `]*[A-Za-z0-9+/]{40,}`),
 	"the key of a kubeconfig":              regexp.MustCompile(`client-key-data["']?:\s*["']?[A-Za-z0-9+/=]{40,}`),
@@ -28,7 +28,7 @@ var keyMaterial = map[string]*regexp.Regexp{
 // keyFiles are names that only files with key material have.
 var keyFiles = regexp.MustCompile(`(?i)(^|/)(id_(rsa|dsa|ecdsa|ed25519)|[^/]*\.(key|p12|pfx|jks|keystore|kdbx)|kubeconfig|\.netrc|\.npmrc|\.dockercfg)$`)
 
-// KeyMaterial checks that no file of the repository, of whatever kind, holds a secret.
+// KeyMaterial checks that no file of the repository, of any kind, holds a secret.
 func (t *Tree) KeyMaterial(ctx context.Context) (breaches []string, err error) {
 	files, err := t.committed(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (t *Tree) KeyMaterial(ctx context.Context) (breaches []string, err error) {
 	return breaches, nil
 }
 
-// committed lists the files that git has, of whatever kind. Those that are not yet committed count, ignored ones do not.
+// committed lists the files in git, of any kind. Files that are not committed yet count, ignored files do not.
 func (t *Tree) committed(ctx context.Context) (files []string, err error) {
 	out, err := exec.CommandContext(ctx, "git", "-C", t.Root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {

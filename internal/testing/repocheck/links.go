@@ -15,8 +15,8 @@ import (
 // link matches the target of a Markdown link that is no URL and no place on the same page.
 var link = regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^):\s]*)?\)`)
 
-// Links checks that every link of a Markdown page to a file of the tree leads to one. Those of parts, from which pages
-// elsewhere are made, are checked in these pages.
+// Links checks that every link of a Markdown page to a file of the tree leads to a file. The links of parts,
+// which are sources of other pages, are checked in those pages.
 func (t *Tree) Links(parts ...string) (breaches []string, err error) {
 	err = filepath.WalkDir(t.Root, func(file string, d fs.DirEntry, err error) error {
 		switch {

@@ -13,18 +13,19 @@ import (
 // MethodFile names the file of a method in every provider that has the method.
 type MethodFile struct {
 	Method string
-	// Takes is in the type of one of its parameters: methods of other interfaces have the same name.
+	// Takes is part of the type of one of its parameters: methods of other interfaces have the same name.
 	Takes string
 	File  string
 }
 
 // MethodFiles is where providers have their methods.
 type MethodFiles struct {
-	// Dir has a folder for each provider; the folder Emulators of it is none. Shared are other folders below Dir whose types are providers.
+	// Dir has a folder for each provider, except for the folder Emulators. Shared are other folders below Dir
+	// whose types are providers.
 	Dir, Emulators string
 	Shared         []string
 	Methods        []MethodFile
-	// Together is a file in which a provider may have all of these methods instead.
+	// Together is a file that may have all of these methods of a provider instead.
 	Together string
 }
 

@@ -44,8 +44,8 @@ func replacedBy(mod *modfile.File, dir, modulePath string) string {
 	return ""
 }
 
-// Requirements checks that no module but those in the folders to requires a
-// module whose path begins with one of the prefixes, not even indirectly.
+// Requirements checks that no module requires a module whose path begins with one of the prefixes, not even
+// indirectly, except for the modules in the folders to.
 func (t *Tree) Requirements(rules []Confined) (breaches []string) {
 	for _, dir := range slices.Sorted(maps.Keys(t.Modules)) {
 		for _, req := range t.Modules[dir].Require {
@@ -60,7 +60,7 @@ func (t *Tree) Requirements(rules []Confined) (breaches []string) {
 	return breaches
 }
 
-// Budget is a list of modules that may be depended upon, with one reason.
+// Budget is a list of allowed modules, with one reason.
 type Budget struct {
 	Why     string
 	Modules []string
@@ -95,8 +95,8 @@ func (t *Tree) DependencyBudget(ctx context.Context, budget []Budget, packages .
 	return breaches, nil
 }
 
-// neededBy returns the modules beyond the library that packages are built
-// from, each with one of the packages that are used.
+// neededBy returns the modules beyond the library that packages are built from, each with one of its used
+// packages.
 func (t *Tree) neededBy(ctx context.Context, packages []string) (map[string]string, error) {
 	out, err := t.list(ctx, ".", "{{with .Module}}{{.Path}} {{end}}{{.ImportPath}}", packages...)
 	if err != nil {
@@ -116,7 +116,7 @@ func (t *Tree) neededBy(ctx context.Context, packages []string) (map[string]stri
 func (t *Tree) list(ctx context.Context, dir, format string, packages ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-deps", "-f", format}, packages...)...)
 	cmd.Dir = filepath.Join(t.Root, dir)
-	// The answer depends on the platform; one of them is enough for a budget.
+	// The answer depends on the platform; one platform is enough for a budget.
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

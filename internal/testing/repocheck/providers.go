@@ -17,13 +17,13 @@ import (
 	"strings"
 )
 
-// Shape is what every provider looks like.
+// Shape is the required shape of every provider.
 type Shape struct {
-	// Dir has a folder for each provider, and one called internal for what several share.
+	// Dir has a folder for each provider, and the folder internal for shared code.
 	Dir string
 	// Emulators is the folder below Dir with servers of services for tests, and no provider.
 	Emulators string
-	// Files are what the folder of each provider holds.
+	// Files are the files in the folder of each provider.
 	Files []string
 	// Entry are the files that may have the function Provider.
 	Entry []string
@@ -188,7 +188,8 @@ func (t *Tree) below(dir string) (files []*File) {
 // credential matches the name of an annotation or label, with the prefix of its owner, that would hold a credential.
 var credential = regexp.MustCompile(`(?i)^[a-z0-9.-]+\.[a-z]+/[a-z0-9._-]*(password|passwd|secret|token|credential|api-?key|access-?key|private-?key|sas)[a-z0-9._-]*$`)
 
-// credentials checks that a provider takes none from pods: who may create a pod could use, or read, what is the operator's.
+// credentials checks that a provider takes no credentials from pods: a user who may create a pod could use, or
+// read, the operator's.
 func (t *Tree) credentials(dir string) (breaches []string) {
 	for _, f := range t.below(dir) {
 		if f.IsTest() {

@@ -14,8 +14,8 @@ import (
 // OtherSections is the place of sections that an order does not name.
 const OtherSections = "…"
 
-// Sections checks that the README of each provider, and of each further folder, has its sections in an order. A section may be missing, unless it is
-// one of the needed ones. Sections that the order does not name stand at OtherSections.
+// Sections checks that the README of each provider, and of each further folder, has its sections in this order.
+// A section may be missing, unless it is needed. Sections that the order does not name stand at OtherSections.
 func (t *Tree) Sections(s Shape, further, order []string, needed ...string) (breaches []string) {
 	var dirs []string
 	for _, name := range t.providers(s.Dir, s.Emulators) {

@@ -36,8 +36,7 @@ func (t *Tree) Sleeps() (breaches []string) {
 	return breaches
 }
 
-// bubbled returns the names of the test functions of a folder that open a
-// bubble, and of those that call them.
+// bubbled returns the names of the test functions of a folder that open a bubble, and of their callers.
 func (t *Tree) bubbled(dir string) map[string]bool {
 	names := map[string]bool{}
 	for grown := true; grown; {
@@ -57,8 +56,7 @@ func (t *Tree) bubbled(dir string) map[string]bool {
 	return names
 }
 
-// opensBubble tells whether fn calls synctest.Test or one of the named
-// functions.
+// opensBubble reports whether fn calls synctest.Test or one of the named functions.
 func (f *File) opensBubble(fn *ast.FuncDecl, named map[string]bool) (opens bool) {
 	ast.Inspect(fn, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)

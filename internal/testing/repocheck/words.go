@@ -22,7 +22,7 @@ type Said struct {
 	Why string
 }
 
-// old is a word that is not to be used, and what to say instead.
+// old is a word that must not be used, and its replacement.
 type old struct {
 	word, say string
 	begin     string // of the word, so that most files need no pattern
@@ -93,7 +93,7 @@ func oldWords(text string) (words []old) {
 	return words
 }
 
-// between is what may stand between the parts of a word: a space, or the end of a line of text or of a comment.
+// between matches the text between the parts of a word: a space, or the end of a line of text or of a comment.
 const between = `(?:[ \t_-]+|[ \t]*\r?\n[ \t]*(?:(?://|#|\*|>)[ \t]*)?)`
 
 // pattern matches a word as text has it, "old words" and "Old word", and as names do: oldWords, old_words, OLD_WORDS.

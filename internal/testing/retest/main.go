@@ -5,11 +5,12 @@
 //	retest lane DIR [flags] packages   runs go test, and records in DIR which tests failed
 //	retest repeat DIR N                repeats the failed tests of all lanes, each once, if they are at most N
 //
-// A repeat is a process of its own, with the environment and the flags of the lane. A test that passes then is printed as FLAKY, with
-// the output of its failure. Where tests of a package did not run, because it panicked or timed out, the whole package is repeated.
-// What cannot be a flake is not repeated: a package that does not build, a data race, a random input that rapid found.
+// A repeat is a process of its own, with the environment and the flags of the lane. A test that passes then is
+// printed as FLAKY, with the output of its failure. If tests of a package did not run, because the package
+// panicked or timed out, the whole package is repeated. Failures that cannot be flakes are not repeated: a
+// package that does not build, a data race, a random input that rapid found.
 //
-// What surprises: a lane whose failures can be repeated ends with 0, since retest repeat decides on them.
+// The surprise: a lane whose failures can be repeated ends with 0, since retest repeat decides on them.
 package main
 
 import (
@@ -26,9 +27,9 @@ import (
 	"strings"
 )
 
-// record is what a lane leaves for the repeats.
+// record is the record of a lane for the repeats.
 type record struct {
-	// Dir, Env and Flags are those of the lane's go test.
+	// Dir, Env and Flags are the directory, environment and flags of the lane's go test.
 	Dir        string
 	Env, Flags []string
 	results
@@ -59,7 +60,8 @@ func run(out io.Writer, args []string) error {
 	return errors.New("usage: retest lane DIR [flags of go test] packages, or retest repeat DIR N")
 }
 
-// runLane runs go test and leaves a record in the folder. It returns an error if the run fails whatever a repeat says.
+// runLane runs go test and leaves a record in the folder. It returns an error if no repeat can make the run
+// pass.
 func runLane(out io.Writer, into string, r record, args []string) error {
 	isPackage := func(arg string) bool {
 		return !strings.HasPrefix(arg, "-") && (strings.HasPrefix(arg, ".") || strings.Contains(arg, "/"))

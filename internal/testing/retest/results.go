@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// results are those of one go test.
+// results are the results of one go test.
 type results struct {
 	// Tests and Skipped count subtests, too.
 	Tests, Skipped int
@@ -53,7 +53,8 @@ var finding = regexp.MustCompile(`WARNING: DATA RACE|race detected (during execu
 // allRan matches the line of a package whose tests have all ended.
 var allRan = regexp.MustCompile(`(?m)^(PASS|FAIL)$`)
 
-// readResults reads events, and prints packages as go test does: a line for one that passed, and of one that failed its failed tests.
+// readResults reads events, and prints packages as go test does: a line for a package that passed, and the
+// failed tests of a package that failed.
 func readResults(events io.Reader, out io.Writer) (r results, err error) {
 	packages := map[string]*pkg{}
 	for lines := bufio.NewReader(events); ; {

@@ -23,8 +23,8 @@ func RowOf(test, prefix string) string {
 	return ""
 }
 
-// Proofs returns the tests of the tree whose names begin with the prefix, by the ID of their row and in the form of a table's cell,
-// and a breach for each test that names none of the rows.
+// Proofs returns the tests of the tree whose names begin with the prefix, by the ID of their row and in the form
+// of a table's cell. It returns a breach for each test without a row.
 func Proofs(tree *repocheck.Tree, prefix string, isRow func(id string) bool) (tests map[string][]string, breaches []string) {
 	tests = map[string][]string{}
 	for _, test := range tree.Tests(prefix) {

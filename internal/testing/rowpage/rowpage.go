@@ -10,9 +10,9 @@ import (
 
 // Page is a page in the making.
 type Page struct {
-	// Intro is the heading of the page, and what it is.
+	// Intro is the heading of the page, and its introduction.
 	Intro string
-	// Columns are those of each section's table.
+	// Columns are the columns of each section's table.
 	Columns  []string
 	sections []section
 }

@@ -2,7 +2,7 @@
 
 package securityrow
 
-// rows are what is promised, in the order of the checklist.
+// rows are the promises, in the order of the checklist.
 var rows = []Row{
 	{"A1", `A server that can tell nobody apart does not start`, ""},
 	{"A2", `Every path asks for credentials`, ""},

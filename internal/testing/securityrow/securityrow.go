@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package securityrow is the checklist of what is promised about security, and the page
-// that says which tests hold each promise.
+// Package securityrow is the checklist of the promises about security, and the page that names the tests of each
+// promise.
 //
-// The guarantee: the page names every test of a promise, and every promise without one, with
-// the reason; a test of the repository compares page and tree.
+// The guarantee: the page names every test of a promise, and every promise without a test, with the reason; a
+// test of the repository compares page and tree.
 //
-// What surprises: a test says which promise it holds by its name, TestSecurityA7StreamsNeedCreate
-// for row A7, and by nothing else.
+// The surprise: only the name of a test selects its promise, such as TestSecurityA7StreamsNeedCreate for row A7.
 package securityrow
 
 import (
@@ -23,9 +22,9 @@ import (
 type Row struct {
 	// ID is a letter for the section and a number.
 	ID string
-	// Promise is what holds.
+	// Promise is the text of the promise.
 	Promise string
-	// Without is why no test of this tree holds it; "" for a row that must have one.
+	// Without is the reason why no test of this tree proves it; "" for a row that must have a test.
 	Without string
 }
 

@@ -2,14 +2,10 @@
 
 // Package testapi gives tests a real Kubernetes API server.
 //
-// [Start] returns one that all tests of the process share; [New] starts a private one that a test
-// may stop, kill and restart. Both run the program devcluster as a child process, which ends with the
-// test process, even when that one is killed. VK_TEST_KUBECONFIG names another cluster to share
-// instead, DEVCLUSTER_BIN another devcluster than bin/devcluster in this repository. Without any of
-// them the test is skipped, or fails if VK_REQUIRE_TESTAPI is 1.
+// [Start] returns an API server that all tests of the process share; [New] starts a private one that a test may stop, kill and restart. Both run the program devcluster as a child process, which ends with the test process, even when the test process is killed. VK_TEST_KUBECONFIG names another cluster to share instead, DEVCLUSTER_BIN another devcluster than bin/devcluster in this repository. Without any of them the test is skipped, or fails if VK_REQUIRE_TESTAPI is 1.
 //
-// What surprises: nothing cleans a shared cluster between tests. A test works in a namespace from
-// [API.Namespace] and with a node name from [API.NodeName], and looks at nothing else.
+// The surprise: nothing cleans a shared cluster between tests. A test works in a namespace from [API.Namespace]
+// and with a node name from [API.NodeName], and looks at nothing else.
 package testapi
 
 import (
@@ -33,8 +29,8 @@ type API struct {
 	Client kubernetes.Interface
 	// KubeconfigPath is a kubeconfig file with the same access.
 	KubeconfigPath string
-	// CAFile holds the authority that signed the API server's certificate. In a cluster of ours it
-	// also signs the API server's own client certificates and those of nodes.
+	// CAFile holds the authority that signed the API server's certificate. In a cluster of this package it also
+	// signs the API server's own client certificates and the certificates of nodes.
 	CAFile string
 
 	binary  string   // devcluster, empty when another cluster is used and there is none
@@ -85,20 +81,20 @@ func startShared(binary string) (*API, error) {
 	return c.open()
 }
 
-// Options say what is special about a private cluster. The zero value is a cluster like the shared one.
+// Options are the options of a private cluster. The zero value is a cluster like the shared one.
 type Options struct {
 	// APIServerArgs are further flags of kube-apiserver, such as "--max-requests-inflight=10".
 	APIServerArgs []string
 	// ControllerManagerArgs are further flags of kube-controller-manager.
 	ControllerManagerArgs []string
-	// NoControllerManager leaves it out. Nothing makes service accounts then, so [API.Namespace]
-	// makes the default one itself, and nothing deletes what is in a deleted namespace.
+	// NoControllerManager leaves out the controller manager. Then nothing makes service accounts, so
+	// [API.Namespace] makes the default one itself, and nothing deletes the objects in a deleted namespace.
 	NoControllerManager bool
 	// NoScheduler leaves it out: pods stay unbound until the test binds them.
 	NoScheduler bool
 }
 
-// privateName tells a private cluster from a shared one, whose name is random.
+// privateName is the name of a private cluster. A shared cluster has a random name.
 const privateName = "private"
 
 // New starts a cluster of the test's own, and stops and deletes it at the test's end.

@@ -14,7 +14,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// auditPolicy takes down what nodes and service accounts ask for, with the bodies of requests and answers.
+// auditPolicy records the requests of nodes and service accounts, with the bodies of requests and answers.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -31,8 +31,8 @@ var audited struct {
 	err error
 }
 
-// StartAudited returns an API server that all tests of this process share and that keeps
-// an audit log of what nodes and service accounts ask for, for [API.Audit].
+// StartAudited returns an API server that all tests of this process share and that keeps an audit log of the
+// requests of nodes and service accounts, for [API.Audit].
 func StartAudited(t testing.TB) *API {
 	t.Helper()
 	binary := requireBinary(t)
@@ -66,9 +66,9 @@ func startAudited(binary string) (*API, error) {
 
 func auditLog(c *cluster) string { return filepath.Join(c.dir(), "audit.log") }
 
-// Audit returns what the audit log of an API from [StartAudited] has about a user, oldest first. A request
-// that is not over yet may be missing. An event that was answered is there when the answer is, or
-// a moment later.
+// Audit returns the events about a user in the audit log of an API from [StartAudited], oldest first. A request
+// that is not over yet may be missing. The event of an answered request is there when the answer is, or a moment
+// later.
 func (a *API) Audit(t testing.TB, user string) []auditv1.Event {
 	t.Helper()
 	if a.cluster == nil {

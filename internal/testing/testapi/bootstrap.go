@@ -47,7 +47,7 @@ func (a *API) AllowBootstrap(t *testing.T, tokenID, tokenSecret string) {
 	a.awaitToken(t, tokenID+"."+tokenSecret)
 }
 
-// awaitToken waits until the API server knows a token, whose Secret it watches.
+// awaitToken waits until the API server knows a token. The API server watches the token's Secret.
 func (a *API) awaitToken(t testing.TB, token string) {
 	t.Helper()
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// startTimeout is for a machine that does much else: a start usually takes three seconds.
+// startTimeout is long enough for a busy machine: a start usually takes three seconds.
 const startTimeout = 3 * time.Minute
 
 // failureTimeout is how long a cluster that does not start has to say why.
@@ -106,7 +106,7 @@ func (c *cluster) start() error {
 	timeout := time.AfterFunc(startTimeout, func() { _ = p.cmd.Process.Kill() })
 	defer timeout.Stop()
 	if !ready(progress) {
-		// It is on its way out, and has still to say why; only one that hangs is killed.
+		// The process is about to end, and has still to write the reason; it is killed only if it hangs.
 		hung := time.AfterFunc(failureTimeout, func() { _ = p.cmd.Process.Kill() })
 		defer hung.Stop()
 		<-p.done
@@ -127,7 +127,7 @@ func ready(progress io.Reader) bool {
 	return false
 }
 
-// lost says why a cluster that nobody stopped is not there.
+// lost returns the reason why a cluster ended that was not stopped.
 func (c *cluster) lost() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 // NodeCredentials are the files with which a node joins the cluster as itself.
 type NodeCredentials struct {
-	// Kubeconfig is that of the user system:node:NAME in group system:nodes.
+	// Kubeconfig is the kubeconfig of the user system:node:NAME in group system:nodes.
 	Kubeconfig string
 	// CertFile and KeyFile are for the node's HTTPS server, valid for localhost, 127.0.0.1 and the
 	// further names asked for. The API server of a cluster of ours verifies them.
@@ -20,8 +20,8 @@ type NodeCredentials struct {
 	CAFile string
 }
 
-// NodeCredentials makes credentials for a node, whose server is also reached by the names or
-// addresses sans. They are deleted at the test's end.
+// NodeCredentials makes credentials for a node, whose server also has the names or addresses sans. They are
+// deleted at the test's end.
 func (a *API) NodeCredentials(t testing.TB, node string, sans ...string) NodeCredentials {
 	t.Helper()
 	dir := t.TempDir()

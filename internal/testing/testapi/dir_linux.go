@@ -7,7 +7,7 @@ import "golang.org/x/sys/unix"
 // memoryDir is a file system in memory on most machines.
 const memoryDir = "/dev/shm"
 
-// memoryNeeded is what several clusters may write, in bytes. A container often has 64 MiB only.
+// memoryNeeded is the number of bytes that several clusters may write. A container often has only 64 MiB.
 const memoryNeeded = 4 << 30
 
 // parentDir is where clusters have their data: in memory if there is room, because a disk that others write to may

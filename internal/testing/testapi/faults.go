@@ -32,8 +32,9 @@ func (a *API) Restart(t testing.TB) {
 	}
 }
 
-// Snapshot keeps the data of a private cluster as they are now. restore brings them back, as from a backup: what was written since is
-// lost, and resource versions begin again where they were. For both the cluster stops, and it is ready again when they return.
+// Snapshot saves the current data of a private cluster. restore brings them back, as from a backup: later writes
+// are lost, and resource versions begin again from the snapshot. For both the cluster stops, and it is ready
+// again when they return.
 func (a *API) Snapshot(t testing.TB) (restore func()) {
 	t.Helper()
 	c, saved := a.private(t), filepath.Join(t.TempDir(), "etcd")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Kubectl runs kubectl as the administrator and returns what it wrote. The error is an
-// [*exec.ExitError] with kubectl's exit code if it was not 0. It ends with the test at the latest.
+// Kubectl runs kubectl as the administrator and returns its output. The error is an [*exec.ExitError] with
+// kubectl's exit code if it was not 0. It ends with the test at the latest.
 func (a *API) Kubectl(t testing.TB, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer

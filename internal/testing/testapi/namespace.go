@@ -48,7 +48,7 @@ func (a *API) Namespace(t testing.TB) string {
 }
 
 func (a *API) awaitServiceAccount(ctx context.Context, namespace string) error {
-	// A watch without a resource version begins with what is there.
+	// A watch without a resource version begins with the existing objects.
 	w, err := a.Client.CoreV1().ServiceAccounts(namespace).Watch(ctx,
 		metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", "default").String()})
 	if err != nil {
@@ -78,7 +78,7 @@ func await(ctx context.Context, w watch.Interface, done func(watch.Event) bool) 
 	}
 }
 
-// cleanUp says in the test's log what it could not do: the test may have ended its API server.
+// cleanUp logs its failures in the test's log: the test may have ended its API server.
 func (a *API) cleanUp(t testing.TB, namespace string) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
@@ -87,10 +87,10 @@ func (a *API) cleanUp(t testing.TB, namespace string) {
 	}
 }
 
-// Clear ends what runs in a namespace: its pods are deleted without grace, because nobody may be left to stop them. The
-// namespace itself is deleted only where something would make the pods again, or where the cluster outlives the tests: that
-// costs the API server two requests for each kind of object that it knows, which was half of all its work. Of one that is not there,
-// nothing is to be cleared.
+// Clear ends the pods in a namespace: it deletes them without grace, because there may be no node left to stop
+// them. It deletes the namespace itself only if pods have an owner that would make them again, or if the cluster
+// outlives the tests: the deletion costs the API server two requests for each kind of object that it knows,
+// which was half of all its work. A missing namespace is no error.
 func (a *API) Clear(ctx context.Context, namespace string) error {
 	pods, err := a.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// requestCredentials asks a cluster that is not ours, whose authority's key we do not have, to sign
-// a node's certificates, and approves that as its administrator.
+// requestCredentials asks a foreign cluster, whose authority's key is not available here, to sign a node's
+// certificates, and approves the requests as the cluster's administrator.
 func (a *API) requestCredentials(t testing.TB, node string, sans []string, c NodeCredentials) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), namespaceTimeout)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testlog keeps what the programs of a test say until somebody asks for it.
+// Package testlog keeps the output of a test's programs until a caller asks for it.
 //
 // The guarantee: it is safe to write to and to read from at the same time.
 package testlog
@@ -34,7 +34,7 @@ func (b *Buffer) String() string {
 	return b.buf.String()
 }
 
-// Tail returns the end of it, which is what a failure is about.
+// Tail returns the end of the output, where the cause of a failure is.
 func (b *Buffer) Tail() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,15 +48,15 @@ func (b *Buffer) Has(text string) bool {
 	return bytes.Contains(b.buf.Bytes(), []byte(text))
 }
 
-// Clear forgets what was written.
+// Clear discards the output so far.
 func (b *Buffer) Clear() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.buf.Reset()
 }
 
-// Tail keeps the end of what is written to it, and no more: what a long test logs must not be taken for memory of what it tests.
-// Its zero value is empty.
+// Tail keeps only the end of its input, so that the memory of a long test's logs does not count as memory of the
+// tested code. Its zero value is empty.
 type Tail struct {
 	mu  sync.Mutex
 	buf []byte // guarded by mu; up to two tails, so that most writes move nothing
@@ -78,7 +78,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the end of what was written.
+// String returns the kept end of the input.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testpki makes certificates for tests: authorities, and what they issue for servers
-// on loopback and for clients.
+// Package testpki makes certificates for tests: authorities, and the certificates that they issue for servers on
+// loopback and for clients.
 package testpki
 
 import (
@@ -27,7 +27,7 @@ type Authority struct {
 	PEM  []byte
 }
 
-// New returns an authority that nobody else knows.
+// New returns a new authority.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	key := newKey(t)
@@ -67,14 +67,14 @@ func (a *Authority) Issue(t testing.TB, name string) (certPath, keyPath string) 
 	return a.IssueInto(t, t.TempDir(), name)
 }
 
-// IssueInto is Issue for a folder that may have an older certificate: each of the two files
-// is replaced at once, one after the other.
+// IssueInto is Issue for a folder that may have an older certificate: each of the two files is replaced at once,
+// one after the other.
 func (a *Authority) IssueInto(t testing.TB, dir, name string) (certPath, keyPath string) {
 	t.Helper()
 	return a.issue(t, dir, name, time.Now().Add(time.Hour))
 }
 
-// IssueExpired is Issue for a certificate whose time has passed.
+// IssueExpired is Issue for an expired certificate.
 func (a *Authority) IssueExpired(t testing.TB, name string) (certPath, keyPath string) {
 	t.Helper()
 	return a.issue(t, t.TempDir(), name, time.Now().Add(-time.Minute))
@@ -133,7 +133,7 @@ func (a *Authority) ClientConfig(t testing.TB, by *Authority, name string) *tls.
 	return cfg
 }
 
-// ExpiredConfig is ClientConfig with a certificate of a for name whose time has passed.
+// ExpiredConfig is ClientConfig with an expired certificate of a for name.
 func (a *Authority) ExpiredConfig(t testing.TB, name string) *tls.Config {
 	t.Helper()
 	cfg := a.ClientConfig(t, nil, "")
@@ -141,8 +141,8 @@ func (a *Authority) ExpiredConfig(t testing.TB, name string) *tls.Config {
 	return cfg
 }
 
-// present makes cfg show the certificate in the files, whatever the server says it accepts: a wrong
-// certificate must be tried too.
+// present makes cfg send the certificate in the files, whatever the server accepts: tests must try a wrong
+// certificate, too.
 func present(t testing.TB, cfg *tls.Config) func(certPath, keyPath string) {
 	return func(certPath, keyPath string) {
 		t.Helper()

@@ -32,7 +32,7 @@ type Signer struct {
 	requests []*certificatesv1.CertificateSigningRequest
 }
 
-// Attach returns a signer for client, who approves everything for an hour.
+// Attach returns a signer for client that approves everything for an hour.
 func (a *Authority) Attach(client *fake.Clientset) *Signer {
 	s := &Signer{authority: a, mode: certificatesv1.CertificateApproved, life: time.Hour}
 	const resource = "certificatesigningrequests"

@@ -17,12 +17,12 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// Languages are those that a provider can be written in.
+// Languages are the languages for a provider.
 var Languages = []string{"go", "python"}
 
 var nameFormat = regexp.MustCompile(`^[a-z][a-z0-9]{0,30}$`)
 
-// taken are names that a folder, a package or an import of what is written has, and words that are not strings in YAML.
+// taken are names of folders, packages and imports in the written code, and words that are not strings in YAML.
 var taken = []string{
 	"bin", "cli", "init", "internal", "main", "testdata", "toy", "vendor",
 	"false", "n", "no", "null", "off", "on", "true", "y", "yes",

@@ -26,8 +26,8 @@ type Library struct {
 // described matches the version of a build between two releases, as git describe has it.
 var described = regexp.MustCompile(`-[0-9]+-g[0-9a-f]+$|-dirty$`)
 
-// FindLibrary returns the tree at the path replace. If that is empty, it returns the release that the program with that version is, or for
-// another build the first tree that is found above one of the folders.
+// FindLibrary returns the tree at the path replace. If that is empty, it returns the release of the program with
+// that version. For a build without a release it returns the first tree that is found above one of the folders.
 func FindLibrary(replace, version string, folders ...string) (Library, error) {
 	if replace != "" {
 		dir, err := filepath.Abs(replace)
@@ -52,7 +52,7 @@ func FindLibrary(replace, version string, folders ...string) (Library, error) {
 	return Library{}, fmt.Errorf("this program is no release (%s), and no clone of virtual-kubelet is around it: set --replace to the root of a clone, which the new module will be built with", version)
 }
 
-// above is the folder that dir is in, "" for the last one.
+// above returns the folder that contains dir, or "" for the root.
 func above(dir string) string {
 	if parent := filepath.Dir(dir); parent != dir {
 		return parent
@@ -77,7 +77,7 @@ func Folders() (folders []string) {
 // goVersion is the version of Go that new modules ask for, that of the library.
 const goVersion = "1.26.0"
 
-// unreleased is what modules of the tree ask for of each other.
+// unreleased is the version in the requirements between modules of the tree.
 const unreleased = "v0.0.0-00010101000000-000000000000"
 
 // goMod returns a go.mod that needs modules of the library. They are named by their folders, "" being its root.

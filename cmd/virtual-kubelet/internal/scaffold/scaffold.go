@@ -12,9 +12,9 @@ import (
 
 // New is a provider to write.
 type New struct {
-	// Module is the path of the Go module. For Python it may be empty: the module is that of the contract then.
+	// Module is the path of the Go module. For Python it may be empty: then the module is the contract's.
 	Module string
-	// Name is what users choose the provider by.
+	// Name is the name by which users choose the provider.
 	Name string
 	// Language is go or python.
 	Language string
@@ -56,7 +56,7 @@ func place(dir string, files []file) error {
 	if err := writeAll(draft, files); err != nil {
 		return err
 	}
-	// A folder that is empty makes room; one that is not stays.
+	// An empty folder is removed to make room; a folder with files stays.
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -4,11 +4,12 @@ package skeleton
 
 import "github.com/virtual-kubelet/virtual-kubelet/capability"
 
-// Capabilities returns what pods get from a provider with this configuration, beyond containers with images, commands and environments that are
-// restarted. A pod that asks for more is refused, with the path of its field and the reason, before it comes to the driver.
+// Capabilities returns the features that pods get from a provider with this configuration, beyond restarted
+// containers with images, commands and environments. A pod that asks for more is refused before it gets to the
+// driver, with the path of its field and the reason.
 //
-// FILL(capabilities): name every feature that your service has in Only; the contract then asks for a check that proves it. Say of
-// the others why they are not there, as users should read it.
+// FILL(capabilities): name every feature of your service in Only; the contract then asks for a check that proves
+// it. For each other feature, write the reason why it is missing, as users should read it.
 func (Config) Capabilities() capability.Declaration {
 	return capability.Only(capability.RunToCompletion).
 		Lacks("skeleton has no volumes: set automountServiceAccountToken to false, and take configuration from the environment",

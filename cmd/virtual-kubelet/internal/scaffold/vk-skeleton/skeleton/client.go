@@ -27,9 +27,10 @@ import (
 // context of its caller instead.
 const requestTimeout = 30 * time.Second
 
-// client asks the service. An answer that is an error is an *apiError.
+// client sends requests to the service. An answer with an error is an *apiError.
 //
-// FILL(client): write the requests of your service, and in apiError what its errors mean. The routes here are those of the package toy.
+// FILL(client): write the requests of your service, and map its errors in apiError. The routes here are the
+// routes of the package toy.
 type client struct {
 	endpoint string
 	token    config.Secret
@@ -204,7 +205,8 @@ func isRefusal(err error) bool {
 	return errors.As(err, &said) && said.status < http.StatusInternalServerError && said.status != http.StatusRequestTimeout
 }
 
-// exec runs a command in a container by a websocket, and returns its exit code. Each message begins with a byte that says what it is.
+// exec runs a command in a container by a websocket, and returns its exit code. The first byte of each message
+// is its kind.
 func (c *client) exec(ctx context.Context, name, container string, command []string, attach api.AttachIO) (code int, err error) {
 	query := url.Values{"command": command, "stdin": {strconv.FormatBool(attach.Stdin() != nil)}, "tty": {strconv.FormatBool(attach.TTY())}}
 	address := "ws" + strings.TrimPrefix(c.endpoint, "http") + "/v1/groups/" + name + "/containers/" + container + "/exec?" + query.Encode()

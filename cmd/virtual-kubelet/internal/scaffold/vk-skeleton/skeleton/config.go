@@ -14,17 +14,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// What a configuration file of this provider says about itself.
+// A configuration file of this provider has this header.
 const (
 	APIVersion = "skeleton.virtual-kubelet.io/v1alpha1"
 	Kind       = "SkeletonProviderConfiguration"
 )
 
-// Config is the configuration of the provider. A field that is one value can also be set by an environment variable, such as
-// VKUBELET_SKELETON_ENDPOINT.
+// Config is the configuration of the provider. A field with a single value can also be set by an environment
+// variable, such as VKUBELET_SKELETON_ENDPOINT.
 //
-// FILL(config): name what your service needs: a region, a project, a subnet. Each field says what it means, its unit and its default, and check says
-// what is missing.
+// FILL(config): add the settings of your service: a region, a project, a subnet. The comment of each field has
+// its meaning, its unit and its default, and check names missing settings.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -37,7 +37,8 @@ type Config struct {
 	// ClusterName names this cluster at the service. No two clusters of one account may have the same, and it must not change while there are
 	// pods. Required.
 	ClusterName string `json:"clusterName,omitempty"`
-	// Capacity is what the node offers to the scheduler. Default: 20 CPUs, 100Gi of memory, 400Gi of ephemeral storage, and 20 pods.
+	// Capacity is the capacity of the node for the scheduler. Default: 20 CPUs, 100Gi of memory, 400Gi of
+	// ephemeral storage, and 20 pods.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
 	every time.Duration // of tests: how often lists and logs are asked for; 0: as the kit has it
@@ -53,7 +54,8 @@ var format = config.Format[Config]{
 	},
 }
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// LoadConfig returns the configuration of the file at path, overridden by the environment. An empty path means
+// no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
 // check says everything that is wrong with a configuration.

@@ -2,10 +2,10 @@
 
 // Package skeleton runs pods on skeleton: a pod is a group of containers there.
 //
-// The guarantee is that of package providerkit/service, which has all policies: this package has the requests of the service and what they mean. It keeps
-// nothing, so a restart finds each pod as it is.
+// The guarantee is the guarantee of package providerkit/service, which has all policies. This package has the
+// requests of the service and their meaning. It keeps no state, so a restart finds each pod as it is.
 //
-// What surprises: as it was generated, its client speaks to the package toy.
+// The surprise: as generated, its client speaks to the package toy.
 package skeleton
 
 import (
@@ -58,7 +58,7 @@ func Provider() cli.Provider {
 	}
 }
 
-// check refuses what Create would refuse of a pod, as far as the pod alone says it.
+// check refuses a pod that Create would refuse, as far as the pod alone shows it.
 func check(pod *corev1.Pod) error {
 	in, err := service.Unread(identity.Owner{}, pod)
 	if err == nil {
@@ -67,11 +67,12 @@ func check(pod *corev1.Pod) error {
 	return err
 }
 
-// newProvider returns the provider of a configuration that is complete.
+// newProvider returns the provider of a complete configuration.
 //
-// FILL(driver): say of your service what a second create does (Again), and how long it may take until lists and Find show what it has made (SeenWithin).
-// Then go through the methods below: service.Driver says what each promises. Take out the abilities that the service does not have: users are then told so,
-// with what you say in Instead, and TestContract names the checks to except.
+// FILL(driver): set Again, the result of a second create at your service, and SeenWithin, the longest time until
+// lists and Find show a new group. Then go through the methods below: service.Driver describes the promise of
+// each. Remove the abilities that the service does not have: users are then told so, with your text in Instead,
+// and TestContract names the checks to except.
 func newProvider(in cli.ProviderInput, config Config) *service.Provider[group] {
 	d := &driver{client: newClient(config), owner: identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}, every: config.every}
 	d.kit = service.New(service.Config{
@@ -161,7 +162,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[group], opts api.Co
 	}.Open(ctx, opts, time.Now())
 }
 
-// runEnded reports whether the run that was on is over, as far as lists tell.
+// runEnded reports whether the run of the container has ended, as far as lists show it.
 func (d *driver) runEnded(of service.Target[group]) bool {
 	pod, _, ok := d.kit.Cache().Get(of.Pod.UID)
 	if !ok {
@@ -180,7 +181,8 @@ func (d *driver) Exec(ctx context.Context, in service.Target[group], command []s
 	return err
 }
 
-// Attach implements service.Attacher: it shows what a container prints from now on. Nothing can be typed: InteractiveContainers is not declared.
+// Attach implements service.Attacher: it shows the output of a container from now on. It takes no input:
+// InteractiveContainers is not declared.
 func (d *driver) Attach(ctx context.Context, to service.Target[group], attach api.AttachIO) error {
 	lines, err := d.Logs(ctx, to, api.ContainerLogOpts{Follow: true, SinceTime: time.Now()})
 	if err != nil {
@@ -201,7 +203,7 @@ func (d *driver) Forward(ctx context.Context, to service.Target[group], port int
 
 // Stats implements service.Measurer.
 //
-// FILL(stats): put in what your service measures. Without numbers kubectl top has nothing to show.
+// FILL(stats): fill in the measurements of your service. Without numbers kubectl top has nothing to show.
 func (d *driver) Stats(_ context.Context, of []service.Target[group]) (all []statsv1alpha1.PodStats, _ error) {
 	for _, t := range of {
 		pod := statsv1alpha1.PodStats{

@@ -10,7 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// groupSpec is what the service takes.
+// groupSpec is the service's request for a group.
 type groupSpec struct {
 	Tags       map[string]string `json:"tags"`    // by which the pod of a group is found again
 	Restart    string            `json:"restart"` // always, on-failure or never
@@ -31,10 +31,12 @@ var restarts = map[corev1.RestartPolicy]string{
 	"": "always", corev1.RestartPolicyAlways: "always", corev1.RestartPolicyOnFailure: "on-failure", corev1.RestartPolicyNever: "never",
 }
 
-// groupOf is the group for a pod. Its environment is resolved, and it asks for nothing that is not declared.
+// groupOf returns the group for a pod. The environment of the pod is resolved, and the pod asks only for
+// declared features.
 //
-// FILL(mapping): say here what a request of your service has for each field. It is a pure function: the same pod is the same request, whenever it is asked
-// again. What the service cannot have is an error of the kind invalid-input (errdefs.InvalidInputf), which ends the pod and tells its owner why.
+// FILL(mapping): map each field to a request of your service. This is a pure function: the same pod always gives
+// the same request. For a setting that the service cannot have, return an error of the kind invalid-input
+// (errdefs.InvalidInputf), which ends the pod and tells its owner why.
 func groupOf(in *service.Inputs) (groupSpec, error) {
 	g := groupSpec{Tags: in.Tags, Restart: restarts[in.Pod.Spec.RestartPolicy]}
 	for i := range in.Pod.Spec.Containers {

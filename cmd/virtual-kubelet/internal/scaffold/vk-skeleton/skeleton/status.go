@@ -12,10 +12,11 @@ const (
 	stateStopped  = "stopped"
 )
 
-// observed is what the service says of a group, for the kit to make the status of a pod of. It is a pure function.
+// observed returns the service's state of a group, from which the kit makes the status of a pod. It is a pure
+// function.
 //
-// FILL(status): give every state of your service a line here and in the table of status_test.go, unknown ones too. What is never
-// invented: an exit code that nobody knows is not 0.
+// FILL(status): give every state of your service a line here and in the table of status_test.go, unknown ones
+// too. Never invent a value: an unknown exit code is not 0.
 func observed(g group) podstatus.Pod {
 	seen := podstatus.Pod{StartedAt: g.Created, Ended: g.ended()}
 	if g.Address != "" {

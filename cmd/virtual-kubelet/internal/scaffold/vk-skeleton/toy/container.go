@@ -16,7 +16,7 @@ import (
 // killed is the exit code of a process that was ended by SIGKILL.
 const killed = 137
 
-// Process is what a container, or a command in it, finds.
+// Process is the environment of a container, or of a command in it.
 type Process struct {
 	Main           bool // false: a command in a container
 	Command, Env   []string
@@ -47,7 +47,8 @@ func (p Process) Terminal() (size func() (rows, columns int, err error), resized
 	}, changed
 }
 
-// demo is what containers do as long as nothing else is said: they tell what they would run, and wait for their end.
+// demo is the default behaviour of containers: they print the command that they would run, and wait for their
+// end.
 func demo(ctx context.Context, p Process) int32 {
 	fmt.Fprintf(p.Stdout, "this is the toy, which would run: %s\n", strings.Join(p.Command, " "))
 	if !p.Main {

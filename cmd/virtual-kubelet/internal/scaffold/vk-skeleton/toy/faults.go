@@ -2,7 +2,8 @@
 
 package toy
 
-// These are what happens at a service, for the contract. They find a group by one of its tags.
+// The methods below cause faults and other events of a service, for the contract. They find a group by one of
+// its tags.
 
 // Running returns how many groups with a tag have a container that runs.
 func (s *Server) Running(key, value string) (n int) {

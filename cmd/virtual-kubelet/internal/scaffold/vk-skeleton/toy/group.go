@@ -23,7 +23,7 @@ const (
 
 // Server is the service. It outlives the providers on it.
 type Server struct {
-	// Work is what containers and commands do, if New's is to be replaced before the first request.
+	// Work is the behaviour of containers and commands, to replace New's before the first request.
 	Work func(ctx context.Context, p Process) (exitCode int32)
 
 	ctx    context.Context // ends every container
@@ -58,7 +58,7 @@ func New(ctx context.Context) *Server {
 	return s
 }
 
-// create makes a group, or returns the one that is there; same says whether that was asked for in the same way.
+// create makes a group, or returns the existing one; same reports whether the existing group has the same spec.
 func (s *Server) create(name string, spec Spec) (shown Group, made, same bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,8 @@ func (s *Server) page(want func(tags map[string]string) bool, after string) (gro
 	return groups, ""
 }
 
-// stop asks a group to stop, and ends it after the grace period; of several periods the one that ends first counts. A group that has ended is removed.
+// stop asks a group to stop, and ends it after the grace period. If there are several periods, the first end
+// counts. A group that has ended is removed.
 func (s *Server) stop(name string, grace time.Duration) (known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +151,7 @@ func (s *Server) stop(name string, grace time.Duration) (known bool) {
 	return true
 }
 
-// end takes down that a group has ended. One that was stopped is removed after some time.
+// end records that a group has ended. A stopped group is removed after some time.
 func (s *Server) end(g *group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

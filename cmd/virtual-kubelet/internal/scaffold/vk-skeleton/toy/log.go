@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// runLog is what one run of a container wrote.
+// runLog is the output of one run of a container.
 type runLog struct {
 	mu   sync.Mutex
 	done []line // guarded by mu
@@ -20,7 +20,7 @@ type line struct {
 	text []byte
 }
 
-// Write takes down what is printed.
+// Write records the output.
 func (l *runLog) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

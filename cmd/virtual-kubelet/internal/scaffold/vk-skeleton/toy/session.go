@@ -13,7 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// A message of a session begins with a byte that says what the rest is.
+// The first byte of a message of a session is the kind of the rest.
 const (
 	messageStdin  = 'i' // what is typed; nothing is its end
 	messageSize   = 's' // Size of the terminal, in JSON
@@ -25,7 +25,7 @@ const (
 // mostInput is how many messages of input wait for a command that does not read: a caller that goes away is noticed meanwhile.
 const mostInput = 1024
 
-// Size is that of a terminal.
+// Size is the size of a terminal.
 type Size struct {
 	Rows    int `json:"rows"`
 	Columns int `json:"columns"`
@@ -88,7 +88,7 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	_, _ = out.stream(messageExit).Write(strconv.AppendInt(nil, int64(code), 10)) // the caller may have gone
 }
 
-// receive reads what the caller sends, until it is gone.
+// receive reads the caller's messages until the caller is gone.
 func receive(ctx context.Context, conn *websocket.Conn, input chan<- []byte, sizes chan<- Size) {
 	for {
 		_, message, err := conn.ReadMessage()
