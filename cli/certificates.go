@@ -17,7 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// lookAtCertificates is how often the files are looked at, at least. Between two looks a certificate may be replaced.
+// lookAtCertificates is the longest interval of checks of the files. Between two checks a certificate may be
+// replaced.
 const lookAtCertificates = time.Hour
 
 // ownCertificate is a certificate file of the node that another program renews.

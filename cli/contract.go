@@ -18,7 +18,7 @@ import (
 // defaultContractImage has the shell and the programs that the scripts of the contract need.
 const defaultContractImage = "docker.io/library/busybox:1.37"
 
-// contractFlags are the settings of the command contract alone.
+// contractFlags has the settings of only the command contract.
 type contractFlags struct {
 	image, program  string
 	backend, result string

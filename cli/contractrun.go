@@ -18,7 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
 )
 
-// contractEvery is how often a check asks a backend whether something has come: services limit their requests.
+// contractEvery is the interval at which a check asks a backend for an expected change: services limit their
+// requests.
 const contractEvery = 500 * time.Millisecond
 
 // contractRun is one run of the contract.
@@ -138,12 +139,13 @@ func (c *contractRun) announce() {
 	}
 }
 
-// about is how long a run takes, if a pod needs start to start. Pods of the checks of many start together.
+// about returns the time of a run, if a pod needs start to start. Pods of the checks of many start together.
 func (c *contractRun) about(p providertest.Plan, start time.Duration) time.Duration {
 	return max(time.Minute, (p.Programs + time.Duration(p.Pods)*start).Round(time.Minute))
 }
 
-// confirm returns nil if the user says yes. A read of the terminal cannot be ended: after ctx the program has to end.
+// confirm returns nil if the user agrees. A read of the terminal cannot be interrupted: after ctx the program
+// has to end.
 func (c *contractRun) confirm(ctx context.Context, question string) error {
 	if c.yes {
 		return nil
@@ -251,7 +253,7 @@ func (f *resultFile) discard() {
 	}
 }
 
-// keep writes the results, as a whole or not at all.
+// keep writes the results, completely or not at all.
 func (f *resultFile) keep(r providertest.ResultFile) error {
 	if f == nil {
 		return nil

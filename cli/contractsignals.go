@@ -19,7 +19,7 @@ func untilSwept(ctx context.Context) (context.Context, func()) {
 	signal.Notify(pipe, syscall.SIGPIPE)
 	stop := func() {}
 	if !signal.Ignored(syscall.SIGHUP) { // else it runs under nohup
-		// It stays caught after the first one: the kernel and the shell may both send it.
+		// The signal stays caught after the first time: the kernel and the shell may both send it.
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
 	}
 	return ctx, func() {

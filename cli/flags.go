@@ -196,7 +196,7 @@ func settings() []setting {
 	}
 }
 
-// defaultKubeconfig is ~/.kube/config, or "" where there is no home.
+// defaultKubeconfig returns ~/.kube/config, or "" without a home directory.
 func defaultKubeconfig() string {
 	home, err := os.UserHomeDir()
 	if err != nil {

@@ -18,9 +18,9 @@ const (
 	leastGrowth, mostGrowth = 60, 800
 )
 
-// tuneHeap lets the heap of the process grow by about the same room between two
-// collections: a small heap is collected seldom, and a large one is kept tighter than by default.
-// A user who sets GOGC has decided otherwise; GOMEMLIMIT holds beside it.
+// tuneHeap makes the heap of the process grow by about the same amount between two collections: a small heap is
+// collected seldom, and a large heap is kept tighter than by default. GOGC, if the user sets it, disables this;
+// GOMEMLIMIT still applies.
 func tuneHeap() {
 	if os.Getenv("GOGC") != "" {
 		return

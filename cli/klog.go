@@ -16,8 +16,8 @@ import (
 // klogPrefix begins the flags of klog, the log of the Kubernetes libraries.
 const klogPrefix = "klog."
 
-// klogFlags are the flags of klog. Only v and vmodule have an effect: where
-// and how lines are written is decided once for the whole process.
+// klogFlags has the flags of klog. Only v and vmodule have an effect: the output and the format of the log are
+// set once for the whole process.
 type klogFlags struct{ set *stdflag.FlagSet }
 
 func (k *klogFlags) define(fs *pflag.FlagSet) {
@@ -46,9 +46,8 @@ func (k *klogFlags) warnings(fs *pflag.FlagSet) []string {
 	return warnings
 }
 
-// current is where klog writes. Its logger is set once in a process, and only
-// the handler behind it changes: goroutines of the Kubernetes libraries that outlive
-// a node for a moment read the logger without a lock.
+// current is the output of klog. Its logger is set once in a process, and only the handler behind it changes:
+// goroutines of the Kubernetes libraries that outlive a node for a moment read the logger without a lock.
 var (
 	current       atomic.Pointer[stdslog.Handler]
 	setKlogLogger = sync.OnceFunc(func() { klog.SetSlogLogger(stdslog.New(currentHandler{})) })

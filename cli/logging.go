@@ -32,7 +32,8 @@ func parseLevel(name string) (stdslog.Level, error) {
 // and answers, including Secrets and tokens.
 const klogMost = 7
 
-// debugVerbosity is from where on --klog.v is about debugging, by the conventions of Kubernetes: set at run time, it shows our own debug lines, too.
+// debugVerbosity is the least --klog.v for debugging, by the conventions of Kubernetes. If it is set at run
+// time, our own debug lines are shown too.
 const debugVerbosity = 4
 
 // startLogging sends all logs of this process, including the logs of the Kubernetes libraries, to w.
@@ -52,7 +53,8 @@ func (o *options) startLogging(w io.Writer) error {
 	return nil
 }
 
-// setKlogLevel lets the Kubernetes libraries say as much as level and the verbosity allow: their V(n) arrives at level -n.
+// setKlogLevel sets the logging of the Kubernetes libraries to level and the verbosity: their V(n) arrives at
+// level -n.
 func (o *options) setKlogLevel(level stdslog.Level, verbosity string) error {
 	v, err := strconv.Atoi(verbosity)
 	if err != nil || v < 0 {

@@ -34,10 +34,10 @@ type Program struct {
 // Main runs a program with the given providers; see Program.Main.
 func Main(providers ...Provider) { Program{Providers: providers}.Main() }
 
-// Main runs the program with the arguments and the environment of the process, and
-// ends the process: with 0, or with 1 and an error on standard error. The first SIGINT or SIGTERM
-// drains the node if --drain-on-exit says so and stops it within five seconds, the second one at once. So does
-// SIGHUP, which a closed terminal sends, unless the process was started to ignore it, as nohup does.
+// Main runs the program with the arguments and the environment of the process, and ends the process: with 0, or
+// with 1 and an error on standard error. The first SIGINT or SIGTERM drains the node if --drain-on-exit is set
+// and stops it within five seconds; the second one stops it at once. SIGHUP, which a closed terminal sends, has
+// the same effect, unless the process was started to ignore it, as nohup does.
 func (p Program) Main() {
 	tuneHeap()
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)

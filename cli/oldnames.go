@@ -24,7 +24,7 @@ type oldName struct {
 	now string
 	// field is the field of the provider's configuration that the variable sets: the provider reads it itself.
 	field string
-	// nothing says why the name has no effect. Its use is a warning.
+	// nothing is the reason why the name has no effect. Its use is a warning.
 	nothing string
 	// gone is the replacement to use. The use of the flag is an error.
 	gone string
@@ -52,7 +52,7 @@ const (
 	noCacheTimes       = "answers of the API server are kept for the times that a kubelet has by default"
 )
 
-// oldNames is the table of all of them. A new one needs no code beside its row; a field is read by the provider.
+// oldNames is the table of all old names. A new name needs no code beside its row; the provider reads a field.
 var oldNames = []oldName{
 	{name: "--taint", of: ofCommon, now: "--taint-key"},
 	{name: "--namespace", of: ofCommon, nothing: "the pods of a node are in all namespaces"},
@@ -232,8 +232,8 @@ func (r *resolved) warningsFor(provider string) (texts []string) {
 	return texts
 }
 
-// joinBooleans makes one word of a boolean flag and the true after it: programs of the field took `--disable-taint true`, and this one would take
-// true for a command.
+// joinBooleans joins a boolean flag and the word true after it: programs of the field accepted `--disable-taint
+// true`, and this program would take true for a command.
 func joinBooleans(fs *pflag.FlagSet, args []string) ([]string, error) {
 	joined := make([]string, 0, len(args))
 	for i := 0; i < len(args); i++ {

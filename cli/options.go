@@ -85,7 +85,7 @@ type options struct {
 	// libraries. startLogging makes them.
 	ownLevel, klogLevel *stdslog.LevelVar
 
-	// shown are the settings as /flagz shows them. Set by resolve.
+	// shown has the settings for /flagz. Set by resolve.
 	shown map[string]string
 	// nodeNames are the expanded Nodes; empty for a single node. Set by validate.
 	nodeNames []string
@@ -96,12 +96,12 @@ type options struct {
 	tlsCipherSuites []uint16
 }
 
-// listenAddr is where the kubelet API listens.
+// listenAddr returns the listen address of the kubelet API.
 func (o *options) listenAddr() string {
 	return net.JoinHostPort(o.ListenAddress, strconv.Itoa(o.Port))
 }
 
-// daemonPort is the port of the kubelet API as providers are told.
+// daemonPort returns the port of the kubelet API for providers.
 func (o *options) daemonPort() int32 {
 	if o.DisableKubeletAPI {
 		return 0

@@ -67,7 +67,7 @@ func yamlValue(fs *pflag.FlagSet, f *pflag.Flag) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: f.Value.String()}
 }
 
-// yamlText is a string, with quotes where YAML would read something else.
+// yamlText returns a string, with quotes if YAML would read another type.
 func yamlText(s string) *yaml.Node {
 	n := &yaml.Node{}
 	n.SetString(s)

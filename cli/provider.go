@@ -154,7 +154,7 @@ func (e providerError) Error() string {
 // Unwrap returns the error of the provider.
 func (e providerError) Unwrap() error { return e.error }
 
-// choose returns the provider called name, or the only one.
+// choose returns the provider called name, or the only provider.
 func choose(providers []Provider, name string) (Provider, error) {
 	known := strings.Join(providerTitles(providers), ", ")
 	if name == "" && len(providers) == 1 {

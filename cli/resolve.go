@@ -25,7 +25,7 @@ const (
 type resolved struct {
 	*options
 	flags *pflag.FlagSet
-	// origins says, by flag, where the value comes from.
+	// origins has the origin of each value, by flag.
 	origins  map[string]string
 	warnings []warning
 	// unread has the errors of settings that could not be read. The other settings may still contradict each

@@ -57,7 +57,7 @@ func (o *options) serving() ([]nodeutil.NodeOpt, error) {
 	return opts, nil
 }
 
-// maxCertNames is how many nodes a certificate names: each handshake carries it.
+// maxCertNames bounds the nodes that a certificate names: each handshake carries it.
 const maxCertNames = 100
 
 // keyPair returns the option that sets the serving certificate.

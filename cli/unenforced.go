@@ -81,5 +81,5 @@ func featureNames(of []capability.Feature) []string {
 	return names
 }
 
-// acceptableNames are the values of --accept-unenforced.
+// acceptableNames returns the values of --accept-unenforced.
 func acceptableNames() []string { return append(featureNames(capability.Acceptable()), acceptNone) }

@@ -10,7 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// asks lets a pod with one container ask for a feature, and as far as possible for no other.
+// asks makes a pod with one container request a feature, and as few other features as possible.
 var asks = map[capability.Feature]func(*corev1.PodSpec){
 	capability.RunToCompletion: func(s *corev1.PodSpec) { s.RestartPolicy = corev1.RestartPolicyNever },
 	capability.InitContainers:  func(s *corev1.PodSpec) { s.InitContainers = another(s) },

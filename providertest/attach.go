@@ -32,7 +32,7 @@ func (t *terminalIO) Stderr() io.WriteCloser {
 	return t.errors
 }
 
-// TTY says whether there is a terminal.
+// TTY reports whether there is a terminal.
 func (t *terminalIO) TTY() bool { return t.tty }
 
 // Resize is nil without a terminal.

@@ -32,7 +32,7 @@ type Check struct {
 	Run func(*C)
 }
 
-// Outcome is how a check ended.
+// Outcome is the outcome of a check.
 type Outcome string
 
 // The outcomes.
@@ -60,8 +60,8 @@ type Result struct {
 	Log []string `json:"-"`
 }
 
-// C is a check under way, as testing.T is a test. Its methods may be called by the goroutine of the check only, but
-// for Logf and Errorf.
+// C is a running check, as testing.T is a test. Only the goroutine of the check may call its methods, except for
+// Logf and Errorf.
 type C struct {
 	h        Harness
 	outer    context.Context // ends when the run is interrupted
@@ -113,7 +113,7 @@ func (c *C) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// Skipf ends the check and says why it cannot be made here.
+// Skipf ends the check with the reason why it is impossible here.
 func (c *C) Skipf(format string, args ...any) {
 	c.skipped = fmt.Sprintf(format, args...)
 	runtime.Goexit()

@@ -79,7 +79,7 @@ func (c *C) hasVariables(name string, env []corev1.EnvVar, want ...string) {
 	}
 }
 
-// lines are the lines of the log of a container.
+// lines returns the lines of the log of a container.
 func (c *C) lines(pod *corev1.Pod, container string) []string {
 	text := c.log(pod, container, api.ContainerLogOpts{})
 	if text == "" {
@@ -166,7 +166,7 @@ var files = []Check{
 	},
 }
 
-// handsOver hands a file from an init container to the main one, in an emptyDir.
+// handsOver passes a file from an init container to the main container, in an emptyDir.
 func (c *C) handsOver(name string, medium corev1.StorageMedium) {
 	pod := c.mounted(name, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}, program.Program{Show: []string{"/data/left"}})
 	init := c.container(pod, "init", program.Program{Write: []string{"/data/left"}})

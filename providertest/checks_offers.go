@@ -67,7 +67,7 @@ var offers = []Check{
 	},
 }
 
-// least is the least amount of a resource of devices or huge pages: one.
+// least returns the least amount of a resource of devices or huge pages: one.
 func least(name corev1.ResourceName) resource.Quantity {
 	if size, huge := strings.CutPrefix(string(name), corev1.ResourceHugePagesPrefix); huge {
 		return resource.MustParse(size)

@@ -21,7 +21,8 @@ func (c *C) execProbe(need ...string) *corev1.Probe {
 	}
 }
 
-// isReady reports whether the node shows a pod as Ready: by the provider's word, and without one by the containers.
+// isReady reports whether the node shows a pod as Ready: by the provider's condition, and without it by the
+// containers.
 func isReady(p *corev1.Pod) bool {
 	if word := condition(p, corev1.PodReady); word != corev1.ConditionUnknown {
 		return word == corev1.ConditionTrue

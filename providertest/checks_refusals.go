@@ -213,7 +213,7 @@ func empty[T runtime.Object](list runtime.Object) cache.SharedIndexInformer {
 // listsFirst is a source that cannot stream its list.
 type listsFirst struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported says so to the reflector.
+// IsWatchListSemanticsUnSupported reports this to the reflector.
 func (listsFirst) IsWatchListSemanticsUnSupported() bool { return true }
 
 type configMaps struct{ i cache.SharedIndexInformer }

@@ -23,7 +23,7 @@ func (c *C) needsReports() {
 	}
 }
 
-// rank is how far a phase is.
+// rank returns the order of a phase in the life of a pod.
 func rank(p corev1.PodPhase) int {
 	switch p {
 	case corev1.PodRunning:

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// Harness says how a provider is tested. Backend and Container are required.
+// Harness defines how to test a provider. Backend and Container are required.
 type Harness struct {
 	// Backend makes the backend for one check. It lives until ctx ends, after every provider on it.
 	Backend func(ctx context.Context, env Env) (*Backend, error)
@@ -34,7 +34,7 @@ type Harness struct {
 	// OwnStartErrors: the service ends containers that cannot start with its own exit codes and reasons. Else
 	// they are the same as for a kubelet: 128 and StartError.
 	OwnStartErrors bool
-	// Patience is how long a change may take until it is seen. Default one minute.
+	// Patience is the longest time until a change is visible. Default one minute.
 	Patience time.Duration
 	// Every is the interval at which a check looks for the expected change. Default 10 ms.
 	Every time.Duration
@@ -42,7 +42,7 @@ type Harness struct {
 	// must be longer than the delay of its lists. Many programs run for one or two ticks, and a check that waits
 	// for a running program fails if no list shows it. Default one second.
 	Tick time.Duration
-	// Many is how many pods the checks of many pods make. Default 20.
+	// Many is the number of pods in the checks of many pods. Default 20.
 	Many int
 	// Parallel is the number of checks that Run runs at once, except for checks that must be alone. Default 1.
 	Parallel int
@@ -90,13 +90,14 @@ type Backend struct {
 
 	// Instances returns the number of running instances of the pod, independent of the provider's knowledge.
 	Instances func(pod *corev1.Pod) (int, error)
-	// Kill ends the main process of a container, as when it crashes with SIGKILL.
+	// Kill ends the main process of a container, like a crash with SIGKILL.
 	Kill func(pod *corev1.Pod, container string) error
-	// Lose lets the instance of a pod vanish, as when the backend or somebody else removes it; nobody knows how it ended.
+	// Lose makes the instance of a pod vanish, as if the backend or another client had removed it; it is unknown
+	// how it ended.
 	Lose func(pod *corev1.Pod) error
-	// Outage lets every request to the backend fail, until it is called with false.
+	// Outage makes every request to the backend fail, until it is called with false.
 	Outage func(on bool)
-	// Throttle lets the backend answer every request with "too many requests", until it is called with false.
+	// Throttle makes the backend answer every request with "too many requests", until it is called with false.
 	Throttle func(on bool)
 	// Stale freezes the lists of the backend at their current state, until it is called with false. Requests for
 	// one pod still get the current state.

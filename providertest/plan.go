@@ -10,9 +10,10 @@ import (
 
 // Plan is the most that a run makes, for users who pay for it.
 type Plan struct {
-	// Checks is how many are run.
+	// Checks is the number of checks.
 	Checks int
-	// Pods and Containers are how many are made in all, and AtOnce how many pods there are at one time.
+	// Pods and Containers are the numbers of pods and containers made in all, and AtOnce is the greatest number
+	// of pods at one time.
 	Pods, Containers, AtOnce int
 	// Programs is the run time of the programs in the containers. The time to start and stop the pods comes on
 	// top.

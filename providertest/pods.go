@@ -243,7 +243,7 @@ func (c *C) untilPod(pod *corev1.Pod, what string, ok func(*corev1.Pod) bool) (s
 	return seen
 }
 
-// describe says how a pod is.
+// describe returns the state of a pod as text.
 func describe(p *corev1.Pod) string {
 	if p == nil {
 		return "the provider does not show it"

@@ -59,7 +59,7 @@ func remove(ctx context.Context, p node.PodLifecycleHandler, pods []*corev1.Pod,
 	}
 }
 
-// ask lets the pod be deleted.
+// ask deletes the pod.
 func (l *leftover) ask(ctx context.Context, p node.PodLifecycleHandler) {
 	pod := l.pod.DeepCopy()
 	now, grace := metav1.Now(), int64(0)
@@ -73,7 +73,7 @@ func (l *leftover) ask(ctx context.Context, p node.PodLifecycleHandler) {
 	}
 }
 
-// gone reports whether the provider says so.
+// gone reports whether the provider reports the pod as gone.
 func (l *leftover) gone(ctx context.Context, p node.PodLifecycleHandler) bool {
 	got, err := p.GetPod(ctx, l.pod.Namespace, l.pod.Name)
 	switch {
@@ -120,7 +120,7 @@ func RemoveLeftovers(ctx context.Context, h Harness) (left []string, err error) 
 	})
 }
 
-// ofChecks are the pods in the namespaces of checks.
+// ofChecks returns the pods in the namespaces of checks.
 func ofChecks(ctx context.Context, p node.PodLifecycleHandler) ([]*corev1.Pod, error) {
 	all, err := p.GetPods(ctx)
 	if err != nil {

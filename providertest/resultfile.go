@@ -39,7 +39,8 @@ type Subject struct {
 	Version string `json:"version"`
 	// Backend describes the backend on which the provider was opened.
 	Backend string `json:"backend"`
-	// Variant tells the file of these results from others of the same provider, on another backend; "" for the first.
+	// Variant distinguishes the file of these results from the results of the same provider on another backend;
+	// "" for the first.
 	Variant string `json:"variant,omitempty"`
 	// Image is the image of the containers; "" if the harness cannot choose one.
 	Image string `json:"image,omitempty"`
@@ -50,7 +51,7 @@ type ResultFile struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Subject
-	// Date is when the run ended.
+	// Date is the end of the run.
 	Date time.Time `json:"date"`
 	// Partial: not every check was run, because some were left out or the run was interrupted.
 	Partial bool `json:"partial,omitempty"`

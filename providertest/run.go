@@ -21,7 +21,7 @@ type Report struct {
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
-// FeatureResult says whether a declared feature is proven.
+// FeatureResult records whether a declared feature is proven.
 type FeatureResult struct {
 	Feature capability.Feature `json:"feature"`
 	Outcome Outcome            `json:"outcome"`
@@ -95,8 +95,9 @@ type Testing[T any] interface {
 	Skip(args ...any)
 }
 
-// Run checks the contract as subtests of t, a *testing.T: one for each check and one for each declared feature. Where the
-// environment variable ResultsDir is set, and Harness.Subject names the provider, it writes the results there.
+// Run checks the contract as subtests of t, a *testing.T: one for each check and one for each declared feature.
+// If the environment variable ResultsDir is set, and Harness.Subject names the provider, it writes the results
+// there.
 func Run[T Testing[T]](t T, h Harness) {
 	t.Helper()
 	h = h.complete()
@@ -210,7 +211,7 @@ func (h Harness) declared(ctx context.Context) (declared *capability.Declaration
 	return declared, nil
 }
 
-// judge says of each declared feature whether it is proven.
+// judge decides for each declared feature whether it is proven.
 func (h Harness) judge(declared *capability.Declaration, results []Result) (out []FeatureResult) {
 	if declared == nil {
 		return nil

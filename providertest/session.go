@@ -57,7 +57,7 @@ func (c *C) openBackend() {
 // nodeName is the name of the node in every check.
 const nodeName = "contract"
 
-// events takes down events in the log of the check.
+// events records events in the log of the check.
 type events struct{ c *C }
 
 var _ record.EventRecorder = events{}
@@ -119,7 +119,7 @@ func (s *session) reported(pod *corev1.Pod) {
 	}
 }
 
-// reportsOf are the reports about a pod, in their order.
+// reportsOf returns the reports about a pod, in order.
 func (s *session) reportsOf(uid types.UID) (out []*corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

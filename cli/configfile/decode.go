@@ -41,7 +41,7 @@ func Decode(name string, data []byte, into any) error {
 	return errors.Join(d.errs...)
 }
 
-// Position is where a value stands in a file.
+// Position is the position of a value in a file.
 type Position struct {
 	// File is the name that was passed to Decode or Fields.
 	File string
@@ -56,7 +56,7 @@ func (p Position) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) 
 type Field struct {
 	// Name is its name as it is written.
 	Name string
-	// Position is where it stands.
+	// Position is the position of the field.
 	Position Position
 	node     *yaml.Node
 	column   int // where the line has the name

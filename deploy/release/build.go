@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// source is where a binary comes from.
+// source describes how a binary is built.
 type source struct {
 	name string
 	// folder is the folder of the module, below the sources, and what the package to build.

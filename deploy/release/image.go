@@ -101,7 +101,7 @@ func (r *release) writeImage(binaries []built) error {
 	return f.Close()
 }
 
-// contents are the files of the image; deploy/image/Dockerfile has the same.
+// contents returns the files of the image; deploy/image/Dockerfile has the same files.
 func contents(binary []byte) []entry {
 	return []entry{
 		{"etc/", 0o755, nil},

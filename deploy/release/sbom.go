@@ -38,7 +38,7 @@ func (r *release) describe(b built) error {
 	return writeJSON(base+".cdx.json", r.cycloneDX(b, components))
 }
 
-// components are the modules of a binary and the standard library, in the order of their paths.
+// components returns the modules of a binary and the standard library, sorted by path.
 func (r *release) components(info *buildinfo.BuildInfo) []component {
 	list := []component{{path: "stdlib", version: strings.TrimPrefix(info.GoVersion, "go")}}
 	for _, m := range info.Deps {

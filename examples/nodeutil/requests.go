@@ -46,10 +46,10 @@ func (p *provider) PortForward(_ context.Context, _, _ string, _ int32, stream i
 	return err
 }
 
-// GetStatsSummary has nothing to tell.
+// GetStatsSummary returns no statistics.
 func (p *provider) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
 	return &statsv1alpha1.Summary{}, nil
 }
 
-// GetMetricsResource has nothing to tell.
+// GetMetricsResource returns no metrics.
 func (p *provider) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) { return nil, nil }

@@ -157,10 +157,10 @@ func (*provider) PortForward(context.Context, string, string, int32, io.ReadWrit
 	return errNoStreams
 }
 
-// GetStatsSummary has nothing to tell.
+// GetStatsSummary returns no statistics.
 func (*provider) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
 	return &statsv1alpha1.Summary{}, nil
 }
 
-// GetMetricsResource has nothing to tell.
+// GetMetricsResource returns no metrics.
 func (*provider) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) { return nil, nil }

@@ -16,8 +16,8 @@ const maxSeries = 3000
 // overflow is the label of series beyond maxSeries.
 const overflow = "other"
 
-// Gauge is asked for its values when it is read, so they are never stale: every source is a function that somebody tracks. Sources
-// with the same labels are merged. It has no value while there is no source.
+// Gauge computes its values when it is read, so they are never stale: every source is a tracked function.
+// Sources with the same labels are merged. It has no value while there is no source.
 type Gauge struct {
 	desc   *prometheus.Desc
 	labels int

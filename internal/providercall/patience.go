@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// slowFactor is how many times longer than usual a slow call takes.
+	// slowFactor is the ratio of a slow call to the usual time of a call.
 	slowFactor = 4
 	// leastPatience and mostPatience bound after how long a call is slow.
 	leastPatience = 100 * time.Millisecond
 	mostPatience  = 10 * time.Second
 	// firstPatience is it while nothing is known of the method.
 	firstPatience = time.Second
-	// forgetting is how many calls it takes for a change to be noticed.
+	// forgetting is the number of calls after which a change is noticed.
 	forgetting = 8
 )
 

@@ -38,7 +38,7 @@ var (
 type Caller struct {
 	// Deadline ends the context of a call; 0 means none.
 	Deadline time.Duration
-	// Patience says how long a call may take before Slow is called; nil means for ever.
+	// Patience is the time that a call may take before Slow is called; nil means for ever.
 	Patience *Patience
 	// Slow is called once for a slow call, on another goroutine, with the context of the call.
 	Slow func(ctx context.Context)

@@ -28,8 +28,8 @@ const LevelFatal = slog.Level(12)
 // errorKey is the name of the attribute of WithError.
 const errorKey = "error"
 
-// adapter is the logger of a chain of fields: most are made for work that logs nothing, so a
-// field costs one small object, and the handler with all of them is made by the first line.
+// adapter is the logger of a chain of fields. Most adapters are made for work that logs nothing, so a field
+// costs one small object, and the first line makes the handler with all fields.
 type adapter struct {
 	base *slog.Logger
 	skip int // frames between the caller and runtime.Callers

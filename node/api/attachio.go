@@ -30,8 +30,8 @@ type AttachIO interface {
 	Stderr() io.WriteCloser
 	// TTY reports whether the session has a terminal.
 	TTY() bool
-	// Resize returns the sizes of the terminal: the latest one, when several
-	// came before it was read. It is nil without a terminal, and closed when the session ends.
+	// Resize returns the sizes of the terminal; it keeps only the latest unread size. It is nil without a
+	// terminal, and closed when the session ends.
 	Resize() <-chan TermSize
 }
 

@@ -77,7 +77,7 @@ func (c *cadvisor) pod(stats *statsv1alpha1.PodStats, pod *corev1.Pod) {
 	}
 }
 
-// imageOf returns the image of a container and its ID at the backend, as far as the pod tells.
+// imageOf returns the image of a container and its ID at the backend, from the pod.
 func imageOf(pod *corev1.Pod, container string) (image, id string) {
 	if pod == nil {
 		return "", ""

@@ -89,7 +89,7 @@ func (p PodHandlerConfig) attachHealth(r router) {
 	healthPage{"livez", live}.attach(r)
 }
 
-// pingCheck is well wherever somebody answers.
+// pingCheck always passes: an answer is enough.
 var pingCheck = HealthCheck{"ping", func(context.Context) error { return nil }}
 
 // readyChecks returns the checks of /healthz, /readyz and /metrics/slis.

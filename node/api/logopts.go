@@ -12,9 +12,8 @@ import (
 
 // ContainerLogOpts selects a part of a log. The zero value is the whole log of the running container.
 type ContainerLogOpts struct {
-	// Tail is the number of lines at the end that are wanted; 0 means all. A request for
-	// 0 lines does not reach the provider, except with Follow: then SinceTime is the time
-	// of the request.
+	// Tail is the number of lines at the end; 0 means all lines. A request for 0 lines does not reach the
+	// provider, except with Follow: then SinceTime is the time of the request.
 	Tail int
 	// LimitBytes is the number of bytes after which the answer is cut; 0 means no limit.
 	LimitBytes int

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// processStart is when the process has begun, as nearly as the library can tell.
+// processStart is the start time of the process, as nearly as the library can tell.
 var processStart = time.Now()
 
 // pageHead warns people who would write a parser.
@@ -45,10 +45,10 @@ func (p PodHandlerConfig) attachPages(r router) {
 	}), http.MethodGet)
 }
 
-// maxVerbosity is how long the text of a verbosity may be.
+// maxVerbosity bounds the text of a verbosity.
 const maxVerbosity = 20
 
-// putVerbosity changes how much is logged, as PUT /debug/flags/v of a kubelet does.
+// putVerbosity changes the log verbosity, as PUT /debug/flags/v of a kubelet does.
 func (p PodHandlerConfig) putVerbosity(w http.ResponseWriter, req *http.Request) error {
 	body, err := io.ReadAll(io.LimitReader(req.Body, maxVerbosity+1))
 	if err != nil {

@@ -39,8 +39,8 @@ type PodHandlerConfig struct {
 	// StreamCreationTimeout limits how long a client may take to create its
 	// streams. Zero means 30 seconds.
 	StreamCreationTimeout time.Duration
-	// StreamLimits bounds how many exec, attach and port-forward connections are under
-	// way; a client of one more gets 429. Nil is no limit.
+	// StreamLimits bounds the number of exec, attach and port-forward connections under way; a client beyond the
+	// limit gets 429. Nil is no limit.
 	StreamLimits *StreamLimits
 
 	// GetPod looks up a pod that is bound to this node; the pod is not changed.
@@ -52,8 +52,8 @@ type PodHandlerConfig struct {
 	GetPod func(namespace, name string) (*corev1.Pod, error)
 	// Metrics serves /metrics; nil leaves the route out.
 	Metrics http.Handler
-	// Health decides on the answer of /healthz and /readyz, where nil is 200 and an error 500, and is told in /metrics/slis. A nil
-	// function is always well.
+	// Health decides on the answer of /healthz and /readyz: nil is 200 and an error 500. /metrics/slis reports
+	// the result. A nil function always passes.
 	Health func(context.Context) error
 	// HealthChecks are asked beside Health. Each has a path of its own, such as /healthz/NAME.
 	HealthChecks []HealthCheck

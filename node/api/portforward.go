@@ -16,10 +16,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// PortForwardHandlerFunc connects stream with a port of a pod and returns when
-// the connection has ended. It is called once per connection, so several calls for
-// one client run at the same time. ctx ends when the client goes away. The
-// client is shown the text of an error.
+// PortForwardHandlerFunc connects stream with a port of a pod and returns when the connection has ended. It is
+// called once per connection, so several calls for one client run at the same time. ctx ends when the client
+// goes away. The client sees the text of an error.
 type PortForwardHandlerFunc func(ctx context.Context, namespace, pod string, port int32, stream io.ReadWriteCloser) error
 
 // PortForwardHandlerConfig holds the limits of port-forward.
@@ -130,7 +129,7 @@ func (f *forwarder) PortForward(_ context.Context, _, _ string, port int32, stre
 	return unlessGone(f.ctx, err)
 }
 
-// begin says whether a call may begin; if it may not without an error, the client has left.
+// begin reports whether a call may begin. False without an error: the client has left.
 func (f *forwarder) begin() (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -37,7 +37,7 @@ func listProfiles(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// profileCPU watches the process for ?seconds. Only one may at a time.
+// profileCPU profiles the process for ?seconds. Only one such profile can run at a time.
 func profileCPU(w http.ResponseWriter, req *http.Request) error {
 	length := defaultProfileTime
 	if text := req.URL.Query().Get("seconds"); text != "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/gorilla/mux"
 )
 
-// ServeMux is where the routes are mounted. *http.ServeMux implements it.
+// ServeMux is the mux for the routes. *http.ServeMux implements it.
 type ServeMux interface {
 	Handle(path string, h http.Handler)
 }

@@ -61,9 +61,9 @@ func told(ctx context.Context, ended error) error {
 // that it has.
 var errCutShort = errors.New("the node ended the session")
 
-// unlessGone keeps an error from the library when the client has left: nobody
-// would read it, and the library would log every such end as an error. A
-// client that is still there gets it, because no error means success.
+// unlessGone hides an error from the library when the client has left: the client cannot read it, and the
+// library would log every such end as an error. A client that is still connected gets the error, because no
+// error means success.
 func unlessGone(ctx context.Context, err error) error {
 	if err == nil || !clientLeft(ctx) {
 		return err

@@ -10,13 +10,14 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// The results of a health check, as labels have them.
+// The results of a health check, as values of labels.
 const (
 	checkSuccess = "success"
 	checkError   = "error"
 )
 
-// healthchecks counts the results of health checks, of all nodes of the process. It is served by /metrics/slis alone, as by a kubelet.
+// healthchecks counts the results of health checks, of all nodes of the process. Only /metrics/slis serves it,
+// as in a kubelet.
 var (
 	healthchecks = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kubernetes_healthchecks_total", Help: "Number of results of a health check.",

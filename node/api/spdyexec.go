@@ -122,7 +122,7 @@ func newExecStreams(expected int) *execStreams {
 	return &execStreams{expected: expected, sizes: make(chan remotecommand.TerminalSize, 1), ids: map[string]spdy.StreamId{}, ready: make(chan struct{})}
 }
 
-// join tells where replies are written to: the first streams may come before it is known.
+// join sets the connection for replies: the first streams may arrive before it is known.
 func (e *execStreams) join(conn *watchedConn) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -130,7 +130,7 @@ func (e *execStreams) join(conn *watchedConn) {
 	e.reply(nil)
 }
 
-// reply is called with mu held.
+// reply sends a frame, or keeps it until the connection is known. The caller holds mu.
 func (e *execStreams) reply(frame []byte) {
 	if e.unsaid = append(e.unsaid, frame...); e.conn != nil && len(e.unsaid) > 0 {
 		_, _ = e.conn.Write(e.unsaid) // the connection tells if it fails

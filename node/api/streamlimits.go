@@ -62,8 +62,9 @@ func limitsOf(ctx context.Context) *StreamLimits {
 	return l
 }
 
-// enter counts a session of a user, until leave is called. It is an error if there are too many. Its text has no
-// colon: clients before Kubernetes 1.36 take a line with one for an object in YAML, and show nothing.
+// enter counts a session of a user, until leave is called. It returns an error if there are too many. The text
+// of the error has no colon: clients before Kubernetes 1.36 take a line with a colon for an object in YAML, and
+// show nothing.
 func (l *StreamLimits) enter(user string) (leave func(), err error) {
 	if l == nil {
 		return func() {}, nil
@@ -88,7 +89,7 @@ func (l *StreamLimits) enter(user string) (leave func(), err error) {
 	}), nil
 }
 
-// add is called with mu held.
+// add adds n to the counts of all and of the user. The caller holds mu.
 func (l *StreamLimits) add(user string, n int) {
 	l.open += n
 	if l.users[user] += n; l.users[user] == 0 {

@@ -7,14 +7,14 @@ import "sync"
 const (
 	// sharedMemory bounds the unread client data of all connections together, beyond leastAhead of each.
 	sharedMemory = 24 << 20
-	// readSize is how much is read of a client at once.
+	// readSize bounds one read from a client.
 	readSize = 8 << 10
 	// readAheadLimit bounds the data that are read from a client before the provider reads them.
 	readAheadLimit = 256 << 10
 	// leastAhead is the memory that a connection may always hold, so that each connection makes progress even if
 	// others hold all the shared memory.
 	leastAhead = 8 << 10
-	// blockSize is how memory for it is taken.
+	// blockSize is the unit of allocation for this memory.
 	blockSize = 4 << 10
 )
 
@@ -32,7 +32,7 @@ const (
 	// of a session. The library holds 700 KiB for each session, and as much again for unread data.
 	forwardMemory  = 56 << 20
 	forwardSession = 1 << 20
-	// maxForwardedInAll is how many connections are forwarded at the same time, of all clients together.
+	// maxForwardedInAll bounds the connections forwarded at the same time, for all clients together.
 	maxForwardedInAll = 512
 )
 

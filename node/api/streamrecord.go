@@ -88,7 +88,7 @@ func newStreamRecord(req *http.Request, verb string, t target, idle time.Duratio
 func (r *streamRecord) saidGoodbye() { r.goodbye.Store(true) }
 func (r *streamRecord) active()      { r.last.Store(int64(time.Since(r.begun))) }
 
-// quiet is how long nothing was sent.
+// quiet returns the time since anything was sent.
 func (r *streamRecord) quiet() time.Duration {
 	return time.Since(r.begun) - time.Duration(r.last.Load())
 }

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// maxForwarded is how many connections one client may forward at the same time. One more
-	// is refused, and the others go on.
+	// maxForwarded bounds the connections that one client may forward at the same time. A further connection is
+	// refused, and the others go on.
 	maxForwarded = 500
 	// maxForwardStreams is the greatest number of open streams in the connection of a client. A forwarded
 	// connection uses two streams. A client with so many open streams does not wait for answers, and its
@@ -56,8 +56,8 @@ func chooseTunnel(config *websocket.Config, _ *http.Request) error {
 	return errors.New("only port-forward is tunnelled through WebSocket")
 }
 
-// tunnelConn is the SPDY connection within a WebSocket, with a frameLimiter of its own: the one
-// around it sees messages, not frames.
+// tunnelConn is the SPDY connection within a WebSocket, with a frameLimiter of its own: the limiter of the outer
+// connection sees messages, not frames.
 type tunnelConn struct {
 	*websocket.Conn
 	reader limitedReader

@@ -54,7 +54,7 @@ func (w *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, w.lost
 }
 
-// watch returns the connection as the library gets it. mu is held.
+// watch returns the watched connection for the library. The caller holds mu.
 func (w *upgradeWriter) watch(conn net.Conn, rw *bufio.ReadWriter) (net.Conn, *bufio.ReadWriter, error) {
 	if w.closed {
 		conn.Close()
@@ -66,8 +66,8 @@ func (w *upgradeWriter) watch(conn net.Conn, rw *bufio.ReadWriter) (net.Conn, *b
 		conn.Close()
 		return nil, nil, err
 	}
-	// Not rw.Reader itself: at the end of the connection it would end the request's context before
-	// we can say why.
+	// Not rw.Reader itself: at the end of the connection it would end the request's context before we can set
+	// the cause.
 	from := io.MultiReader(bytes.NewReader(bytes.Clone(ahead)), conn)
 	w.conn = watchConn(conn, from, w.gone, frames, w.record)
 	return w.conn, bufio.NewReadWriter(bufio.NewReader(w.conn), bufio.NewWriter(w.conn)), nil
@@ -87,7 +87,7 @@ func (w *upgradeWriter) whyLost() error {
 	return w.lost
 }
 
-// end lets end the connection, if it was taken over: watchedConn.close or watchedConn.abort.
+// end ends the connection with how, if it was taken over: watchedConn.close or watchedConn.abort.
 func (w *upgradeWriter) end(how func(*watchedConn)) {
 	w.mu.Lock()
 	w.closed = true

@@ -12,7 +12,7 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 )
 
-// messageForm says how the messages of a WebSocket are laid out.
+// messageForm is the layout of the messages of a WebSocket.
 type messageForm int
 
 const (

@@ -181,5 +181,5 @@ func (a *wsAnswer) scan(piece []byte) {
 	}
 }
 
-// betweenFrames tells whether a frame may begin.
+// betweenFrames reports whether a frame may begin.
 func (a *wsAnswer) betweenFrames() bool { return a.upgraded && a.have == 0 }

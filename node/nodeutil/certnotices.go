@@ -24,8 +24,8 @@ const (
 	ClientCertificatePending  corev1.NodeConditionType = "ClientCertificatePending"
 )
 
-// certNotices tell people how it stands with a certificate: in the log, and once there is a node, by
-// a condition and events.
+// certNotices report the state of a certificate to users: in the log, and once there is a node, by a condition
+// and events.
 type certNotices struct {
 	what    string // serving or client
 	kind    corev1.NodeConditionType
@@ -71,7 +71,7 @@ func (c *certNotices) tell(ctx context.Context, s certrequest.State) {
 	}
 }
 
-// show is called with mu held.
+// show sets or clears the condition of the state. The caller holds mu.
 func (c *certNotices) show(s certrequest.State) {
 	switch {
 	case c.node == nil || s.Reason == "":
@@ -84,7 +84,7 @@ func (c *certNotices) show(s certrequest.State) {
 	}
 }
 
-// event is called with mu held.
+// event records an event about the node. The caller holds mu.
 func (c *certNotices) event(kind, reason, message string) {
 	if c.events != nil {
 		c.events.Event(c.about, kind, reason, message)

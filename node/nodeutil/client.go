@@ -22,7 +22,7 @@ const (
 	// several API servers answer. Writes of pods are limited by their number under way, and by the API server's
 	// own protection, which knows all other clients.
 	defaultKubeAPIQPS = 5000
-	// burstOfQPS is how many seconds' worth of requests may be sent at once, by default.
+	// burstOfQPS is the default burst, in seconds' worth of requests.
 	burstOfQPS = 2
 )
 

@@ -23,18 +23,18 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// clientPrefix begins the names of the files in a directory for certificates, as a kubelet has them.
+// clientPrefix is the prefix of the certificate files in a directory, as for a kubelet.
 const clientPrefix = "kubelet-client"
 
-// WithTLSBootstrap gives the node an identity of its own, system:node:NAME in the group system:nodes.
-// Run first asks for a client certificate, by a CertificateSigningRequest to
-// kubernetes.io/kube-apiserver-client-kubelet, with the credentials in the file bootstrapKubeconfig,
-// such as a bootstrap token; keeps it with its key in dir; and writes the file KubeconfigPath, which
-// names both. Later the node renews the certificate with itself, when 70 to 90 % of its life have
-// passed, and asks with bootstrapKubeconfig again only if it has ended.
+// WithTLSBootstrap gives the node an identity of its own, system:node:NAME in the group system:nodes. Run first
+// requests a client certificate, by a CertificateSigningRequest to kubernetes.io/kube-apiserver-client-kubelet,
+// with the credentials in the file bootstrapKubeconfig, such as a bootstrap token. It keeps the certificate and
+// its key in dir, and writes the file KubeconfigPath, which names both. Later the node renews the certificate
+// with the certificate itself, when 70 to 90 % of its life have passed. It uses bootstrapKubeconfig again only
+// if the certificate has ended.
 //
-// If KubeconfigPath is there, its server and its client certificate are used, and
-// bootstrapKubeconfig need not exist. A Client beside it is an error, and so is a Fleet.
+// If KubeconfigPath exists, its server and its client certificate are used, and bootstrapKubeconfig need not
+// exist. A Client beside it is an error, and so is a Fleet.
 func WithTLSBootstrap(bootstrapKubeconfig, dir string) NodeOpt {
 	return func(cfg *NodeConfig) error {
 		if bootstrapKubeconfig == "" || dir == "" {

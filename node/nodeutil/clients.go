@@ -85,7 +85,7 @@ func clientsFrom(cfg *NodeConfig) (*clients, error) {
 	return c, nil
 }
 
-// clientsFromPath makes all of them from one kubeconfig or service account.
+// clientsFromPath makes all clients from one kubeconfig or service account.
 func clientsFromPath(cfg *NodeConfig) (*clients, error) {
 	base, err := readRESTConfig(cfg.KubeconfigPath, cfg.KubeContext)
 	if err != nil {

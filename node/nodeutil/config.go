@@ -21,9 +21,8 @@ import (
 // NodeConfig is the configuration of a node. NewNode fills in defaults, passes the configuration to each option
 // in order, and checks the result.
 type NodeConfig struct {
-	// Client talks to the API server. The default is made from KubeconfigPath.
-	// Options find there a client made from $KUBECONFIG or the pod's service
-	// account, when one can be made.
+	// Client talks to the API server. The default is made from KubeconfigPath. Before the options run, it is a
+	// client made from $KUBECONFIG or the pod's service account, if possible.
 	Client kubernetes.Interface
 
 	// HeartbeatClient keeps the Node object and its lease up to date. The
@@ -51,8 +50,8 @@ type NodeConfig struct {
 	// KubeContext is the context of KubeconfigPath; default its current one.
 	KubeContext string
 
-	// InformerResyncPeriod is how often every pod is looked at again without a
-	// change. NewNode starts from 1 minute; 0 turns it off.
+	// InformerResyncPeriod is the interval at which every pod is checked again without a change. NewNode starts
+	// from 1 minute; 0 turns it off.
 	InformerResyncPeriod time.Duration
 
 	// HTTPListenAddr is the listen address of the server, default ":10250". With port 0 the system chooses a
@@ -83,10 +82,10 @@ type NodeConfig struct {
 	StreamIdleTimeout     time.Duration
 	StreamCreationTimeout time.Duration
 
-	// MaxStreams and MaxStreamsPerUser bound how many exec, attach and port-forward sessions are
-	// under way on the server, of all nodes of a Fleet together; a client of one more gets
-	// 429. 0 is 2000 in all, and three quarters of all for one user: behind an API server
-	// everybody is one user, the API server. Below 0 is no limit.
+	// MaxStreams and MaxStreamsPerUser bound the number of exec, attach and port-forward sessions under way on
+	// the server, of all nodes of a Fleet together; a client beyond the limit gets 429. 0 is 2000 in all, and
+	// three quarters of all for one user: behind an API server all users are one user, the API server. Below 0
+	// is no limit.
 	MaxStreams        int
 	MaxStreamsPerUser int
 
@@ -106,20 +105,19 @@ type NodeConfig struct {
 	// route has the same authentication as the rest, and this port offers no other debugging.
 	DebugHTTP bool
 
-	// TLSConfig is how the server proves itself and asks for client certificates;
-	// see WithTLSConfig. It is cloned.
+	// TLSConfig has the certificate of the server and its request for client certificates; see WithTLSConfig. It
+	// is cloned.
 	TLSConfig *tls.Config
 
 	// EventRecorder receives the events about pods. By default they are sent
 	// to the API server, as from component "<node>/pod-controller".
 	EventRecorder record.EventRecorder
 
-	// NumWorkers is how many pods are worked on at the same time. The default is the
-	// number of CPUs.
+	// NumWorkers is the number of pods worked on at the same time. The default is the number of CPUs.
 	NumWorkers int
 
-	// NodeStatusUpdateErrorHandler is asked when the node status cannot be
-	// written; see node.WithNodeStatusUpdateErrorHandler.
+	// NodeStatusUpdateErrorHandler is called when the node status cannot be written; see
+	// node.WithNodeStatusUpdateErrorHandler.
 	NodeStatusUpdateErrorHandler node.ErrorHandler
 
 	// SkipDownwardAPIResolution hands pods to the provider with env and
@@ -224,9 +222,9 @@ func WithInsecureUnauthenticatedServer() NodeOpt {
 	}
 }
 
-// WithPodReviews makes the authentication that NewNode adds to the server ask for a second
-// permission, in the pod's namespace: see WebhookAuthConfig.ReviewPods. Where the program has
-// its own authentication, or none, NewNode returns an error.
+// WithPodReviews makes the authentication that NewNode adds to the server require a second permission, in the
+// pod's namespace: see WebhookAuthConfig.ReviewPods. If the program has its own authentication, or none, NewNode
+// returns an error.
 func WithPodReviews() NodeOpt {
 	return func(cfg *NodeConfig) error {
 		cfg.reviewPods = true

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// defaultMaxConns is how many connections the server keeps where the system does
-	// not tell how many files the process may have open.
+	// defaultMaxConns is the number of connections that the server keeps if the system does not reveal the limit
+	// of open files.
 	defaultMaxConns = 4096
 	// connLogPause is the time between two log lines about refused connections.
 	connLogPause = time.Minute

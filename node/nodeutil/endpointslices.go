@@ -27,7 +27,7 @@ type EndpointSlicesUser interface {
 	UseEndpointSlices(discoverylisters.EndpointSliceLister)
 }
 
-// startSlices lets EndpointSlices be watched, if the provider wants them.
+// startSlices starts the watch of EndpointSlices, if the provider uses them.
 func (n *Node) startSlices(p *parts) {
 	if user, ok := n.provider.(EndpointSlicesUser); ok && user.UsesEndpointSlices() {
 		p.start("watch of EndpointSlices", func(ctx context.Context) error { return n.watchSlices(ctx, user) })

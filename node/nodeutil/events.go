@@ -31,7 +31,7 @@ func (h *eventHub) recorder(component, host string) *lateRecorder {
 	return &lateRecorder{hub: h, source: corev1.EventSource{Component: component, Host: host}}
 }
 
-// flushTime is how long the end of a node waits for its last events.
+// flushTime is the time that the end of a node waits for its last events.
 const flushTime = time.Second
 
 // run sends events until the returned function is called. Call that function once, when ctx has ended: it waits
@@ -92,7 +92,7 @@ const (
 	// eventTries and eventRetry are how often an event is sent while the API server does not answer, and the pause before each time.
 	eventTries = 12
 	eventRetry = 10 * time.Second
-	// lostNames is how many lost events are named.
+	// lostNames bounds the lost events named in the log.
 	lostNames = 5
 )
 
@@ -108,7 +108,7 @@ type eventSink struct {
 	silent     bool                    // the API server has not answered; said once
 }
 
-// send is called for one event after the other.
+// send sends one event. It is called for one event after the other.
 func (s *eventSink) send(event *corev1.Event) {
 	if event.InvolvedObject.UID == s.last.UID {
 		select {

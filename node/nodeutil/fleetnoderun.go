@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// startingNodes is how many nodes are registered at a time.
+	// startingNodes bounds the nodes that are registered at a time.
 	startingNodes = 64
 	// startPatience is how long a node that is not ready delays others.
 	startPatience = 2 * time.Second

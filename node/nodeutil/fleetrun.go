@@ -11,7 +11,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 )
 
-// statusWriters is how many pods of all nodes together are written at the same time: about as many requests as a connection to the API server has at once.
+// statusWriters bounds the pods of all nodes together that are written at the same time: about the number of
+// simultaneous requests on a connection to the API server.
 const statusWriters = 128
 
 // Run runs all nodes until ctx ends, and then returns the error of ctx. It opens the server's port first, then

@@ -40,8 +40,8 @@ type sharedNode struct {
 	err   error // set before it is sent to made: it could not be made
 }
 
-// runShare runs the nodes that are this process's until ctx ends: none before it has joined the group, and other ones when processes come and go.
-// It leaves the group when no node runs any more.
+// runShare runs this process's nodes until ctx ends. There are none before it has joined the group, and they
+// change when processes come and go. It leaves the group when no node runs any more.
 func (f *Fleet) runShare(ctx context.Context) error {
 	s := &share{
 		fleet: f, wanted: map[string]bool{}, nodes: map[string]*sharedNode{}, due: map[string]time.Time{}, again: time.NewTimer(time.Hour),

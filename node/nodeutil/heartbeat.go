@@ -26,8 +26,8 @@ import (
 // within the life of a lease.
 const heartbeatTimeout = 10 * time.Second
 
-// onOwnConnection lets cfg, a copy, have a connection of its own: a Dial of its own keeps client-go
-// from handing out a cached transport.
+// onOwnConnection gives cfg, a copy, a connection of its own: a Dial of its own prevents client-go from
+// returning a cached transport.
 func onOwnConnection(cfg *rest.Config) *rest.Config {
 	if cfg.Dial == nil {
 		cfg.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
@@ -145,7 +145,7 @@ func (t *withTimeout) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// closingBody tells when an answer has been read.
+// closingBody reports when an answer has been read.
 type closingBody struct {
 	io.ReadCloser
 	closed func()

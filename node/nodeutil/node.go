@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// Node is a whole virtual node. Make one with NewNode and start it, once, with Run.
+// Node is a whole virtual node. Make it with NewNode and start it, once, with Run.
 type Node struct {
 	// Set by NewNode or NewFleet, constant afterwards.
 	*base

@@ -20,7 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// statsTimeout is how long /metrics waits for the provider: Prometheus gives up a scrape after 10 s by default, and would lose all of the page.
+// statsTimeout bounds the time that /metrics waits for the provider: Prometheus gives up a scrape after 10 s by
+// default, and would lose all of the page.
 const statsTimeout = 5 * time.Second
 
 // metricsHandler serves the metrics of the library for all nodes of the process, the metrics of the process, and

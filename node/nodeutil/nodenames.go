@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxFleet is how many nodes one process may have. It ends a mistyped range before
-// memory does.
+// maxFleet bounds the nodes of one process. A mistyped range is then an error before memory runs out.
 const maxFleet = 10000
 
 // NodeNames returns the names that patterns stand for, in order. A pattern is a name with

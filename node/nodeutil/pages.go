@@ -100,7 +100,7 @@ func (n *Node) kubeletConfiguration() *kubeletconfig.KubeletConfiguration {
 	return c
 }
 
-// describeServer says how the server serves.
+// describeServer fills in the settings of the server.
 func (n *Node) describeServer(c *kubeletconfig.KubeletConfiguration) {
 	host, port, err := net.SplitHostPort(n.server.addr)
 	if err == nil {

@@ -28,7 +28,7 @@ type VolumeProvisioner interface {
 	RemoveVolume(ctx context.Context, name string) error
 }
 
-// startProvisioner lets volumes be made, if the provider has room for them.
+// startProvisioner starts the provisioner, if the provider has room for volumes.
 func (n *Node) startProvisioner(p *parts) {
 	if provisioner, ok := n.provider.(VolumeProvisioner); ok && provisioner.ProvisionsVolumes() {
 		p.start("volume provisioner", func(ctx context.Context) error { return n.provision(ctx, provisioner) })

@@ -107,7 +107,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          stdlog.New(errorLog{log.G(ctx)}, "", 0),
-		// Else net/http answers OPTIONS * itself, whoever asks.
+		// Otherwise net/http answers OPTIONS * itself, to every client.
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return base },
 	}
@@ -153,8 +153,8 @@ func waitFor(ctx context.Context, wg *sync.WaitGroup) error {
 	}
 }
 
-// errorLog receives the lines of http.Server. Handshakes fail whenever somebody knocks at the
-// port, so they are not worth a warning.
+// errorLog receives the lines of http.Server. Handshakes fail whenever a client probes the port, so they are not
+// worth a warning.
 type errorLog struct{ logger log.Logger }
 
 func (l errorLog) Write(line []byte) (int, error) {

@@ -78,8 +78,8 @@ func plainPaths(auth Auth, h http.Handler) http.Handler {
 	})
 }
 
-// authenticateOnce asks auth, unless another Auth has let the request through.
-// It leaves the credentials in place for a WithAuth further down.
+// authenticateOnce asks auth, unless another Auth has already allowed the request. It leaves the credentials in
+// place for a WithAuth further down.
 func authenticateOnce(auth Auth, next http.Handler, w http.ResponseWriter, req *http.Request) {
 	if _, ok := callerOf(req.Context()); ok {
 		next.ServeHTTP(w, req)

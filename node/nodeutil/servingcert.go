@@ -16,17 +16,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certrequest"
 )
 
-// servingPrefix begins the names of the files in a directory for certificates, as a kubelet has them.
+// servingPrefix is the prefix of the certificate files in a directory, as for a kubelet.
 const servingPrefix = "kubelet-server"
 
-// WithServingCertificateRequests makes the node ask the API server for the certificate that its server
-// shows: by CertificateSigningRequests to kubernetes.io/kubelet-serving, for system:node:NAME and the
-// addresses in its status, again when 70 to 90 % of the certificate's life have passed or the node has
-// a new address. Certificate and key are kept in dir; with "" only in memory, and every start asks.
+// WithServingCertificateRequests makes the node request the serving certificate of its server from the API
+// server: by CertificateSigningRequests to kubernetes.io/kubelet-serving, for system:node:NAME and the addresses
+// in its status. It requests again when 70 to 90 % of the certificate's life have passed or the node has a new
+// address. Certificate and key are kept in dir; with "" only in memory, and every start makes a request.
 //
-// The cluster must approve the requests, which it does not do by itself. Until then the server
-// answers no handshake, and the node has the condition ServingCertificatePending. A serving
-// certificate in TLSConfig beside it is an error, and so is a Fleet.
+// The cluster must approve the requests, which it does not do by itself. Until then the server answers no
+// handshake, and the node has the condition ServingCertificatePending. A serving certificate in TLSConfig beside
+// it is an error, and so is a Fleet.
 func WithServingCertificateRequests(dir string) NodeOpt {
 	return func(cfg *NodeConfig) error {
 		cfg.servingRequests = &servingRequests{dir: dir}

@@ -58,7 +58,7 @@ func ClientCAFile(path string) (dynamiccertificates.CAContentProvider, error) {
 	return fileCAs{path: path, files: files}, nil
 }
 
-// fileCAs are the authorities in a file.
+// fileCAs provides the authorities in a file.
 type fileCAs struct {
 	path  string
 	files *certfile.Followed[certfile.Authorities]

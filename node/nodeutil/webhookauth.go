@@ -49,12 +49,11 @@ type WebhookAuthConfig struct {
 // WebhookAuthOption changes a WebhookAuthConfig. An error ends WebhookAuth.
 type WebhookAuthOption func(*WebhookAuthConfig) error
 
-// WebhookAuth returns an Auth that asks the API server, as a kubelet does: bearer
-// tokens by TokenReview, permissions by SubjectAccessReview on the Node object
-// nodeName (see NodeRequestAttr.Alternatives). Answers are kept: 2 minutes for tokens, 5 minutes for
-// allowed and 30 seconds for denied permissions. Anonymous requests are refused,
-// and so is everything new while the API server does not answer. Of a
-// *kubernetes.Clientset it shares the connection and not the limits.
+// WebhookAuth returns an Auth that asks the API server, as a kubelet does: bearer tokens by TokenReview,
+// permissions by SubjectAccessReview on the Node object nodeName (see NodeRequestAttr.Alternatives). Answers are
+// cached: 2 minutes for tokens, 5 minutes for allowed and 30 seconds for denied permissions. Anonymous requests
+// are refused, and so is every uncached request while the API server does not answer. With a
+// *kubernetes.Clientset it shares the connection, but not the limits.
 //
 // Client certificates count only with a ClientCertificateCAContentProvider.
 func WebhookAuth(client kubernetes.Interface, nodeName string, opts ...WebhookAuthOption) (Auth, error) {

@@ -47,7 +47,7 @@ const (
 type Config struct {
 	// Service is the name of the service in errors, such as ECI.
 	Service string
-	// Owner is the node and its cluster, as tags and names at the service have them.
+	// Owner is the node and its cluster, as in tags and names at the service.
 	Owner identity.Owner
 	// Capabilities is the declaration of the provider.
 	Capabilities capability.Declaration
@@ -79,7 +79,7 @@ type Config struct {
 	// Backoff is the wait before a Starter starts a container again for the second time; it doubles from there.
 	// 0 is 10 s.
 	Backoff time.Duration
-	// Patience is how long a request waits for the first list; 0 is 10 s.
+	// Patience is the time that a request waits for the first list; 0 is 10 s.
 	Patience time.Duration
 	// Probes makes the component that does the probes of a Prober: Make of package podruntime/probe. A Prober
 	// requires it.
@@ -89,7 +89,7 @@ type Config struct {
 	// cost a request that the service limits. 0: the period of the pod.
 	ProbesAtOnce   int
 	ExecProbeEvery time.Duration
-	// Recorder gets the events of probes. Nil: nobody reads them.
+	// Recorder gets the events of probes. Nil: the events are dropped.
 	Recorder record.EventRecorder
 	// Busy, Rest, Idle, Soon, Slowest, ListEvery and LostFor are the times of the lists; see poll.Config.
 	Busy, Rest, Idle, Soon, Slowest, ListEvery, LostFor time.Duration
@@ -105,7 +105,7 @@ type Config struct {
 	// NoLogins: the service pulls images with its own credentials, so the kit does not read the pull secrets of
 	// pods.
 	NoLogins bool
-	// Claims lets the PersistentVolumes of pods be found, for Inputs.Claimed.
+	// Claims makes the kit find the PersistentVolumes of pods, for Inputs.Claimed.
 	Claims bool
 	// Skips reports whether the files of a volume are not wanted. Nil: all are.
 	Skips func(*corev1.Volume) bool

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// dialPatience is how long the address of a pod is tried: without a route nothing answers.
+// dialPatience bounds the connection attempts to the address of a pod: without a route nothing answers.
 const dialPatience = 10 * time.Second
 
 // Dial opens a connection, as net.Dialer.DialContext does.

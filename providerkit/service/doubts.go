@@ -56,7 +56,8 @@ func (d *doubts) clear(uid types.UID) {
 	delete(d.earlier, uid)
 }
 
-// left is how long an instance of a pod may still appear; 0 if the service shows it if there is one.
+// left returns how long an instance of a pod may still appear; 0 if the service already shows every existing
+// instance.
 func (d *doubts) left(pod *corev1.Pod) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,7 +100,7 @@ func (d *doubts) lost(uid types.UID) time.Duration {
 	return max(0, d.seenWithin-time.Since(at))
 }
 
-// isEarlier reports whether an earlier process may have created a pod. d.mu is held.
+// isEarlier reports whether an earlier process may have created a pod. The caller holds d.mu.
 func (d *doubts) isEarlier(pod *corev1.Pod) bool {
 	if d.listed {
 		return d.earlier[pod.UID]

@@ -16,13 +16,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
-// Driver has the requests of one service, and tells the kit how to read the answers. T is an instance as the service tells of it. Methods may be called
-// from any goroutine; Identify, Status and Ended are pure functions. Errors do not repeat which pod they are about.
+// Driver has the requests of one service, and tells the kit how to read the answers. T is an instance as the
+// service shows it. Methods may be called from any goroutine; Identify, Status and Ended are pure functions.
+// Errors do not repeat the name of the pod.
 type Driver[T any] interface {
 	// List returns every instance of this node. It is complete or an error; see poll.Config.
 	List(ctx context.Context) ([]T, error)
-	// Create makes the instance of a pod, and returns it as the answer tells of it. The error says whether an instance may exist all the same: it
-	// may, unless the error is of the kind invalid-input or from NotMade. AlreadyMade is an instance that exists.
+	// Create makes the instance of a pod, and returns the instance of the answer. After an error, an instance
+	// may exist unless the error is of the kind invalid-input or from NotMade. AlreadyMade: the instance exists.
 	Create(ctx context.Context, in *Inputs) (T, error)
 	// Find returns the instance of a pod, by its UID, name or tags, with a request for this instance alone.
 	// False: the service shows no instance.
@@ -82,8 +83,9 @@ type (
 		// does. It is a pure function. If a startup probe is returned, the liveness probe must be returned as
 		// well: the service would not wait with it.
 		Lacking(pod *corev1.Pod, c *corev1.Container) Probes
-		// End asks the service to end the instance of a pod because a container has failed a startup or liveness probe, and may return before it has
-		// ended. It is asked if the driver is no Restarter, or the restart policy says so. The reason is text.
+		// End asks the service to end the instance of a pod because a container has failed a startup or liveness
+		// probe, and may return before the instance has ended. The kit calls End if the driver is no Restarter,
+		// or if the restart policy forbids a restart. The reason is text.
 		End(ctx context.Context, of Target[T], reason string) error
 	}
 	// Restarter is a Prober whose service can restart a container, together with others of the pod if it cannot
@@ -202,7 +204,7 @@ func NotMade(err error) error {
 
 type notMade struct{ error }
 
-// Unwrap lets errors.As see the kinds of the error.
+// Unwrap makes the kinds of the error visible to errors.As.
 func (e *notMade) Unwrap() error { return e.error }
 
 // AlreadyMade marks the error of a create that the service refuses because it has made the instance, from another request: a token or a Secret in
@@ -211,7 +213,7 @@ func AlreadyMade(err error) error { return &alreadyMade{err} }
 
 type alreadyMade struct{ error }
 
-// Unwrap lets errors.As see the kinds of the error.
+// Unwrap makes the kinds of the error visible to errors.As.
 func (e *alreadyMade) Unwrap() error { return e.error }
 
 // madeNothing reports whether an error of Create guarantees that the create made no instance.

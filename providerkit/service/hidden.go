@@ -21,7 +21,7 @@ type hiding struct {
 // Error is the text without the secrets.
 func (h *hiding) Error() string { return h.text }
 
-// Unwrap lets errors.As see the kinds of the error.
+// Unwrap makes the kinds of the error visible to errors.As.
 func (h *hiding) Unwrap() error { return h.error }
 
 // hide takes secrets out of an error, the longest first.

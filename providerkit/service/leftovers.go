@@ -16,7 +16,7 @@ import (
 // removeAgain is the first delay after a failed removal, and removeSlowest the longest.
 const removeAgain, removeSlowest = 2 * time.Second, 5 * time.Minute
 
-// leftovers are the names of things to remove.
+// leftovers has the names of things to remove.
 type leftovers struct {
 	remove func(context.Context, string) error
 	wake   chan struct{} // holds a value when there is another one
@@ -30,7 +30,7 @@ type leftovers struct {
 	again bool                // guarded by mu; it was left behind once more meanwhile
 }
 
-// leftover is how the removal of a thing went.
+// leftover is the state of the removal of a thing.
 type leftover struct {
 	failed int       // times in a row
 	due    time.Time // when it is tried next
@@ -40,7 +40,7 @@ func newLeftovers(remove func(context.Context, string) error) *leftovers {
 	return &leftovers{remove: remove, wake: make(chan struct{}, 1), removal: make(chan struct{}, 1), names: map[string]leftover{}}
 }
 
-// add lets a thing be removed.
+// add schedules the removal of a thing.
 func (l *leftovers) add(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +118,7 @@ func (l *leftovers) begin(name string) bool {
 	return true
 }
 
-// keep lets a thing not be removed. It waits for the end of its removal.
+// keep cancels the removal of a thing. It waits for the end of a removal that is under way.
 func (l *leftovers) keep(ctx context.Context, name string) error {
 	l.mu.Lock()
 	removed := l.now == name
@@ -137,7 +137,7 @@ func (l *leftovers) keep(ctx context.Context, name string) error {
 	return nil
 }
 
-// note takes down how a removal went, and reports whether it is the first failure after a success.
+// note records the result of a removal, and reports whether it is the first failure after a success.
 func (l *leftovers) note(name string, err error) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,7 +159,7 @@ func (l *leftovers) note(name string, err error) (first bool) {
 	return first
 }
 
-// next says how long it is until something is to be removed.
+// next returns the time until the next removal.
 func (l *leftovers) next() (wait time.Duration, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -154,7 +154,7 @@ func (p *Provider[T]) removeDouble(ctx context.Context, instance T) {
 	}
 }
 
-// renew replaces the files of a pod, and says when to do it again.
+// renew replaces the files of a pod, and returns the time of the next renewal.
 func (p *Provider[T]) renew(ctx context.Context, r Renewer[T], pod *corev1.Pod) time.Time {
 	_, instance, ok := p.cache.Get(pod.UID)
 	if !ok || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {

@@ -11,7 +11,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/nodehealth"
 )
 
-// Ping implements node.NodeProvider. It costs no request unless the driver is a Pinger: the lists say how the service is.
+// Ping implements node.NodeProvider. It costs no request unless the driver is a Pinger: the lists show the state
+// of the service.
 func (p *Provider[T]) Ping(ctx context.Context) error {
 	if pinger, ok := p.driver.(Pinger); ok {
 		return pinger.Ping(ctx)

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// sessionTime is how long a service may take to begin a command.
+	// sessionTime is the time a service has to begin a command.
 	sessionTime = 30 * time.Second
 	// execEnd is the time a driver has to end a command that did not end in time.
 	execEnd = 5 * time.Second
-	// mostOutput is how much of the output of a probe is kept.
+	// mostOutput bounds the kept output of a probe.
 	mostOutput = 10 << 10
 )
 
@@ -85,7 +85,7 @@ type probeSession struct {
 	out, err []byte      // guarded by mu
 }
 
-// begin lets the time of the command begin, once.
+// begin starts the timeout of the command, once.
 func (s *probeSession) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -97,7 +97,8 @@ func toldOf(pod *corev1.Pod, s *corev1.ContainerStatus) bool {
 		sameStart(told.State.Running.StartedAt.Time, s.State.Running.StartedAt.Time)
 }
 
-// sameStart reports whether two times are of one start: the API has whole seconds, and a service may not know it at first.
+// sameStart reports whether two times belong to one start: the API has whole seconds, and a service may not know
+// the time at first.
 func sameStart(a, b time.Time) bool {
 	return a.IsZero() || b.IsZero() || a.Sub(b).Abs() < time.Second
 }
@@ -126,7 +127,7 @@ func (p *prober[T]) begin(uid types.UID, id string, s *corev1.ContainerStatus) {
 	all[next.container], p.byID[next.id] = next, next
 }
 
-// drop lets a run be forgotten. p.mu is held.
+// drop forgets a run. The caller holds p.mu.
 func (p *prober[T]) drop(c *probed) {
 	if c.forget != nil {
 		c.forget()

@@ -30,7 +30,7 @@ const (
 	// askTime bounds a request to end or to restart. A request that the service answers much later would be
 	// about an outdated probe.
 	askTime = 15 * time.Second
-	// silentFor is how long a container is left alone after the service did not answer.
+	// silentFor is the delay before the next action on a container after the service did not answer.
 	silentFor = 10 * time.Second
 )
 
@@ -291,7 +291,7 @@ func (p *prober[T]) count(uid types.UID, told, now *corev1.ContainerStatus) {
 	}
 }
 
-// startOf is when the run of a container began; the zero time is not known.
+// startOf returns the start time of the run of a container, or the zero time if it is unknown.
 func startOf(s *corev1.ContainerStatus) time.Time {
 	switch {
 	case s.State.Running != nil:

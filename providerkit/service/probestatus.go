@@ -112,8 +112,8 @@ func (p *prober[T]) see(pod *corev1.Pod, status *corev1.PodStatus, c *corev1.Con
 	s.Ready = s.Ready && result.Ready
 }
 
-// with returns a container that has these probes alone, those by command no more often than the configuration says. The first startup probe comes as early as the
-// pod says: the container waits for it.
+// with returns a container with only these probes. Probes by command run no more often than the configuration
+// allows. The first startup probe runs as early as the pod requests, because the container waits for it.
 func (p *prober[T]) with(c *corev1.Container, lacking Probes) *corev1.Container {
 	next := *c
 	least := int32((p.config.ExecProbeEvery + time.Second - 1) / time.Second)

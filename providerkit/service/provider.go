@@ -57,8 +57,8 @@ func (noAuthority) AnswersForAllPods() {} //nolint:unused // as above
 // lists gives them to Take.
 func (p *Provider[T]) Cache() *poll.Cache[T] { return p.cache }
 
-// Leave lets the driver's Remove be called with a name, until it succeeds or this process ends; see Remover. It may be called again with the same name. It
-// panics if the driver is no Remover.
+// Leave makes the kit call the driver's Remove with a name, until it succeeds or this process ends; see Remover.
+// Leave may be called again with the same name. It panics if the driver is no Remover.
 func (p *Provider[T]) Leave(name string) { p.leftovers.add(name) }
 
 // Keep revokes a Leave: a thing of that name is about to be made, or used, again. It waits until a removal that
@@ -72,7 +72,7 @@ func (p *Provider[T]) Resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, er
 	return p.resolver.resolve(ctx, pod)
 }
 
-// isKnown reports whether the service has a pod, as far as is known.
+// isKnown reports whether the service is known to have a pod.
 func (p *Provider[T]) isKnown(uid types.UID) bool {
 	_, _, ok := p.cache.Get(uid)
 	return ok

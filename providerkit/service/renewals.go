@@ -21,7 +21,7 @@ type renewals struct {
 	due map[types.UID]time.Time // guarded by mu
 }
 
-// set notes when the files of a pod are to be replaced; zero is never.
+// set records the time to replace the files of a pod; zero is never.
 func (r *renewals) set(uid types.UID, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +83,7 @@ func firstRenewal(pod *corev1.Pod, now time.Time) time.Time {
 	return now.Add(life/20 + life/10*time.Duration(h.Sum32()%1000)/1000)
 }
 
-// renewEvery is how often it is looked whether files are to be replaced.
+// renewEvery is the interval of checks for files to replace.
 const renewEvery = 10 * time.Second
 
 // run replaces files until ctx ends. renew replaces the files of a pod, and returns the time of the next

@@ -115,7 +115,8 @@ func (p *Provider[T]) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summa
 	return out, err
 }
 
-// GetMetricsResource implements nodeutil.Provider: services tell averages at most, and these metrics are counters.
+// GetMetricsResource implements nodeutil.Provider. It returns nothing: services provide averages at most, and
+// these metrics are counters.
 func (p *Provider[T]) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) {
 	return nil, nil
 }

@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	// mostRestarts is how many containers are started again at once.
+	// mostRestarts bounds the containers that are started again at the same time.
 	mostRestarts = 4
 	// startTime bounds a start: until it is over, its pod is not stopped. Services take their time until they show the new run.
 	startTime = 3 * time.Minute
@@ -130,7 +130,7 @@ func endedForNow(pod *corev1.Pod, c *corev1.ContainerStatus) bool {
 	return c.State.Waiting != nil && c.State.Waiting.Reason == reasonUnknown && podstatus.RestartsAfter(pod, spec, 0)
 }
 
-// end notes how a run ended; nil is not known.
+// end records how a run ended; nil if this is unknown.
 func (l *life) end(how *corev1.ContainerStateTerminated) {
 	at := time.Now()
 	wait := l.backoff(at)
@@ -148,7 +148,7 @@ func (l *life) show(pod *corev1.Pod, c *corev1.ContainerStatus) {
 	c.Ready, c.Started = false, new(false)
 }
 
-// next is the back-off after another one.
+// next returns the back-off that follows delay.
 func (r *restarts) next(delay time.Duration) time.Duration {
 	if delay == 0 {
 		return r.first

@@ -49,14 +49,14 @@ type Cloud struct {
 // New returns a backend without pods. Its containers end with ctx.
 func New(ctx context.Context) *Cloud { return &Cloud{ctx: ctx} }
 
-// Fail lets every request fail with err until it is called with nil.
+// Fail makes every request fail with err until it is called with nil.
 func (c *Cloud) Fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fault = err
 }
 
-// LoseAnswer lets the next CreatePod succeed, and fail to say so.
+// LoseAnswer makes the next CreatePod succeed, and return an error.
 func (c *Cloud) LoseAnswer() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +117,8 @@ func (c *Cloud) Left() map[string][]string {
 	return left
 }
 
-// stopped reports whether the pod was asked to stop, and each of its containers has. cloud.mu is held.
+// stopped reports whether the pod was asked to stop, and each of its containers has stopped. The caller holds
+// cloud.mu.
 func (p *pod) stopped() bool {
 	return p.asked && !slices.ContainsFunc(p.containers, func(k *container) bool { return k.run == nil || !k.run.ended() })
 }
@@ -138,7 +139,7 @@ func (c *Cloud) Kill(uid types.UID, container string) error {
 	return fmt.Errorf("kill container %s of pod %s: it does not run", container, uid)
 }
 
-// Lose lets a pod vanish.
+// Lose makes a pod vanish.
 func (c *Cloud) Lose(uid types.UID) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,7 +161,7 @@ func (c *Cloud) request() error {
 	return c.fault
 }
 
-// find returns the pod of a name, nil if there is none. mu is held.
+// find returns the pod of a name, or nil. The caller holds mu.
 func (c *Cloud) find(namespace, name string) *pod {
 	for _, p := range c.pods {
 		if p.spec.Namespace == namespace && p.spec.Name == name {
@@ -170,7 +171,7 @@ func (c *Cloud) find(namespace, name string) *pod {
 	return nil
 }
 
-// byUID returns the pod of a UID, nil if there is none. mu is held.
+// byUID returns the pod of a UID, or nil. The caller holds mu.
 func (c *Cloud) byUID(uid types.UID) *pod {
 	for _, p := range c.pods {
 		if p.uid == uid {
@@ -180,7 +181,7 @@ func (c *Cloud) byUID(uid types.UID) *pod {
 	return nil
 }
 
-// changed tells the providers how a pod is now. mu is held.
+// changed sends the current state of a pod to the providers. The caller holds mu.
 func (c *Cloud) changed(p *pod) {
 	if p.lost {
 		return

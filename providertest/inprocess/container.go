@@ -77,7 +77,7 @@ func newContainer(p *pod, spec *corev1.Container, init bool) (*container, error)
 	return &container{pod: p, spec: spec.DeepCopy(), program: prog, init: init, sidecar: init && always, begun: make(chan struct{})}, nil
 }
 
-// live runs the container as often as the restart policy says, until ending.
+// live runs the container as often as the restart policy requires, until ending.
 func (k *container) live(ending <-chan struct{}) {
 	for n := int32(0); ; n++ {
 		k.once(n, ending)
@@ -122,7 +122,7 @@ func (k *container) again(ending <-chan struct{}) (again bool) {
 	return again
 }
 
-// mark changes the container and tells of it.
+// mark changes the container and reports the change.
 func (k *container) mark(change func()) {
 	c := k.pod.cloud
 	c.mu.Lock()
@@ -131,7 +131,7 @@ func (k *container) mark(change func()) {
 	c.changed(k.pod)
 }
 
-// once is one run.
+// once does one run.
 func (k *container) once(n int32, ending <-chan struct{}) {
 	r := &run{log: newLog(), stop: make(chan struct{}), done: make(chan struct{}), files: &volume{}, started: time.Now()}
 	r.ctx, r.kill = context.WithCancel(k.pod.ctx)

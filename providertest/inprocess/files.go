@@ -60,7 +60,7 @@ func makeVolumes(ctx context.Context, pod *corev1.Pod, objects Objects) (map[str
 	return all, nil
 }
 
-// place finds where a path of a container is.
+// place finds the volume behind a path of a container.
 func (k *container) place(r *run, name string) (v *volume, inside string, readOnly bool) {
 	v, inside = r.files, name
 	longest := 0

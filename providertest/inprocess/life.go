@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// restartDelay is how long a container waits before it runs again.
+// restartDelay is the delay before a container runs again.
 const restartDelay = time.Second
 
 // pod is an instance at the backend.
@@ -75,7 +75,7 @@ func (p *pod) container(name string) *container {
 	return nil
 }
 
-// live is the life of the pod: init containers one by one, then all others at once.
+// live runs the pod: init containers one by one, then all others at once.
 func (p *pod) live() {
 	defer p.cancel()
 	var mains, sidecars sync.WaitGroup
@@ -138,7 +138,7 @@ func (p *pod) finish() {
 	}
 }
 
-// end asks the pod to stop within a time. An earlier end holds. cloud.mu is held.
+// end asks the pod to stop within a time. An earlier end stays valid. The caller holds cloud.mu.
 func (p *pod) end(grace time.Duration) {
 	deadline := time.Now().Add(grace)
 	if p.over {

@@ -91,7 +91,7 @@ func (p *Provider) GetContainerLogs(ctx context.Context, namespace, podName, con
 	return logs.NewReader(ctx, &source{log: r.log}, opts, time.Now()), nil
 }
 
-// source gives the lines of a log from one on.
+// source reads the lines of a log from a given line on.
 type source struct {
 	log  *log
 	next int

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// Objects are where volumes come from.
+// Objects are the sources of volumes.
 type Objects struct {
 	ConfigMaps corev1listers.ConfigMapLister
 	Secrets    corev1listers.SecretLister
@@ -59,10 +59,10 @@ func (p *Provider) Capabilities() capability.Declaration {
 // AnswersForAllPods reports that the backend's list is complete.
 func (p *Provider) AnswersForAllPods() bool { return true }
 
-// NotifyPods remembers whom to tell; RunInBackground does it.
+// NotifyPods keeps the function for reports; RunInBackground calls it.
 func (p *Provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { p.notify = notify }
 
-// RunInBackground tells of every change of a pod, one after the other and without a lock, until ctx ends.
+// RunInBackground reports every change of a pod, one after the other and without a lock, until ctx ends.
 func (p *Provider) RunInBackground(ctx context.Context) error {
 	c := p.cloud
 	c.mu.Lock()
@@ -148,7 +148,7 @@ func (p *Provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// DeletePod asks a pod to stop. Its last report says how it did.
+// DeletePod asks a pod to stop. Its last report has the outcome.
 func (p *Provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	c := p.cloud
 	if err := c.request(); err != nil {
@@ -220,10 +220,10 @@ func (p *Provider) List(context.Context) ([]*corev1.Pod, error) {
 	return c.list(), nil
 }
 
-// Ping says whether the backend answers.
+// Ping reports whether the backend answers.
 func (p *Provider) Ping(context.Context) error { return p.cloud.request() }
 
-// NotifyNodeStatus has nothing to tell: the node never changes.
+// NotifyNodeStatus does nothing: the node never changes.
 func (p *Provider) NotifyNodeStatus(context.Context, func(*corev1.Node)) {}
 
 // ConfigureNode writes the capacity of the node into n: goroutines of this program need little.

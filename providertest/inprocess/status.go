@@ -8,7 +8,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// show is a copy of the pod with its status. cloud.mu is held.
+// show returns a copy of the pod with its status. The caller holds cloud.mu.
 func (p *pod) show() *corev1.Pod {
 	seen := podstatus.Pod{StartedAt: p.created, IPs: []string{"127.0.0.1"}, HostIPs: []string{"127.0.0.1"}, Ended: p.over}
 	for _, k := range p.containers {

@@ -70,8 +70,7 @@ func (e *Entry) Key() string { return e.Namespace + "/" + e.Name }
 // Event is one thing that happened to a pod in the API server, as a watch reports it. A pod that a list shows
 // first is Added.
 type Event struct {
-	// Seq orders the event among the entries, if one Recorder took down both; 0:
-	// the time does.
+	// Seq orders the event among the entries, if one Recorder recorded both; 0: the time orders them.
 	Seq  int64           `json:"seq,omitempty"`
 	At   time.Time       `json:"at"`
 	Type watch.EventType `json:"type"`

@@ -28,15 +28,14 @@ type History struct {
 	// Forced are the pods that a user, or a controller such as PodGC, removed from the API server without
 	// waiting for the node.
 	Forced map[types.UID]bool
-	// Foreign are the writes of others than the node.
+	// Foreign are the writes of other clients than the node.
 	Foreign []ForeignWrite
-	// Drained is since when the node was told to stop its pods for good, as before it
-	// shuts down; zero: it was not. Then it may stop any pod of its own, and fail it.
+	// Drained is the time when the node was told to stop its pods for good, for example before it shuts down;
+	// zero: never. From then on it may stop any pod of its own, and fail it.
 	Drained time.Time
-	// End is when the test ended; zero: with the last entry or event.
+	// End is the end of the test; zero: the time of the last entry or event.
 	End time.Time
-	// Settle is how long before End something must have happened to have had its
-	// effect; 0: 5 seconds.
+	// Settle is how long before End an event must happen to be certain of its effect; 0: 5 seconds.
 	Settle time.Duration
 }
 
@@ -115,7 +114,7 @@ func certainlyAfter(e *Entry, v *Event) bool {
 	return e.At.After(v.At)
 }
 
-// byUID are the events about each pod, in order.
+// byUID returns the events about each pod, in order.
 func (h *History) byUID() map[types.UID][]*Event {
 	m := map[types.UID][]*Event{}
 	for i := range h.API {
@@ -125,7 +124,7 @@ func (h *History) byUID() map[types.UID][]*Event {
 	return m
 }
 
-// entries are the entries about each pod, in order.
+// entries returns the entries about each pod, in order.
 func (h *History) entries() map[types.UID][]*Entry {
 	m := map[types.UID][]*Entry{}
 	for i := range h.Ledger {

@@ -30,9 +30,8 @@ func AtMostOneInstance(h History) (out []Violation) {
 	return out
 }
 
-// OldStopsBeforeNewStarts is S2: for one namespace and name, a new UID's instance
-// starts only after the old UID's has stopped, unless the old pod was
-// force-deleted.
+// OldStopsBeforeNewStarts is S2: for one namespace and name, the instance of a new UID starts only after the
+// instance of the old UID has stopped, unless the old pod was force-deleted.
 func OldStopsBeforeNewStarts(h History) (out []Violation) {
 	live := map[string]map[string]types.UID{} // by key and instance
 	for i := range h.Ledger {
@@ -126,7 +125,7 @@ func twin(started map[string]*Entry, s *Entry) bool {
 	return false
 }
 
-// unjustified says why the instance must not be destroyed, "" if it may.
+// unjustified returns why the instance must not be destroyed, or "" if it may.
 func unjustified(call, started *Entry, events []*Event) string {
 	var last *Event // of those that were before the call, without doubt
 	for _, v := range events {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Recorder takes down both histories as they happen, in one order. All its methods
-// may be called at the same time. The zero value is ready for use.
+// Recorder records both histories as they happen, in one order. All its methods may be called at the same time.
+// The zero value is ready for use.
 type Recorder struct {
 	// To, if it is set before the first entry, gets each entry at once, as a line of JSON that Read understands.
 	To io.Writer
@@ -27,8 +27,7 @@ type Recorder struct {
 	err     error              // guarded by mu; of To
 }
 
-// Add takes down an entry, gives it the next number and the time, and returns the
-// number.
+// Add records an entry, gives it the next number and the time, and returns the number.
 func (r *Recorder) Add(e Entry) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,7 +152,7 @@ func (r *Recorder) Retire(gone ...types.UID) []Violation {
 	return out
 }
 
-// raised are the starts of retired pods.
+// raised returns the starts of retired pods.
 func (r *Recorder) raised() (out []Violation) {
 	for i := range r.history.Ledger {
 		if e := &r.history.Ledger[i]; e.Verb == Start && !e.Injected && r.retired[e.UID] {

@@ -177,10 +177,10 @@ func exits(s *corev1.PodStatus) (text string) {
 	return text
 }
 
-// FailedOnlyForCause is S8: a pod becomes Failed in the API server only if the
-// provider said so or rejected it, if its instance is gone or failed, if it was deleted, if its
-// active deadline has passed, if it is for another operating system, if the node was
-// draining, or if somebody else said so. An error that passes, or a clock, is no cause.
+// FailedOnlyForCause is S8: a pod becomes Failed in the API server only for a cause. The provider reported it or
+// rejected the pod, its instance is gone or failed, the pod was deleted, its active deadline has passed, it is
+// for another operating system, the node was draining, or another client wrote it. A temporary error, or a
+// clock, is no cause.
 func FailedOnlyForCause(h History) (out []Violation) {
 	entries := h.entries()
 	judged := map[types.UID]bool{} // has failed, before the history began or in it

@@ -30,13 +30,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 )
 
-// Backend is the provider. Its exported fields are set before it is used. Make
-// one with New.
+// Backend is the provider. Set its exported fields before its use. Make it with New.
 type Backend struct {
 	// Fault is called before a call does anything, for scripts that a Fault cannot express; method is one of the
 	// Methods, key is namespace/name. Script changes it later.
 	Fault func(ctx context.Context, method, key string) error
-	// StopTime is how long a pod takes to stop; until then GetPod returns it.
+	// StopTime is the time that a pod takes to stop; until then GetPod returns it.
 	StopTime time.Duration
 	// KeepsNoUID drops the UID of returned pods.
 	KeepsNoUID bool
@@ -51,8 +50,8 @@ type Backend struct {
 	// EndedFirst makes GetPod return the oldest pod of a name, although it has ended and another pod runs: a
 	// backend that finds pods by name may do this.
 	EndedFirst bool
-	// ShowsAfter is how long after CreatePod a pod is shown for the first time, by
-	// GetPod, GetPodStatus, GetPods and reports. It is Pending until then.
+	// ShowsAfter is the delay after CreatePod until GetPod, GetPodStatus, GetPods and reports show the pod. It
+	// is Pending until then.
 	ShowsAfter time.Duration
 	// SaysPending reports a pod that ShowsAfter hides as Pending at once.
 	SaysPending bool
@@ -180,7 +179,7 @@ func (b *Backend) GetPodStatus(ctx context.Context, namespace, name string) (*co
 	return &pod.Status, nil
 }
 
-// Ping is asked by a NodeController whether the backend is well.
+// Ping answers a NodeController whether the backend is healthy.
 func (b *Backend) Ping(ctx context.Context) error {
 	lost, err := b.ask(ctx, Ping, "", "")
 	if err != nil {

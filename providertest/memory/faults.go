@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Methods, as a Fault and Backend.Fault name them.
+// Names of methods for a Fault and Backend.Fault.
 const (
 	Create = "create" // CreatePod
 	Update = "update" // UpdatePod
@@ -42,7 +42,7 @@ type Fault struct {
 	Deaf  bool
 	Panic any // what to panic with, before the effect
 	Err   error
-	// LoseAnswer lets the effect happen and then returns Err, or ErrUnwell.
+	// LoseAnswer performs the effect and then returns Err, or ErrUnwell.
 	LoseAnswer bool
 }
 
@@ -93,7 +93,7 @@ func (b *Backend) ask(ctx context.Context, method, key string, uid types.UID) (l
 	return fault.strike(ctx, healed, method+" "+key)
 }
 
-// hit returns the fault of a call, if there is one. mu is held.
+// hit returns the fault of a call, or nil. The caller holds mu.
 func (b *Backend) hit(method, key string, uid types.UID) *Fault {
 	for _, f := range b.faults {
 		switch {

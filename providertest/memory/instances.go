@@ -130,7 +130,7 @@ func (b *Backend) Change(key string, change func(*corev1.Pod)) {
 	b.tell(pod)
 }
 
-// Lose forgets a pod without a word, as when somebody else deleted it.
+// Lose forgets a pod without a report, as if another client had deleted it.
 func (b *Backend) Lose(key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

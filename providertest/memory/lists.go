@@ -117,7 +117,7 @@ func (b *Backend) lie() *Lie {
 	return nil
 }
 
-// denied reports whether a lie leaves out the pods of a name. mu is held.
+// denied reports whether a lie leaves out the pods of a name. The caller holds mu.
 func (b *Backend) denied(l *Lie, key string) bool {
 	return !slices.ContainsFunc(l.tell(b.list()), func(p *corev1.Pod) bool { return Key(p) == key })
 }

@@ -23,12 +23,11 @@ func (b Notifying) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
 	b.notify = notify
 }
 
-// Reports is how reports arrive. The zero value is at once, in order and once.
+// Reports defines how reports arrive. The zero value is at once, in order and once.
 type Reports struct {
 	Delay  time.Duration
 	Copies int // how often each is repeated
-	// Reverse holds reports back until there are so many, and then tells them the
-	// newest first.
+	// Reverse delays reports until there are this many, and then delivers them, the newest first.
 	Reverse int
 }
 
@@ -47,7 +46,7 @@ func (b *Backend) Reports(how Reports) {
 // unknown, or dead.
 func (b *Backend) Tell(pod *corev1.Pod) { b.deliver(pod, pod.DeepCopy()) }
 
-// tell reports a pod as Reports says.
+// tell reports a pod in the way of Reports.
 func (b *Backend) tell(pod *corev1.Pod) {
 	b.mu.Lock()
 	how := b.reports
@@ -84,7 +83,7 @@ func (b *Backend) deliver(pod, handed *corev1.Pod) {
 	notify(handed)
 }
 
-// Mute lets a Notifying backend forget whom to report to, as when the daemon is down.
+// Mute makes a Notifying backend forget the receiver of reports, as if the daemon were down.
 func (b *Backend) Mute() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// DefaultMessagePath is where a termination message is written.
+// DefaultMessagePath is the default file of a termination message.
 const DefaultMessagePath = "/dev/termination-log"
 
 // Program describes the actions of a process, in the order of the fields. The zero Program ends at once with
@@ -45,11 +45,11 @@ type Program struct {
 	Echo bool `json:"echo,omitempty"`
 	// Tick prints "tick 1", "tick 2" and so on in this interval while it stays. 0: never.
 	Tick time.Duration `json:"tick,omitempty"`
-	// Stay is how long it goes on before it ends; Forever is until it is asked to stop.
+	// Stay is the time that the program goes on before it ends; with Forever it runs until it is asked to stop.
 	Stay time.Duration `json:"stay,omitempty"`
-	// Deaf lets it ignore the request to stop.
+	// Deaf makes the program ignore the request to stop.
 	Deaf bool `json:"deaf,omitempty"`
-	// Exit is its exit code if nobody stops it.
+	// Exit is the exit code of a program that is not stopped.
 	Exit int32 `json:"exit,omitempty"`
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// World is where a Program runs.
+// World is the environment in which a Program runs.
 type World struct {
 	Stdin          io.Reader // nil: none
 	Stdout, Stderr io.Writer

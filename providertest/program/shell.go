@@ -44,7 +44,7 @@ func (p Program) Shell() ([]string, error) {
 		line("printf '%%s' %s > %s || exit 1", quote(p.Message), quote(p.messagePath()))
 	}
 	if p.Size {
-		// In some shells a signal ends read, as the end of the input does.
+		// In some shells a signal ends read in the same way as the end of the input.
 		line(`trap 'echo size $(stty size); changed=1' WINCH; echo size $(stty size); while changed=; read -r line || [ "$changed" ]; do :; done`)
 	}
 	if p.Echo {

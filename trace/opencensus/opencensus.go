@@ -23,7 +23,7 @@ import (
 // Adapter is a trace.Tracer that opens OpenCensus spans. Its zero value is ready to use.
 type Adapter struct{}
 
-// StartSpan opens a span named name below the one in ctx.
+// StartSpan opens a span named name below the span in ctx.
 func (Adapter) StartSpan(ctx context.Context, name string) (context.Context, trace.Span) {
 	ctx, s := octrace.StartSpan(ctx, name)
 	return ctx, &span{Span: spanlog.Start(ctx, name, backend{s}), oc: s}

@@ -33,7 +33,7 @@ const errorTypeKey = "error.type"
 // Adapter is a trace.Tracer that opens OpenTelemetry spans. Its zero value is ready to use.
 type Adapter struct{}
 
-// StartSpan opens a span named name below the one in ctx.
+// StartSpan opens a span named name below the span in ctx.
 func (Adapter) StartSpan(ctx context.Context, name string) (context.Context, trace.Span) {
 	ctx, s := otel.Tracer(tracerName).Start(ctx, name)
 	return ctx, &span{Span: spanlog.Start(ctx, name, backend{s}), ot: s}

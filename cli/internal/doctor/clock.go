@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxSkew is how far clocks may be apart: node heartbeats and tokens bear no more than seconds.
+// maxSkew is the greatest allowed difference of clocks: node heartbeats and tokens tolerate only seconds.
 const maxSkew = 5 * time.Second
 
 // clock compares ours with the API server's, by the header Date of its answers.

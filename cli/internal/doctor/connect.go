@@ -31,7 +31,7 @@ func checkAPIServer(ctx context.Context, e *exam) {
 		e.found("correct the credentials in the kubeconfig", "the credentials cannot be used: %v", err)
 		return
 	}
-	// /version is open to everybody, but not for wrong credentials.
+	// /version needs no permission, but refuses wrong credentials.
 	_, err = client.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 	if err == nil || apierrors.IsForbidden(err) {
 		e.client = client

@@ -24,7 +24,7 @@ type Config struct {
 	NodeName, NodeIP string
 	// Kubeconfig is a file, or a list of files as in $KUBECONFIG; if it does not exist, the service account of the pod is used.
 	Kubeconfig string
-	// KubeContext is the context in it; "" for the current one.
+	// KubeContext is the context in the kubeconfig; "" for the current one.
 	KubeContext string
 	// BootstrapKubeconfig gets the node its first certificate; "" for none.
 	BootstrapKubeconfig string
@@ -182,12 +182,12 @@ func (e *exam) add(severity Severity, fix, problem string, args ...any) {
 	e.report.Findings = append(e.report.Findings, Finding{Check: e.name, Severity: severity, Problem: fmt.Sprintf(problem, args...), Fix: fix})
 }
 
-// skip notes why a check is not done.
+// skip records why a check is not done.
 func (e *exam) skip(reason string, args ...any) {
 	e.report.Skipped = append(e.report.Skipped, Note{e.name, fmt.Sprintf(reason, args...)})
 }
 
-// unknown notes why a check came to no end.
+// unknown records why a check did not finish.
 func (e *exam) unknown(err error) {
 	e.report.Unknown = append(e.report.Unknown, Note{e.name, err.Error()})
 }

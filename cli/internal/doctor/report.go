@@ -8,13 +8,13 @@ import (
 	"io"
 )
 
-// Severity says how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
 const (
 	// Error keeps the node, or a feature that users need, from working.
 	Error Severity = "error"
-	// Warning does not yet, or not for everybody.
+	// Warning keeps nothing from working yet, or only for some users.
 	Warning Severity = "warning"
 	// Hint is no fault: the node works, but users may expect something that it does not have.
 	Hint Severity = "hint"

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/state"
 )
 
-// stopGrace is how long a cluster has to stop cleanly; it usually needs one or two seconds.
+// stopGrace is the time that a cluster has to stop cleanly; it usually needs one or two seconds.
 const stopGrace = 15 * time.Second
 
 func newDown(t *target) *cobra.Command {

@@ -36,7 +36,7 @@ const rootExample = `  devcluster up --detach          start a cluster and retur
 
   devcluster up -d --name two     a second one beside it`
 
-// silent is an exit code without a message: the command has said everything.
+// silent is an exit code without a message: the command has already printed everything.
 type silent int
 
 func (s silent) Error() string { return fmt.Sprintf("exit code %d", int(s)) }

@@ -154,7 +154,7 @@ func (o *upOptions) serve(ctx context.Context, dir state.Dir, report *reporter) 
 	return controlplane.Run(ctx, o.plane)
 }
 
-// writeKubeconfigs writes all of them at every start, because the port may be another one.
+// writeKubeconfigs writes all kubeconfigs at every start, because the port may have changed.
 func writeKubeconfigs(dir state.Dir, server string) error {
 	for user, path := range map[string]string{
 		pki.Admin:             dir.Kubeconfig(),

@@ -56,7 +56,8 @@ func apiServer(o Options, etcdServer string) (func(context.Context) error, error
 func apiServerArgs(o Options, etcdServer string) []string {
 	dir := o.Dir.PKI()
 	address := o.Listener.Addr().(*net.TCPAddr)
-	// The service "kubernetes" gets no endpoint if it would be a loopback address: none is allowed in one.
+	// The service "kubernetes" gets no endpoint if its address would be a loopback address, because endpoints
+	// must not have one.
 	reconciler := "none"
 	if !address.IP.IsLoopback() {
 		reconciler = "lease"

@@ -17,9 +17,9 @@ type component struct {
 	done   chan struct{} // closed when run has returned
 }
 
-// start runs a component until it is stopped, and tells ended about its end in any case. Its context
-// is its own and not the caller's: on SIGTERM the components stop one after the other and not all at
-// once, or the last ones would fill the log with complaints about the first.
+// start runs a component until it is stopped, and always reports its end to ended. Its context is its own and
+// not the caller's: on SIGTERM the components stop one after the other and not all at once. Otherwise the last
+// components would fill the log with complaints about the first.
 func start(name string, run func(context.Context) error, ended func(error)) *component {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &component{name: name, cancel: cancel, done: make(chan struct{})}

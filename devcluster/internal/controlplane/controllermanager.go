@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/pki"
 )
 
-// controllerManager returns kube-controller-manager. Its own HTTP server is off, and nobody
-// competes for leadership.
+// controllerManager returns kube-controller-manager. Its own HTTP server is off, and there is no leader
+// election.
 func controllerManager(o Options) (func(context.Context) error, error) {
 	s, err := options.NewKubeControllerManagerOptions()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/pki"
 )
 
-// etcdBindAttempts is how often other ports are tried: etcd opens its listeners itself, so somebody
-// may take a port between our choice and its bind.
+// etcdBindAttempts is the number of attempts with other ports: etcd opens its listeners itself, so another
+// process may take a port between our choice and its bind.
 const etcdBindAttempts = 10
 
 // etcdServer is a running etcd.

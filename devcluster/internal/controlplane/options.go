@@ -16,15 +16,15 @@ import (
 
 // Options are the settings of the control plane.
 type Options struct {
-	// Dir is where data, certificates, kubeconfigs and the log are. The caller holds its lock.
+	// Dir holds data, certificates, kubeconfigs and the log. The caller holds its lock.
 	Dir state.Dir
-	// Listener is where the API server serves; it must be a TCP listener on one address. Run closes it.
+	// Listener is the listener of the API server; it must be a TCP listener on one address. Run closes it.
 	Listener net.Listener
 	// Durable makes etcd flush each write to the disk. Without it a crash of the machine, but not of
 	// the process, may lose the newest writes.
 	Durable bool
-	// ControllerManager and Scheduler say whether these two run. Without a controller manager no
-	// namespace gets its default service account.
+	// ControllerManager and Scheduler switch these two components on. Without a controller manager no namespace
+	// gets its default service account.
 	ControllerManager bool
 	Scheduler         bool
 	// APIServerArgs, ControllerManagerArgs and SchedulerArgs are further command line flags of the
@@ -42,5 +42,5 @@ type Options struct {
 // stops in a little more than a second.
 const stopTimeout = 1500 * time.Millisecond
 
-// serviceRange is where services get their addresses; its first one is in the API server's certificate.
+// serviceRange is the range of service addresses; its first address is in the API server's certificate.
 const serviceRange = "10.96.0.0/16"

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// readyInterval is how often the API server is asked whether it is ready. It offers no way to be told.
+	// readyInterval is the interval of readiness requests to the API server, which offers no notification.
 	readyInterval = 10 * time.Millisecond
-	// readyAttempt bounds one question; the first one waits until the API server serves at all.
+	// readyAttempt bounds one request; the first request waits until the API server serves at all.
 	readyAttempt = 30 * time.Second
 )
 

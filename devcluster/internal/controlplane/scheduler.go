@@ -22,7 +22,7 @@ clientConnection: {kubeconfig: %q, qps: 5000, burst: 10000, contentType: applica
 leaderElection: {leaderElect: false}
 `
 
-// scheduler returns kube-scheduler. Its own HTTP server is off, and nobody competes for leadership.
+// scheduler returns kube-scheduler. Its own HTTP server is off, and there is no leader election.
 func scheduler(o Options) (func(context.Context) error, error) {
 	kubeconfig := o.Dir.ComponentKubeconfig(pki.Scheduler)
 	config := fmt.Sprintf(schedulerConfig, kubeconfig)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loopback opens listeners that only this machine can reach, unless it is told otherwise, and
-// chooses free ports.
+// Package loopback opens listeners that only this machine can reach, unless it is told otherwise, and chooses
+// free ports.
 //
-// A listener from here holds its port. A chosen port does not: somebody else may take it before it
-// is used, so the caller tries again with others.
+// A listener from here holds its port. A chosen port is not held: another process may take it before it is used,
+// so the caller tries again with other ports.
 package loopback
 
 import (
@@ -13,11 +13,11 @@ import (
 	"strconv"
 )
 
-// Address is where everything listens by default.
+// Address is the default listen address.
 const Address = "127.0.0.1"
 
 // Listen opens a TCP listener on an IP address of this machine, usually [Address]. Port 0 takes the preferred
-// port if that is not 0 and free, and any free one otherwise; another port is taken or refused.
+// port if it is not 0 and is free, and any free port otherwise. Another port is taken, or Listen fails.
 func Listen(address string, port, preferred int) (net.Listener, error) {
 	if port == 0 && preferred != 0 {
 		if l, err := listen(address, preferred); err == nil {

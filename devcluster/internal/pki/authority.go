@@ -46,7 +46,7 @@ type Request struct {
 	CommonName string
 	// Organizations are the groups of a client certificate, as the API server sees them.
 	Organizations []string
-	// Usages are the extended key usages; a certificate without any is refused.
+	// Usages are the extended key usages; a certificate without usages is refused.
 	Usages []x509.ExtKeyUsage
 	// DNSNames and IPs are the names and addresses of a server certificate.
 	DNSNames []string

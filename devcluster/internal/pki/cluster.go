@@ -62,9 +62,9 @@ func (d Dir) Authority(name string) (*Authority, error) {
 	return ParseAuthority(pair)
 }
 
-// Ensure makes all certificates of a cluster unless the directory exists already, and says whether
-// it made them. They are made beside it and moved into place whole, so an interrupted start leaves
-// nothing that a later one would trust.
+// Ensure makes all certificates of a cluster unless the directory exists already, and reports whether it made
+// them. It makes them beside the directory and moves them into place as a whole, so that a later start never
+// trusts the remains of an interrupted one.
 func (d Dir) Ensure() (made bool, err error) {
 	if _, err := os.Stat(string(d)); err == nil {
 		return false, nil

@@ -81,7 +81,7 @@ func List(base string) ([]Dir, error) {
 	return dirs, nil
 }
 
-// Exists says whether a cluster of this name was ever started and not deleted since.
+// Exists reports whether a cluster of this name was ever started and not deleted since.
 func (d Dir) Exists() bool {
 	_, err := os.Stat(d.lockFile())
 	return err == nil

@@ -68,7 +68,7 @@ func (d Dir) isLockFile(file *os.File) bool {
 	return err == nil && os.SameFile(ours, theirs)
 }
 
-// Unlock lets go of the lock.
+// Unlock releases the lock.
 func (l *Lock) Unlock() error {
 	if err := l.file.Close(); err != nil {
 		return fmt.Errorf("unlock cluster: %w", err)

@@ -2,7 +2,7 @@
 
 package state
 
-// Phase is where a cluster is in its life.
+// Phase is the phase in the life of a cluster.
 type Phase string
 
 // The phases of a cluster.

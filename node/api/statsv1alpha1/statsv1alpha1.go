@@ -49,7 +49,7 @@ type (
 	PVCReference = v1alpha1.PVCReference
 	// FsStats is about one file system.
 	FsStats = v1alpha1.FsStats
-	// UserDefinedMetricType tells how the values of a metric relate.
+	// UserDefinedMetricType describes how the values of a metric relate.
 	UserDefinedMetricType = v1alpha1.UserDefinedMetricType
 	// UserDefinedMetricDescriptor describes a metric.
 	UserDefinedMetricDescriptor = v1alpha1.UserDefinedMetricDescriptor
