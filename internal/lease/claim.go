@@ -29,7 +29,7 @@ const (
 	unnamedHolder = "a process without a name"
 )
 
-// Result says who has a lease.
+// Result is the answer to the question which process has a lease.
 type Result int
 
 const (
@@ -55,8 +55,8 @@ type Claim struct {
 	looked  time.Time        // when the lease was last seen
 }
 
-// Judge says who has the lease that was just read (nil if there is no lease), and how long it stays theirs at
-// least.
+// Judge returns which process has the lease that was just read (nil if there is no lease), and the least time
+// for which it keeps the lease.
 func (c *Claim) Judge(lease *coordinationv1.Lease, now time.Time) (Result, time.Duration) {
 	blind := now.Sub(c.looked) > maxBlind
 	c.looked = now

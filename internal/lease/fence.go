@@ -221,8 +221,8 @@ func (f *Fence) Term() int {
 	return f.term
 }
 
-// StandsBy returns the process that holds the lease instead of this process. It says yes while the holder is
-// unknown, too.
+// StandsBy returns the process that holds the lease instead of this process. It also returns yes while the
+// holder is unknown.
 func (f *Fence) StandsBy() (holder Mark, yes bool) {
 	if f == nil {
 		return Mark{}, false

@@ -214,7 +214,7 @@ func plain(status *corev1.NodeStatus) corev1.NodeStatus {
 	return plain
 }
 
-// plainFields returns the fields of a plain status as JSON, without zero fields, which nobody gave.
+// plainFields returns the fields of a plain status as JSON, without zero fields, because they were not set.
 func plainFields(plain *corev1.NodeStatus) map[string]any {
 	body, err := json.Marshal(plain)
 	if err != nil {

@@ -22,7 +22,8 @@ type Reader struct {
 }
 
 // Find returns the PersistentVolume behind a volume of the pod, by the volume's name in the pod. pod is the API
-// server's copy. The error for a volume that the pod lacks, or that has no claim, is of the kind invalid-input.
+// server's copy. If the pod has no such volume, or the volume has no claim, the error is of the kind
+// invalid-input.
 func (r Reader) Find(ctx context.Context, pod *corev1.Pod, volume string) (*corev1.PersistentVolume, error) {
 	name, ephemeral := claimOf(pod, volume)
 	if name == "" {

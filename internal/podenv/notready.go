@@ -4,8 +4,8 @@ package podenv
 
 import "fmt"
 
-// NotReadyError says that a container needs a missing ConfigMap, Secret or key: the pod waits until somebody
-// creates it. The error never contains a value.
+// NotReadyError means that a container needs a missing ConfigMap, Secret or key: the pod waits until it is
+// created. The error never contains a value.
 type NotReadyError struct {
 	// Container is the name of the waiting container.
 	Container string

@@ -136,7 +136,7 @@ func (r *resolver) read(ctx context.Context, key sourceKey) (*source, error) {
 	return src, err
 }
 
-// missing records that what does not exist, and is an error if it is mandatory.
+// missing records that the object named what does not exist. It returns an error if the object is mandatory.
 func (r *resolver) missing(container, kind, what string, optional bool) error {
 	reason := necessity(optional) + kind + "NotFound"
 	if optional {

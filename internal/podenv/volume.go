@@ -11,8 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Field gives the value of a field of the pod for a file of a volume. Of one that is not known
-// yet it is an error.
+// Field returns the value of a field of the pod for a file of a volume. An unknown value is an error.
 func Field(pod *corev1.Pod, ref *corev1.ObjectFieldSelector, path *field.Path) (string, error) {
 	value, answer, err := (&resolver{pod: pod}).fieldValue(ref, path)
 	if err == nil && answer != known {

@@ -28,7 +28,7 @@ type Right struct {
 	Own bool
 	// Needs is the feature of the node that needs the right; "" for every node.
 	Needs Feature
-	// Why says what fails without the right.
+	// Why is the failure without the right.
 	Why string
 	// Unseen says why an ordinary run does not use the right.
 	Unseen string

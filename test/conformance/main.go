@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command conformance runs Kubernetes' own tests of a node against a virtual node, in a cluster of its own, and writes
-// docs/reports/conformance.md. See docs/reports/conformance.md for what it needs.
+// Command conformance runs Kubernetes' own tests of a node against a virtual node, in a cluster of its own, and
+// writes docs/reports/conformance.md. That page also lists the requirements.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/suite"
 )
 
-// allSets are those that a page of one node has.
+// allSets are the sets on a page of one node.
 const allSets = "node,cluster,serial"
 
 type options struct {
@@ -84,7 +84,7 @@ func main() {
 	}
 }
 
-// complete sets what depends on the provider, its runtime and how many nodes there are.
+// complete sets the options that depend on the provider, its runtime and the number of nodes.
 func (o *options) complete() {
 	known, results := "test/conformance/known.tsv", ".cache/conformance"
 	switch {
@@ -107,7 +107,7 @@ func (o *options) complete() {
 	o.known, o.results = cmp.Or(o.known, known), cmp.Or(o.results, results)
 }
 
-// choose says what this process is for.
+// choose returns the function of this process.
 func (o *options) choose() func(context.Context) error {
 	switch {
 	case o.inside:
@@ -126,7 +126,7 @@ func (o *options) choose() func(context.Context) error {
 	}
 }
 
-// outside makes what must outlive the box, and runs the rest in it.
+// outside makes everything that must outlive the box, and runs the rest in the box.
 func (o *options) outside(ctx context.Context) (err error) {
 	if o.nodes != 1 && o.nodes != 2 {
 		return fmt.Errorf("-nodes=%d: a cluster here has 1 node, or 2", o.nodes)
@@ -173,7 +173,7 @@ func (o *options) cgroup() string { return "/" + filepath.Base(o.work) }
 
 // run is the life of the program in the box.
 func (o *options) run(ctx context.Context) (err error) {
-	// What is temporary ends with the box.
+	// Temporary files end with the box.
 	if err := os.Setenv("TMPDIR", o.work); err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (o *options) suites(ctx context.Context, c *cluster.Cluster) error {
 	return nil
 }
 
-// change puts what was asked for in the place of what the set says.
+// change replaces settings of the set by the options.
 func (o *options) change(set suite.Set) suite.Set {
 	if o.focus != "" {
 		set.Focus, set.Skip = o.focus, o.skip
@@ -241,14 +241,14 @@ func (o *options) change(set suite.Set) suite.Set {
 	if o.network == "machine" {
 		set.Skip = either(set.Skip, isolated.Pattern())
 	}
-	// Tests that run one by one do so since they disturb others.
+	// Tests that run one by one do so because they disturb others.
 	if o.procs > 0 && set.Procs > 1 {
 		set.Procs = o.procs
 	}
 	return set
 }
 
-// either is a regular expression for what a or b, or both, stand for; "" stands for nothing.
+// either returns a regular expression that matches a, or b, or both; "" matches nothing.
 func either(a, b string) string {
 	if a == "" || b == "" {
 		return a + b

@@ -34,7 +34,7 @@ var headOfTwo string
 //go:embed isolation.tsv
 var isolation string
 
-// isolated are the tests that need a network for each pod: a property of what they ask for, not of how they went.
+// isolated are the tests that need a network for each pod, by their requirements and not by their results.
 var isolated = func() report.Known {
 	known, err := report.ParseKnown(isolation)
 	if err != nil {
@@ -104,7 +104,7 @@ var wholeList = report.Part{Title: "The whole list", Groups: []string{
 	"api-machinery", "apps", "architecture", "auth", "cli", "instrumentation", "network", "node", "scheduling", "storage",
 }}
 
-// parts are the tables of totals: first what a node decides itself, then what it has to run.
+// parts returns the tables of totals: first the decisions of a node itself, then its work for a cluster.
 func parts() []report.Part {
 	return []report.Part{
 		{Title: "The node itself", Groups: []string{"node", "storage"}, Tags: []string{"Conformance", "NodeConformance"}},

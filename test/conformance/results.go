@@ -39,7 +39,7 @@ func (o *options) readSets(dir string) (runs []report.Run, merged []report.Resul
 	return runs, report.Merge(sets...), nil
 }
 
-// readAll is the same with what ran again after it, if anything did.
+// readAll is readSets with the results of repeated tests, if there are any.
 func (o *options) readAll(dir string) (runs []report.Run, results []report.Result, err error) {
 	runs, results, err = o.readSets(dir)
 	if err != nil {
@@ -55,7 +55,7 @@ func (o *options) readAll(dir string) (runs []report.Run, results []report.Resul
 	return append(runs, report.Run{Set: suite.AgainName, Report: again}), report.WithAgain(results, again.Results), nil
 }
 
-// readBeside is what a kubelet did with those of the sets that it ran; nil if there are none.
+// readBeside returns the results of a kubelet with the sets that it ran; nil if there are none.
 func (o *options) readBeside() (*report.Beside, error) {
 	if o.beside == "" {
 		return nil, nil
@@ -96,7 +96,7 @@ func (o *options) failures() ([]string, error) {
 	return names, nil
 }
 
-// forgetAgain removes what ran again after another run than this.
+// forgetAgain removes the results of repeated tests of an earlier run.
 func (o *options) forgetAgain() error {
 	if err := os.Remove(againFile(o.results)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove an old report: %w", err)

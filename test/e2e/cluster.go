@@ -19,7 +19,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// pollInterval is how often the node is asked again about what nobody can watch.
+// pollInterval is the interval of requests to the node for data that cannot be watched.
 const pollInterval = 250 * time.Millisecond
 
 func newClient(kubeconfig string) (*kubernetes.Clientset, error) {
@@ -51,7 +51,7 @@ type expectation[T runtime.Object] struct {
 	resource  string
 	namespace string
 	selector  fields.Selector
-	// what completes "wait until".
+	// what is the end of the sentence "wait until".
 	what string
 	// done tells whether an object fulfils it.
 	done func(T) bool
@@ -59,8 +59,8 @@ type expectation[T runtime.Object] struct {
 	state func(last T) string
 }
 
-// waitFor watches objects until one of them fulfils the expectation, and
-// returns that one. When it takes too long, the test ends.
+// waitFor watches objects until one of them fulfils the expectation, and returns it. If that takes too long, the
+// test ends.
 func waitFor[T runtime.Object](s *EndToEndTestSuite, t *testing.T, e expectation[T]) T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), s.config.WatchTimeout)
@@ -81,8 +81,8 @@ func waitFor[T runtime.Object](s *EndToEndTestSuite, t *testing.T, e expectation
 	return last
 }
 
-// eventually asks again until check returns nil. It is for what the node
-// serves over HTTP, which cannot be watched.
+// eventually repeats check until it returns nil. It is for data that the node serves over HTTP, because such
+// data cannot be watched.
 func (s *EndToEndTestSuite) eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	last := errors.New("not asked yet")

@@ -50,7 +50,7 @@ func (s *EndToEndTestSuite) deleteAndWatch(t *testing.T, pod *corev1.Pod, option
 	ctx, cancel := context.WithTimeout(t.Context(), s.config.WatchTimeout)
 	defer cancel()
 	pods := s.client(t).CoreV1().Pods(pod.Namespace)
-	// The watch begins at what we know of the pod, so that no step is missed.
+	// The watch begins at the known version of the pod, so that no step is missed.
 	w, err := pods.Watch(ctx, metav1.ListOptions{
 		FieldSelector:   fields.OneTermEqualSelector("metadata.name", pod.Name).String(),
 		ResourceVersion: pod.ResourceVersion,

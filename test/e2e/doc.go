@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e is the end-to-end suite that providers run against a cluster in
-// which their node runs.
+// Package e2e is the end-to-end suite that providers run against a cluster in which their node runs.
 //
-// The suite creates pods that are bound to the node, and looks at them through
-// the API server only: at their status and events, and at what the node itself
-// serves on /pods, /runningpods/, /stats/summary and /metrics/resource.
+// The suite creates pods that are bound to the node, and looks at them through the API server only: at their
+// status and events, and at the node's own data on /pods, /runningpods/, /stats/summary and /metrics/resource.
 //
 //	func TestEndToEnd(t *testing.T) {
 //		e2e.NewEndToEndTestSuite(e2e.EndToEndTestSuiteConfig{
@@ -14,10 +12,9 @@
 //		}).Run(t)
 //	}
 //
-// The user in the kubeconfig needs create on pods, and get on nodes/proxy.
-// Pods come with the image nginx and a toleration for every taint.
+// The user in the kubeconfig needs create on pods, and get on nodes/proxy. Pods come with the image nginx and a
+// toleration for every taint.
 //
-// What surprises: the node is reached as kubectl reaches it, through the
-// nodes/proxy subresource, so the node may authenticate and authorize its
-// callers, and no pod has to stand in for it.
+// The surprise: the suite reaches the node as kubectl does, through the nodes/proxy subresource. So the node may
+// authenticate and authorize its callers, and no pod has to stand in for it.
 package e2e

@@ -44,8 +44,7 @@ func (s *EndToEndTestSuite) waitForNode(t *testing.T) {
 	})
 }
 
-// get returns what the node serves on path, which begins with a slash. A slash
-// at the end matters.
+// get returns the node's answer for path, which begins with a slash. A slash at the end matters.
 func (s *EndToEndTestSuite) get(ctx context.Context, path string) ([]byte, error) {
 	client, err := s.connect()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// image is what containers run: a server that runs until it is stopped.
+// image is the image of containers: a server that runs until it is stopped.
 const image = "nginx"
 
 // newPod returns a pod for the node, with one container for each name. It

@@ -118,9 +118,8 @@ func ofPod(family *dto.MetricFamily, pod *corev1.Pod) (metrics []*dto.Metric) {
 	return metrics
 }
 
-// label returns the value of the label for what: a pod, a container, a
-// namespace. The kubelet names it just so; providers in the field also say
-// PodName or pod_name.
+// label returns the value of the label named what: pod, container or namespace. The kubelet uses exactly these
+// names; some other providers use PodName or pod_name.
 func label(m *dto.Metric, what string) string {
 	for _, l := range m.GetLabel() {
 		name := strings.ToLower(strings.ReplaceAll(l.GetName(), "_", ""))

@@ -16,7 +16,7 @@ import (
 // defaultWatchTimeout is how long one expectation may take to come true.
 const defaultWatchTimeout = 2 * time.Minute
 
-// EndToEndTestSuiteConfig says where the node is and what to run.
+// EndToEndTestSuiteConfig has the location of the node and the selection of tests.
 type EndToEndTestSuiteConfig struct {
 	// Kubeconfig is the path of a kubeconfig file. Default $KUBECONFIG, then
 	// ~/.kube/config, then the credentials of the pod that the test runs in.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faults holds tests with faults against a real API server: what a node
-// must survive, row by row of the fault matrix, and that the API server in memory,
-// on which other tests stand, behaves as the real one.
+// Package faults has tests with faults against a real API server. They prove which faults a node survives, row
+// by row of the fault matrix. They also prove that the API server in memory, which other tests use, behaves as
+// the real one.
 //
 // The guarantee: without an API server the tests are skipped, never passed.
 //
-// What surprises: time budgets are loose but for `make faults`.
+// The surprise: time budgets are loose except in `make faults`.
 package faults

@@ -26,7 +26,7 @@ var without = map[int]string{
 	49: "nothing is stored on disk",
 }
 
-// withoutShared are those whose tests are skipped on nodes that are shared, with the reason.
+// withoutShared are the rows whose tests are skipped on shared nodes, with the reason.
 var withoutShared = map[int]string{
 	23: "the certificate is that of one node, and nodes that are shared have none of their own",
 }
@@ -102,8 +102,7 @@ func (r *results) tests(row int) string {
 	return strings.Join(out, "<br>")
 }
 
-// of returns the tests of a row: those with its number in their names, and those
-// that recorded a result for it.
+// of returns the tests of a row: tests with its number in their names, and tests that recorded a result for it.
 func (r *results) of(row int) (out []*test) {
 	prefix := fmt.Sprintf("TestFault%02d", row)
 	for _, name := range r.order {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command consumer is a provider's program as there are in the field: its k8s.io libraries are two minor
+// Command consumer is like a provider's program outside of this repository: its k8s.io libraries are two minor
 // versions behind the newest, and one line of its go.mod replaces the library by this tree.
 //
-// What surprises: it is not run. That it builds, and with which versions, is what is tested.
+// The surprise: it is not run. The test is whether it builds, and with which versions.
 package main
 
 import (
@@ -29,14 +29,14 @@ func main() {
 	}})
 }
 
-// newNode is what a program with a main of its own does instead.
+// newNode is the equivalent for a program with a main of its own.
 func newNode(name string, opts ...nodeutil.NodeOpt) (*nodeutil.Node, error) {
 	return nodeutil.NewNode(name, func(nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 		return &provider{}, node.NaiveNodeProvider{}, nil
 	}, opts...)
 }
 
-// logOptions is a program's own form of what it is asked for, which it sends on to its backend.
+// logOptions is a program's own form of the requested options, which it sends on to its backend.
 type logOptions struct {
 	Tail         int
 	LimitBytes   int

@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	// The order in which plugins see a query; the list that comes with CoreDNS names them all.
+	// This is the order in which plugins see a query; the list in CoreDNS itself names all plugins.
 	dnsserver.Directives = []string{"bind", "ready", "errors", "kubernetes"}
 	coremain.Run()
 }

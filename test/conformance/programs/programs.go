@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package programs names the programs that the conformance run is made of: Kubernetes' end-to-end suite
-// and what it needs beside a node. Nothing imports it; its module pins the versions, and
-// hack/build-conformance.sh builds them.
+// Package programs names the programs of the conformance run: Kubernetes' end-to-end suite and its other
+// requirements. Nothing imports it; its module pins the versions, and hack/build-conformance.sh builds them.
 package programs
 
 import (

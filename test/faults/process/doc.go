@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process tests what becomes of pods when the daemon's process is killed, frozen,
-// stopped, doubled or short of memory: the rows "Process" of the fault matrix.
+// Package process tests the fate of pods when the daemon's process is killed, frozen, stopped, duplicated or
+// short of memory: the rows "Process" of the fault matrix.
 //
-// Each test has a namespace and a node of its own in a real API server, and a backend in the test's
-// process, which outlives the daemon in its own. What the API server shows, from a raw
-// watch, and what the backend did are recorded, and judged when a pod is through.
+// Each test has a namespace and a node of its own in a real API server. Its backend is in the test's process, so
+// it outlives the daemon, which is another process. A test records the pods in the API server, from a raw watch,
+// and the actions of the backend. It checks the records of a pod at the pod's end.
 //
-// What surprises: nothing waits for a time to pass but the faults themselves; how long they
-// last, and how often they come, is shorter in a plain run than the matrix says.
+// The surprise: only the faults themselves take time; tests wait for nothing else. In a plain run faults are
+// shorter and fewer than in the matrix.
 package process

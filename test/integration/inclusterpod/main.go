@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command inclusterpod is what a pod of a test runs: it reads its own Pod object, as programs in clusters do, and prints the UID. Then it waits
-// to be stopped. POD_NAMESPACE and POD_NAME say which pod it is.
+// Command inclusterpod is the program in a pod of a test: it reads its own Pod object, as programs in clusters
+// do, and prints the UID. Then it waits until it is stopped. POD_NAMESPACE and POD_NAME identify its pod.
 package main
 
 import (

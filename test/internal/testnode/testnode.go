@@ -2,7 +2,7 @@
 
 // Package testnode runs nodes for tests: in the test's process, or as the built program.
 //
-// The guarantee: a node ends with its test, and what it logged is shown if the test fails.
+// The guarantee: a node ends with its test, and its log is shown if the test fails.
 package testnode
 
 import (
@@ -79,8 +79,8 @@ func Roomy(cfg *nodeutil.NodeConfig) error {
 	return nil
 }
 
-// Program returns the path of the binary virtual-kubelet: $VK_BIN, else that of the build two folders
-// above the test's. Without one the test is skipped, or fails if $VK_REQUIRE_TESTAPI is 1.
+// Program returns the path of the binary virtual-kubelet: $VK_BIN, or the build two folders above the test's.
+// Without a binary the test is skipped, or fails if $VK_REQUIRE_TESTAPI is 1.
 func Program(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("VK_BIN")

@@ -2,11 +2,11 @@
 
 // Package box runs a program in namespaces of its own: processes, network, mounts, IPC and host name.
 //
-// The guarantee: nothing of it is left when it ends, however that happens. Its first process takes all
-// others with it, and with them go its mounts and its network, which has no way out of the machine.
+// The guarantee: nothing of it is left when it ends, whatever ends it. Its first process takes all others with
+// it. With them go its mounts and its network, which has no way out of the machine.
 //
-// What surprises: cgroups outlive processes, so those of a box are removed by the caller's process at the
-// end; and /run is empty, because container runtimes keep sockets at fixed places in it.
+// The surprise: cgroups outlive processes, so the caller's process removes the cgroups of a box at the end. And
+// /run is empty, because container runtimes keep sockets at fixed places in it.
 package box
 
 import (
@@ -22,14 +22,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Address is that of the machine inside, on an interface that is not the loopback one, and SecondAddress is for one
-// more (see [Machine]). They are from a range that is kept for documentation, and nothing outside can be reached.
+// Address is the machine's address inside, on an interface that is not the loopback one, and SecondAddress is
+// for a second machine (see [Machine]). They are from a range for documentation, and nothing outside can be
+// reached.
 const (
 	Address       = "192.0.2.2"
 	SecondAddress = "192.0.2.3"
 )
 
-// first is the argument that makes a process the first one of a box.
+// first is the argument of the first process of a box.
 const first = "box-first-process"
 
 // Run runs this program with the arguments in a box and returns when it has ended. It ends with ctx. The cgroup is for
@@ -55,7 +56,7 @@ func Run(ctx context.Context, hostname, cgroup string, args ...string) (err erro
 	return nil
 }
 
-// IsFirst says whether this process is to be the first one of a box; then main calls [First] and nothing else.
+// IsFirst reports whether this process is the first one of a box; then main calls [First] and nothing else.
 func IsFirst() bool { return len(os.Args) > 2 && os.Args[1] == first }
 
 // First is the life of the first process of a box: it prepares the namespaces, starts this program with the
@@ -90,7 +91,7 @@ func First() int {
 	}
 }
 
-// prepare gives the namespaces what programs expect of a machine.
+// prepare gives the namespaces the usual settings of a machine.
 func prepare(hostname string) error {
 	if err := unix.Sethostname([]byte(hostname)); err != nil {
 		return fmt.Errorf("set the host name: %w", err)
@@ -125,8 +126,8 @@ func prepare(hostname string) error {
 	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644)
 }
 
-// Machine makes the network of another machine with that address, joined with this one's, and returns the file of its
-// network namespace. Everything else is shared. It can be called once.
+// Machine makes the network of another machine with that address, connected to this machine's, and returns the
+// file of its network namespace. Everything else is shared. It can be called once.
 func Machine(ctx context.Context, name, address string) (string, error) {
 	file := "/run/netns/" + name
 	inside := []string{"nsenter", "--net=" + file}
@@ -146,7 +147,7 @@ func Machine(ctx context.Context, name, address string) (string, error) {
 	return file, nil
 }
 
-// Resolver makes file what the programs inside know of DNS.
+// Resolver makes file the DNS configuration of the programs inside.
 func Resolver(file string) error {
 	target, err := filepath.EvalSymlinks("/etc/resolv.conf")
 	if err != nil {

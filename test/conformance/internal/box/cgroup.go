@@ -33,7 +33,7 @@ func Cgroups(name string) ([]string, error) {
 	return dirs, nil
 }
 
-// MakeCgroup makes a cgroup in each hierarchy, below one that exists.
+// MakeCgroup makes a cgroup in each hierarchy, below an existing one.
 func MakeCgroup(name string) error {
 	dirs, err := Cgroups(name)
 	if err != nil {
@@ -57,8 +57,8 @@ func MakeCgroup(name string) error {
 	return nil
 }
 
-// removeCgroups removes the cgroups, the innermost ones first. A process that was killed leaves its cgroup a
-// moment later, so that is tried again for a while.
+// removeCgroups removes the cgroups, the innermost ones first. A killed process leaves its cgroup a moment
+// later, so removal is tried again for a while.
 func removeCgroups(name string) error {
 	dirs, err := Cgroups(name)
 	if err != nil {
@@ -93,7 +93,7 @@ func removeCgroup(dir string) error {
 	return err
 }
 
-// forward passes the signals that end a program on to the one inside.
+// forward passes signals that end this program on to the program inside.
 func forward(child *os.Process) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)

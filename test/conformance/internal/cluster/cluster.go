@@ -26,11 +26,11 @@ const Node = "conformance-0"
 const (
 	podNetwork = "10.97.0.0/16"
 	mirror     = box.Address + ":5055"
-	// startTime is for a machine that does much else.
+	// startTime is long enough for a busy machine.
 	startTime = 2 * time.Minute
 )
 
-// Options say what a cluster is made of.
+// Options are the options of a cluster.
 type Options struct {
 	// Work is an empty directory for everything that the cluster writes, but Logs, where the logs of its programs go.
 	Work, Logs string
@@ -40,25 +40,26 @@ type Options struct {
 	Nodes int
 	// Devcluster is the program of the control plane, Programs the directory of all others.
 	Devcluster, Programs string
-	// Images are those that the registry has, by name and tag.
+	// Images are the images of the registry, by name and tag.
 	Images images.Programs
 	// Agent is the node's agent: "virtual-kubelet" or "kubelet".
 	Agent string
-	// Provider is what virtual-kubelet runs pods with: "cri", in a containerd, or "process".
+	// Provider is the provider of virtual-kubelet: "cri", with a containerd, or "process".
 	Provider string
-	// Runtime is what makes the containers of the provider process: "gvisor" or "runc".
+	// Runtime is the container runtime of the provider process: "gvisor" or "runc".
 	Runtime string
-	// Network is that of the pods of the provider process: pods, by CNI plugins; own, that of the provider; or machine.
+	// Network is the network of pods of the provider process: pods, by CNI plugins; own, the provider's; or
+	// machine.
 	Network string
 	// VirtualKubelet is the program of the agent of that name.
 	VirtualKubelet string
 	// DNS runs CoreDNS. Most tests of nodes do not need it, and it takes minutes to build.
 	DNS bool
-	// Say is told what happens.
+	// Say is called with messages about the progress.
 	Say func(format string, args ...any)
 }
 
-// Cluster is one that runs.
+// Cluster is a running cluster.
 type Cluster struct {
 	Options
 	// Kubeconfig is the administrator's, Kubectl a program that can read it.
@@ -97,7 +98,8 @@ func Start(ctx context.Context, o Options) (c *Cluster, err error) {
 	return c, nil
 }
 
-// Stop ends what Start started, the last first. Container runtimes are not stopped: their containers end with the box.
+// Stop stops the programs that Start started, the last first. It does not stop container runtimes: their
+// containers end with the box.
 func (c *Cluster) Stop() error {
 	var errs []error
 	for _, p := range slices.Backward(c.programs) {

@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/box"
 )
 
-// node is one of the cluster. The second is a machine by its network only: they share the rest, but each has its own
-// directory and its own cgroup.
+// node is a node of the cluster. The second node is a machine by its network only: the nodes share the rest, but
+// each has its own directory and its own cgroup.
 type node struct {
 	number        int
 	name, address string
@@ -25,7 +25,7 @@ type node struct {
 	runtime       *containerdtest.Containerd // nil with the provider process
 }
 
-// log is the name of what a program writes on the node.
+// log returns the name of the file with a program's output on the node.
 func (n *node) log(program string) string {
 	if n.number == 0 {
 		return program
@@ -33,7 +33,7 @@ func (n *node) log(program string) string {
 	return fmt.Sprintf("%s-%d", program, n.number)
 }
 
-// makeNodes makes what the nodes need of the machine.
+// makeNodes prepares the machine for the nodes.
 func (c *Cluster) makeNodes(ctx context.Context) error {
 	for number, address := range []string{box.Address, box.SecondAddress}[:c.Nodes] {
 		name := fmt.Sprintf("conformance-%d", number)

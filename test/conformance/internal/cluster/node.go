@@ -111,10 +111,11 @@ func (c *Cluster) startVirtualKubelet(n *node, credentials string) error {
 	return c.startOn(n, "virtual-kubelet", "sh", append([]string{"-c", enterCgroups, strings.Join(dirs, " "), c.VirtualKubelet, "--fail-unsupported"}, args...)...)
 }
 
-// enterCgroups starts the program that its arguments name, in the cgroups whose directories are in $0.
+// enterCgroups starts the program in its arguments, in the cgroups whose directories are in $0.
 const enterCgroups = `for dir in $0; do echo $$ >"$dir/cgroup.procs" || exit 1; done; exec "$@"`
 
-// criConfig allows the suite's pods what a kubelet allows: power over the machine, and all of its directories.
+// criConfig allows the suite's pods as much as a kubelet allows: power over the machine, and all of its
+// directories.
 const criConfig = `apiVersion: cri.virtual-kubelet.io/v1alpha1
 kind: CRIProviderConfiguration
 endpoint: %[1]s

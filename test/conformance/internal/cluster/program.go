@@ -17,7 +17,7 @@ import (
 // stopTime is how long a program may take to end before it is killed.
 const stopTime = 20 * time.Second
 
-// program is one that runs as long as the cluster does. Its output is in a file of its name.
+// program is a program that runs as long as the cluster does. Its output is in a file of its name.
 type program struct {
 	name  string
 	cmd   *exec.Cmd
@@ -82,7 +82,7 @@ func (c *Cluster) await(ctx context.Context, what string, limit time.Duration, a
 	}
 }
 
-// kubectl runs kubectl as the cluster's administrator and returns what it says.
+// kubectl runs kubectl as the cluster's administrator and returns its output.
 func (c *Cluster) kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, c.Kubectl, append([]string{"--kubeconfig", c.Kubeconfig}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package images makes the images that Kubernetes' suite runs, under the names that it expects, from programs of
-// this machine: agnhost and its kind are built from Kubernetes' sources, the rest is what Debian has.
+// Package images makes the images of Kubernetes' suite, under the names that the suite expects, from programs of
+// this machine: agnhost and similar programs are built from Kubernetes' sources, the rest comes from Debian.
 //
-// What surprises: these are stand-ins. The same busybox is behind every version of busybox, and nginx is a busybox
-// that serves files. What a test proves about the node does not depend on that; docs/reports/conformance.md names
-// the one place where it does.
+// The surprise: these are stand-ins. The same busybox is behind every version of busybox, and nginx is a busybox
+// that serves files. The results of a test about the node do not depend on that; docs/reports/conformance.md
+// names the one exception.
 package images
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
-// Registry is the registry whose images these are.
+// Registry is the registry of these images.
 const Registry = "registry.k8s.io"
 
-// Programs says where the programs are that images are made of.
+// Programs has the paths of the programs in the images.
 type Programs struct {
 	// Dir has agnhost, pause, sh and nnp, statically linked, and etcd and sample-apiserver.
 	Dir string
@@ -56,7 +56,7 @@ func All(p Programs) (map[string]v1.Image, error) {
 		return func(t *tree) {
 			t.program("/"+name+".jpg", p.source(name+"/html/"+name+".jpg"))
 			t.program("/data.json", p.source(name+"/html/data.json"))
-			// The test of volumes that are images looks for the name of what upstream's is based on.
+			// The test of image volumes looks for the name of the distribution below upstream's image.
 			t.text("/etc/os-release", "NAME=\"Alpine Linux\"\nVARIANT=\"a stand-in for it\"\n")
 		}
 	}
@@ -158,7 +158,7 @@ func (p Programs) setuid(t *tree) {
 	}
 }
 
-// base adds what every file system has.
+// base adds the contents of every file system.
 func base(t *tree, users, groups string) {
 	for _, name := range []string{"/dev", "/proc", "/sys", "/etc", "/root", "/home", "/usr/share", "/var/log", "/run", "/mnt"} {
 		t.dir(name, 0o755)
@@ -180,7 +180,7 @@ func (p Programs) busybox() ([]v1.Layer, error) {
 	return []v1.Layer{layer}, err
 }
 
-// agnhost is what Kubernetes' own Dockerfile installs, from Debian in the place of Alpine.
+// agnhost installs the contents of Kubernetes' own Dockerfile, from Debian in the place of Alpine.
 func (p Programs) agnhost(pause v1.Image) ([]v1.Layer, error) {
 	t := newTree()
 	base(t, "user-defined-in-image:x:1000:1000::/home/user-defined-in-image:/bin/sh\n",

@@ -29,8 +29,8 @@ type entry struct {
 	data []byte
 }
 
-// tree is what one layer holds, by absolute path. Its first error is kept and comes out in layer, so that
-// a list of files reads as one.
+// tree has the contents of one layer, by absolute path. It keeps its first error for layer, so that a list of
+// files reads as one.
 type tree struct {
 	entries map[string]entry
 	err     error
@@ -111,7 +111,8 @@ func static(program string) bool {
 	return err == nil && len(needed) == 0
 }
 
-// libraries are the paths in what ldd prints: "name => path (address)" and, for the loader, "path (address)".
+// libraries returns the paths in the output of ldd: "name => path (address)" and, for the loader, "path
+// (address)".
 func libraries(ldd string) []string {
 	var paths []string
 	for line := range strings.Lines(ldd) {
@@ -126,7 +127,7 @@ func libraries(ldd string) []string {
 	return paths
 }
 
-// applets links the names of busybox's programs to it, except those that are there already.
+// applets links the names of busybox's programs to it, except for existing names.
 func (t *tree) applets(busybox string) {
 	out, err := exec.Command(busybox, "--list").Output() //nolint:noctx // it prints a list
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// WithAgain puts in what became of the tests that failed when they ran again, one by one. One that fails again has failed.
+// WithAgain adds the results of failed tests that ran again, one by one. A test that fails again has failed.
 func WithAgain(results, again []Result) []Result {
 	by := byName(again)
 	results = slices.Clone(results)
@@ -20,20 +20,21 @@ func WithAgain(results, again []Result) []Result {
 	return results
 }
 
-// Beside is what another agent did with the same tests in the same place.
+// Beside has the results of another agent with the same tests in the same place.
 type Beside struct {
-	// Who it is, as it stands in a sentence, for example "two kubelets".
+	// Who is the other agent, as it stands in a sentence, for example "two kubelets".
 	Who     string
 	Results []Result
 }
 
-// beside is the comparison: totals of the tests that both ran, and a row for each that did not pass with one of them.
+// beside writes the comparison: totals of the tests that both ran, and a row for each test that did not pass
+// with one of them.
 func (p Page) beside(b *strings.Builder) {
 	if p.Beside == nil {
 		return
 	}
 	others := byName(p.Beside.Results)
-	// What the other did not run is no difference.
+	// Tests that the other did not run are no difference.
 	common := slices.DeleteFunc(slices.Clone(p.Results), func(r Result) bool {
 		other, ok := others[r.Name]
 		return !ok || other.State == NotRun || r.State == NotRun

@@ -13,7 +13,7 @@ import (
 // Known are the reasons of tests that are known not to pass, by a part of their names.
 type Known map[string]string
 
-// ReadKnown reads a file of lines NAME<tab>REASON, in which lines that begin with # say nothing.
+// ReadKnown reads a file of lines NAME<tab>REASON. Lines that begin with # are comments.
 func ReadKnown(file string) (Known, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -26,7 +26,7 @@ func ReadKnown(file string) (Known, error) {
 	return known, nil
 }
 
-// ParseKnown reads what such a file contains.
+// ParseKnown parses the text of such a file.
 func ParseKnown(text string) (Known, error) {
 	known := Known{}
 	for line := range strings.Lines(text) {
@@ -53,7 +53,7 @@ func (k Known) Pattern() string {
 	return strings.Join(parts, "|")
 }
 
-// part is the part of a test's name for which there is a reason; "" when nobody knows one.
+// part returns the part of a test's name with a known reason, or "".
 func (k Known) part(name string) string {
 	for part := range k {
 		if strings.Contains(name, part) {

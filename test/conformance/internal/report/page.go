@@ -11,7 +11,7 @@ import (
 
 // Page is docs/reports/conformance.md.
 type Page struct {
-	// Head is what stands before the results; Title of a run and its time are in it.
+	// Head is the text before the results. It contains the Title of a run and its time.
 	Head string
 	// Parts are the tables of totals.
 	Parts   []Part
@@ -29,8 +29,8 @@ type Run struct {
 	Report
 }
 
-// Merge brings the results of several sets together: a test that ran in several has failed if one of them failed. One
-// that ran is no longer one that is not run.
+// Merge joins the results of several sets: a test that ran in several sets has failed if it failed in one of
+// them. A test that ran in any set does not count as not run.
 func Merge(sets ...[]Result) []Result {
 	by := map[string]Result{}
 	for _, set := range sets {
@@ -87,7 +87,7 @@ func (p Page) Table() string {
 	return b.String()
 }
 
-// runs says how what is on the page ran.
+// runs writes how the tests on the page ran.
 func (p Page) runs(b *strings.Builder) {
 	if len(p.Runs) == 0 {
 		return
@@ -111,13 +111,13 @@ func (p Part) has(r Result) bool {
 	return slices.ContainsFunc(p.Groups, func(group string) bool { return strings.Contains(r.Name, "[sig-"+group+"]") })
 }
 
-// totals is the table of a part; there is none for a part of which no test was selected.
+// totals writes the table of a part; there is no table if no test of the part was selected.
 func (p Page) totals(b *strings.Builder, part Part) {
 	results := slices.DeleteFunc(slices.Clone(p.Results), func(r Result) bool { return !part.has(r) })
 	if len(results) == 0 {
 		return
 	}
-	// Nearly no page has tests that ran again, so only those have the column.
+	// Nearly no page has repeated tests, so only pages with such tests have the column.
 	states := []string{Passed, Alone, Failed, Skipped, NotRun}
 	if count(p.Results)[Alone] == 0 {
 		states = slices.DeleteFunc(states, func(state string) bool { return state == Alone })
@@ -153,7 +153,7 @@ func (p Page) totals(b *strings.Builder, part Part) {
 	part.isolation(b, results)
 }
 
-// isolation is the table of tests that need a network for each pod, by what they ask for.
+// isolation writes the table of tests that need a network for each pod, by their requirements.
 func (p Part) isolation(b *strings.Builder, results []Result) {
 	if p.Isolated == nil {
 		return

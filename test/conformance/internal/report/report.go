@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report makes a page of what ginkgo's reports say: one line for each test, with its reason if it did not pass.
+// Package report makes a page of ginkgo's reports: one line for each test, with its reason if it did not pass.
 package report
 
 import (
@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// Report is what a run of one set says.
+// Report is the report of a run of one set.
 type Report struct {
 	Results []Result
-	// Names are those of all tests that the suite has.
+	// Names are the names of all tests in the suite.
 	Names []string
 	// Procs is how many ran at a time, Took how long all of them took.
 	Procs int
 	Took  time.Duration
 }
 
-// Result is what became of one test.
+// Result is the result of one test.
 type Result struct {
 	Name    string
 	State   string // one of the constants below
@@ -39,7 +39,7 @@ const (
 	NotRun  = "not run"
 )
 
-// spec is what is read of a test in ginkgo's report.
+// spec has the fields of a test in ginkgo's report that are read here.
 type spec struct {
 	ContainerHierarchyTexts []string
 	LeafNodeType            string
@@ -53,7 +53,7 @@ func (s spec) name() string {
 	return strings.Join(append(append([]string(nil), s.ContainerHierarchyTexts...), s.LeafNodeText), " ")
 }
 
-// Read reads one of ginkgo's reports.
+// Read reads one report of ginkgo.
 func Read(file string) (Report, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s spec) result() (Result, bool) {
 
 var spaces = regexp.MustCompile(`\s+`)
 
-// oneLine shortens what a test said to what fits into a line of a table.
+// oneLine shortens the message of a test to a line of a table.
 func oneLine(s string) string {
 	s = strings.TrimSpace(spaces.ReplaceAllString(s, " "))
 	if len(s) > 300 {

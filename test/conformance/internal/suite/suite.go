@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suite runs Kubernetes' end-to-end suite, of which it knows a few selections.
+// Package suite runs Kubernetes' end-to-end suite, with a few selections of tests.
 package suite
 
 import (
@@ -31,14 +31,15 @@ type Set struct {
 // nodeTests are the tests that a node decides.
 const nodeTests = `\[sig-(node|storage)\].*\[(Node)?Conformance\]`
 
-// clusterTests are the tests of other parts of a cluster whose pods a node has to run: services and DNS, workloads, kubectl,
-// scheduling, tokens of service accounts, webhooks.
+// clusterTests are the tests of other parts of a cluster whose pods a node has to run: services and DNS,
+// workloads, kubectl, scheduling, tokens of service accounts, webhooks.
 const clusterTests = `\[sig-(network|apps|cli|scheduling|instrumentation|auth|api-machinery)\].*\[Conformance\]`
 
 // disturbing tests empty the node or change it, so they run alone.
 const disturbing = `\[Serial\]|\[Disruptive\]`
 
-// NotRun are the tests that a set of one node would have, but that are not run: they take too long. The whole list has all of its tests.
+// NotRun are tests of a set of one node that are left out, because they take too long. The whole list has all of
+// its tests.
 const NotRun = `InPlacePodLevelResourcesVerticalScaling|MaxContainerBackOff|continue listing from the last key`
 
 // AgainName is the name of the set that [Again] makes.
@@ -88,7 +89,7 @@ func Sets() map[string]Set {
 	}
 }
 
-// gate are tests that take seconds, of every part of a pod: what each change has to pass.
+// gate are tests that take seconds, of every part of a pod. Each change has to pass them.
 const gate = `\[sig-node\] (Containers|Container Runtime|Container Lifecycle|Downward API|Ephemeral|InitContainer|Kubelet when|KubeletManagedEtcHosts|Lease|` +
 	`PreStop|RuntimeClass|Secrets|Security Context|Sysctls|Variable Expansion should allow|Pods should (be|get|support|contain)).*\[Conformance\]|` +
 	`\[sig-storage\] (ConfigMap|Downward API volume|EmptyDir volumes|Projected (combined|secret)|Secrets|Subpath).*\[Conformance\]`
@@ -96,7 +97,7 @@ const gate = `\[sig-node\] (Containers|Container Runtime|Container Lifecycle|Dow
 // slow are the tests that wait half a minute and more, for a time-out or for a period of the node to pass.
 const slow = `\[Slow\]|\[Feature:|Probing (restartable init )?container|Should fail non-optional|optional updates should be reflected|ImageVolume|issue 500 podspec updates`
 
-// Programs are what a run needs.
+// Programs are the programs that a run needs.
 type Programs struct {
 	Ginkgo, Tests string // the runner, and the suite
 	Kubectl       string

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command sh is the shell of the images that stand in for busybox: Debian's busybox shell, except for exactly
-// `sh -c env`. Debian's shell does not pass on variables whose names have a dash, which upstream's does and three
-// tests want to see; so for that one command line, env itself is started.
+// `sh -c env`. Debian's shell does not pass on variables whose names have a dash. Upstream's shell does, and
+// three tests check it. So for that one command line, this program starts env itself.
 package main
 
 import (

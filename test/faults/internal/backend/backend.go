@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backend is a backend whose instances outlive the daemon: it lives in the
-// test's process, and the daemon, another process, reaches it over a unix socket with
-// a Client.
+// Package backend is a backend whose instances outlive the daemon: it lives in the test's process, and the
+// daemon, another process, reaches it over a unix socket with a Client.
 //
-// The guarantee: everything that it does is recorded in the order in which it does it.
-// An instance exists from the moment a create arrives, whether or not the daemon lives
-// to see the answer.
+// The guarantee: it records all of its actions in their order. An instance exists from the moment a create
+// arrives, whether or not the daemon lives to see the answer.
 //
-// What surprises: a create is not idempotent. A second one for a UID starts a second
-// instance, so that doubles show. An instance that has ended is kept until Forget. A call that
-// was under way for more than staleAfter, in a process that was frozen for example, is
-// refused: its sender does not know any more what it is about.
+// The surprise: a create is not idempotent. A second create for a UID starts a second instance, so that
+// duplicates show. An ended instance is kept until Forget. A call that took longer than staleAfter to arrive,
+// for example from a frozen process, is refused: its sender's knowledge is out of date.
 package backend
 
 import (
@@ -32,7 +29,7 @@ type Times struct {
 	Stop   time.Duration // from the DeletePod until the containers have ended
 }
 
-// Fault is what goes wrong with one call. The zero value is nothing.
+// Fault is the fault of one call. The zero value is no fault.
 type Fault struct {
 	Panic string        // the client panics with it
 	Error string        // the backend does nothing and says so
@@ -53,7 +50,7 @@ type Backend struct {
 	closed    bool                           // guarded by mu
 }
 
-// New returns a backend that tells record of everything it does.
+// New returns a backend that calls record for each of its actions.
 func New(times Times, record func(ledger.Entry)) *Backend {
 	return &Backend{
 		times: times, record: record,
@@ -61,23 +58,22 @@ func New(times Times, record func(ledger.Entry)) *Backend {
 	}
 }
 
-// Script sets the faults of calls from now on; method is that of the provider's interface.
+// Script sets the faults of calls from now on; method is a method of the provider's interface.
 func (b *Backend) Script(fault func(method, key string) Fault) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fault = fault
 }
 
-// Replay lets every new watcher be told of all pods at once, as some backends do: with what
-// the backend knew of them last, which may be old.
+// Replay lets the backend send all pods to every new watcher at once, as some backends do. The states are the
+// last known ones, which may be old.
 func (b *Backend) Replay(on bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.replay = on
 }
 
-// Forget drops the instances of a pod that have ended, and the others when they will have:
-// nobody will ask for them again.
+// Forget drops the ended instances of a pod, and drops the others when they end: no later call asks for them.
 func (b *Backend) Forget(namespace, name string, uid types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +126,7 @@ func (b *Backend) faultOf(method, key string) Fault {
 	return script(method, key)
 }
 
-// note records what happens to an instance, or without one to a pod. mu is held.
+// note records an event of an instance, or of a pod without an instance. mu is held.
 func (b *Backend) note(verb ledger.Verb, step ledger.Step, pod *corev1.Pod, i *instance) {
 	e := ledger.Entry{Verb: verb, Step: step, UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
 	if i != nil {

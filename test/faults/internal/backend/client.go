@@ -115,7 +115,7 @@ func (c *Client) one(ctx context.Context, method, namespace, name string) (*core
 	return pods[0], nil
 }
 
-// GetPods returns all instances, or those of the node.
+// GetPods returns all instances, or the instances of the node.
 func (c *Client) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	return c.call(ctx, "GetPods", "", "", nil)
 }
@@ -126,7 +126,7 @@ func (c *Client) Ping(ctx context.Context) error {
 	return err
 }
 
-// NotifyPods passes on what the backend tells, until ctx ends.
+// NotifyPods passes on the backend's reports until ctx ends.
 func (c *Client) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
 	go func() {
 		for ctx.Err() == nil {
@@ -158,8 +158,8 @@ func (c *Client) watch(ctx context.Context, notify func(*corev1.Pod)) {
 	}
 }
 
-// RunInContainer runs one of two commands: "exit" with a code, and "wait" which says "ready" and
-// never ends by itself.
+// RunInContainer runs one of two commands: "exit" with a code, and "wait", which prints "ready" and never ends
+// by itself.
 func (c *Client) RunInContainer(ctx context.Context, namespace, pod, _ string, cmd []string, attach api.AttachIO) error {
 	if _, err := c.call(ctx, "RunInContainer", namespace, pod, nil); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (c *Client) AttachToContainer(ctx context.Context, namespace, pod, _ string
 	return c.wait(ctx, attach)
 }
 
-// PortForward sends back what it receives.
+// PortForward sends its input back.
 func (c *Client) PortForward(ctx context.Context, namespace, pod string, _ int32, stream io.ReadWriteCloser) error {
 	if _, err := c.call(ctx, "PortForward", namespace, pod, nil); err != nil {
 		return err

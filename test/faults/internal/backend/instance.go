@@ -31,7 +31,7 @@ func (i *instance) cancel() {
 	}
 }
 
-// create starts an instance, whatever there is already.
+// create starts an instance, even if the pod has one already.
 func (b *Backend) create(pod *corev1.Pod) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,8 +111,8 @@ func (b *Backend) drop(i *instance) {
 	b.instances[key] = left
 }
 
-// set changes the status, and tells who listens. The message numbers the reports, so
-// that an older one can be told from a newer one wherever it ends up.
+// set changes the status, and sends it to the watchers. The message numbers the reports, so that old and new
+// reports can be told apart anywhere.
 func (b *Backend) set(i *instance, change func(*corev1.PodStatus)) {
 	pod := i.pod.DeepCopy()
 	change(&pod.Status)
@@ -177,8 +177,8 @@ func (b *Backend) list() (pods []*corev1.Pod) {
 	return pods
 }
 
-// Change changes the status of a pod that runs and tells who listens. It returns false when
-// the pod does not run.
+// Change changes the status of a running pod and sends it to the watchers. It returns false if the pod does not
+// run.
 func (b *Backend) Change(namespace, name string, uid types.UID, change func(*corev1.PodStatus)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

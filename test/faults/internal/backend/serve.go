@@ -35,7 +35,7 @@ type call struct {
 	Sent      time.Time   `json:"sent"`
 }
 
-// answer is what became of it.
+// answer is the answer to a call.
 type answer struct {
 	Pods     []*corev1.Pod `json:"pods,omitempty"`
 	Error    string        `json:"error,omitempty"`

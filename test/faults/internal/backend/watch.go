@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// watcher is a daemon that is told of changes. What it has not read when it dies is lost.
+// watcher is a daemon that receives changes. Changes that it has not read when it dies are lost.
 type watcher struct {
 	node   string // of which it is told; "": of all
 	mu     sync.Mutex

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package daemon is a small virtual-kubelet, made of the public library, whose provider
-// is a client of package backend. Test binaries run it as another process: themselves,
-// started again with Variable set.
+// Package daemon is a small virtual-kubelet, made of the public library, whose provider is a client of package
+// backend. Test binaries run it as another process: they start themselves again with Variable set.
 //
-// The guarantee: nothing of it but the provider and the points of failure is for tests.
+// The guarantee: only the provider and the points of failure are special to tests.
 //
-// What surprises: it writes "ready" to its standard output when the node is, and its log to its
-// standard error.
+// The surprise: it writes "ready" to its standard output when the node is ready, and its log to its standard
+// error.
 package daemon
 
 import (
@@ -47,7 +46,8 @@ type Flags struct {
 	CertFile, KeyFile, CAFile string // of its server; without the first there is none
 	// Nodes are the nodes instead of NodeName, as patterns, and Share is the group of daemons that share them.
 	Nodes, Share string
-	// Complete says that the provider knows that its answers are complete, as one that asks the backend itself may.
+	// Complete means that the provider reports its answers as complete, as a provider that asks the backend
+	// itself may do.
 	Complete bool
 }
 
@@ -166,7 +166,7 @@ func newNode(flags Flags, plan *failpoint.Plan) (runner, error) {
 	return nodeutil.NewFleet(names, provider, append(opts, share)...)
 }
 
-// complete is a provider whose answers are complete.
+// complete is a provider with complete answers.
 type complete struct{ failpoint.Notifying }
 
 // AnswersForAllPods says so.
@@ -188,7 +188,7 @@ func serving(flags Flags) []nodeutil.NodeOpt {
 	}
 }
 
-// describe makes the node one that has room for everything.
+// describe gives the node room for everything.
 func describe(n *corev1.Node) {
 	n.Status.Capacity = corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("1k"),
@@ -215,7 +215,7 @@ type health struct {
 // Ping asks the backend.
 func (h *health) Ping(ctx context.Context) error { return h.client.Ping(ctx) }
 
-// NotifyNodeStatus tells that the node is ready, which it stays.
+// NotifyNodeStatus reports that the node is ready. It never becomes unready.
 func (h *health) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
 	notify(h.node.DeepCopy())
 }

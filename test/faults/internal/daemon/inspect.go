@@ -39,7 +39,7 @@ func inspect(socket string) (*http.Server, error) {
 	return server, nil
 }
 
-// Inspect reads what the daemon with that socket tells under the path.
+// Inspect returns the answer of the daemon with that socket for the path.
 func Inspect(ctx context.Context, socket, path string) (string, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer

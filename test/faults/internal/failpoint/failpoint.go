@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package failpoint kills the process at chosen points of its work: before and after
-// the calls of its provider, and before and after its requests to the API server.
+// Package failpoint kills the process at chosen points of its work: before and after the calls of its provider,
+// and before and after its requests to the API server.
 //
-// The guarantee: the process dies as by kill -9, at the n-th time that the point is passed.
-// No production code knows of it; it stands around the provider and around the HTTP
-// transport.
+// The guarantee: the process dies as by kill -9, at the n-th pass of the point. Production code is not changed:
+// the package wraps the provider and the HTTP transport.
 //
-// What surprises: "after" a request is when its answer has come, but before anybody has
-// read it: what was written is in the API server, and the process does not know.
+// The surprise: "after" a request is when its answer has come, but before any code has read it: the write is in
+// the API server, and the process does not know.
 package failpoint
 
 import (
@@ -25,7 +24,7 @@ import (
 // number of times, as in "after CreatePod:3".
 const Variable = "VK_FAULT_FAILPOINT"
 
-// calls and requests are what has points before and after it.
+// calls and requests have points before and after them.
 var (
 	calls    = []string{"CreatePod", "UpdatePod", "DeletePod", "GetPod", "GetPodStatus", "GetPods", "report"}
 	requests = []string{"patch pod status", "remove pod", "write lease", "patch node", "write event"}

@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// Notifying is a provider that tells of changes.
+// Notifying is a provider that reports changes.
 type Notifying interface {
 	nodeutil.Provider
 	node.PodNotifier

@@ -26,7 +26,7 @@ func (t *transport) RoundTrip(req *http.Request) (resp *http.Response, err error
 	return resp, err
 }
 
-// classify names the requests that have points, "" is one that has none.
+// classify returns the name of a request with points, or "" for a request without.
 func classify(method, path string) string {
 	reads := method == http.MethodGet
 	switch {
