@@ -65,7 +65,7 @@ func (o *options) checkIdentity() error {
 	}
 	pem, err := o.clientCertificate()
 	if err != nil || pem == nil {
-		return nil // what makes the clients says what is wrong
+		return nil // the code that makes the clients returns the error
 	}
 	certs, err := cert.ParseCertsPEM(pem)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *ownCertificate) look(ctx context.Context, now time.Time) time.Duration 
 	wait := lookAtCertificates
 	pem, err := c.read()
 	if err != nil || pem == nil {
-		return wait // whoever uses the file says what is wrong with it
+		return wait // the users of the file report its errors
 	}
 	certs, err := cert.ParseCertsPEM(pem)
 	if err != nil {

@@ -26,7 +26,7 @@ func (p Program) Command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if *showVersion { // not by the template of cobra: with one, the linker keeps the methods of all types, and half as much again is in the program
+			if *showVersion { // not by the template of cobra: a template makes the linker keep the methods of all types, and the program half as large again
 				_, err := fmt.Fprint(cmd.OutOrStdout(), p.build())
 				return err
 			}

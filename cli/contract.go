@@ -27,7 +27,7 @@ type contractFlags struct {
 	patience        time.Duration
 	yes, cleanup    bool
 
-	names *regexp.Regexp // what only stands for. Set by check.
+	names *regexp.Regexp // the parsed only. Set by check.
 }
 
 func (p Program) contractCommand(o *options) *cobra.Command {
@@ -128,7 +128,7 @@ func (p Program) contract(o *options, f *contractFlags, cmd *cobra.Command) erro
 	if r == nil {
 		return err
 	}
-	if r.unread != nil { // what remains is wrong for a node only, which is not run here
+	if r.unread != nil { // other errors matter only for a node, which does not run here
 		return r.unread
 	}
 	chosen, err := choose(p.Providers, o.Provider)

@@ -19,7 +19,7 @@ func (o *options) contractHarness(p Provider, f *contractFlags, version string) 
 		Backend: func(_ context.Context, env providertest.Env) (*providertest.Backend, error) {
 			return &providertest.Backend{Open: func(ctx context.Context) (node.PodLifecycleHandler, error) {
 				config := env.ProviderConfig
-				config.Node = env.Node.DeepCopy() // the provider may write into it, each time that it is opened
+				config.Node = env.Node.DeepCopy() // the provider may write into it at each opening
 				config.Node.Labels = map[string]string{corev1.LabelOSStable: o.OperatingSystem}
 				made, _, err := o.newProvider(ctx, p)(config)
 				return made, err

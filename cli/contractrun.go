@@ -62,7 +62,7 @@ func (c *contractRun) run(ctx context.Context) error {
 	})
 	report, err := providertest.Verify(ctx, c.harness)
 	if !stop() {
-		<-told // what is written next comes after it
+		<-told // the next output comes after the message
 	}
 	if err != nil {
 		return fmt.Errorf("provider %s: %w", c.subject.Provider, err)
@@ -210,7 +210,7 @@ func (c *contractRun) summarize(r providertest.Report) (failed bool) {
 	for _, f := range r.Features {
 		if f.Outcome == providertest.Passed {
 			proven++
-		} else if c.names == nil { // else most of them are not, and no wonder
+		} else if c.names == nil { // with selected checks, most features are unproven
 			fmt.Fprintf(c.out, "feature %s is not proven: %s\n", f.Feature, f.Detail)
 		}
 	}

@@ -62,7 +62,7 @@ func (p Program) doctorCommand(o *options) *cobra.Command {
 
 // examine returns the configuration of the doctor. It includes wrong settings as far as possible.
 func (p Program) examine(o *options, cmd *cobra.Command) doctor.Config {
-	setKlogHandler(stdslog.DiscardHandler) // what the Kubernetes libraries say of a failed request is in the report
+	setKlogHandler(stdslog.DiscardHandler) // the report has the failed requests of the Kubernetes libraries
 	r, err := o.resolve(cmd.Root().PersistentFlags(), os.Getenv)
 	c := doctor.Config{Problems: r.problems(err)}
 	if r == nil {
@@ -72,7 +72,7 @@ func (p Program) examine(o *options, cmd *cobra.Command) doctor.Config {
 	c.KubeContext = o.KubeContext
 	c.RequestsCertificate, c.CertDir, c.ManyNodes, c.SharesNodes = o.ServerTLSBootstrap, o.CertDir, len(o.nodeNames) > 0, o.ShareNodes != ""
 	if len(o.nodeNames) > 0 {
-		c.NodeName = o.nodeNames[0] // what holds for one holds for all
+		c.NodeName = o.nodeNames[0] // all nodes have the same settings
 	}
 	c.Serve, c.ListenAddress, c.Port = !o.DisableKubeletAPI, o.ListenAddress, o.Port
 	c.CertFile, c.KeyFile, c.ClientCAFile, c.NoAuthentication = o.TLSCertFile, o.TLSPrivateKeyFile, o.ClientCAFile, o.NoAuthentication
@@ -84,7 +84,7 @@ func (p Program) examine(o *options, cmd *cobra.Command) doctor.Config {
 	c.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.NodeName, Labels: nodeutil.NodeLabels(c.NodeName)}}
 	o.describe(c.Node, chosen.Name, p.kubeletVersion())
 	if chosen.Capabilities != nil {
-		if declared, err := chosen.Capabilities(o.ProviderConfig); err == nil { // the check of the provider tells an error
+		if declared, err := chosen.Capabilities(o.ProviderConfig); err == nil { // the check of the provider reports an error
 			declared = o.accept(declared)
 			c.Declared = &declared
 		}
@@ -131,7 +131,7 @@ func (o *options) pinger(ctx context.Context, client kubernetes.Interface, p Pro
 
 // advised asks an Adviser too.
 type advised struct {
-	doctor.Pinger // nil if the provider cannot be asked whether it is well
+	doctor.Pinger // nil if the provider has no Ping
 	adviser       Adviser
 }
 

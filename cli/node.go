@@ -25,7 +25,7 @@ type daemon interface {
 // newDaemon returns the node or nodes that the settings ask for.
 func (o *options) newDaemon(ctx context.Context, p Provider, version string) (daemon, error) {
 	opts := []nodeutil.NodeOpt{func(cfg *nodeutil.NodeConfig) error {
-		cfg.Client = nil // NewNode makes it, with those for heartbeats and events
+		cfg.Client = nil // NewNode makes it, together with the clients for heartbeats and events
 		cfg.KubeconfigPath, cfg.KubeContext = o.Kubeconfig, o.KubeContext
 		cfg.KubeAPIQPS, cfg.KubeAPIBurst = o.KubeAPIQPS, o.KubeAPIBurst
 		cfg.InformerResyncPeriod = o.FullResync

@@ -44,7 +44,7 @@ func (r *resolved) print() ([]byte, error) {
 func yamlValue(fs *pflag.FlagSet, f *pflag.Flag) *yaml.Node {
 	switch f.Value.Type() {
 	case "stringToString":
-		pairs, _ := fs.GetStringToString(f.Name) // it is there and of this type
+		pairs, _ := fs.GetStringToString(f.Name) // it exists and has this type
 		mapping := &yaml.Node{Kind: yaml.MappingNode}
 		if len(pairs) == 0 {
 			mapping.Style = yaml.FlowStyle

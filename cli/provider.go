@@ -170,7 +170,7 @@ func choose(providers []Provider, name string) (Provider, error) {
 		}
 		names = append(names, p.Aliases...)
 	}
-	for _, p := range providers { // an alias never takes the name of another one
+	for _, p := range providers { // an alias never overrides the name of another provider
 		if slices.Contains(p.Aliases, name) {
 			return p, nil
 		}

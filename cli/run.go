@@ -105,7 +105,7 @@ func (o *options) runNode(ctx context.Context, p Provider, version string, made 
 		case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 			return fmt.Errorf("node %s was not ready within --startup-timeout %s", o.name(), o.StartupTimeout)
 		}
-		return nil // Run tells why
+		return nil // Run returns the reason
 	})
 	group.Go(func() error { return o.watchCertificates(ctx) })
 	if o.MetricsAddr != "" {

@@ -105,7 +105,7 @@ func flagSections(cmd *cobra.Command) cliflag.NamedFlagSets {
 			sections.FlagSet(group)
 		}
 	}
-	cmd.Flags().SortFlags = false // which those of LocalFlags follow
+	cmd.Flags().SortFlags = false // LocalFlags follows this setting
 	cmd.LocalFlags().VisitAll(add)
 	return sections
 }

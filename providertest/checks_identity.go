@@ -114,7 +114,7 @@ var identity = []Check{
 				c.Errorf("after a restart the deleted pod is back: %s, %d instances run", describe(p), n)
 			}
 			if p != nil {
-				c.remove(made, 0) // what it left behind the node finds and deletes
+				c.remove(made, 0) // the node finds and deletes the remains
 			}
 		},
 	},

@@ -98,7 +98,7 @@ func (c *C) live(round string, n int, restart bool) {
 	for _, pod := range pods {
 		c.remove(pod, 1)
 	}
-	for _, pod := range pods { // it has told its end, and who asks again may be answered
+	for _, pod := range pods { // its end was reported; a repeated call may be answered
 		if err := c.tryDelete(pod, 0); err != nil {
 			c.Logf("DeletePod of %s, which is gone: %v", pod.Name, err)
 		}

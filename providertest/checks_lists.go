@@ -98,7 +98,7 @@ var lists = []Check{
 			var made *corev1.Pod
 			c.inOutage("fail", c.backend.Outage, func(pod *corev1.Pod) {
 				made = pod
-				_, _ = c.open().provider.GetPods(c.ctx) // what it says is another check's
+				_, _ = c.open().provider.GetPods(c.ctx) // another check judges the answer
 			})
 			c.untilPod(made, "to run on", runs)
 			c.onlyOne(made)

@@ -73,7 +73,7 @@ var probes = []Check{
 			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 			pod.Spec.Containers[0].LivenessProbe = c.execProbe("/tmp/alive")
 			c.create(pod)
-			c.untilPod(pod, "to end, as its liveness probe fails", terminal) // how, its program says, which is told to stop
+			c.untilPod(pod, "to end, as its liveness probe fails", terminal) // the program, which is told to stop, decides how
 		},
 	},
 	{

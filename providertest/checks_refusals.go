@@ -51,7 +51,7 @@ var refusals = []Check{
 				name := strings.ToLower(string(f))
 				pod := c.pod(name, program.Program{})
 				ask(&pod.Spec)
-				if len(declared.Check(pod)) == 0 { // it runs without, and an event of the node says so
+				if len(declared.Check(pod)) == 0 { // it runs without the feature, and the node records an event
 					continue
 				}
 				needs := capability.Needs(pod)

@@ -26,7 +26,7 @@ type objects struct {
 	configMaps, secrets, services, pods cache.Indexer
 
 	mu  sync.Mutex
-	all []*corev1.Pod // guarded by mu; in the order in which they were made, without those that are gone
+	all []*corev1.Pod // guarded by mu; existing pods in the order of their creation
 }
 
 func newObjects(namespace string) *objects {

@@ -42,6 +42,6 @@ func (h Harness) Plan(declared *capability.Declaration) (p Plan) {
 // cost is the cost of a check with a provider that starts and stops pods at once.
 type cost struct {
 	pods, containers int
-	podsOfMany       int // how many times Harness.Many there are on top, each with one container
-	ticks            int // how long it takes, in units of Harness.Tick
+	podsOfMany       int // multiples of Harness.Many in addition, each pod with one container
+	ticks            int // duration, in units of Harness.Tick
 }

@@ -118,7 +118,7 @@ func contents(binary []byte) []entry {
 func authorities() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
-		if root.Constraint == nil { // what is limited by more than a certificate can say is left out
+		if root.Constraint == nil { // leaves out authorities with limits that a certificate cannot express
 			out.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
 		}
 	}

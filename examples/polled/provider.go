@@ -25,7 +25,7 @@ var errNoStreams = errdefs.InvalidInput("this backend has no logs, exec or port-
 // provider stands for a batch service: jobs are submitted, take a while to
 // start, and are looked at by asking.
 type provider struct {
-	startUp time.Duration // how long a job takes to start
+	startUp time.Duration // start time of a job
 
 	mu   sync.Mutex
 	jobs map[string]*job // by namespace/name; guarded by mu

@@ -33,13 +33,13 @@ type frameLimiter struct {
 	announced int // streams that the client may still open; below 0: any number
 	most      int // streams that may be open at the same time; 0: any number
 	record    *streamRecord
-	exec      streamTaker // takes the streams, and the library sees none; nil: the library does
+	exec      streamTaker // takes the streams instead of the library; nil: the library takes them
 	// inputOver records that exec gets no more input; owned by pass.
 	inputOver bool
 
 	from, to frameScanner
-	out      bytes.Buffer // what the library may see
-	frame    bytes.Buffer // what parser reads
+	out      bytes.Buffer // the bytes for the library
+	frame    bytes.Buffer // the input of parser
 	parser   *spdy.Framer
 
 	mu   sync.Mutex
@@ -138,7 +138,7 @@ func (l *frameLimiter) controlOfExec(whole []byte) error {
 		l.endInput(spdy.StreamId(binary.BigEndian.Uint32(content)), true)
 	case kind == spdy.TypeGoAway:
 		l.record.saidGoodbye()
-		return io.EOF // as the library has it: nothing else of the client counts
+		return io.EOF // as in the library: further data of the client are ignored
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func (up *upgradeWriter) cutAfter(ctx context.Context, ended <-chan struct{}) (s
 			up.end((*watchedConn).close)
 			return
 		}
-		if !within(stopGrace, ended) { // else it is closed at the end of serve, so that the client has the time to read how it ended
+		if !within(stopGrace, ended) { // else serve closes it at its end, so that the client has the time to read the outcome
 			up.end((*watchedConn).abort)
 		}
 	})

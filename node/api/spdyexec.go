@@ -113,7 +113,7 @@ type execStreams struct {
 	mu     sync.Mutex
 	conn   *watchedConn
 	ids    map[string]spdy.StreamId // guarded by mu; by type
-	count  int                      // guarded by mu; of those that were opened, of whatever type
+	count  int                      // guarded by mu; of the opened streams, of every type
 	unsaid []byte                   // guarded by mu; replies that wait for conn
 	ready  chan struct{}            // closed when all are there
 }
@@ -133,7 +133,7 @@ func (e *execStreams) join(conn *watchedConn) {
 // reply sends a frame, or keeps it until the connection is known. The caller holds mu.
 func (e *execStreams) reply(frame []byte) {
 	if e.unsaid = append(e.unsaid, frame...); e.conn != nil && len(e.unsaid) > 0 {
-		_, _ = e.conn.Write(e.unsaid) // the connection tells if it fails
+		_, _ = e.conn.Write(e.unsaid) // the connection reports a failure
 		e.unsaid = nil
 	}
 }
@@ -174,7 +174,7 @@ func (e *execStreams) data(id spdy.StreamId, content []byte) ([]byte, error) {
 			e.sizes <- size
 		})
 	}
-	return nil, nil // nobody reads the others
+	return nil, nil // the other streams have no reader
 }
 
 func (e *execStreams) isInput(id spdy.StreamId) bool {

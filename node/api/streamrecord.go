@@ -43,7 +43,7 @@ type streamRecord struct {
 	silent  atomic.Bool  // the library has ended streams because nothing was sent
 
 	mu      sync.Mutex
-	outcome string // guarded by mu; of the first call of the provider that failed, else empty
+	outcome string // guarded by mu; of the first failed call of the provider, else empty
 	exit    int    // guarded by mu; counts if outcome is outcomeExit
 	calls   int    // guarded by mu; of the provider
 }
@@ -54,7 +54,7 @@ const (
 	outcomeExit       = "exited"         // with the field exitCode
 	outcomeLeft       = "client left"    // before the end
 	outcomeTooMany    = "too many"       // refused, see StreamLimits
-	outcomeRefused    = "refused"        // what the client asked for cannot be
+	outcomeRefused    = "refused"        // the request is impossible
 	outcomeUnused     = "no streams"     // the client created none in time, or its upgrade was refused
 	outcomeOdd        = "protocol error" // of the client
 	outcomeStopped    = "node stops"
@@ -115,7 +115,7 @@ func (r *streamRecord) called(ctx context.Context, err error) {
 		r.outcome, r.exit = outcomeExit, exit.ExitStatus()
 	case errors.Is(err, errPanic):
 		r.outcome = outcomePanic
-	case r.verb == verbPortForward && (err == nil || ctx.Err() != nil): // close says how the whole has ended
+	case r.verb == verbPortForward && (err == nil || ctx.Err() != nil): // close records how the session has ended
 	case ctx.Err() != nil:
 		r.outcome = r.ending(ctx)
 	case err == nil:

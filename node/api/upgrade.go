@@ -151,7 +151,7 @@ func offerProtocols(header http.Header, legacy string) (answer string) {
 		case name == remotecommand.StreamProtocolV5Name && legacy == remotecommand.StreamProtocolV1Name:
 			answer = name
 		case slices.Contains(remotecommand.SupportedStreamingProtocols, name):
-			return "" // they have one in common
+			return "" // both sides support it
 		}
 	}
 	if answer != "" {

@@ -56,7 +56,7 @@ type watchedConn struct {
 	ended     bool  // no more bytes will come
 	inputOver bool  // nor will any be for the reader
 	closed    bool  // nothing more is sent
-	refused   error // what the client sent that it may not
+	refused   error // the protocol violation of the client
 	linger    *time.Timer
 }
 
@@ -179,7 +179,7 @@ func (c *watchedConn) Close() error {
 	c.changed.Broadcast()
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	linger := ok && !closed && !c.ended
-	c.ahead.drop() // nobody reads it any more
+	c.ahead.drop() // there is no reader any more
 	if linger {
 		// This also unblocks CloseWrite, which waits for a write that the client does not read.
 		c.linger = time.AfterFunc(lingerLimit, func() { c.Conn.Close() })

@@ -39,12 +39,12 @@ type messageLimiter struct {
 	sizes int // the channel of terminal sizes; below 0: none
 
 	scan wsScanner
-	out  bytes.Buffer // what the library may see
+	out  bytes.Buffer // the bytes for the library
 
 	// of the message that is under way
 	begun   bool   // its channel is known
 	channel byte   // as it was sent
-	rest    []byte // content that is passed on with what follows: less than a group of base64, or a signal
+	rest    []byte // content to pass on with the following bytes: less than a group of base64, or a signal
 	control []byte // a control frame so far
 	passed  bool   // something of it was passed on
 	size    sizeScanner

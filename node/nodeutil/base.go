@@ -21,7 +21,7 @@ import (
 // that do not belong to one node, and the kubelet's server.
 type base struct {
 	// Set by newBase, constant afterwards.
-	common     NodeConfig // NodeSpec is what each node begins with
+	common     NodeConfig // NodeSpec is the initial spec of each node
 	clients    *clients
 	services   serviceInformer
 	objects    *objects.Store

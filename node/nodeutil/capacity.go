@@ -18,7 +18,7 @@ type capacityWatch struct {
 	node.NodeProvider
 	redact func(error) error                 // nil: nothing is known of any pod
 	last   atomic.Pointer[corev1.NodeStatus] // allocatable and addresses
-	also   func(*corev1.Node)                // nil: nobody else wants to see it
+	also   func(*corev1.Node)                // nil: no further receiver
 }
 
 // Ping asks the provider. Its error is shown in the node.

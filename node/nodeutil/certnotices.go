@@ -29,7 +29,7 @@ const (
 type certNotices struct {
 	what    string // serving or client
 	kind    corev1.NodeConditionType
-	without string // what does not work without the certificate
+	without string // the features that need the certificate
 
 	mu     sync.Mutex
 	node   *node.NodeController // guarded by mu; nil: not yet
@@ -63,7 +63,7 @@ func (c *certNotices) tell(ctx context.Context, s certrequest.State) {
 		c.event(corev1.EventTypeNormal, "CertificateGranted", "The "+c.what+" certificate was granted")
 	case s.Reason == certrequest.Granted:
 		logger.WithField("expires", s.Expires.UTC().Format(time.RFC3339)).Debug("The certificate is good")
-	case s.Reason == old: // the condition tells the new name
+	case s.Reason == old: // the condition has the new name
 		logger.Debug(c.message(s))
 	default:
 		logger.Warn(c.message(s))

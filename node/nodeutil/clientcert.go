@@ -159,7 +159,7 @@ func adopt(store certificate.FileStore, user *clientcmdapi.AuthInfo) error {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // what is missing is asked for
+		return nil // a missing certificate is requested
 	}
 	if err != nil {
 		return fmt.Errorf("read its client certificate: %w", err)

@@ -140,12 +140,12 @@ type NodeConfig struct {
 	mux             api.ServeMux
 	unauthenticated bool
 	reviewPods      bool
-	clientCAs       dynamiccertificates.CAContentProvider // nil: those of TLSConfig
+	clientCAs       dynamiccertificates.CAContentProvider // nil: the authorities of TLSConfig
 	servingRequests *servingRequests                      // nil: the serving certificate is in TLSConfig
 	bootstrap       *bootstrap                            // nil: the credentials are the program's
 	// renewCertificate is certrequest.Config.Renew, for tests.
 	renewCertificate func(*x509.Certificate) time.Time
-	fleet            int // how many nodes share the clients; 0 is one
+	fleet            int // number of nodes that share the clients; 0 is one
 }
 
 // NodeOpt changes a NodeConfig. An error ends NewNode.

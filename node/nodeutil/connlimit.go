@@ -69,7 +69,7 @@ func (l *connLimit) Accept() (net.Conn, error) {
 		if l.admit(client) {
 			return &limitedConn{Conn: &slowConn{Conn: conn, slowest: l.slowest}, closed: sync.OnceFunc(func() { l.leave(client) })}, nil
 		}
-		_ = conn.Close() // nobody is there to be told
+		_ = conn.Close() // the client is gone
 	}
 }
 

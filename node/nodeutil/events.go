@@ -48,7 +48,7 @@ func (h *eventHub) run(ctx context.Context, events corev1client.EventsGetter) (s
 	h.current.Store(&broadcaster)
 	return func() {
 		h.current.Store(nil)
-		for sent := false; !sent; cancel() { // a full queue drops what is recorded, and is empty soon after cancel
+		for sent := false; !sent; cancel() { // a full queue drops new events, and is empty soon after cancel
 			broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{}).Event(sink.last, corev1.EventTypeNormal, "", "")
 			timer := time.NewTimer(flushTime)
 			select {
@@ -102,7 +102,7 @@ type eventSink struct {
 	ctx        context.Context
 	events     corev1client.EventInterface
 	correlator *record.EventCorrelator
-	last       *corev1.ObjectReference // what the event behind all others is about
+	last       *corev1.ObjectReference // the object of the last event
 	flushed    chan struct{}           // closed when it has come
 	lost       []string                // written before flushed is closed
 	silent     bool                    // the API server has not answered; said once

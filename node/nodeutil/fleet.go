@@ -28,7 +28,7 @@ type Fleet struct {
 	make   func(name string) (*Node, error)
 	pods   *fanout.Pods
 	watch  *fanout.Nodes
-	common http.Handler    // of what is the same for all nodes; nil without a server
+	common http.Handler    // serves the pages that are the same for all nodes; nil without a server
 	group  *replicas.Group // nil: the nodes are not shared
 
 	places  chan struct{} // one for each node that starts

@@ -6,7 +6,7 @@ package nodeutil
 type fleetNodes struct {
 	nodes  []*Node // in the order of their names
 	byName map[string]*Node
-	byHost map[string]*Node // by names and addresses that only one node has
+	byHost map[string]*Node // by names and addresses of a single node
 }
 
 // newFleetNodes returns the nodes. Shared nodes have the address of their process in common, even if there is

@@ -19,14 +19,14 @@ const shareRetry = 10 * time.Second
 // share is this process's part of the shared nodes. It is owned by run.
 type share struct {
 	fleet  *Fleet
-	wanted map[string]bool // the names of the nodes that are this process's
+	wanted map[string]bool // the names of this process's nodes
 	nodes  map[string]*sharedNode
-	due    map[string]time.Time // when nodes that were left alone are started again, by name
+	due    map[string]time.Time // when delayed nodes are started again, by name
 	again  *time.Timer          // for the first of them
-	made   chan *sharedNode     // a node was made, or could not be
-	ended  chan *sharedNode     // and has ended, after all
+	made   chan *sharedNode     // nodes that were made, or could not be
+	ended  chan *sharedNode     // nodes that have ended
 	ever   bool                 // a node could be made
-	failed map[string]bool      // the names of those that could not, until one could
+	failed map[string]bool      // the names of nodes that could not be made, until a node could
 	making chan struct{}        // one provider is made at a time, as without sharing
 }
 
@@ -34,10 +34,10 @@ type share struct {
 type sharedNode struct {
 	name  string
 	stop  context.CancelFunc
-	given bool  // another process is to have it
-	shown bool  // others of this process may see it
-	node  *Node // set before it is sent to made
-	err   error // set before it is sent to made: it could not be made
+	given bool  // the node moves to another process
+	shown bool  // other parts of this process may see the node
+	node  *Node // set before the sharedNode is sent to made
+	err   error // set before the sharedNode is sent to made: why the node could not be made
 }
 
 // runShare runs this process's nodes until ctx ends. There are none before it has joined the group, and they
@@ -146,7 +146,7 @@ func (s *share) start(parent context.Context, name string) {
 		}
 		s.made <- n
 		if n.node != nil {
-			_ = s.fleet.runNode(ctx, n.node) // it has logged what it was
+			_ = s.fleet.runNode(ctx, n.node) // it has logged the error
 		}
 	}()
 }

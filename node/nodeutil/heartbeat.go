@@ -115,7 +115,7 @@ func (t *withTimeout) late(own int64) {
 func (t *withTimeout) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	var began atomic.Int64
-	var once sync.Once // a second time would close what others have connected since
+	var once sync.Once // a second call would close newer connections of others
 	late := func() { once.Do(func() { t.late(began.Load()) }) }
 	timer := time.AfterFunc(t.timeout, func() {
 		cancel(context.DeadlineExceeded)

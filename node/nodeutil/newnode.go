@@ -115,7 +115,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 		NodeName:                  name,
 		OperatingSystem:           n.cfg.NodeSpec.Status.NodeInfo.OperatingSystem,
 		NodeAllocatable:           capacity.allocatable,
-		SetNodeCondition:          func(c corev1.NodeCondition) { n.node.SetCondition(c) }, // while Run runs, so there is one
+		SetNodeCondition:          func(c corev1.NodeCondition) { n.node.SetCondition(c) }, // called while Run runs, so n.node is set
 		NodeAddresses:             capacity.addresses,
 	}
 	for _, opt := range n.cfg.PodControllerConfigOpts {

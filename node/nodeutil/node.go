@@ -100,7 +100,7 @@ func waitReady(ctx context.Context, timeout time.Duration, n interface {
 	select {
 	case <-n.Ready():
 		return nil
-	default: // what is ready wins over a context that has ended
+	default: // ready takes precedence over an ended context
 	}
 	select {
 	case <-n.Ready():

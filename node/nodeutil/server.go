@@ -34,7 +34,7 @@ type server struct {
 	addr      string
 	tls       *tls.Config
 	handler   http.Handler
-	routeAuth Auth // nil: the routes ask nobody
+	routeAuth Auth // nil: the routes have no authentication
 	port      atomic.Int32
 }
 

@@ -55,7 +55,7 @@ func authenticates(h http.Handler) bool {
 func withServerAuth(auth Auth, cfg *NodeConfig) http.Handler {
 	wrapped := cfg.mux != nil && !sameValue(cfg.Handler, cfg.mux)
 	if auth == nil || authenticates(cfg.Handler) || wrapped {
-		return cfg.Handler // what remains is caught at the routes, see authMux
+		return cfg.Handler // the routes guard the rest, see authMux
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		authenticateOnce(auth, cfg.Handler, w, req)

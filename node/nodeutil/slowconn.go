@@ -20,7 +20,7 @@ type slowConn struct {
 	slowest time.Duration
 
 	mu       sync.Mutex
-	deadline time.Time // guarded by mu; of those who use the connection
+	deadline time.Time // guarded by mu; set by the users of the connection
 	late     error     // guarded by mu; of the first write that was not read in time
 }
 

@@ -106,7 +106,7 @@ func WebhookAuth(client kubernetes.Interface, nodeName string, opts ...WebhookAu
 func reviewClients(client kubernetes.Interface) (authenticationclient.AuthenticationV1Interface, authorizationclient.AuthorizationV1Interface) {
 	who, whether := client.AuthenticationV1(), client.AuthorizationV1()
 	if _, ok := client.(*kubernetes.Clientset); !ok {
-		return who, whether // another implementation may add to what its methods do
+		return who, whether // another implementation may extend its methods
 	}
 	return authenticationclient.New(unshared(who.RESTClient(), authenticationv1.SchemeGroupVersion, reviewTimeout)),
 		authorizationclient.New(unshared(whether.RESTClient(), authorizationv1.SchemeGroupVersion, reviewTimeout))

@@ -43,13 +43,13 @@ func ForwardByDial(ctx context.Context, dial Dial, pod *corev1.Pod, port int32, 
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		_, _ = io.Copy(conn, stream) // the other direction says what went wrong
+		_, _ = io.Copy(conn, stream) // the other direction returns the error
 		if half, ok := conn.(interface{ CloseWrite() error }); ok {
 			_ = half.CloseWrite() // the pod may go on to answer
 		}
 	}()
 	_, err = io.Copy(stream, conn)
-	stream.Close() // else nobody ends the other direction
+	stream.Close() // ends the other direction
 	<-sent
 	if ctx.Err() != nil || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) {
 		return nil // the caller has gone

@@ -38,7 +38,7 @@ func (d *doubts) add(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for other, at := range d.asked {
-		if time.Since(at) > 10*d.seenWithin { // nobody has asked again
+		if time.Since(at) > 10*d.seenWithin { // no further create came
 			delete(d.asked, other)
 		}
 	}

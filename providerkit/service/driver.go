@@ -164,7 +164,7 @@ type (
 // Target is the pod of a request, with its instance. Container and State are set if the request is about one
 // container.
 type Target[T any] struct {
-	Pod       *corev1.Pod // with the status as it was seen last; not to be changed
+	Pod       *corev1.Pod // with the last known status; not to be changed
 	Instance  T
 	Container string
 	State     *corev1.ContainerStatus // nil if it is not known

@@ -26,7 +26,7 @@ type leftovers struct {
 	mu    sync.Mutex
 	names map[string]leftover // guarded by mu
 	quiet bool                // guarded by mu; a failure was logged, and no removal has succeeded since
-	now   string              // guarded by mu; what is being removed
+	now   string              // guarded by mu; the thing that is being removed
 	again bool                // guarded by mu; it was left behind once more meanwhile
 }
 

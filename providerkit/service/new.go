@@ -120,7 +120,7 @@ func (p *Provider[T]) restart(ctx context.Context, s Starter[T], uid types.UID) 
 	next, err := s.Start(limited, pod, instance)
 	cancel()
 	if err == nil {
-		p.cache.Take(ctx, time.Now(), next) // what was asked for before the start is not believed any more
+		p.cache.Take(ctx, time.Now(), next) // earlier requests no longer count
 	} else if ctx.Err() == nil {
 		log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("The container of a pod is not started again yet")
 	}

@@ -26,7 +26,7 @@ func (p *Provider[T]) Ping(ctx context.Context) error {
 // NotifyNodeStatus implements node.NodeProvider. The node does not change unless the driver is a NodeReporter, or calls Offer.
 func (p *Provider[T]) NotifyNodeStatus(ctx context.Context, report func(*corev1.Node)) {
 	p.offers.mu.Lock()
-	p.offers.report, p.offers.node = report, p.offers.node.DeepCopy() // it is complete by now: its port and what it declares come after ConfigureNode
+	p.offers.report, p.offers.node = report, p.offers.node.DeepCopy() // the node is complete by now: its port and its declared features come after ConfigureNode
 	p.offers.tell()
 	p.offers.mu.Unlock()
 	if r, ok := p.driver.(NodeReporter); ok {
@@ -44,7 +44,7 @@ func (p *Provider[T]) GetMetricsProbes(ctx context.Context) ([]*dto.MetricFamily
 
 // ConfigureNode implements cli.NodeConfigurer.
 func (p *Provider[T]) ConfigureNode(ctx context.Context, n *corev1.Node) {
-	nodehealth.Well(n, p.config.Service) // Ping says when it is not
+	nodehealth.Well(n, p.config.Service) // Ping reports an unhealthy service
 	if p.config.Capacity != nil {
 		n.Status.Capacity, n.Status.Allocatable = p.config.Capacity.DeepCopy(), p.config.Capacity.DeepCopy()
 	}

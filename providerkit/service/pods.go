@@ -74,7 +74,7 @@ func (p *Provider[T]) refused(ctx context.Context, pod *corev1.Pod, refusal erro
 		if _, found, err := p.lookFor(ctx, pod); found || err != nil {
 			return err
 		}
-		left := p.doubts.lost(pod.UID) // who waited for what an earlier process may have made would keep a pod from failing that nobody made
+		left := p.doubts.lost(pod.UID) // only this process's creates: waiting for an earlier process would keep a pod from failing that was never made
 		if p.doubts.settle(pod); left > 0 {
 			after, _ := errdefs.RetryAfterOf(refusal)
 			return errdefs.RetryAfter(errors.New(refusal.Error()), max(askAgain, after, p.pause(left)))
@@ -171,7 +171,7 @@ func (p *Provider[T]) known(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, 
 			return pod, instance, err
 		}
 		left := p.doubts.lost(pod.UID)
-		if all := p.doubts.settle(pod); p.config.Again == AgainMakesAnother { // its lists need not have what nobody at home knows
+		if all := p.doubts.settle(pod); p.config.Again == AgainMakesAnother { // lists of this service may lack an instance of an earlier process
 			left = all
 		}
 		if left > 0 {

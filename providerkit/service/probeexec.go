@@ -66,7 +66,7 @@ func (p *prober[T]) exec(ctx context.Context, id string, command []string, timeo
 	case errors.Is(cause, errNotBegun):
 		return nil, nil, fmt.Errorf("the command did not begin within %s", sessionTime)
 	}
-	return nil, nil, errors.New(err.Error()) // without its kinds: the deadline of a request is not that of the command
+	return nil, nil, errors.New(err.Error()) // without its kinds: the deadline of the request is not the timeout of the command
 }
 
 var (

@@ -26,7 +26,7 @@ type prober[T any] struct {
 	by      Prober[T] // the driver
 	cache   *poll.Cache[T]
 	failing func() error                          // why lists fail
-	base    func(*corev1.Pod, T) corev1.PodStatus // the status without what the probes say
+	base    func(*corev1.Pod, T) corev1.PodStatus // the status without the probe results
 	counts  bool                                  // runs are counted here, of a Restarter
 	asks    probing.Prober
 	wake    chan struct{} // holds a value when changed has a pod
@@ -34,7 +34,7 @@ type prober[T any] struct {
 	mu      sync.Mutex
 	known   map[types.UID]map[string]*probed // guarded by mu, with all that is in them: by name, containers that are probed, and of a Restarter all that have run
 	byID    map[string]*probed               // guarded by mu
-	changed map[types.UID]bool               // guarded by mu; pods of which something else is known now
+	changed map[types.UID]bool               // guarded by mu; pods with new probe results
 	ended   map[types.UID]ending             // guarded by mu; why this process ends a pod
 }
 
@@ -53,12 +53,12 @@ type probed struct {
 	runID     string // as the status has it
 	started   time.Time
 	restarts  int32
-	over      bool // it does not run any more; it stays for what is known of it when the next run begins
+	over      bool // it no longer runs; its data are kept for the next run
 
-	said    string             // what the last probe that failed said
+	said    string             // the message of the last failed probe
 	asked   time.Time          // when a restart was asked for that has not shown yet
 	acting  bool               // it is being ended or restarted
-	forget  context.CancelFunc // ends what is done about it; nil as long as nothing is
+	forget  context.CancelFunc // ends the action on it; nil without an action
 	backoff backoff
 }
 

@@ -92,8 +92,8 @@ func (p *Provider[T]) Knows(uid types.UID) bool {
 type offered struct {
 	mu       sync.Mutex
 	node     *corev1.Node        // guarded by mu; nil until it is configured
-	report   func(*corev1.Node)  // guarded by mu; nil: nobody listens
-	capacity corev1.ResourceList // guarded by mu; nil: that of the node
+	report   func(*corev1.Node)  // guarded by mu; nil: no listener
+	capacity corev1.ResourceList // guarded by mu; nil: the capacity of the node
 }
 
 // Offer changes the capacity of the node; all of it is allocatable. A driver calls Offer when it learns the

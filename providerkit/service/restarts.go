@@ -42,10 +42,10 @@ type restarts struct {
 // life is the history of the runs of a container.
 type life struct {
 	count int32
-	last  *corev1.ContainerStateTerminated // how the run before ended; nil: there was none, or nobody knows
+	last  *corev1.ContainerStateTerminated // how the previous run ended; nil: no previous run, or unknown
 	began time.Time                        // when it was started again last
 	delay time.Duration                    // of the back-off after this run; 0: none
-	due   time.Time                        // when it is started again; zero: it has not ended
+	due   time.Time                        // time of the next start; zero: the run has not ended
 	waits bool                             // a back-off is under way, not only a start
 	busy  chan struct{}                    // closed when the start that is under way is over; nil: none is
 }

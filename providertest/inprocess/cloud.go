@@ -40,9 +40,9 @@ type Cloud struct {
 	pods []*pod // guarded by mu; the oldest first
 	runs int    // guarded by mu; how many container runs there were
 
-	fault      error         // guarded by mu; what every request is answered
+	fault      error         // guarded by mu; the answer to every request
 	loseAnswer bool          // guarded by mu; of the next CreatePod
-	stale      []*corev1.Pod // guarded by mu; what lists say in the place of what is; nil: what is
+	stale      []*corev1.Pod // guarded by mu; the frozen lists; nil: lists are current
 	watchers   []*Provider   // guarded by mu
 }
 

@@ -25,8 +25,8 @@ type container struct {
 	begun         chan struct{} // closed when its first run has begun
 
 	// guarded by pod.cloud.mu
-	run      *run // nil before the first one
-	last     *run // the one before
+	run      *run // nil before the first run
+	last     *run // the previous run
 	restarts int32
 	waits    bool // for its next run
 	ready    bool
@@ -37,7 +37,7 @@ type container struct {
 type run struct {
 	id      string
 	log     *log
-	stop    chan struct{} // closed when it is asked to stop
+	stop    chan struct{} // closed when the run is asked to stop
 	once    sync.Once     // of stop
 	ctx     context.Context
 	kill    context.CancelFunc
@@ -50,7 +50,7 @@ type run struct {
 	// set before done is closed
 	finished time.Time
 	code     int32
-	reason   string // "": what the code says
+	reason   string // "": the exit code decides
 	message  string
 }
 

@@ -39,7 +39,7 @@ type Provider struct {
 	objects Objects
 	notify  func(*corev1.Pod)
 
-	queue []*corev1.Pod // guarded by cloud.mu; reports that are due, in the order of what happened
+	queue []*corev1.Pod // guarded by cloud.mu; due reports, in the order of the changes
 	wake  chan struct{}
 	made  map[types.UID]bool // guarded by cloud.mu; pods that were made and not listed yet
 }

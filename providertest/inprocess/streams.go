@@ -60,7 +60,7 @@ func wire(ctx context.Context, w *program.World, attach api.AttachIO) {
 	if in := attach.Stdin(); in != nil {
 		r, typed := io.Pipe()
 		context.AfterFunc(ctx, func() { r.CloseWithError(io.EOF) })
-		go func() { // ends with the caller's input, or when nobody reads it any more
+		go func() { // ends with the caller's input, or with its reader
 			_, err := io.Copy(typed, in)
 			typed.CloseWithError(err)
 		}()
@@ -132,7 +132,7 @@ func (p *Provider) AttachToContainer(ctx context.Context, namespace, podName, co
 	if err != nil {
 		return err
 	}
-	lines, _, _ := r.log.from(0) // before the input, for what it causes is to be seen
+	lines, _, _ := r.log.from(0) // before the input, so that its effects are seen
 	if in := attach.Stdin(); in != nil {
 		go func() { // ends with the caller's input
 			_, err := io.Copy(r.typed, in)

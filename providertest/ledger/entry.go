@@ -26,7 +26,7 @@ const (
 	Start  Verb = "start"  // an instance began to run
 	Stop   Verb = "stop"   // an instance ended, or was removed
 	Status Verb = "status" // the status of an instance changed at the backend
-	Report Verb = "report" // the provider told the controllers a status
+	Report Verb = "report" // the provider reported a status to the controllers
 )
 
 // Step is the end of a call in an Entry: its begin or its end.

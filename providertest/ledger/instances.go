@@ -127,7 +127,7 @@ func twin(started map[string]*Entry, s *Entry) bool {
 
 // unjustified returns why the instance must not be destroyed, or "" if it may.
 func unjustified(call, started *Entry, events []*Event) string {
-	var last *Event // of those that were before the call, without doubt
+	var last *Event // the last event that was certainly before the call
 	for _, v := range events {
 		if v.Pod.Namespace+"/"+v.Pod.Name != started.Key() {
 			continue

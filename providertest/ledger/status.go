@@ -113,7 +113,7 @@ func (h *History) lastTold(events []*Event, told []*Entry) []Violation {
 	case digest(shown) == digest(final.Status), shown.Reason == nodesReason && phases(shown) == phases(final.Status):
 		return nil
 	case digest(shown) == digest(state.Status) && !terminal(final.Status):
-		return nil // what was told is older than what the backend has, and it was asked
+		return nil // the last report is older than the state of the backend, and the node asked the backend
 	case terminal(shown) && !terminal(final.Status):
 		return nil // the node's own failure, which FailedOnlyForCause judges
 	case terminal(shown) && terminal(final.Status) && exits(shown) == exits(final.Status):
@@ -170,7 +170,7 @@ func exits(s *corev1.PodStatus) (text string) {
 		switch {
 		case c.State.Terminated != nil:
 			text += fmt.Sprintf(" %s=exit:%d", c.Name, c.State.Terminated.ExitCode)
-		case c.State.Running != nil && !terminal(s): // of a pod that has ended, nobody can show a container that runs
+		case c.State.Running != nil && !terminal(s): // an ended pod cannot show a running container
 			text += fmt.Sprintf(" %s=running:%d", c.Name, c.RestartCount)
 		}
 	}

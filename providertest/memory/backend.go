@@ -64,7 +64,7 @@ type Backend struct {
 	Recorder *ledger.Recorder
 
 	mu        sync.Mutex
-	instances []*instance       // guarded by mu; what GetPods lists, oldest first
+	instances []*instance       // guarded by mu; the list of GetPods, oldest first
 	started   int               // guarded by mu
 	notify    func(*corev1.Pod) // guarded by mu
 	reports   Reports           // guarded by mu
@@ -74,7 +74,7 @@ type Backend struct {
 	overlap   []string          // guarded by mu; keys whose calls overlapped
 	faults    []*Fault          // guarded by mu
 	lies      []*Lie            // guarded by mu
-	healed    chan struct{}     // guarded by mu; closed by Heal, nil: nobody waits
+	healed    chan struct{}     // guarded by mu; closed by Heal, nil: no waiter
 }
 
 // New returns a backend without pods or faults.

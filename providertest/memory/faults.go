@@ -40,7 +40,7 @@ type Fault struct {
 	Hang bool
 	// Deaf does not hear the end of ctx.
 	Deaf  bool
-	Panic any // what to panic with, before the effect
+	Panic any // the value of the panic, before the effect
 	Err   error
 	// LoseAnswer performs the effect and then returns Err, or ErrUnwell.
 	LoseAnswer bool
@@ -78,7 +78,7 @@ func (b *Backend) ask(ctx context.Context, method, key string, uid types.UID) (l
 	b.mu.Lock()
 	script, fault := b.Fault, b.hit(method, key, uid)
 	if fault != nil && b.healed == nil {
-		b.healed = make(chan struct{}) // here: a Backend may be made outside of the bubble that it is used in
+		b.healed = make(chan struct{}) // made here: a Backend may be made outside of the bubble in which it is used
 	}
 	healed := b.healed
 	b.mu.Unlock()

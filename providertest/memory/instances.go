@@ -17,7 +17,7 @@ type instance struct {
 	id      string
 	pod     *corev1.Pod // never changed, but replaced
 	running bool
-	hidden  bool // it is too new to be shown
+	hidden  bool // the instance is too new to be shown
 	foreign bool
 }
 
@@ -45,12 +45,12 @@ func (b *Backend) start(pod *corev1.Pod, injected, foreign bool) string {
 	} else {
 		in.pod.Status = in.runs()
 	}
-	if !b.KeepsEnded { // what has ended makes room for what takes its name
+	if !b.KeepsEnded { // an ended instance makes room for a new one of the same name
 		b.instances = slices.DeleteFunc(b.instances, func(old *instance) bool { return !old.running && Key(old.pod) == Key(pod) })
 	}
 	b.instances = append(b.instances, in)
 	b.note(ledger.Start, in, injected)
-	if !in.hidden { // else nobody can know
+	if !in.hidden { // a hidden instance is unknown
 		b.note(ledger.Status, in, injected)
 	}
 	kept := in.pod
@@ -70,7 +70,7 @@ func (b *Backend) note(verb ledger.Verb, in *instance, injected bool) {
 	e := ledger.Entry{Verb: verb, UID: in.pod.UID, Namespace: in.pod.Namespace, Name: in.pod.Name, Instance: in.id, Injected: injected, Foreign: in.foreign}
 	if verb == ledger.Status {
 		if injected {
-			return // it is not the pod's
+			return // the status is not the pod's
 		}
 		e.Status = in.pod.Status.DeepCopy()
 	}
@@ -102,7 +102,7 @@ func (b *Backend) end(in *instance) {
 	}
 	pod := in.pod
 	b.mu.Unlock()
-	if last { // the end of an extra instance is not that of the pod; what ended before was told then
+	if last { // the end of an extra instance is not the end of the pod; an earlier end was already reported
 		b.tell(pod)
 	}
 }

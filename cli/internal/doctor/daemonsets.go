@@ -51,7 +51,7 @@ func checkDaemonSets(ctx context.Context, e *exam) {
 		set := &all.Items[i]
 		lands, err := landsOn(set, node)
 		if err != nil || !lands {
-			continue // the API server has checked the affinity: what it cannot mean matches no node
+			continue // the API server has checked the affinity: an invalid one matches no node
 		}
 		name := set.Namespace + "/" + set.Name
 		pod := &corev1.Pod{ObjectMeta: set.Spec.Template.ObjectMeta, Spec: set.Spec.Template.Spec}

@@ -136,7 +136,7 @@ func Run(ctx context.Context, c Config) *Report {
 		c.Timeout = 10 * time.Second
 	}
 	e := &exam{Config: c, clock: &clock{}, report: &Report{Node: c.NodeName, Findings: []Finding{}, Passed: []string{}, Skipped: []Note{}, Unknown: []Note{}}}
-	e.host, _ = os.Hostname() // without it, no process is taken for one of this host
+	e.host, _ = os.Hostname() // without it, no process counts as running on this host
 	defer func() {
 		if e.port != nil {
 			_ = e.port.Close()

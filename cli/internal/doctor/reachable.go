@@ -122,7 +122,7 @@ func (e *exam) serve(path, text string) (stop func(), err error) {
 			}
 			_, _ = io.WriteString(w, text) // the caller may be gone
 		}),
-		ErrorLog:          stdlog.New(io.Discard, "", 0), // the API server says why it has failed
+		ErrorLog:          stdlog.New(io.Discard, "", 0), // the API server reports the failure
 		ReadHeaderTimeout: 5 * time.Second,
 	}
 	listener := tls.NewListener(e.port, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}})
@@ -140,7 +140,7 @@ func (e *exam) serve(path, text string) (stop func(), err error) {
 
 func (e *exam) servingPair() (tls.Certificate, error) {
 	certFile, keyFile := e.CertFile, e.KeyFile
-	if e.RequestsCertificate && e.CertDir != "" { // where a node keeps both in one file, by the name that a kubelet has for it
+	if e.RequestsCertificate && e.CertDir != "" { // a node keeps both in one file, under the kubelet's name for it
 		certFile = filepath.Join(e.CertDir, "kubelet-server-current.pem")
 		keyFile = certFile
 	}

@@ -73,7 +73,7 @@ func stop(dir state.Dir) (pid int, err error) {
 		return 0, fmt.Errorf("stop process %d of cluster %s: %w", pid, dir.Name, err)
 	}
 
-	timeout := time.AfterFunc(stopGrace, func() { _ = process.Kill() }) // an error means that it is gone
+	timeout := time.AfterFunc(stopGrace, func() { _ = process.Kill() }) // an error means that the process is gone
 	defer timeout.Stop()
 	lock, err := dir.WaitLock()
 	if errors.Is(err, fs.ErrNotExist) {

@@ -86,7 +86,7 @@ func etcdConfig(o Options) (*embed.Config, error) {
 	c.LogLevel = "error"
 	c.LogOutputs = []string{o.Dir.Log()}
 	c.UnsafeNoFsync = !o.Durable
-	c.TickMs, c.ElectionMs = 20, 200 // a single member elects itself: there is nobody to wait for
+	c.TickMs, c.ElectionMs = 20, 200 // a single member elects itself without waiting
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	c.ClientTLSInfo, c.PeerTLSInfo = tls, tls

@@ -22,10 +22,10 @@ const (
 	EtcdCA            = "etcd-ca"                  // signs etcd's two certificates and nothing else
 	FrontProxyCA      = "front-proxy-ca"           // signs the certificate that vouches for users of aggregated API servers
 	APIServer         = "apiserver"                // the API server's serving certificate
-	KubeletClient     = "apiserver-kubelet-client" // what the API server shows to nodes
-	EtcdServer        = "etcd"                     // etcd's serving certificate, also what its members show each other
-	EtcdClient        = "apiserver-etcd-client"    // what the API server shows to etcd
-	FrontProxyClient  = "front-proxy-client"       // what the API server shows to aggregated API servers
+	KubeletClient     = "apiserver-kubelet-client" // the API server's client certificate for nodes
+	EtcdServer        = "etcd"                     // etcd's serving certificate, also for its members among each other
+	EtcdClient        = "apiserver-etcd-client"    // the API server's client certificate for etcd
+	FrontProxyClient  = "front-proxy-client"       // the API server's client certificate for aggregated API servers
 	Admin             = "admin"                    // a user in group system:masters
 	ControllerManager = "controller-manager"       // kube-controller-manager
 	Scheduler         = "scheduler"                // kube-scheduler

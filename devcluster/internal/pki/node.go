@@ -15,7 +15,7 @@ const (
 	NodeKubeconfig  = "kubeconfig"  // client certificate inside
 	NodeServingCert = "kubelet.crt" // the node's own HTTPS server
 	NodeServingKey  = "kubelet.key" // its private key
-	NodeCA          = "ca.crt"      // checks the API server's certificate and those of its clients
+	NodeCA          = "ca.crt"      // checks the certificates of the API server and of its clients
 )
 
 // Node describes the node of the credentials.

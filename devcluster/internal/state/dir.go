@@ -74,7 +74,7 @@ func List(base string) ([]Dir, error) {
 	for _, e := range entries {
 		d, err := At(base, e.Name())
 		if err != nil || !d.Exists() {
-			continue // somebody else's file
+			continue // a file of another program
 		}
 		dirs = append(dirs, d)
 	}

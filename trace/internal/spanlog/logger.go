@@ -19,7 +19,7 @@ type deeper interface {
 
 // logger writes each line to the sink and to a span.
 type logger struct {
-	sink    log.Logger // what the program logs to, below all spans
+	sink    log.Logger // the logger of the program, below all spans
 	backend Backend
 	fields  log.Fields // added above sink; never changed once the logger exists
 	err     error      // of the last WithError
