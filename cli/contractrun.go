@@ -245,7 +245,7 @@ func (c *contractRun) reserve() (*resultFile, error) {
 	return &resultFile{f, c.result}, nil
 }
 
-// discard removes the file if nothing was kept in it.
+// discard removes the file if it has no results.
 func (f *resultFile) discard() {
 	if f != nil {
 		f.Close()

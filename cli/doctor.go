@@ -171,7 +171,7 @@ func servicesOfAPI(ctx context.Context, client kubernetes.Interface) cache.Index
 
 var flagInError = regexp.MustCompile(`^--([a-z0-9.-]+)`)
 
-// problems takes the joined errors of the settings apart.
+// problems splits the joined errors of the settings.
 func (r *resolved) problems(err error) (list []doctor.Problem) {
 	if err == nil {
 		return nil

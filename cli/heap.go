@@ -35,7 +35,7 @@ func tuneHeap() {
 	})
 }
 
-// growth returns by how many percent the heap may grow when so many bytes live.
+// growth returns the allowed growth of the heap in percent, for the given live bytes.
 func growth(live uint64) int {
 	if live == 0 {
 		return mostGrowth

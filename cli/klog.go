@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// klogPrefix begins the flags of klog, the log of the Kubernetes libraries.
+// klogPrefix is the prefix of the flags of klog, the log of the Kubernetes libraries.
 const klogPrefix = "klog."
 
 // klogFlags has the flags of klog. Only v and vmodule have an effect: the output and the format of the log are

@@ -27,7 +27,7 @@ type Program struct {
 	GVisor string
 	// Providers are the providers from which users can choose. At least one is required.
 	Providers []Provider
-	// Commands are further commands of the program, beside its own. They see the flags of nodes too.
+	// Commands are further commands of the program, beside its own. They also have the flags of nodes.
 	Commands []*cobra.Command
 }
 

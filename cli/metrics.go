@@ -41,8 +41,8 @@ func metricsHandler() http.Handler {
 	)
 }
 
-// serveMetrics serves /metrics and /livez at --metrics-addr until ctx ends. The process answers /livez for as long as it can do anything: when the
-// node ends, it does too.
+// serveMetrics serves /metrics and /livez at --metrics-addr until ctx ends. The process answers /livez for as
+// long as it works; it ends when the node ends.
 func (o *options) serveMetrics(ctx context.Context) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", o.MetricsAddr)

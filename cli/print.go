@@ -40,7 +40,7 @@ func (r *resolved) print() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// yamlValue is the value of f, a flag of fs.
+// yamlValue returns the value of f, a flag of fs.
 func yamlValue(fs *pflag.FlagSet, f *pflag.Flag) *yaml.Node {
 	switch f.Value.Type() {
 	case "stringToString":

@@ -74,9 +74,9 @@ type NodeConfigurer interface {
 // Examiner is an optional ability of a provider whose Ping needs its background work, or that has more to report
 // before the node runs.
 type Examiner interface {
-	// Examine returns why the provider would not work, nil if it would. The command doctor asks it instead of Ping, of a provider
-	// that was made and nothing else: no ability was offered, and nothing runs in the background. Listers are empty, but for the
-	// Service default/kubernetes. It changes nothing, and the error must hold nothing secret.
+	// Examine returns why the provider would not work, or nil. The command doctor calls it instead of Ping. The
+	// provider was only made: no ability was offered, and nothing runs in the background. Listers are empty,
+	// except for the Service default/kubernetes. Examine changes nothing, and its error must contain no secret.
 	Examine(ctx context.Context) error
 }
 
@@ -104,8 +104,8 @@ type ProviderInput struct {
 	OperatingSystem string
 	// InternalIP is the address of the node; "" if it is not set.
 	InternalIP string
-	// DaemonPort is the port of the kubelet API; 0 if it is not served, or if the
-	// system is to choose one.
+	// DaemonPort is the port of the kubelet API. It is 0 if the API is not served, or if the system chooses the
+	// port.
 	DaemonPort int32
 	// KubeClusterDomain is the domain of the cluster's DNS, such as cluster.local.
 	KubeClusterDomain string

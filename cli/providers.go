@@ -52,7 +52,7 @@ func (p Program) providersCommand() *cobra.Command {
 	}
 }
 
-// summary is the line about the provider; "" if it has no README.
+// summary returns the line about the provider, or "" if it has no README.
 func (p Provider) summary() string {
 	title, _, _ := strings.Cut(p.Readme, "\n")
 	_, summary, _ := strings.Cut(title, ": ")

@@ -33,9 +33,8 @@ type resolved struct {
 	unread error
 }
 
-// resolve completes the parsed flags from the environment and the file, and
-// checks everything. All errors are joined; the settings are nil only if the file
-// cannot be read at all.
+// resolve completes the parsed flags from the environment and the file, and checks everything. All errors are
+// joined; the settings are nil only if the file cannot be read at all.
 func (o *options) resolve(fs *pflag.FlagSet, getenv func(string) string) (*resolved, error) {
 	r := &resolved{options: o, flags: fs, origins: map[string]string{}}
 	fields, err := readConfigFile(o.ConfigFile)

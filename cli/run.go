@@ -68,7 +68,7 @@ func (p Program) run(ctx context.Context, r *resolved, stderr io.Writer) error {
 	return err
 }
 
-// waitToStop waits for the node, but not for ever.
+// waitToStop waits for the node, for a limited time.
 func waitToStop(done <-chan error) error {
 	timer := time.NewTimer(stopTimeout - time.Second)
 	defer timer.Stop()

@@ -87,8 +87,8 @@ func (o *options) keyPair() (func(*tls.Config) error, error) {
 	}, nil
 }
 
-// routes is the handler of the kubelet API: the routes of the provider. It never redirects, as
-// http.ServeMux does.
+// routes is the handler of the kubelet API: the routes of the provider. It never redirects, unlike
+// http.ServeMux.
 type routes struct {
 	provider http.Handler
 }

@@ -82,7 +82,7 @@ type C struct {
 	skipped  string   // set by the goroutine of the check
 }
 
-// Context ends with the check, and when its time is over.
+// Context returns a context that ends with the check, or when the time of the check is over.
 func (c *C) Context() context.Context { return c.ctx }
 
 // Namespace returns the namespace of the pods of the check.

@@ -172,7 +172,7 @@ var creation = []Check{
 	},
 }
 
-// onlyOne looks at the backend for a second instance of a pod.
+// onlyOne checks the backend for a second instance of a pod.
 func (c *C) onlyOne(pod *corev1.Pod) {
 	if c.backend.Instances == nil {
 		return

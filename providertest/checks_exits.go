@@ -123,7 +123,7 @@ var exits = []Check{
 	},
 }
 
-// condition is the status of a condition of a pod.
+// condition returns the status of a condition of a pod.
 func condition(p *corev1.Pod, kind corev1.PodConditionType) corev1.ConditionStatus {
 	for _, k := range p.Status.Conditions {
 		if k.Type == kind {

@@ -170,7 +170,7 @@ func (c *C) instances(pod *corev1.Pod) int {
 	return n
 }
 
-// noneLeft looks whether anything of a pod still runs.
+// noneLeft checks that no instance of a pod still runs.
 func (c *C) noneLeft(pod *corev1.Pod) {
 	if n := c.instances(pod); n != 0 {
 		c.Errorf("pod %s is said to be gone, and %d instances of it run", pod.Name, n)

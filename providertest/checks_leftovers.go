@@ -105,7 +105,7 @@ func (c *C) live(round string, n int, restart bool) {
 	}
 }
 
-// createAgain is CreatePod until it succeeds, a few times.
+// createAgain calls CreatePod until it succeeds, a few times.
 func (c *C) createAgain(pod *corev1.Pod) (err error) {
 	for range 4 {
 		if err = c.tryCreate(c.ctx, pod); err == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// execProbe asks once a second whether a file is there.
+// execProbe checks once a second whether a file exists.
 func (c *C) execProbe(need ...string) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: c.command(program.Program{Need: need})}},

@@ -188,7 +188,7 @@ func terminal(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// see returns a pod as the provider shows it now, or as it reported it last when it has ended; nil if neither is so.
+// see returns a pod as the provider shows it now, or its last report if the pod has ended; nil without either.
 func (c *C) see(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
 	s := c.open()
 	got, err := s.provider.GetPod(ctx, pod.Namespace, pod.Name)

@@ -75,7 +75,7 @@ func Fields(name string, data []byte) ([]Field, error) {
 	return fields, errors.Join(d.errs...)
 }
 
-// Rename returns the contents of the file with another name of the field, at the same place.
+// Rename returns the contents of the file with another name for the field, at the same place.
 func (f Field) Rename(data []byte, name string) []byte {
 	begin := 0
 	for range f.Position.Line - 1 {

@@ -182,7 +182,7 @@ func hexDigest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// tar writes files in the given order, all of root and of one time.
+// tar writes files in the given order, all owned by root and with the same time.
 func (l *layout) tar(to io.Writer, files []entry) error {
 	w := tar.NewWriter(to)
 	for _, f := range files {

@@ -117,7 +117,7 @@ func (r *release) make(ctx context.Context) error {
 	return r.writeSums()
 }
 
-// file is the path of a file of the release.
+// file returns the path of a file of the release.
 func (r *release) file(name, suffix string) string {
 	return filepath.Join(r.out, name+"_"+r.version+suffix)
 }

@@ -22,8 +22,7 @@ import (
 // no such requests.
 var errNoStreams = errdefs.InvalidInput("this backend has no logs, exec or port-forward")
 
-// provider stands for a batch service: jobs are submitted, take a while to
-// start, and are looked at by asking.
+// provider stands for a batch service: jobs are submitted, take a while to start, and must be polled.
 type provider struct {
 	startUp time.Duration // start time of a job
 
@@ -31,7 +30,7 @@ type provider struct {
 	jobs map[string]*job // by namespace/name; guarded by mu
 }
 
-// job is a pod as the service knows it.
+// job is a pod at the service.
 type job struct {
 	pod       *corev1.Pod
 	submitted time.Time
@@ -78,7 +77,7 @@ func (p *provider) find(pod *corev1.Pod) error {
 	return nil
 }
 
-// GetPod returns the pod of a job with its status of this moment.
+// GetPod returns the pod of a job with its current status.
 func (p *provider) GetPod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,24 +10,24 @@ import (
 const (
 	// slowFactor is the ratio of a slow call to the usual time of a call.
 	slowFactor = 4
-	// leastPatience and mostPatience bound after how long a call is slow.
+	// leastPatience and mostPatience bound the time after which a call is slow.
 	leastPatience = 100 * time.Millisecond
 	mostPatience  = 10 * time.Second
-	// firstPatience is it while nothing is known of the method.
+	// firstPatience is this time while nothing is known of the method.
 	firstPatience = time.Second
 	// forgetting is the number of calls after which a change is noticed.
 	forgetting = 8
 )
 
 // Patience decides when a call is slow: when it takes several times longer than successful calls of the same
-// method. So it soon distinguishes a call that hangs from a slow backend. The zero value is ready for use, by
-// any number of goroutines.
+// method. So it soon distinguishes a hanging call from a slow backend. The zero value is ready for use, by any
+// number of goroutines.
 type Patience struct {
 	mu    sync.Mutex
 	usual map[string]time.Duration // guarded by mu; by method
 }
 
-// With returns after how long a call of the method is slow.
+// With returns the time after which a call of the method is slow.
 func (p *Patience) With(method string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// adapter embeds the entry rather than calling it: a method of ours in between
-// would be reported as the caller of every line.
+// adapter embeds the entry rather than calling it: otherwise logrus would report a method of ours as the caller
+// of every line.
 type adapter struct{ *logrus.Entry }
 
 // FromLogrus returns a logger that writes through entry, with its fields.

@@ -41,7 +41,7 @@ func (p PodHandlerConfig) cadvisorMetrics(ctx context.Context) ([]*dto.MetricFam
 	return c.families, nil
 }
 
-// podOf returns the pod, nil if it is not known.
+// podOf returns the pod, or nil if it is unknown.
 func (p PodHandlerConfig) podOf(ref statsv1alpha1.PodReference) *corev1.Pod {
 	if p.GetPod == nil {
 		return nil
@@ -56,7 +56,7 @@ func (p PodHandlerConfig) podOf(ref statsv1alpha1.PodReference) *corev1.Pod {
 // cgroup is the subject of a series, in the terms of cAdvisor. The node is the root, and a pod has no container.
 type cgroup struct{ id, namespace, pod, container, image, name string }
 
-// cadvisor collects metrics; the first of a name decides on its place.
+// cadvisor collects metrics; the first metric of a name decides on the place of the name.
 type cadvisor struct{ families []*dto.MetricFamily }
 
 func (c *cadvisor) pod(stats *statsv1alpha1.PodStats, pod *corev1.Pod) {

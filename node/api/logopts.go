@@ -23,7 +23,7 @@ type ContainerLogOpts struct {
 	Follow bool
 	// Previous asks for the log of the container's previous run.
 	Previous bool
-	// SinceSeconds asks for lines no older than so many seconds; 0 means all.
+	// SinceSeconds asks for lines that are at most this many seconds old; 0 means all lines.
 	SinceSeconds int
 	// SinceTime asks for lines that are not older than this time; the zero time means all lines.
 	SinceTime time.Time
@@ -66,7 +66,7 @@ func valueOrZero(n *int) int {
 	return *n
 }
 
-// optParser keeps the first error. An empty value is as good as none.
+// optParser keeps the first error. An empty value counts as no value.
 type optParser struct {
 	query url.Values
 	err   error

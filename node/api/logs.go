@@ -82,8 +82,8 @@ func cutLog(stream io.Reader, opts ContainerLogOpts) io.Reader {
 	return stream
 }
 
-// closeOnce closes a stream once, though both the handler and the end of the
-// context do it: streams of providers need not stand more.
+// closeOnce closes a stream once, although both the handler and the end of the context close it: streams of
+// providers need not allow a second Close.
 type closeOnce struct {
 	io.ReadCloser
 	once sync.Once

@@ -76,7 +76,7 @@ func (t *tailReader) dropLines() {
 	}
 }
 
-// total counts an unfinished line at the end too.
+// total returns the number of lines, including an unfinished line at the end.
 func (t *tailReader) total() int {
 	if len(t.buf) > 0 && t.buf[len(t.buf)-1] != '\n' {
 		return t.count + 1

@@ -55,7 +55,7 @@ type PodHandlerConfig struct {
 	// Health decides on the answer of /healthz and /readyz: nil is 200 and an error 500. /metrics/slis reports
 	// the result. A nil function always passes.
 	Health func(context.Context) error
-	// HealthChecks are asked beside Health. Each has a path of its own, such as /healthz/NAME.
+	// HealthChecks are further checks beside Health. Each has a path of its own, such as /healthz/NAME.
 	HealthChecks []HealthCheck
 	// Live decides on the answer of /livez, as Health does: an error means that the process should be restarted.
 	Live func(context.Context) error
@@ -77,6 +77,6 @@ type PodHandlerConfig struct {
 type HealthCheck struct {
 	// Name is the last part of the path.
 	Name string
-	// Check returns nil while all is well. It must be fast, and safe for concurrent use.
+	// Check returns nil if the check passes. It must be fast, and safe for concurrent use.
 	Check func(context.Context) error
 }

@@ -8,7 +8,8 @@ import (
 	"fmt"
 )
 
-// maxFrame bounds a frame of a client, over SPDY and WebSocket: clients send 32 KiB at a time, and some a file of this size.
+// maxFrame bounds a frame of a client, over SPDY and WebSocket: clients send 32 KiB at a time, and some send a
+// whole file of this size.
 const maxFrame = 1 << 20
 
 var (

@@ -9,8 +9,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
 
-// serveRemoteCommand runs a session over SPDY or WebSocket. Attach goes
-// through the library's exec too: its attach knows no exit codes.
+// serveRemoteCommand runs a session over SPDY or WebSocket. Attach uses the library's exec too, because the
+// library's attach has no exit codes.
 func serveRemoteCommand(w http.ResponseWriter, req *http.Request, u upgrade, opts remotecommand.Options, run sessionFunc) error {
 	u.legacyProtocol = remotecommand.StreamProtocolV1Name
 	var streams *execStreams

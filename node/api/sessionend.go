@@ -32,7 +32,7 @@ func (up *upgradeWriter) cutAfter(ctx context.Context, ended <-chan struct{}) (s
 	})
 }
 
-// within waits for the end, for d at most, and reports whether it came.
+// within waits at most d for the end, and reports whether it came.
 func within(d time.Duration, ended <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -87,7 +87,7 @@ func writeStatus(to *spdyWriter, protocol string, err error) error {
 	return err
 }
 
-// closeWhenIdle closes the connection after so long without a byte of data, until stop is called.
+// closeWhenIdle closes the connection after the idle time without a byte of data, until stop is called.
 func closeWhenIdle(conn *watchedConn, idle time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watch sync.WaitGroup

@@ -37,7 +37,7 @@ type StreamLimits struct {
 	users map[string]int // guarded by mu; sessions under way
 }
 
-// NewStreamLimits returns limits. 0 or less is no limit.
+// NewStreamLimits returns limits. A value of 0 or less is no limit.
 func NewStreamLimits(inAll, perUser int) *StreamLimits {
 	return &StreamLimits{inAll: inAll, perUser: perUser, users: map[string]int{}}
 }

@@ -65,7 +65,7 @@ type backlog struct {
 	size   int      // bytes to be read
 }
 
-// add takes as much of piece as there is room for. When it takes nothing, a read makes room.
+// add takes as much of piece as there is room for. If it takes nothing, a read makes room.
 func (b *backlog) add(piece []byte) (n int) {
 	for n < len(piece) {
 		if len(b.blocks) == 0 || len(b.last()) == cap(b.last()) {

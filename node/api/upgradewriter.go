@@ -14,9 +14,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// upgradeWriter hands out a watchedConn when the streaming library takes over
-// the connection. It has no Unwrap method on purpose: the library would
-// look behind it and take the connection itself.
+// upgradeWriter returns a watchedConn when the streaming library takes over the connection. It has no Unwrap
+// method on purpose: the library would look behind it and take the connection itself.
 type upgradeWriter struct {
 	http.ResponseWriter
 	gone   func(why error)
@@ -98,7 +97,7 @@ func (w *upgradeWriter) end(how func(*watchedConn)) {
 	}
 }
 
-// wait returns when the connection, if it was taken over, is no longer read. close comes first.
+// wait returns when the connection, if it was taken over, is no longer read. Call close first.
 func (w *upgradeWriter) wait() {
 	w.mu.Lock()
 	conn := w.conn

@@ -67,8 +67,8 @@ func watchConn(conn net.Conn, from io.Reader, gone func(error), frames frameChec
 	return c
 }
 
-// readAhead ends when the client has closed the connection, or it was closed here and the client was
-// given its time.
+// readAhead ends when the client has closed the connection, or when the connection was closed here and the
+// client has had its time to react.
 func (c *watchedConn) readAhead(from io.Reader) {
 	defer close(c.done)
 	chunk := make([]byte, readSize)

@@ -91,7 +91,7 @@ func (l *messageLimiter) content(h wsHeader, piece []byte, last bool) error {
 	return nil
 }
 
-// message takes the next piece of a message without its channel.
+// message handles the next piece of a message, without its channel.
 func (l *messageLimiter) message(h wsHeader, piece []byte, over bool) error {
 	switch {
 	case l.form == byteMessages:
@@ -146,7 +146,7 @@ func (l *messageLimiter) text(h wsHeader, piece []byte, over bool) error {
 	return nil
 }
 
-// write adds a frame for the library: a message, masked with zeroes, as a client has to mask.
+// write adds a frame for the library: a message, masked with zeroes, because a client must mask.
 func (l *messageLimiter) write(opcode byte, parts ...[]byte) {
 	n := 0
 	for _, part := range parts {
@@ -167,7 +167,7 @@ func (l *messageLimiter) write(opcode byte, parts ...[]byte) {
 
 func (l *messageLimiter) sent(piece []byte) { l.answer.scan(piece) }
 
-// sizeScanner finds terminal sizes in the JSON of a client, however it is cut.
+// sizeScanner finds terminal sizes in the JSON of a client, cut into pieces at any place.
 type sizeScanner struct{ rest []byte }
 
 // maxSize bounds the JSON of a terminal's size, which has some 30 bytes.

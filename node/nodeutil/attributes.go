@@ -9,8 +9,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// NodeRequestAttr describes requests to a node's server as the API server
-// knows them: as verbs on subresources of the Node object.
+// NodeRequestAttr describes requests to a node's server in the terms of the API server: as verbs on subresources
+// of the Node object.
 type NodeRequestAttr struct {
 	// NodeName is the name of the Node object.
 	NodeName string

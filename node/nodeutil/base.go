@@ -61,7 +61,7 @@ func newBase(name string, cfg NodeConfig, fromEnv kubernetes.Interface) (*base, 
 	}
 	b.streams = api.NewStreamLimits(cfg.streamLimits())
 	b.services = newServiceInformer(b.clients.watches, cfg.InformerResyncPeriod)
-	// Not with the client of the writes: many objects at a start must not hold up statuses.
+	// Not with the client for writes: many objects at a start must not delay statuses.
 	b.objects = objects.NewStore(b.clients.watches)
 	b.objects.Behind(accessreview.New(b.clients.watches))
 	b.informers = []cache.SharedIndexInformer{b.services.Informer()}
@@ -82,7 +82,7 @@ func configure(cfg *NodeConfig, opts []NodeOpt) error {
 	return nil
 }
 
-// listen opens the port of the server; nil if there is none.
+// listen opens the port of the server. It returns nil without a server.
 func (b *base) listen(ctx context.Context) (net.Listener, error) {
 	if b.server == nil {
 		if (b.common.TLSConfig == nil) != (b.common.Handler == nil) { // with neither, none is wanted

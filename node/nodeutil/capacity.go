@@ -30,7 +30,7 @@ func (w *capacityWatch) Ping(ctx context.Context) error {
 	return err
 }
 
-// NotifyNodeStatus looks at each node on its way to cb.
+// NotifyNodeStatus remembers each node on its way to cb.
 func (w *capacityWatch) NotifyNodeStatus(ctx context.Context, cb func(*corev1.Node)) {
 	w.NodeProvider.NotifyNodeStatus(ctx, func(n *corev1.Node) {
 		if n != nil {

@@ -175,7 +175,7 @@ func adopt(store certificate.FileStore, user *clientcmdapi.AuthInfo) error {
 	return err
 }
 
-// saveKubeconfig writes, all at once, a file for the cluster and the certificate with its key in certFile.
+// saveKubeconfig writes, in one step, a file for the cluster and the certificate with its key in certFile.
 func saveKubeconfig(path string, cluster *clientcmdapi.Cluster, certFile string) error {
 	const name = "default"
 	c := clientcmdapi.NewConfig()

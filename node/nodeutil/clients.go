@@ -94,7 +94,7 @@ func clientsFromPath(cfg *NodeConfig) (*clients, error) {
 	return clientsOf(cfg, base, clientcert.Reloading)
 }
 
-// clientsOf makes them from base. follow makes a configuration follow files, see clientcert.
+// clientsOf makes all clients from base. follow makes a configuration follow files, see clientcert.
 func clientsOf(cfg *NodeConfig, base *rest.Config, follow func(*rest.Config) (*rest.Config, error)) (*clients, error) {
 	clientset := func(cfg *rest.Config) (*kubernetes.Clientset, error) {
 		cfg, err := follow(cfg)

@@ -25,11 +25,9 @@ type NodeConfig struct {
 	// client made from $KUBECONFIG or the pod's service account, if possible.
 	Client kubernetes.Interface
 
-	// HeartbeatClient keeps the Node object and its lease up to date. The
-	// default is made from KubeconfigPath, with a connection, limits and a
-	// time-out (10 s) of its own. If the program sets only Client, heartbeats
-	// and events share its connection; of a *kubernetes.Clientset they do not
-	// share the limits, of another implementation they do.
+	// HeartbeatClient keeps the Node object and its lease up to date. The default is made from KubeconfigPath,
+	// with a connection, limits and a time-out (10 s) of its own. If the program sets only Client, heartbeats
+	// and events share its connection. They share its limits too, unless it is a *kubernetes.Clientset.
 	HeartbeatClient kubernetes.Interface
 
 	// KubeAPIQPS and KubeAPIBurst limit the requests a second of a client made from KubeconfigPath: separately
@@ -47,7 +45,7 @@ type NodeConfig struct {
 	// $KUBECONFIG. Without such a file, the pod's service account is used.
 	KubeconfigPath string
 
-	// KubeContext is the context of KubeconfigPath; default its current one.
+	// KubeContext is the context of KubeconfigPath; the default is its current context.
 	KubeContext string
 
 	// InformerResyncPeriod is the interval at which every pod is checked again without a change. NewNode starts
@@ -76,9 +74,8 @@ type NodeConfig struct {
 	// never reach Handler: they are 404, for authorized callers.
 	Handler http.Handler
 
-	// StreamIdleTimeout ends an exec, attach or port-forward without traffic;
-	// StreamCreationTimeout bounds its beginning. 0 is the default of
-	// package api.
+	// StreamIdleTimeout ends an exec, attach or port-forward without traffic; StreamCreationTimeout bounds its
+	// beginning. 0 is the default of package api.
 	StreamIdleTimeout     time.Duration
 	StreamCreationTimeout time.Duration
 
@@ -120,8 +117,7 @@ type NodeConfig struct {
 	// node.WithNodeStatusUpdateErrorHandler.
 	NodeStatusUpdateErrorHandler node.ErrorHandler
 
-	// SkipDownwardAPIResolution hands pods to the provider with env and
-	// envFrom as they were written.
+	// SkipDownwardAPIResolution passes pods to the provider with env and envFrom as written.
 	SkipDownwardAPIResolution bool
 
 	// ShareNodes, for a Fleet, is the name of a group of processes with the same nodes, which share them evenly.
@@ -133,8 +129,8 @@ type NodeConfig struct {
 	// that holds the node's lease acts, and others wait for it; see node.WithNodeLeaseGuard.
 	DisableLeaseGuard bool
 
-	// PodControllerConfigOpts change the configuration of the pod controller, in
-	// order, after everything else in it is set.
+	// PodControllerConfigOpts change the configuration of the pod controller, in order, after all its other
+	// settings.
 	PodControllerConfigOpts []PodControllerConfigOpt
 
 	mux             api.ServeMux
@@ -163,8 +159,7 @@ func WithNodeConfig(c NodeConfig) NodeOpt {
 	}
 }
 
-// WithClient sets NodeConfig.Client. A nil client, also a nil pointer within the
-// interface, is an error.
+// WithClient sets NodeConfig.Client. A nil client, or a nil pointer within the interface, is an error.
 func WithClient(client kubernetes.Interface) NodeOpt {
 	return func(cfg *NodeConfig) error {
 		if err := checkClient(client); err != nil {
@@ -175,9 +170,8 @@ func WithClient(client kubernetes.Interface) NodeOpt {
 	}
 }
 
-// WithTLSConfig sets NodeConfig.TLSConfig: TLS 1.2 or newer, the cipher suites
-// of DefaultServerCiphers, client certificates asked for and not required; then opts, in
-// order. A second WithTLSConfig adds to the first.
+// WithTLSConfig sets NodeConfig.TLSConfig: TLS 1.2 or newer, the cipher suites of DefaultServerCiphers, and
+// requested but not required client certificates; then opts, in order. A second WithTLSConfig adds to the first.
 func WithTLSConfig(opts ...func(*tls.Config) error) NodeOpt {
 	return func(cfg *NodeConfig) error {
 		tlsConfig := defaultTLSConfig()
@@ -194,9 +188,8 @@ func WithTLSConfig(opts ...func(*tls.Config) error) NodeOpt {
 	}
 }
 
-// AttachProviderRoutes mounts the routes of a kubelet, answered by the
-// provider, at "/" of mux once the provider exists. The program serves them by setting
-// NodeConfig.Handler to mux or to something around it.
+// AttachProviderRoutes mounts the routes of a kubelet, answered by the provider, at "/" of mux once the provider
+// exists. The program serves them by setting NodeConfig.Handler to mux or to a handler around mux.
 func AttachProviderRoutes(mux api.ServeMux) NodeOpt {
 	return func(cfg *NodeConfig) error {
 		cfg.mux = mux

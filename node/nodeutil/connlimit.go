@@ -107,7 +107,7 @@ func addressOf(conn net.Conn) string {
 	return address
 }
 
-// limitedConn is counted until it is closed, also while a stream has taken it over.
+// limitedConn counts until it is closed, also while a stream has taken it over.
 type limitedConn struct {
 	net.Conn
 	closed func()

@@ -58,7 +58,7 @@ func (cfg *NodeConfig) complete(name string) error {
 	return nil
 }
 
-// heartbeatLimits returns how many heartbeats a second the nodes may send together.
+// heartbeatLimits returns the limit of heartbeats a second for all nodes together, and its burst.
 func (cfg *NodeConfig) heartbeatLimits() (float32, int) {
 	more := max(cfg.fleet-1, 0)
 	return float32(besidesQPS + furtherNodeQPS*more), besidesBurst + 2*furtherNodeQPS*more

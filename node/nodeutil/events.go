@@ -89,7 +89,8 @@ func (r *lateRecorder) AnnotatedEventf(object runtime.Object, annotations map[st
 }
 
 const (
-	// eventTries and eventRetry are how often an event is sent while the API server does not answer, and the pause before each time.
+	// eventTries and eventRetry are the attempts to send an event while the API server does not answer, and the
+	// pause before each attempt.
 	eventTries = 12
 	eventRetry = 10 * time.Second
 	// lostNames bounds the lost events named in the log.

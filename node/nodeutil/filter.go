@@ -42,8 +42,8 @@ func PodInformerFilter(name string) kubeinformers.SharedInformerOption {
 	})
 }
 
-// dropManagedFields is an informer transform. The managed fields are often half of an
-// object, and nothing here reads them.
+// dropManagedFields is an informer transform. The managed fields are often half of an object, and no code here
+// reads them.
 func dropManagedFields(obj any) (any, error) {
 	if accessor, err := meta.Accessor(obj); err == nil {
 		accessor.SetManagedFields(nil)

@@ -53,7 +53,7 @@ func (f *Fleet) hold(nodes []*Node) {
 // nodes that this process runs now. They run with the fleet; their own Run is an error.
 func (f *Fleet) Nodes() []*Node { return append([]*Node(nil), f.running.Load().nodes...) }
 
-// Node returns the node with the name, nil if there is none, or another process runs it.
+// Node returns the node with the name, or nil if there is no such node or another process runs it.
 func (f *Fleet) Node(name string) *Node { return f.running.Load().byName[name] }
 
 // Ready returns a channel that is closed when all nodes are ready, or, with shared nodes, when this process has
@@ -77,7 +77,7 @@ func (f *Fleet) WaitReady(ctx context.Context, timeout time.Duration) error {
 	return waitReady(ctx, timeout, f)
 }
 
-// isWell answers /healthz of the whole process: all its nodes are well.
+// isWell answers /healthz of the whole process: healthy if all its nodes are healthy.
 func (f *Fleet) isWell(ctx context.Context) error {
 	select {
 	case <-f.ready:

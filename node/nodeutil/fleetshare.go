@@ -30,7 +30,8 @@ type share struct {
 	making chan struct{}        // one provider is made at a time, as without sharing
 }
 
-// sharedNode is a node from its start here until it has ended. Its fields are owned by share.run, but for node and err before they are sent.
+// sharedNode is a node from its start here until it has ended. Its fields are owned by share.run, except for
+// node and err before they are sent.
 type sharedNode struct {
 	name  string
 	stop  context.CancelFunc

@@ -148,7 +148,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 	return n, nil
 }
 
-// attachNotices shows at the node how it stands with its certificates.
+// attachNotices shows the state of the node's certificates at the node.
 func (n *Node) attachNotices(events record.EventRecorder) {
 	if n.serving != nil {
 		n.serving.notices.attach(n.name, n.node, events)

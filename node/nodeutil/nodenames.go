@@ -14,10 +14,9 @@ import (
 // maxFleet bounds the nodes of one process. A mistyped range is then an error before memory runs out.
 const maxFleet = 10000
 
-// NodeNames returns the names that patterns stand for, in order. A pattern is a name with
-// any number of ranges of numbers in brackets: vk-[000-999] stands for a thousand
-// names, from vk-000 to vk-999. Numbers have as many digits as the lower end is written
-// with. Names must be valid and all different, and at most 10,000.
+// NodeNames returns the names that match patterns, in order. A pattern is a name with any number of ranges of
+// numbers in brackets: vk-[000-999] stands for a thousand names, from vk-000 to vk-999. Numbers have as many
+// digits as the lower end of the range. Names must be valid and all different, and at most 10,000.
 func NodeNames(patterns ...string) ([]string, error) {
 	var names []string
 	for _, pattern := range patterns {

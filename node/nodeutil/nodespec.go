@@ -22,8 +22,8 @@ const (
 	clientGoModule = "k8s.io/client-go"
 )
 
-// NodeLabels returns the labels that a node is registered with, unless an option or its provider changes them. By two of them agents and load
-// balancers of clouds keep away from virtual nodes: docs/decisions/0055-agents-of-nodes.md.
+// NodeLabels returns the labels of a registered node, unless an option or its provider changes them. Agents and
+// load balancers of clouds use two of them to avoid virtual nodes: docs/decisions/0055-agents-of-nodes.md.
 func NodeLabels(name string) map[string]string {
 	return map[string]string{
 		labelType:                        valueType,

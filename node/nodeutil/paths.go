@@ -11,8 +11,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// isPlain reports whether every router reads p the same way: it begins with a slash and has
-// no empty, "." or ".." part. A slash at the end is nothing.
+// isPlain reports whether every router reads p in the same way: it begins with a slash and has no empty, "." or
+// ".." part. A slash at the end does not count.
 func isPlain(p string) bool {
 	plain := strings.TrimSuffix(p, "/")
 	return p == "/" || len(plain) > 1 && plain[0] == '/' && path.Clean(p) == plain

@@ -35,8 +35,8 @@ func (n *Node) startProvisioner(p *parts) {
 	}
 }
 
-// provision makes and removes volumes until ctx ends. It begins when the node is registered: until
-// then it is not known whether this process acts for it.
+// provision makes and removes volumes until ctx ends. It begins when the node is registered: before that, it is
+// unknown whether this process acts for the node.
 func (n *Node) provision(ctx context.Context, provisioner VolumeProvisioner) error {
 	select {
 	case <-n.node.Ready():

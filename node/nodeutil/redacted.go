@@ -24,8 +24,8 @@ type redacted struct {
 	pods *node.PodController
 }
 
-// redact redacts the error of a call. A panic goes on with its text redacted, unless it asks for the
-// connection to be cut.
+// redact redacts the error of a call. A panic continues with its text redacted, unless it requests to cut the
+// connection.
 func (r redacted) redact(namespace, name string, err *error) {
 	if v := recover(); v != nil {
 		if err, is := v.(error); !is || !errors.Is(err, http.ErrAbortHandler) {

@@ -102,8 +102,7 @@ func (n *Node) beginReady() {
 	}
 }
 
-// becomeReady closes ready once both controllers are. An error other than the end
-// of ctx ends the node.
+// becomeReady closes ready once both controllers are ready. An error other than the end of ctx ends the node.
 func (n *Node) becomeReady(ctx context.Context) error {
 	for _, ready := range []<-chan struct{}{n.pods.Ready(), n.node.Ready()} {
 		select {

@@ -95,9 +95,8 @@ func authenticateOnce(auth Auth, next http.Handler, w http.ResponseWriter, req *
 
 type routeAuthKey struct{}
 
-// withRouteAuth makes the routes of a authMux insist on auth. The server puts it
-// into every request; a program that serves the mux with a server of its own
-// also authenticates on its own.
+// withRouteAuth makes the routes of an authMux require auth. The server puts auth into every request; a program
+// that serves the mux with its own server also authenticates on its own.
 func withRouteAuth(ctx context.Context, auth Auth) context.Context {
 	return context.WithValue(ctx, routeAuthKey{}, auth)
 }
@@ -123,8 +122,8 @@ func sameValue(a, b any) bool {
 	return va.IsValid() && vb.IsValid() && va.Comparable() && vb.Comparable() && a == b
 }
 
-// clientCAs makes a pool of authorities usable for authentication. The content
-// cannot be had back from a pool; nothing in authentication asks for it.
+// clientCAs makes a pool of authorities usable for authentication. The content cannot be read back from a pool;
+// authentication does not need it.
 type clientCAs struct{ pool *x509.CertPool }
 
 var _ dynamiccertificates.CAContentProvider = clientCAs{}

@@ -37,7 +37,7 @@ func WithServingCertificateRequests(dir string) NodeOpt {
 	}
 }
 
-// servingCertificate is the certificate of a node's server, if the node asks for it.
+// servingCertificate is the certificate of a node's server, if the node requests it.
 type servingCertificate struct {
 	*certrequest.Manager
 	notices   *certNotices

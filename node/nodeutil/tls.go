@@ -11,10 +11,9 @@ import (
 	"slices"
 )
 
-// DefaultServerCiphers returns the TLS 1.2 cipher suites of a node's server:
-// forward secret and authenticated (ECDHE with AES-GCM or ChaCha20-Poly1305)
-// only, since every client of a kubelet speaks them. TLS 1.3 chooses its own. The
-// slice is the caller's.
+// DefaultServerCiphers returns the TLS 1.2 cipher suites of a node's server: only forward secret and
+// authenticated suites (ECDHE with AES-GCM or ChaCha20-Poly1305), because every client of a kubelet supports
+// them. TLS 1.3 chooses its own suites. The caller owns the slice.
 func DefaultServerCiphers() []uint16 {
 	return []uint16{
 		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,

@@ -112,7 +112,7 @@ func reviewClients(client kubernetes.Interface) (authenticationclient.Authentica
 		authorizationclient.New(unshared(whether.RESTClient(), authorizationv1.SchemeGroupVersion, reviewTimeout))
 }
 
-// reviewBackoff gives a question five attempts within about four seconds.
+// reviewBackoff gives a review request five attempts within about four seconds.
 func reviewBackoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 300 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
 }

@@ -27,7 +27,7 @@ type report struct {
 	due time.Time
 }
 
-// report reports a pod, or holds it. A later report takes its place, and does not put it off.
+// report reports a pod, or holds the report. A later report replaces a held one, and does not delay it.
 func (b *brief) report(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -91,7 +91,7 @@ type Config struct {
 	ExecProbeEvery time.Duration
 	// Recorder gets the events of probes. Nil: the events are dropped.
 	Recorder record.EventRecorder
-	// Busy, Rest, Idle, Soon, Slowest, ListEvery and LostFor are the times of the lists; see poll.Config.
+	// Busy, Rest, Idle, Soon, Slowest, ListEvery and LostFor are the timings of the lists; see poll.Config.
 	Busy, Rest, Idle, Soon, Slowest, ListEvery, LostFor time.Duration
 	// Unlisted: the service has no list, so its driver asks about the pods of poll.Cache.Known and of the
 	// cluster. No list shows an instance that nobody asks for. When a pod is deleted, the kit therefore looks
@@ -107,7 +107,7 @@ type Config struct {
 	NoLogins bool
 	// Claims makes the kit find the PersistentVolumes of pods, for Inputs.Claimed.
 	Claims bool
-	// Skips reports whether the files of a volume are not wanted. Nil: all are.
+	// Skips reports whether to skip the files of a volume. Nil: no volume is skipped.
 	Skips func(*corev1.Volume) bool
 }
 

@@ -20,7 +20,7 @@ import (
 // service shows it. Methods may be called from any goroutine; Identify, Status and Ended are pure functions.
 // Errors do not repeat the name of the pod.
 type Driver[T any] interface {
-	// List returns every instance of this node. It is complete or an error; see poll.Config.
+	// List returns every instance of this node. It returns a complete list or an error; see poll.Config.
 	List(ctx context.Context) ([]T, error)
 	// Create makes the instance of a pod, and returns the instance of the answer. After an error, an instance
 	// may exist unless the error is of the kind invalid-input or from NotMade. AlreadyMade: the instance exists.
@@ -138,7 +138,7 @@ type (
 	// Follower is a driver of a service that pushes changes. Follow replaces the rounds. It gives each change to
 	// Take and each list to TakeAll of Provider.Cache, and reports by Fails whether the changes arrive.
 	Follower interface{ Follow(ctx context.Context) }
-	// Closer is a driver with something to close when nothing of the provider runs any more.
+	// Closer is a driver with resources to close when nothing of the provider runs any more.
 	Closer interface{ Close() }
 	// Pinger is a driver with its own health check of the service. Ping alone decides whether the node is Ready.
 	// Without it, the lists decide, with no further request.
@@ -181,7 +181,7 @@ func (t Target[T]) isRunning() error {
 	return nil
 }
 
-// StateOf returns the status of a container of a pod; nil if the pod has none.
+// StateOf returns the status of a container of a pod, or nil.
 func StateOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range list {
@@ -207,8 +207,8 @@ type notMade struct{ error }
 // Unwrap makes the kinds of the error visible to errors.As.
 func (e *notMade) Unwrap() error { return e.error }
 
-// AlreadyMade marks the error of a create that the service refuses because it has made the instance, from another request: a token or a Secret in
-// it has changed since. The instance is then found.
+// AlreadyMade marks the error of a create that the service refuses because another request has already made the
+// instance: a token or a Secret in the request has changed since. The kit then finds the instance.
 func AlreadyMade(err error) error { return &alreadyMade{err} }
 
 type alreadyMade struct{ error }

@@ -24,7 +24,7 @@ func (h *hiding) Error() string { return h.text }
 // Unwrap makes the kinds of the error visible to errors.As.
 func (h *hiding) Unwrap() error { return h.error }
 
-// hide takes secrets out of an error, the longest first.
+// hide removes secrets from an error, the longest first.
 func hide(err error, secrets []string) error {
 	if err == nil {
 		return nil

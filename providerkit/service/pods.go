@@ -118,7 +118,7 @@ func (p *Provider[T]) sameImages(have, next []corev1.Container) (err error) {
 	return err
 }
 
-// DeletePod implements node.PodLifecycleHandler. The pod is there until lists lack it, or its instance has ended.
+// DeletePod implements node.PodLifecycleHandler. The pod exists until lists lack it, or its instance has ended.
 func (p *Provider[T]) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	_, instance, err := p.known(ctx, pod)
 	if err != nil {

@@ -72,7 +72,7 @@ func (p *prober[T]) judgeAnew(ctx context.Context, c *probed) {
 	}
 }
 
-// act ends or restarts a container, and returns when it is known whether the service has done so, or ctx ends.
+// act ends or restarts a container. It returns when the outcome at the service is known, or ctx ends.
 func (p *prober[T]) act(ctx context.Context, c *probed, failed probing.Kind) {
 	if p.failing() != nil { // the failure may be of this process's network, not of the container
 		pause(ctx, silentFor)

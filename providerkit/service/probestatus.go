@@ -86,7 +86,7 @@ func (p *prober[T]) status(pod *corev1.Pod, instance T) corev1.PodStatus {
 	return status
 }
 
-// statusIn returns the status of a container, to be changed; nil if there is none.
+// statusIn returns the status of a container, for changes, or nil.
 func statusIn(status *corev1.PodStatus, name string) *corev1.ContainerStatus {
 	return StateOf(&corev1.Pod{Status: *status}, name)
 }

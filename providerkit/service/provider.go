@@ -115,7 +115,7 @@ func (o *offered) tell() {
 	o.report(o.node)
 }
 
-// InCluster returns the pod of an identity as the cluster has it; nil if the cluster does not have it.
+// InCluster returns the pod of an identity in the cluster, or nil.
 func (p *Provider[T]) InCluster(id poll.Identity) *corev1.Pod {
 	if p.config.Pods == nil {
 		return nil
@@ -185,7 +185,7 @@ func (p *Provider[T]) GetPodStatus(ctx context.Context, namespace, name string) 
 	return &pod.Status, nil
 }
 
-// GetPods implements node.PodLifecycleHandler. It is an error while lists fail.
+// GetPods implements node.PodLifecycleHandler. It returns an error while lists fail.
 func (p *Provider[T]) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	if err := p.wait(ctx); err != nil {
 		return nil, err
@@ -250,7 +250,7 @@ func (p *Provider[T]) failing() error {
 	return nil
 }
 
-// wait returns when the pods from before a restart are known, or why they are not.
+// wait returns nil when the pods from before a restart are known, else an error.
 func (p *Provider[T]) wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.config.Patience)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 // renewalRetry is the delay after a failed renewal.
 const renewalRetry = 30 * time.Second
 
-// renewals are when the files of pods are to be replaced.
+// renewals has the times to replace the files of pods.
 type renewals struct {
 	mu  sync.Mutex
 	due map[types.UID]time.Time // guarded by mu

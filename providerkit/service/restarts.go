@@ -26,7 +26,8 @@ const (
 const (
 	// mostRestarts bounds the containers that are started again at the same time.
 	mostRestarts = 4
-	// startTime bounds a start: until it is over, its pod is not stopped. Services take their time until they show the new run.
+	// startTime bounds a start: until it is over, its pod is not stopped. Services take some time to show the
+	// new run.
 	startTime = 3 * time.Minute
 )
 
@@ -121,7 +122,7 @@ func (r *restarts) apply(pod *corev1.Pod, s *corev1.PodStatus) {
 	}
 }
 
-// endedForNow reports whether a container has ended and is to run again.
+// endedForNow reports whether a container has ended and should run again.
 func endedForNow(pod *corev1.Pod, c *corev1.ContainerStatus) bool {
 	spec := &pod.Spec.Containers[0]
 	if t := c.State.Terminated; t != nil {
@@ -266,5 +267,5 @@ func (r *restarts) run(ctx context.Context, start func(context.Context, types.UI
 	}
 }
 
-// errDeleted is why a container is not started again.
+// errDeleted is the reason why a container is not started again.
 var errDeleted = errdefs.NotFound("the pod is being deleted")

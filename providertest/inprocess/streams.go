@@ -55,7 +55,7 @@ func (k *container) command(ctx context.Context, r *run, command []string, attac
 	return code, ctx.Err()
 }
 
-// wire gives a program the streams of a caller.
+// wire connects a program with the streams of a caller.
 func wire(ctx context.Context, w *program.World, attach api.AttachIO) {
 	if in := attach.Stdin(); in != nil {
 		r, typed := io.Pipe()

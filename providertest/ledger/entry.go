@@ -18,7 +18,7 @@ import (
 // Verb is the kind of an Entry.
 type Verb string
 
-// Calls have two entries, with Step Begin and End. Everything else has one.
+// Calls have two entries, with Step Begin and End. All other entries are single.
 const (
 	Create Verb = "create" // a call of CreatePod
 	Update Verb = "update" // a call of UpdatePod
@@ -77,7 +77,7 @@ type Event struct {
 	Pod  *corev1.Pod     `json:"pod"`
 }
 
-// Write adds entries to w, as JSON, one a line.
+// Write adds entries to w, as one line of JSON each.
 func Write(w io.Writer, entries ...Entry) error {
 	encoder := json.NewEncoder(w)
 	for i := range entries {

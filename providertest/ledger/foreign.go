@@ -36,7 +36,7 @@ type ForeignWrite struct {
 	Value string
 }
 
-// after reports whether the write came after the event, without doubt.
+// after reports whether the write certainly came after the event.
 func (w *ForeignWrite) after(v *Event) bool {
 	if w.Seq != 0 && v.Seq != 0 {
 		return w.Seq > v.Seq

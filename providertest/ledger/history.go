@@ -48,7 +48,7 @@ type Violation struct {
 	Text      string
 }
 
-// String is for the message of a failing test.
+// String returns the message for a failing test.
 func (v Violation) String() string {
 	return fmt.Sprintf("%s: pod %s (UID %s) at %s: %s", v.Invariant, v.Key, v.UID, v.At.UTC().Format("15:04:05.000"), v.Text)
 }
@@ -96,8 +96,7 @@ func (h *History) end() time.Time {
 	return end
 }
 
-// certainlyBefore reports whether the entry happened before the event, without
-// doubt.
+// certainlyBefore reports whether the entry certainly happened before the event.
 func certainlyBefore(e *Entry, v *Event) bool {
 	if e.Seq != 0 && v.Seq != 0 {
 		return e.Seq < v.Seq
@@ -105,8 +104,7 @@ func certainlyBefore(e *Entry, v *Event) bool {
 	return e.At.Before(v.At)
 }
 
-// certainlyAfter reports whether the entry happened after the event, without
-// doubt.
+// certainlyAfter reports whether the entry certainly happened after the event.
 func certainlyAfter(e *Entry, v *Event) bool {
 	if e.Seq != 0 && v.Seq != 0 {
 		return e.Seq > v.Seq

@@ -82,8 +82,7 @@ func New() *Backend {
 	return &Backend{Recorder: &ledger.Recorder{}, inside: map[string]int{}}
 }
 
-// call makes a mutating call: it takes it down, looks for overlaps, injects
-// faults and has the effect.
+// call makes a mutating call: it records the call, checks for overlaps, injects faults and performs the effect.
 func (b *Backend) call(ctx context.Context, method string, pod *corev1.Pod, effect func() error) (err error) {
 	key := Key(pod)
 	entry := ledger.Entry{Verb: ledger.Verb(method), Step: ledger.Begin, UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}

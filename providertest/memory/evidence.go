@@ -14,7 +14,7 @@ import (
 // Ledger returns the history of the backend until now.
 func (b *Backend) Ledger() []ledger.Entry { return b.Recorder.History().Ledger }
 
-// Count returns how often a call was made, given as method and key.
+// Count returns the number of calls, given as method and key.
 func (b *Backend) Count(call string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,7 +53,7 @@ func (b *Backend) Len() int {
 	return len(b.instances)
 }
 
-// Has returns the backend's pod of the key as it hands it out, nil if there is none.
+// Has returns the backend's pod of the key as callers get it, or nil.
 func (b *Backend) Has(key string) *corev1.Pod {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 )
 
-// instance is one start of a pod. It stays, ended, until it is deleted, or for ever.
+// instance is one start of a pod. After its end it stays until it is deleted, or for ever.
 type instance struct {
 	id      string
 	pod     *corev1.Pod // never changed, but replaced

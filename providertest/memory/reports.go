@@ -71,7 +71,7 @@ func (b *Backend) tell(pod *corev1.Pod) {
 	}
 }
 
-// deliver takes a report about a pod down and hands the copy to whom it is for.
+// deliver records a report about a pod and passes the copy to its receiver.
 func (b *Backend) deliver(pod, handed *corev1.Pod) {
 	b.mu.Lock()
 	notify := b.notify

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// runs is the status of the instance once it runs.
+// runs returns the status of the running instance.
 func (in *instance) runs() corev1.PodStatus {
 	s := in.pod.Status
 	s.Phase, s.PodIP, s.ContainerStatuses = corev1.PodRunning, "10.0.0.1", nil
@@ -22,7 +22,7 @@ func (in *instance) runs() corev1.PodStatus {
 	return s
 }
 
-// pending is the status of a pod before it runs.
+// pending returns the status of a pod before it runs.
 func pending(pod *corev1.Pod) corev1.PodStatus {
 	s := *pod.Status.DeepCopy()
 	s.Phase, s.ContainerStatuses = corev1.PodPending, nil

@@ -43,7 +43,7 @@ type Program struct {
 	Size bool `json:"size,omitempty"`
 	// Echo copies the standard input to the standard output until it ends.
 	Echo bool `json:"echo,omitempty"`
-	// Tick prints "tick 1", "tick 2" and so on in this interval while it stays. 0: never.
+	// Tick prints "tick 1", "tick 2" and so on in this interval while the program stays. 0: never.
 	Tick time.Duration `json:"tick,omitempty"`
 	// Stay is the time that the program goes on before it ends; with Forever it runs until it is asked to stop.
 	Stay time.Duration `json:"stay,omitempty"`

@@ -24,7 +24,7 @@ type World struct {
 	Write func(path string, data []byte) error
 	// Listen listens on a TCP port.
 	Listen func(ctx context.Context, port int32) (net.Listener, error)
-	// Size is the size of the terminal, Resized when it changes. Nil: there is no terminal.
+	// Size returns the size of the terminal; Resized signals its changes. Nil: there is no terminal.
 	Size    func() (rows, columns int, err error)
 	Resized <-chan struct{}
 	// Stop is closed when the program is asked to stop.

@@ -46,7 +46,7 @@ type span struct {
 
 func (s *span) End() { s.ot.End() }
 
-// SetStatus records the outcome; of an error, also the kind and the message.
+// SetStatus records the outcome, and the kind and the message of an error.
 func (s *span) SetStatus(err error) {
 	if err == nil {
 		s.ot.SetStatus(codes.Ok, "")

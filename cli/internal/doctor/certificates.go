@@ -68,7 +68,7 @@ func checkServingCertificate(_ context.Context, e *exam) {
 	}
 }
 
-// checkClientCA looks at the authorities of the callers of the kubelet API.
+// checkClientCA checks the authorities of the callers of the kubelet API.
 func checkClientCA(_ context.Context, e *exam) {
 	if !e.Serve || e.ClientCAFile == "" {
 		e.skip("--client-ca-file is not set")
@@ -108,7 +108,7 @@ func (e *exam) pair(certPEM, keyPEM []byte, what string) *tls.Certificate {
 	return &pair
 }
 
-// lifetime looks whether a certificate is valid now and for a while.
+// lifetime checks whether a certificate is valid now and for a while.
 func (e *exam) lifetime(c *x509.Certificate, what, fix string) {
 	switch severity, problem := Lifetime(c, time.Now()); {
 	case severity == Warning:

@@ -12,7 +12,7 @@ import (
 // maxSkew is the greatest allowed difference of clocks: node heartbeats and tokens tolerate only seconds.
 const maxSkew = 5 * time.Second
 
-// clock compares ours with the API server's, by the header Date of its answers.
+// clock compares our clock with the API server's, by the header Date of its answers.
 type clock struct {
 	mu    sync.Mutex
 	known bool          // guarded by mu

@@ -22,7 +22,8 @@ type Config struct {
 	Problems []Problem
 
 	NodeName, NodeIP string
-	// Kubeconfig is a file, or a list of files as in $KUBECONFIG; if it does not exist, the service account of the pod is used.
+	// Kubeconfig is a file, or a list of files as in $KUBECONFIG. If it does not exist, the service account of
+	// the pod is used.
 	Kubeconfig string
 	// KubeContext is the context in the kubeconfig; "" for the current one.
 	KubeContext string

@@ -17,7 +17,7 @@ import (
 // holderAnnotation of a lease names the process that acts for the node, see docs/decisions/0007-two-daemons.md.
 const holderAnnotation = "virtual-kubelet.io/holder"
 
-// checkLease looks whether another process acts for the node.
+// checkLease checks whether another process acts for the node.
 func checkLease(ctx context.Context, e *exam) {
 	if e.noNames {
 		e.skip("the node has no valid name")
@@ -59,7 +59,7 @@ func checkLease(ctx context.Context, e *exam) {
 		"%s acts for node %s: it renewed the lease %s ago", e.holder, e.NodeName, age.Round(time.Second))
 }
 
-// renewal returns how old the last renewal is, and whether its holder must be taken for alive.
+// renewal returns the age of the last renewal, and whether its holder counts as alive.
 func (e *exam) renewal(lease *coordinationv1.Lease) (age time.Duration, alive bool) {
 	if lease.Spec.RenewTime == nil {
 		return 0, false

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// checkPort takes the port of the kubelet API, and keeps it for checkReachable.
+// checkPort opens the port of the kubelet API, and keeps it for checkReachable.
 func checkPort(ctx context.Context, e *exam) {
 	switch {
 	case !e.Serve:

@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// checkProvider makes the provider and asks whether its backend is well.
+// checkProvider makes the provider and asks whether its backend is healthy.
 func checkProvider(ctx context.Context, e *exam) {
 	if e.Provider == nil {
 		e.skip("no provider is chosen")

@@ -40,7 +40,7 @@ func checkRights(ctx context.Context, e *exam) {
 
 const onlyBootstrap = "the node has only the credentials to ask for its own with; run this again when it has those"
 
-// checkReviews looks whether the API server may be asked about callers of the kubelet API.
+// checkReviews checks whether the node may ask the API server about callers of the kubelet API.
 func checkReviews(ctx context.Context, e *exam) {
 	switch {
 	case !e.Serve:

@@ -67,7 +67,7 @@ func newUp(t *target) *cobra.Command {
 	return c
 }
 
-// run is the whole life of a cluster in this process.
+// run runs a cluster in this process, from its start to its end.
 func (o *upOptions) run(ctx context.Context, out io.Writer) (err error) {
 	report := newReporter(out, o.progressFD)
 	defer func() { report.end(err) }()
@@ -181,7 +181,7 @@ func (o *upOptions) alreadyRunning(dir state.Dir) error {
 		o.name, pid, o.flags())
 }
 
-// cancelAtEOF reads and throws away. Its goroutine ends with its input, or with the process.
+// cancelAtEOF reads and discards its input. Its goroutine ends with the input, or with the process.
 func cancelAtEOF(in io.Reader, cancel context.CancelFunc) {
 	_, _ = io.Copy(io.Discard, in) // an error is an end as well
 	cancel()

@@ -92,7 +92,7 @@ func apiServerArgs(o Options, etcdServer string) []string {
 
 		"--allow-privileged=true",
 		"--shutdown-delay-duration=0s",
-		// Without it the API server does not end watches when it stops, and waits for them instead.
+		// Without this flag the API server does not end watches when it stops, and waits for them instead.
 		"--shutdown-watch-termination-grace-period=500ms",
 	}
 }

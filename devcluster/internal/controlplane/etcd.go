@@ -91,7 +91,7 @@ func etcdConfig(o Options) (*embed.Config, error) {
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	c.ClientTLSInfo, c.PeerTLSInfo = tls, tls
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
-	// The API server compacts every five minutes; etcd does it as well, for the time it is not asked.
+	// The API server compacts every five minutes; etcd does it too, for times without requests.
 	c.AutoCompactionMode = "periodic"
 	c.AutoCompactionRetention = "10m"
 	return c, nil

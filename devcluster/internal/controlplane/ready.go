@@ -73,8 +73,8 @@ func allowKubeletAPI(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// awaitServiceAccount returns when the namespace default has its service account: from then on a
-// pod can be created.
+// awaitServiceAccount waits until the namespace default has its service account: from then on a pod can be
+// created.
 func awaitServiceAccount(ctx context.Context, client kubernetes.Interface) error {
 	selector := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", "default").String()}
 	for {

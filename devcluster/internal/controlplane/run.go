@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Run starts the control plane, calls o.Ready, and runs it until ctx is done. It returns nil when it
-// was ctx that ended it, be it during the start, and otherwise why the control plane could not go on.
+// Run starts the control plane, calls o.Ready, and runs it until ctx is done. It returns nil if ctx ended it,
+// even during the start, and otherwise why the control plane could not go on.
 func Run(ctx context.Context, o Options) error {
 	defer func() { _ = o.Listener.Close() }() // open only if the API server never got it
 	whole, fail := context.WithCancelCause(ctx)

@@ -65,7 +65,7 @@ func (d Dir) WriteNode(dir string, n Node) error {
 	return kubeconfig.Write(filepath.Join(dir, NodeKubeconfig))
 }
 
-// servingNames leaves this host's name out when the host has none: the certificate is as good without.
+// servingNames leaves this host's name out if the host has none: the certificate works without it.
 func servingNames(n Node) (names []string, ips []net.IP) {
 	all := []string{"localhost", "127.0.0.1", "::1", n.Name}
 	if host, err := os.Hostname(); err == nil && host != "" {

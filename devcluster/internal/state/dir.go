@@ -25,8 +25,8 @@ const HomeVariable = "DEVCLUSTER_HOME"
 // namePattern is a DNS label: it is safe as a directory's name and as a kubeconfig context.
 var namePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// Base returns the absolute base directory: flag if it is not empty, else $DEVCLUSTER_HOME, else a
-// directory of ours in the user's cache directory.
+// Base returns the absolute base directory: flag if it is not empty, else $DEVCLUSTER_HOME, else a directory in
+// the user's cache directory.
 func Base(flag string) (string, error) {
 	dir := flag
 	if dir == "" {

@@ -28,7 +28,7 @@ func (d Dir) TryLock() (*Lock, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return l, err
 		}
-		// Deleted in between by the holder before us: make it again.
+		// The previous holder deleted it in between: make it again.
 	}
 }
 

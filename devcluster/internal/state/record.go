@@ -38,7 +38,7 @@ func (d Dir) WriteRecord(r Record) error {
 	return nil
 }
 
-// ReadRecord returns the cluster's record; ok is false when it was never started to the end.
+// ReadRecord returns the cluster's record; ok is false if the cluster never completed a start.
 func (d Dir) ReadRecord() (r Record, ok bool, err error) {
 	data, err := os.ReadFile(d.recordFile())
 	if errors.Is(err, fs.ErrNotExist) {
