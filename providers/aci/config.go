@@ -93,13 +93,13 @@ type Config struct {
 type Cloud struct {
 	// Endpoint is the URL of its resource manager. Default: https://management.azure.com.
 	Endpoint string `json:"endpoint,omitempty"`
-	// Audience is for whom its tokens are. Default: the endpoint.
+	// Audience is the audience of the tokens for Endpoint. Default: the endpoint.
 	Audience string `json:"audience,omitempty"`
 	// Authority is the URL of the token service. Default: https://login.microsoftonline.com.
 	Authority string `json:"authority,omitempty" env:"AZURE_AUTHORITY_HOST"`
 	// Metrics is the URL of the metrics of the region. Default: https://REGION.metrics.monitor.azure.com.
 	Metrics string `json:"metrics,omitempty"`
-	// MetricsAudience is for whom its tokens are. Default: https://metrics.monitor.azure.com.
+	// MetricsAudience is the audience of the tokens for Metrics. Default: https://metrics.monitor.azure.com.
 	MetricsAudience string `json:"metricsAudience,omitempty"`
 	// CAFile has the certificate authorities of these URLs. Default: the authorities of this machine.
 	CAFile string `json:"caFile,omitempty"`
@@ -338,7 +338,7 @@ func (c *Config) completeSizes(problem func(string, ...any)) {
 	}
 }
 
-// isDefault reports whether nobody has said how many pods there may be.
+// isDefault reports whether no number of pods is configured.
 func (c Capacity) isDefault() bool { return c.Pods.Value() == 5000 }
 
 // resources returns the resources of the node.

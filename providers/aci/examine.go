@@ -60,8 +60,8 @@ func (d *driver) Examine(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// refusedCreate asks for a group without containers, which ACI refuses after the resource manager has looked at the right, the region, and the
-// right on the subnet. Should it be made all the same, it is taken away.
+// refusedCreate asks for a group without containers. ACI refuses it after the resource manager has checked the
+// right, the region, and the right on the subnet. If ACI makes the group all the same, refusedCreate removes it.
 func (d *driver) refusedCreate(ctx context.Context) error {
 	out := &aci.ContainerGroupPropertiesProperties{OSType: new(aci.OperatingSystemTypesLinux), Containers: []*aci.Container{}}
 	if subnet := d.config.Network.id(); subnet != "" {

@@ -271,7 +271,7 @@ func (v *view) settled() bool {
 	})
 }
 
-// changed reports whether a list told of another state than the last look.
+// changed reports whether a list had another state than the last look.
 func (v *view) changed() bool {
 	return v.provisioning != "" && v.provisioning != value(v.group.Properties.ProvisioningState)
 }

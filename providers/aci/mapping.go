@@ -159,7 +159,7 @@ func (m mapping) network(pod *corev1.Pod, out *aci.ContainerGroupPropertiesPrope
 	return nil
 }
 
-// dns is how a pod resolves names. Without name servers it is as the virtual network does.
+// dns returns how a pod resolves names. Without name servers the pod uses those of the virtual network.
 func (m mapping) dns(pod *corev1.Pod) (servers, searches, options []string) {
 	if policy := cmp.Or(pod.Spec.DNSPolicy, corev1.DNSClusterFirst); policy == corev1.DNSClusterFirst && m.config.Network.ClusterDNS != "" {
 		domain := cmp.Or(m.domain, "cluster.local")

@@ -125,7 +125,7 @@ func observe(g *aci.ContainerGroup, at time.Time) podstatus.Pod {
 	return out
 }
 
-// exited reports whether a container tells of a failure.
+// exited reports whether a container has failed.
 func exited(all []podstatus.Container) bool {
 	for i := range all {
 		if c := &all[i]; c.State == podstatus.Exited && c.Run.ExitCode != nil && *c.Run.ExitCode != 0 {

@@ -93,7 +93,8 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 // addresses are the fields with values that are unknown until the group exists.
 var addresses = []string{"status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs"}
 
-// mostVariables is how many variables a container has at most, and longestValue how many characters the value of one.
+// mostVariables is the maximum number of variables of a container. longestValue is the maximum number of
+// characters of a value.
 const mostVariables, longestValue = 240, 256
 
 // environment returns the environment of a container. Only ECI knows the addresses of the group, so they are

@@ -154,7 +154,8 @@ func (e *apiError) explain(h http.Header, now time.Time) string {
 	return ""
 }
 
-// apart is how far the clock of this machine is off; 0 if it is near enough or nobody knows.
+// apart returns how far the clock of this machine is off, or 0 if it is near enough or the difference is
+// unknown.
 func apart(h http.Header, now time.Time) time.Duration {
 	there, err := http.ParseTime(h.Get("Date"))
 	if err != nil {

@@ -94,7 +94,7 @@ func (s *session) write(data []byte) error {
 	return s.conn.WriteMessage(websocket.BinaryMessage, data)
 }
 
-// send passes the input on: to a shell in its words, and else as it is.
+// send passes the input on: encoded for a shell, or else unchanged.
 func (s *session) send(ctx context.Context) {
 	in := s.attach.Stdin()
 	if s.shell != nil {

@@ -66,7 +66,7 @@ type rereader struct {
 	used    bool
 }
 
-// Retrieve implements aws.CredentialsProvider. One call at a time is made, by the cache before it.
+// Retrieve implements aws.CredentialsProvider. The cache before it makes one call at a time.
 func (r *rereader) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	if r.used {
 		again, err := awsconfig.LoadDefaultConfig(ctx, r.options...)

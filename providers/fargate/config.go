@@ -42,7 +42,7 @@ const maxGroups, maxSubnets = 5, 16
 // filesImage is the default of filesImage. Every pod with a token pulls it.
 const filesImage = "public.ecr.aws/docker/library/busybox:stable"
 
-// fileSystemID is the ID of one, as fileSystems of the configuration has it.
+// fileSystemID matches the ID of a file system, as in fileSystems of the configuration.
 var fileSystemID = regexp.MustCompile(`^fs-[0-9a-f]{8,40}$`)
 
 // snapshotID is the ID of a snapshot of EBS, as snapshots of the configuration has it.

@@ -98,5 +98,5 @@ func (c *client) listSecrets(ctx context.Context, prefixes []string) (all []list
 	}
 }
 
-// accessedWithin is how exact Secrets Manager says when a secret was read: it tells the day.
+// accessedWithin is the precision of the last read of a secret: Secrets Manager reports only the day.
 const accessedWithin = 24 * time.Hour

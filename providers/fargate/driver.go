@@ -95,7 +95,8 @@ func newDriver(ctx context.Context, in cli.ProviderInput, config Config, conf se
 // Refuse implements service.Refuser.
 func (d *driver) Refuse(pod *corev1.Pod) error { return refuse(pod) }
 
-// Create implements service.Driver. Done again, it is the same task: ECS knows the request by its token.
+// Create implements service.Driver. A repeated create gives the same task: ECS recognizes the request by its
+// token.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (ecstypes.Task, error) {
 	request, err := d.prepare(ctx, in)
 	if err != nil {
@@ -138,7 +139,7 @@ func (d *driver) prepare(ctx context.Context, in *service.Inputs) (*ecs.RunTaskI
 	if err := d.kit.Keep(ctx, definitionThing+*definition.Family); err != nil {
 		return nil, err
 	}
-	// It is looked for first, as ECS takes about one registration a second.
+	// Look for the definition first, because ECS takes about one registration a second.
 	arn, err := d.made.once(ctx, *definition.Family, func() (string, error) {
 		known, err := d.client.describeDefinition(ctx, *definition.Family)
 		if errdefs.IsNotFound(err) {

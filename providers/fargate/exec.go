@@ -53,7 +53,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[types.Task], comman
 	return err
 }
 
-// quoted makes one line of a command, as a session takes it.
+// quoted turns a command into one line for a session.
 func quoted(command []string) string {
 	words := make([]string, len(command))
 	for i, w := range command {

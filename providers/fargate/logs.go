@@ -23,7 +23,7 @@ import (
 // followEvery is the interval of requests for a log that is followed.
 const followEvery = time.Second
 
-// Logs implements service.LogReader. All runs of a container are in one log: ECS does not tell them apart.
+// Logs implements service.LogReader. All runs of a container share one log, because ECS does not separate them.
 func (d *driver) Logs(ctx context.Context, of service.Target[types.Task], opts api.ContainerLogOpts) (io.ReadCloser, error) {
 	switch {
 	case opts.Previous:

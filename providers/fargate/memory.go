@@ -118,7 +118,7 @@ type made struct {
 	own    map[string]kept   // guarded by mu; secrets of one pod, by name
 }
 
-// kept is a secret of one pod as it was kept last.
+// kept is the last stored version of a secret of one pod.
 type kept struct {
 	text [sha256.Size]byte // what its text sums up to
 	arn  string
@@ -147,7 +147,7 @@ func (m *made) mine(s secret, keep func() (string, error)) (string, error) {
 	return arn, err
 }
 
-// lose lets a definition or a secret be looked for again: it is removed.
+// lose drops the record of a removed definition or secret, so that it is looked for again.
 func (m *made) lose(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -154,8 +154,8 @@ func hasSecrets(c *corev1.Container) bool {
 }
 
 // secretVariables returns the names of the secret variables of a container: variables from Secrets, and
-// variables that refer to one. If a container takes all of a Secret, every variable counts whose origin the pod
-// does not give.
+// variables that refer to one. If a container takes all of a Secret, every variable without an origin in the pod
+// counts.
 func secretVariables(c, resolved *corev1.Container) map[string]bool {
 	all := slices.ContainsFunc(c.EnvFrom, func(f corev1.EnvFromSource) bool { return f.SecretRef != nil })
 	said, secrets := map[string]bool{}, map[string]bool{}

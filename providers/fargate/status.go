@@ -116,7 +116,8 @@ func addresses(t types.Task) (ips []string) {
 	return ips
 }
 
-// container folds the state of a container. ECS does not tell when a single one started, nor how often it was started again.
+// container returns the observation of a container. ECS does not report when a single container started, nor how
+// often it restarted.
 func container(c *corev1.Container, t types.Task, k types.Container) podstatus.Container {
 	out := podstatus.Container{Name: c.Name, Image: aws.ToString(k.Image)}
 	if k.ImageDigest != nil {
@@ -150,7 +151,7 @@ func container(c *corev1.Container, t types.Task, k types.Container) podstatus.C
 	return out
 }
 
-// finished is when the containers of a task ended, as far as ECS has said.
+// finished returns when the containers of a task ended, as far as ECS reports it.
 func finished(t types.Task) time.Time {
 	if t.ExecutionStoppedAt != nil {
 		return *t.ExecutionStoppedAt

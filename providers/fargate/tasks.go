@@ -204,7 +204,8 @@ func (d *driver) learn(tasks []ecstypes.Task) {
 		if ours {
 			uid, own = id.UID, tagsOf(t)[tagOwn] != ""
 		}
-		// A secret may have been removed. Lists have the task for an hour, and it is news once.
+		// The failure may mean that a secret was removed. Lists have the task for an hour, but the failure
+		// counts once.
 		if _, before, ok := d.kit.Cache().Get(id.UID); ours && ok && t.StopCode == ecstypes.TaskStopCodeTaskFailedToStart &&
 			aws.ToString(before.TaskArn) == id.ID && !ended(before) {
 			d.made.forget()

@@ -121,7 +121,7 @@ func runtime(s *corev1.PodSpec) object {
 	}.filled()
 }
 
-// container maps one container of the spec; full is the one with its environment.
+// container maps one container of the spec; full is the same container with its environment.
 func (m mapping) container(c, full *corev1.Container, at *field.Path) (object, error) {
 	if in := podspec.SecretWord(c, at); in != nil {
 		return nil, errdefs.InvalidInputf("%s: it names a variable that comes from a Secret, and commands are shown: let a shell in the container expand it", in)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// container is one as Zun shows it.
+// container is a container as Zun shows it.
 type container struct {
 	UUID         string               `json:"uuid"`
 	Name         string               `json:"name"`

@@ -81,7 +81,7 @@ func (c Config) credentials(ctx context.Context) (who gophercloud.AuthOptions, w
 	return who, gophercloud.EndpointOpts{Region: c.Region, Availability: gophercloud.Availability(cmp.Or(c.Interface, "public"))}, nil, nil
 }
 
-// login returns Zun with a token. Another one than old is used again.
+// login returns Zun with a token. It reuses a service other than old.
 func (c *client) login(ctx context.Context, old *gophercloud.ServiceClient) (*gophercloud.ServiceClient, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

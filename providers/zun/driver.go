@@ -78,7 +78,7 @@ func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus { return i
 // Ended implements service.Ender.
 func (d *driver) Ended(i instance) bool { return i.ended() }
 
-// List implements service.Driver. Some containers are asked for one by one besides.
+// List implements service.Driver. It also asks for some containers one by one.
 func (d *driver) List(ctx context.Context) (all []instance, err error) {
 	at := time.Now()
 	listed, err := list(ctx, d.client, containers, nil, uuidOf)
@@ -142,7 +142,7 @@ func (d *driver) refresh(ctx context.Context, all []instance, at time.Time) erro
 	return err
 }
 
-// owned returns a container as an instance of this node; false if it is none.
+// owned returns a container as an instance of this node, or false if it is not.
 func (d *driver) owned(c container, capsule bool, at time.Time) (instance, bool) {
 	pod, ours := d.owner.Owned(c.Labels)
 	return instance{container: c, pod: pod, capsule: capsule, at: at}, ours
@@ -214,7 +214,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 	return i, nil
 }
 
-// know notes how often a container was started again.
+// know records how often a container was started again.
 func (d *driver) know(i instance) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -484,7 +484,7 @@ func (d *driver) unregister(ctx context.Context, name string) error {
 	return err
 }
 
-// leaveRegistry lets the registry of a pod be removed, if it has one. d.mu is held.
+// leaveRegistry gives up the registry of a pod, if there is one, so that it is removed. d.mu is held.
 func (d *driver) leaveRegistry(name string) {
 	if d.registered[name] {
 		delete(d.registered, name)

@@ -37,7 +37,7 @@ type session struct {
 	mu   sync.Mutex // of writes
 }
 
-// open opens a session. Its address is a key to the container: it is in no error.
+// open opens a session. The address is a key to the container, so no error contains it.
 func (d *driver) open(ctx context.Context, address string) (*session, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {

@@ -156,7 +156,7 @@ func (i instance) observe(pod *corev1.Pod, name string) podstatus.Container {
 	return out
 }
 
-// startedAt is when the run began: as it was told before, or as Zun tells its age.
+// startedAt returns when the run began: the time in the pod's status, or the time from the age that Zun reports.
 func (i instance) startedAt(pod *corev1.Pod, name string) time.Time {
 	for n := range pod.Status.ContainerStatuses {
 		told := &pod.Status.ContainerStatuses[n]

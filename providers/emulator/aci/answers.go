@@ -17,7 +17,7 @@ const (
 
 // Answer is a published answer of ACI or its resource manager to the create of a group.
 type Answer struct {
-	// Source is where it is published, and Date is when.
+	// Source is the place of publication, and Date is its date.
 	Source, Date string
 	// Status is the status of the answer. If the source does not quote it, it is a bad request, as most are.
 	Status int

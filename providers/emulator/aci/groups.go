@@ -218,7 +218,8 @@ func (p *Request) sum() (cpu, memory float64) {
 	return cpu, memory
 }
 
-// isUpdatedBy reports whether a group may become another one: MicrosoftDocs/azure-docs#38067, 2019-08-30.
+// isUpdatedBy reports whether a create may change a group into another: MicrosoftDocs/azure-docs#38067,
+// 2019-08-30.
 func (p *Request) isUpdatedBy(to *Request) bool {
 	of := func(g *Request) string {
 		cpu, memory := g.sum()
@@ -525,7 +526,7 @@ func (s *Server) idOf(g *group) string {
 	return g.id
 }
 
-// changing reports whether a group is to be started again, and whether it is to stop.
+// changing reports whether a group will be started again, and whether it will stop.
 func (s *Server) changing(g *group) (again, stopped bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 
 // Rule is a rule of ACI about the values of a container group that no description of a field has.
 type Rule struct {
-	// Source is where somebody published the rule, and Date is when.
+	// Source is the place of publication of the rule, and Date is its date.
 	Source, Date string
 	// Status and Code are the answer of ACI. Code is BadRequest where the source does not quote the code.
 	Status int

@@ -79,7 +79,7 @@ type Server struct {
 	windows  map[int]*window     // guarded by mu; by limits
 }
 
-// Audiences are for whom tokens are.
+// Audiences are the audiences of tokens.
 type Audiences struct{ Manager, Metrics []string }
 
 // Principal is an account with the right to log in.

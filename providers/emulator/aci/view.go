@@ -110,7 +110,7 @@ func (s *Server) fill(g *group, containers any, statuses []corev1.ContainerStatu
 	}
 }
 
-// unready are the events of a readiness probe: the last one says when it failed last.
+// unready returns the events of a readiness probe. The last event has the time of the last failure.
 func (s *Server) unready(g *group, c *corev1.ContainerStatus) []event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *Server) unready(g *group, c *corev1.ContainerStatus) []event {
 	return []event{e}
 }
 
-// state is one as the service has it.
+// state returns a state in the form of the service.
 func state(s corev1.ContainerState) map[string]any {
 	switch {
 	case s.Running != nil:

@@ -99,7 +99,7 @@ func (s *Server) letIn(n *node, l net.Listener) {
 	}
 }
 
-// session runs the command of a session. It is not killed when its client goes: its input ends.
+// session runs the command of a session. When its client goes, the input ends, but the command is not killed.
 func (s *Server) session(n *node, channel ssh.Channel, requests <-chan *ssh.Request, admin bool) {
 	defer channel.Close()
 	shell, can := s.run.(Shell)

@@ -42,7 +42,7 @@ type Pool struct {
 	Identity string
 	// AutoScale reports whether the pool scales by itself.
 	AutoScale bool
-	// ResizeErrors are codes of why it is not as large as it should be.
+	// ResizeErrors are codes of the reasons why the pool is smaller than its target.
 	ResizeErrors []string
 }
 
@@ -83,7 +83,7 @@ func New(ctx context.Context, who entra.Principal, pool Pool, nodes int, run Run
 // Wait returns when nothing runs any more, after the context of New has ended.
 func (s *Server) Wait() { s.wg.Wait() }
 
-// Created is a task as it is asked for.
+// Created is a requested task.
 type Created struct {
 	ID, DisplayName, CommandLine string
 	RequiredSlots                int

@@ -22,7 +22,7 @@ const (
 // Key is an access key of the server.
 type Key struct {
 	Secret string
-	// Token and Ends belong to a temporary one.
+	// Token and Ends belong to a temporary key.
 	Token string
 	Ends  time.Time
 	// Actions are the allowed actions of its user or role, such as eci:CreateContainerGroup; nil means all.
@@ -72,7 +72,7 @@ func (g *Gate) endOf(id string) time.Time {
 	return g.Keys[id].Ends
 }
 
-// Refuses returns the code of the error of a request, "" if it is let in.
+// Refuses returns the code of the error of a request, or "" if the request is admitted.
 func (g *Gate) Refuses(r *http.Request, body []byte) (code string) {
 	now := time.Now
 	if g.Now != nil {

@@ -147,7 +147,7 @@ func (s *Server) Left() map[string][]string {
 	return left
 }
 
-// Lose forgets a group, as when somebody removes it elsewhere. Its containers are not stopped.
+// Lose forgets a group, as if it was removed elsewhere. Its containers are not stopped.
 func (s *Server) Lose(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

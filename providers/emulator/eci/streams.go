@@ -258,7 +258,7 @@ func (s *streams) Stderr() io.WriteCloser {
 // TTY implements api.AttachIO.
 func (s *streams) TTY() bool { return s.tty }
 
-// Resize implements api.AttachIO: nobody tells a size.
+// Resize implements api.AttachIO: there are no sizes.
 func (s *streams) Resize() <-chan api.TermSize {
 	sizes := make(chan api.TermSize)
 	close(sizes)

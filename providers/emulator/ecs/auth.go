@@ -31,7 +31,7 @@ type gate struct {
 	now    func() time.Time
 }
 
-// refuses returns the code and the message of the error of a request; "" if it is let in.
+// refuses returns the code and the message of the error of a request, or "" if the request is admitted.
 func (g gate) refuses(r *http.Request, body []byte, service string) (code, message string) {
 	rest, ok := strings.CutPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 ")
 	said := map[string]string{}

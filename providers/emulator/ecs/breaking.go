@@ -51,7 +51,7 @@ func (s *Server) Lose(id string) error {
 	return s.fleet.Stop(s.ctx, id, 0)
 }
 
-// Interrupt takes the capacity of a task away, as happens to one on Fargate Spot.
+// Interrupt takes the capacity of a task away, as Fargate Spot does.
 func (s *Server) Interrupt(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -40,7 +40,7 @@ func newDataChannel(conn *websocket.Conn) *dataChannel {
 	return d
 }
 
-// message writes one.
+// message encodes a message.
 func message(kind string, number int64, payloadType uint32, payload []byte) []byte {
 	out := make([]byte, header, header+len(payload))
 	binary.BigEndian.PutUint32(out, 116)
@@ -56,7 +56,7 @@ func message(kind string, number int64, payloadType uint32, payload []byte) []by
 	return append(out, payload...)
 }
 
-// send sends a payload, and again until it is acknowledged.
+// send sends a payload, and repeats it until it is acknowledged.
 func (d *dataChannel) send(payloadType uint32, payload []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -82,7 +82,7 @@ func (d *definition) vcpus() float64 {
 
 func (c containerDefinition) essential() bool { return c.Essential == nil || *c.Essential }
 
-// waitsForEnd reports whether a container waits for the end of one, however it ends.
+// waitsForEnd reports whether a container waits for the end of the named container, whatever its exit code.
 func (d *definition) waitsForEnd(name string) bool {
 	return slices.ContainsFunc(d.ContainerDefinitions, func(c containerDefinition) bool {
 		return slices.ContainsFunc(c.DependsOn, func(d struct{ ContainerName, Condition string }) bool {

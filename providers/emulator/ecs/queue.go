@@ -30,7 +30,7 @@ type letter struct {
 	given         int       // how often
 }
 
-// tell sends the state of a task, if it is another one. s.mu is held.
+// tell sends the state of a task if it has changed. s.mu is held.
 func (s *Server) tell(t *task) {
 	if s.tasks[t.id] == nil {
 		return

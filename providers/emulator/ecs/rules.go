@@ -11,7 +11,7 @@ import (
 
 // rule is a rule of ECS about the values of a task definition for Fargate.
 type rule struct {
-	// source is where somebody published the rule, and date is when. Each is a ClientException.
+	// source is the place of publication of the rule, and date is its date. Each rule gives a ClientException.
 	source, date string
 	// broken returns the problem of a value that breaks the rule, or "".
 	broken func(d *definition) string
@@ -177,7 +177,7 @@ var rules = []rule{
 	}},
 }
 
-// said is a text if something is so.
+// said returns a text if a condition is true.
 func said(is bool, format string, args ...any) string {
 	if !is {
 		return ""

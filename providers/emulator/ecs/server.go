@@ -181,7 +181,7 @@ func Refuse(w http.ResponseWriter, err error) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"__type": said.code, "message": said.message})
 }
 
-// Throttled answers as the service does when it is asked too often.
+// Throttled answers as the service does above its rate limit.
 func Throttled(w http.ResponseWriter, _ *http.Request) {
 	Refuse(w, refusal{"ThrottlingException", "Rate exceeded"})
 }

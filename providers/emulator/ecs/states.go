@@ -37,7 +37,7 @@ func (s *Server) Report(pod *corev1.Pod) {
 	}
 }
 
-// of returns the status of a container. Nil: nothing is known of it.
+// of returns the status of a container, or nil if it is unknown.
 func (t *task) of(name string) *corev1.ContainerStatus {
 	lists := [][]corev1.ContainerStatus{t.status.InitContainerStatuses, t.status.ContainerStatuses}
 	if t.late != nil {
@@ -140,7 +140,7 @@ func (t *task) anyBegan() bool {
 	return slices.ContainsFunc(t.definition.ContainerDefinitions, t.began)
 }
 
-// waitedFor reports whether another container waits for the success of one.
+// waitedFor reports whether another container waits for the success of the named container.
 func (t *task) waitedFor(name string) bool {
 	return slices.ContainsFunc(t.definition.ContainerDefinitions, func(c containerDefinition) bool {
 		return slices.ContainsFunc(c.DependsOn, func(d struct{ ContainerName, Condition string }) bool {
@@ -228,7 +228,7 @@ func (s *Server) pumpsOf(t *task) []chan struct{} {
 	return t.logs()
 }
 
-// show returns a task as the service tells it. s.mu is held.
+// show returns a task as the service shows it. s.mu is held.
 func (s *Server) show(t *task, tags bool) map[string]any {
 	at := func(when time.Time) any {
 		if when.IsZero() {

@@ -33,7 +33,8 @@ type volumeConfiguration struct {
 
 // taskRule is a rule of ECS about the values of a request for a task on Fargate.
 type taskRule struct {
-	// source is where somebody published the rule, and date is when. Each is an InvalidParameterException.
+	// source is the place of publication of the rule, and date is its date. Each rule gives an
+	// InvalidParameterException.
 	source, date string
 	// broken returns the problem of a value that breaks the rule in a cluster with these capacity providers, or
 	// "".

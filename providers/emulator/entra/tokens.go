@@ -23,7 +23,8 @@ type Principal struct {
 	Machine bool
 }
 
-// Login answers the requests of Microsoft Entra: where tokens are, and tokens. It reports whether the request was one.
+// Login answers the requests of Microsoft Entra for the address of tokens and for tokens. It reports whether the
+// request was such a request.
 func (t *Tokens) Login(w http.ResponseWriter, r *http.Request) bool {
 	tenant, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch rest {

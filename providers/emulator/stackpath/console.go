@@ -150,7 +150,7 @@ func (c *Console) session(ctx context.Context, channel ssh.Channel, requests <-c
 	}
 }
 
-// run runs a command, and tells its exit code.
+// run runs a command, and reports its exit code.
 func (c *Console) run(ctx context.Context, channel ssh.Channel, command []string, to *streams, of map[string]string) {
 	defer c.server.opened("sessions", of["group"])()
 	runner, ns, name := c.server.Fleet.Runner(of["group"])

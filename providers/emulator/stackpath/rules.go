@@ -47,7 +47,7 @@ func (s *Server) brokenRule(w *spec) error {
 	return nil
 }
 
-// brokenTarget looks at where the workload is to run: one instance in one city.
+// brokenTarget checks the target of the workload: one instance in one city.
 func (s *Server) brokenTarget(w *spec) error {
 	for name, t := range w.Targets {
 		at := "workload.targets." + name + ".spec"
@@ -125,7 +125,7 @@ func (c container) brokenProbe(at string) error {
 	return nil
 }
 
-// broken reports whether it does not say one thing to do.
+// broken reports whether the handler does not have exactly one action.
 func (h *handler) broken() bool {
 	n := 0
 	for _, is := range []bool{h.Exec != nil, h.HTTPGet != nil, h.TCPSocket != nil} {

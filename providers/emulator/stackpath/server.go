@@ -105,7 +105,7 @@ func (s *Server) opened(kind, name string) (closed func()) {
 	}
 }
 
-// Lose forgets a workload, as when somebody deletes it elsewhere. Its containers are not stopped.
+// Lose forgets a workload, as if it was deleted elsewhere. Its containers are not stopped.
 func (s *Server) Lose(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -342,7 +342,7 @@ func (s *Server) create(r *http.Request) (object, error) {
 	return object{"workload": w.shown(s.Stack)}, nil
 }
 
-// register adds a workload, and returns a copy of it. A slug is given once.
+// register adds a workload, and returns a copy of it. Each slug is given once.
 func (s *Server) register(of *spec, sent object) (*workload, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 // remoteManagement is the annotation of a workload with containers that the console can reach.
 const remoteManagement = "workload.platform.stackpath.net/remote-management"
 
-// spec is a workload as it is created, as far as it is run here.
+// spec is the part of a create request that has an effect here.
 type spec struct {
 	Name, Slug string
 	Metadata   struct{ Labels, Annotations map[string]string }

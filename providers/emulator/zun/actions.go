@@ -95,7 +95,7 @@ func (s *Server) allows(rec *record, operation string) error {
 	return nil
 }
 
-// showActions are the actions of a container, the newest first, or one by the ID of its request.
+// showActions returns the actions of a container, the newest first, or one action by the ID of its request.
 func (rec *record) showActions(path []string) (answer any, status int, err error) {
 	const form = "2006-01-02T15:04:05.000000"
 	all := []object{}

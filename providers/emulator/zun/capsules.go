@@ -84,7 +84,7 @@ func (s *Server) createCapsule(body object) (object, error) {
 	return rec.show(), nil
 }
 
-// beginCapsule runs a capsule. Its containers are started again by Docker, and nobody is told.
+// beginCapsule runs a capsule. Docker starts its containers again, without a report.
 func (s *Server) beginCapsule(rec *record, list []any) {
 	g := emulator.Group{ID: rec.uuid + "-0", Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, EnableServiceLinks: new(false)}}
 	for i, one := range list {

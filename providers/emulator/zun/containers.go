@@ -53,7 +53,7 @@ type action struct {
 	start, finish          time.Time
 }
 
-// stateOf is the state of the container of a run; it waits while nobody has said anything.
+// stateOf returns the state of the container of a run. The container waits until there is a report.
 func (r *run) stateOf() corev1.ContainerState {
 	if len(r.status.ContainerStatuses) == 0 {
 		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}
@@ -134,7 +134,7 @@ func orNil(text string) any {
 	return text
 }
 
-// age is a time as Zun tells it: less than a second is None.
+// age returns a time in the form of Zun: less than a second is None.
 func age(t time.Time) string {
 	switch d := time.Since(t); {
 	case d < time.Second:
@@ -257,7 +257,7 @@ func (rec *record) fill(image Image) {
 	}
 }
 
-// note takes down an action. s.mu is held.
+// note records an action. s.mu is held.
 func (s *Server) note(rec *record, name, request string) *action {
 	a := &action{name: name, request: request, start: time.Now()}
 	rec.actions = append([]*action{a}, rec.actions...)

@@ -26,7 +26,7 @@ const (
 // dateFormat is the format of HeaderDate.
 const dateFormat = "20060102T150405Z"
 
-// Key is an access key and its secret. Token belongs to a temporary key; "" for a lasting one.
+// Key is an access key and its secret. Token belongs to a temporary key; it is "" for a permanent key.
 type Key struct {
 	Access, Secret, Token string
 }

@@ -116,7 +116,7 @@ func (t *Tokens) Token(ctx context.Context, refused string) (string, error) {
 	return token, err
 }
 
-// known returns the token if it is good, and whether one is to be asked for. If neither, the error says why.
+// known returns the token if it is valid, and whether a new token is due. If neither, the error has the reason.
 func (t *Tokens) known(refused string) (good string, due bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

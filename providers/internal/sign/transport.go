@@ -15,7 +15,7 @@ import (
 // MaxBody is the largest body of a signed request: the services take no larger one.
 const MaxBody = 12 << 20
 
-// KeySource returns the key as it is now.
+// KeySource returns the current key.
 type KeySource func(context.Context) (Key, error)
 
 // Signed returns a transport that signs each request with the key of a project. now is the clock; nil means the
