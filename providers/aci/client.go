@@ -26,7 +26,7 @@ const (
 	maxPages = 500
 )
 
-// client is ACI in one resource group. The errors of its methods have kinds; see explain.
+// client is a client of ACI for one resource group. The errors of its methods have kinds; see explain.
 type client struct {
 	group      string
 	groups     *aci.ContainerGroupsClient

@@ -41,7 +41,7 @@ type Config struct {
 	Kind string `json:"kind,omitempty"`
 	// SubscriptionID is the subscription of the container groups. Required.
 	SubscriptionID string `json:"subscriptionID,omitempty" env:"AZURE_SUBSCRIPTION_ID"`
-	// ResourceGroup is where container groups are made. It must be there. Required.
+	// ResourceGroup is the resource group of the container groups. It must exist. Required.
 	ResourceGroup string `json:"resourceGroup,omitempty" env:"ACI_RESOURCE_GROUP"`
 	// Region is where pods run, such as westeurope. Required.
 	Region string `json:"region,omitempty" env:"ACI_REGION"`
@@ -52,7 +52,7 @@ type Config struct {
 	Cloud Cloud `json:"cloud,omitzero"`
 	// Credentials are the credentials of the provider. Default: the managed identity of this machine.
 	Credentials azlogin.Credentials `json:"credentials,omitzero"`
-	// Network is where pods have their addresses. Default: they have none.
+	// Network is the network of pods. Default: pods have no addresses.
 	Network Network `json:"network,omitzero"`
 	// Priority is Regular or Spot, for all pods. Default: Regular.
 	Priority string `json:"priority,omitempty"`
@@ -83,7 +83,7 @@ type Config struct {
 	// Capacity is the capacity of the node: the quota of the subscription, or a part of it. Default: 10000 CPUs,
 	// 4Ti of memory, 5000 pods, and 50G of ephemeral storage for each pod.
 	Capacity Capacity `json:"capacity,omitzero"`
-	// Requests bounds how often ACI is asked for the states of pods.
+	// Requests limits the requests to ACI for the states of pods.
 	Requests Requests `json:"requests,omitzero"`
 
 	asAzureACI bool // it is a file of azure-aci, or its variables
@@ -116,10 +116,10 @@ type Network struct {
 	// ClusterDNS is the address of the cluster's DNS as seen from the subnet. Default: pods use the DNS of the
 	// virtual network.
 	ClusterDNS string `json:"clusterDNS,omitempty" env:"KUBE_DNS_IP"`
-	// KubeProxy lets pods in a subnet reach addresses of Services, clusterDNS among them. Default: they do not.
+	// KubeProxy lets pods in a subnet reach addresses of Services, including clusterDNS. Default: they do not.
 	KubeProxy KubeProxy `json:"kubeProxy,omitzero"`
-	// Public gives pods with ports a public address. It cannot be together with a subnet. Default: no; for a file of azure-aci, and for its
-	// variables without a file, yes if there is no subnet, as azure-aci did.
+	// Public gives pods with ports a public address. It excludes a subnet. Default: no. For a file of azure-aci,
+	// and for its variables without a file, the default is yes if there is no subnet, as with azure-aci.
 	Public *bool `json:"public,omitempty"`
 	// Reachable says that this process reaches the addresses of pods. Then this process runs the probes by HTTP,
 	// TCP and gRPC that ACI lacks. Otherwise such probes are refused. Default: true.
@@ -129,8 +129,8 @@ type Network struct {
 // KubeProxy configures the kube-proxy that ACI runs beside the containers of each group. A running kube-proxy
 // keeps its settings until the group ends.
 type KubeProxy struct {
-	// APIServer is the URL of the API server as the subnet reaches it. Kube-proxy shows it the token of the service account of this process, as with
-	// azure-aci, if there is no kubeconfig.
+	// APIServer is the URL of the API server as seen from the subnet. Without a kubeconfig, kube-proxy shows the
+	// API server the token of the service account of this process, as with azure-aci.
 	APIServer string `json:"apiServer,omitempty" env:"MASTER_URI"`
 	// Kubeconfig is the kubeconfig of an account that may list Services and Endpoints, and no more. It contains
 	// the token, and replaces APIServer.
@@ -186,7 +186,7 @@ type Capacity struct {
 
 // Requests are for each minute.
 type Requests struct {
-	// AtRest is how many requests a minute are made while no pod starts or stops. Default: 15.
+	// AtRest is the number of requests a minute while no pod starts or stops. Default: 15.
 	AtRest int `json:"atRest,omitempty"`
 }
 

@@ -319,7 +319,7 @@ func checkSize(g *aci.ContainerGroupPropertiesProperties, spec *field.Path) erro
 	return nil
 }
 
-// resources are requests and limits, rounded up to 10 milli-CPUs and 0.1 GB.
+// resources returns requests and limits, rounded up to 10 milli-CPUs and 0.1 GB.
 func (r resolved) resources(c *corev1.Container, at *field.Path) (*aci.ResourceRequirements, error) {
 	for _, list := range []struct {
 		name  string

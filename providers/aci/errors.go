@@ -63,8 +63,8 @@ func isMade(err error) bool {
 	return slices.Contains(made, azlogin.CodeOf(err))
 }
 
-// isFinal reports whether an answer says that a group cannot be. A bad request without a code is not of ACI, but of a proxy, and ACI names a
-// time for a next try only where one can succeed.
+// isFinal reports whether an answer says that a group is impossible. A bad request without a code does not come
+// from ACI, but from a proxy. ACI gives a time for a next try only if the next try can succeed.
 func isFinal(answer *http.Response, code string) bool {
 	switch {
 	case !isCreate(answer) || answer.StatusCode != http.StatusBadRequest:
@@ -81,7 +81,7 @@ func isCreate(answer *http.Response) bool {
 	return answer.Request != nil && answer.Request.Method == http.MethodPut
 }
 
-// explain is Explain of the errors of ACI: their kind is not-found or invalid-input where ACI says so.
+// explain is Explain for the errors of ACI. Their kind is not-found or invalid-input where ACI says so.
 func explain(what string, err error) error {
 	return azlogin.Errors{Service: "ACI", Advice: advice, Said: said, Kind: kind}.Explain(what, err)
 }

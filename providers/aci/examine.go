@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
-// nobody is the name of no group: rights are found out with it, as the resource manager looks at them first.
+// nobody is the name of no group. It serves to test rights, because the resource manager checks them first.
 const nobody = "vk-doctor"
 
 // Examine implements service.Examiner. It lists groups, and tries each right on a group that does not exist. It

@@ -81,7 +81,7 @@ func (s *session) run(ctx context.Context, password string, command []string) er
 	return s.receive(ctx, e)
 }
 
-// receive passes the output on until the shell says how the command ended.
+// receive passes the output on until the shell reports how the command ended.
 func (s *session) receive(ctx context.Context, e *shellexec.Exec) error {
 	limit := time.Now().Add(callTimeout)
 	begun := e.Begun()

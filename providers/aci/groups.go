@@ -41,16 +41,16 @@ const (
 	// haste is how long a group may take to start or to go. A slower group waits for something, perhaps for
 	// days.
 	haste = 2 * time.Minute
-	// staleAfter is how long there may be no list while the pages of lists alone are more than the budget.
+	// staleAfter is the maximum time without a list while the pages of a list alone exceed the budget.
 	staleAfter = 2 * time.Minute
 	// together is how many requests for groups are under way at once. It is also how many missing groups are
 	// asked for before a list is believed.
 	together = 8
-	// mostFailing is how many groups must not be readable, and none be, until ACI is away.
+	// mostFailing is how many groups must be unreadable, with no readable one, until ACI counts as unreachable.
 	mostFailing = 3
 )
 
-// instance is a group of this node as it was seen last.
+// instance is a group of this node in its last known state.
 type instance struct {
 	group *aci.ContainerGroup
 	pod   identity.Pod
@@ -143,7 +143,7 @@ func (g *groups) expect(name string) {
 	}
 }
 
-// lastStart is when the last container of a group has started.
+// lastStart returns when the last container of a group started.
 func lastStart(group *aci.ContainerGroup) (last time.Time) {
 	for _, c := range value(group.Properties).Containers {
 		if at := value(value(value(value(c.Properties).InstanceView).CurrentState).StartTime); at.After(last) {

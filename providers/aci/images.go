@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// keepEntrypoint is how long the entrypoint of a tag is taken to be the same.
+	// keepEntrypoint is how long the entrypoint of a tag is cached.
 	keepEntrypoint = 10 * time.Minute
 	// mostEntrypoints is how many are kept.
 	mostEntrypoints = 1000
@@ -46,7 +46,7 @@ type entrypoint struct {
 	until time.Time
 }
 
-// of returns the entrypoint of an image; an image may have none.
+// of returns the entrypoint of an image. An image may have none.
 func (e *entrypoints) of(ctx context.Context, image string, credentials []node.RegistryCredential) ([]string, error) {
 	who, user := authn.Anonymous, ""
 	for _, c := range credentials {
@@ -121,8 +121,9 @@ func imageOf(image string) string {
 	return strings.TrimSuffix(host, httpsPort) + "/" + path
 }
 
-// registryLogins returns the logins that the images of the pod need, by the identity of their registry or by a secret of the pod: ACI refuses more logins
-// than containers, two for one registry, and those for a registry with a port.
+// registryLogins returns the logins for the images of the pod, by the identity of their registry or by a secret
+// of the pod. ACI refuses more logins than containers, two logins for one registry, and a login for a registry
+// with a port.
 func registryLogins(in *service.Inputs, identities map[string]string) (out []*aci.ImageRegistryCredential, err error) {
 	err = service.Containers(in.Pod, func(c *corev1.Container, _ bool, at *field.Path) error {
 		at = at.Child("image")

@@ -33,7 +33,7 @@ const (
 	kubeProxyClusterCIDR = "10.240.0.0/16"
 )
 
-// serviceAccount is where a pod has the token of its service account.
+// serviceAccount is the directory with the token of the service account of a pod.
 const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // isSet reports whether groups have a kube-proxy.

@@ -18,7 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// Logs implements service.LogReader. ACI gives the last lines of a log, 4 MB at most, and has no log of a run before.
+// Logs implements service.LogReader. ACI returns the last lines of a log, 4 MB at most, and has no log of an
+// earlier run.
 func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api.ContainerLogOpts) (io.ReadCloser, error) {
 	if opts.Previous {
 		return nil, errdefs.InvalidInput("ACI keeps no log of the run before")
@@ -40,7 +41,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api
 	}.Open(ctx, opts, time.Now())
 }
 
-// ended reports whether a container runs no more, and is not started again.
+// ended reports whether a container has ended and is not started again.
 func (d *driver) ended(of service.Target[instance]) bool {
 	pod, _, ok := d.kit.Cache().Get(of.Pod.UID)
 	if !ok || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {

@@ -10,8 +10,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// Forward implements service.Forwarder by a connection to the address of the pod, where there is a route from this machine to its subnet: ACI has
-// no such request.
+// Forward implements service.Forwarder by a connection to the address of the pod, if this machine has a route to
+// its subnet. ACI has no such request.
 func (d *driver) Forward(ctx context.Context, to service.Target[instance], port int32, stream io.ReadWriteCloser) error {
 	if to.Pod.Status.PodIP == "" {
 		_ = stream.Close()

@@ -23,7 +23,8 @@ func (d *driver) End(ctx context.Context, of service.Target[instance], _ string)
 	return err
 }
 
-// Restart implements service.Restarter. ACI restarts all containers of a group: such probes are refused where there are several.
+// Restart implements service.Restarter. ACI restarts all containers of a group, so such probes are refused for a
+// pod with several containers.
 func (d *driver) Restart(ctx context.Context, of service.Target[instance], _ string) error {
 	name := value(of.Instance.group.Name)
 	err := d.client.restart(ctx, name)

@@ -79,8 +79,8 @@ type share struct {
 	readOnly     bool
 }
 
-// shareOf returns the share that a volume names: as azureFile, as an inline volume of the driver, or by a claim. Mount options are left out, as ACI mounts
-// shares in its own way.
+// shareOf returns the share of a volume: as azureFile, as an inline volume of the driver, or by a claim. Mount
+// options are left out, because ACI mounts shares in its own way.
 func (r resolved) shareOf(v *corev1.Volume, at *field.Path) (share, error) {
 	switch volume := r.Claimed[v.Name]; {
 	case volume != nil:
@@ -113,8 +113,8 @@ func (r resolved) shareOf(v *corev1.Volume, at *field.Path) (share, error) {
 	return out, nil
 }
 
-// shareOfClaim returns the share of a PersistentVolume, with the secret where the driver would look for it: kubernetes-sigs/azurefile-csi-driver,
-// docs/driver-parameters.md and docs/csi-debug.md, read on 2026-11-28.
+// shareOfClaim returns the share of a PersistentVolume, with the secret in the place where the driver looks for
+// it: kubernetes-sigs/azurefile-csi-driver, docs/driver-parameters.md and docs/csi-debug.md, read on 2026-11-28.
 func shareOfClaim(volume *corev1.PersistentVolume, at *field.Path) (share, error) {
 	wrong := func(format string, args ...any) (share, error) {
 		return share{}, errdefs.InvalidInputf("%s: PersistentVolume %s: %s", at, volume.Name, fmt.Sprintf(format, args...))

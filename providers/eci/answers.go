@@ -17,7 +17,7 @@ type groupStatus struct {
 	ContainerGroupID string
 	// Name is the name of the group.
 	Name string
-	// Status is the state of the group. PodStatus is much as Kubernetes has it.
+	// Status is the state of the group. PodStatus is similar to that of Kubernetes.
 	Status    string
 	PodStatus struct {
 		Phase             string

@@ -48,7 +48,7 @@ func newClient(endpoint, region string, next http.RoundTripper, key sign.KeySour
 	}
 }
 
-// call asks ECI to do an action, and reads its answer. The errors have kinds; see apiError.
+// call asks ECI for an action, and reads the answer. The errors have kinds; see apiError.
 func (c *client) call(ctx context.Context, action string, request, answer any) error {
 	form := encode(request)
 	form.Set("RegionId", c.region)

@@ -17,7 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// maxSwitches is how many switches a request may name, and maxInstanceTypes how many instance types.
+// maxSwitches is the maximum number of switches in a request, and maxInstanceTypes the maximum number of
+// instance types.
 const maxSwitches, maxInstanceTypes = 10, 5
 
 // complete fills the defaults of c, and refuses invalid values with every reason.

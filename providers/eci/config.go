@@ -44,12 +44,12 @@ type Config struct {
 	AccessKeySecret config.Secret `json:"accessKeySecret,omitzero" env:"ECI_SECRET_KEY,ALIBABA_CLOUD_ACCESS_KEY_SECRET"`
 	// SecurityToken belongs to a temporary key.
 	SecurityToken config.Secret `json:"securityToken,omitzero" env:"ALIBABA_CLOUD_SECURITY_TOKEN"`
-	// OIDC takes a role by the token of a service account.
+	// OIDC is a role that the provider takes with the token of a service account.
 	OIDC OIDC `json:"oidc,omitzero"`
 	// InstanceRole is the role of the ECS instance of this program.
 	InstanceRole InstanceRole `json:"instanceRole,omitzero"`
-	// ClusterName names the home cluster in ECI. No two clusters of one account may have the same, and it must not change while there
-	// are pods. Required.
+	// ClusterName names the home cluster in ECI. Each cluster of an account needs its own name. The name must
+	// not change while there are pods. Required.
 	ClusterName string `json:"clusterName,omitempty" env:"ECI_CLUSTER_NAME"`
 	// VSwitchIDs are the switches of pods: ECI takes the first one with room. Required.
 	VSwitchIDs []string `json:"vSwitchIDs,omitempty" env:"ECI_VSWITCH"`
@@ -105,7 +105,7 @@ type ACRInstance struct {
 	ID string `json:"id,omitempty"`
 	// Region is the region of the instance. Default: the region of the pods.
 	Region string `json:"region,omitempty"`
-	// Domains are the hosts of its images. Default: the instance is named with all pods.
+	// Domains are the hosts of its images. Default: requests of all pods name the instance.
 	Domains []string `json:"domains,omitempty"`
 	// ServiceRole and UserRole are the ARNs of the roles that ECI takes for an instance of another account:
 	// ServiceRole of this account, and UserRole of the other one.
@@ -144,7 +144,8 @@ func LoadConfig(path string) (Config, error) {
 	return c.withQuotas()
 }
 
-// findEndpoint sets the URL of STS from the variables of the vendor's SDK and of the add-on ack-pod-identity-webhook, if nothing else says it.
+// findEndpoint sets a missing URL of STS from the variables of the vendor's SDK and of the add-on
+// ack-pod-identity-webhook.
 func (o *OIDC) findEndpoint(region string) {
 	if o.Endpoint != "" {
 		return

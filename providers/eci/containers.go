@@ -62,7 +62,7 @@ func (r resolved) container(spec *corev1.Container, isInit bool, at *field.Path)
 	return out, out.hooks(c, at.Child("lifecycle"))
 }
 
-// mostCommand and mostArgs are how many words the command, and the arguments, of a container have at most.
+// mostCommand and mostArgs are the maximum numbers of words of the command and of the arguments of a container.
 const mostCommand, mostArgs = 100, 10
 
 // moveArgs appends arguments to the command if there are too many for the field. Without a command the group
@@ -125,7 +125,7 @@ func environment(c *corev1.Container, at *field.Path) (out []variable, err error
 	return out, nil
 }
 
-// secretEnv is where a container takes a part of its environment from a secret; nil if it does not.
+// secretEnv returns where a container takes a part of its environment from a secret, or nil if it does not.
 func secretEnv(c *corev1.Container, at *field.Path) *field.Path {
 	for i := range c.Env {
 		if from := c.Env[i].ValueFrom; from != nil && from.SecretKeyRef != nil {

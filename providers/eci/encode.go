@@ -47,7 +47,7 @@ func encodeValue(form url.Values, name string, v reflect.Value) {
 	}
 }
 
-// nameOf is how ECI calls a field: by its tag for JSON, or its name.
+// nameOf returns the name of a field at ECI: its JSON tag, or its name.
 func nameOf(f reflect.StructField) string {
 	if name := f.Tag.Get("json"); name != "" {
 		return name

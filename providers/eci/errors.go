@@ -16,11 +16,12 @@ import (
 )
 
 const (
-	// throttledFor is how long to wait when ECI throttles and does not say how long: its limits count by the minute.
+	// throttledFor is how long to wait when ECI throttles without a delay in the answer. Its limits count by the
+	// minute.
 	throttledFor = 10 * time.Second
-	// scarceFor is how long to wait when there is no quota, or no stock.
+	// scarceFor is how long to wait without quota or stock.
 	scarceFor = 30 * time.Second
-	// tolerated is how far clocks may be apart: older requests are refused.
+	// tolerated is the maximum difference of clocks: ECI refuses older requests.
 	tolerated = 15 * time.Minute
 )
 
@@ -174,7 +175,7 @@ func undone(err error) bool {
 	return errors.As(err, &said) && said.status < 500 && said.Code != ""
 }
 
-// isMismatch reports whether ECI knows the token of a create, with another request.
+// isMismatch reports whether ECI knows the token of a create from another request.
 func isMismatch(err error) bool {
 	var said *apiError
 	return errors.As(err, &said) && strings.HasPrefix(said.Code, "Idempotent")

@@ -13,7 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// nobody is the ID of no group. Rights are found out with it: without them ECI forbids before it looks.
+// nobody is the ID of no group. It serves to test rights: without them, ECI forbids the request before it looks
+// for the group.
 const nobody = "eci-00000000000000000000"
 
 // Examine implements service.Examiner. It makes one list, tries each right on a group that does not exist, and

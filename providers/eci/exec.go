@@ -18,11 +18,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
-// dialTimeout bounds the opening of a session: its address is good for 30 s.
+// dialTimeout bounds the opening of a session. Its address is valid for 30 s.
 const dialTimeout = 30 * time.Second
 
-// Exec implements service.Executor, by a websocket. ECI tells neither the exit code nor the end of the input, so a shell of the image does.
-// Without one the output is all that there is, and the end of the command is an error.
+// Exec implements service.Executor by a websocket. ECI reports neither the exit code nor the end of the input,
+// so a shell of the image does. Without a shell there is only the output, and the end of the command is an
+// error.
 func (d *driver) Exec(ctx context.Context, in service.Target[instance], command []string, attach api.AttachIO) error {
 	s := session{attach: attach, container: in.Container}
 	group := in.Instance.status.ContainerGroupID
@@ -59,7 +60,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	return s.receive(ctx)
 }
 
-// open asks for a session, and opens it. Its address is a key to the container: it is in no error.
+// open asks for a session, and opens it. The address is a key to the container, so no error contains it.
 func (d *driver) open(ctx context.Context, request execRequest) (*websocket.Conn, error) {
 	var answer execAnswer
 	if err := d.client.call(ctx, "ExecContainerCommand", request, &answer); err != nil {

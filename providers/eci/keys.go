@@ -53,7 +53,7 @@ type temporary struct {
 	ends time.Time
 }
 
-// renewed keeps a temporary key, and asks for the next one when a tenth of its time is left.
+// renewed keeps a temporary key, and asks for the next one in the last tenth of its life.
 func renewed(ask func(context.Context) (temporary, error), now func() time.Time) sign.KeySource {
 	var (
 		mu    sync.Mutex // held while a key is asked for
@@ -89,7 +89,7 @@ func renewed(ask func(context.Context) (temporary, error), now func() time.Time)
 	}
 }
 
-// credentials is a key as the services of Alibaba Cloud write it.
+// credentials is a key in the format of the services of Alibaba Cloud.
 type credentials struct {
 	AccessKeyID     string `json:"AccessKeyId"`
 	AccessKeySecret string

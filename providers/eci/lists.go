@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// pageOfStates and pageOfGroups are how many groups an answer has at most.
+	// pageOfStates and pageOfGroups are the maximum numbers of groups in an answer.
 	pageOfStates, pageOfGroups = 200, 20
 	// maxPages bounds a list: an account has fewer groups.
 	maxPages = 500
-	// sinceSlack is how much further back than asked for changes are read: clocks differ, and answers are late.
+	// sinceSlack is added to the time of a request for changes, because clocks differ and answers are late.
 	sinceSlack = 10 * time.Second
 	// expectedFor is how long a requested group may be missing from lists. After that, its tags name its pod.
 	expectedFor = 10 * time.Minute
 )
 
-// find is the group of a pod by its name; "" if ECI shows none.
+// find returns the group of a pod by its name, or "" if ECI shows none.
 func (g *groups) find(ctx context.Context, pod identity.Pod) (id string, err error) {
 	var answer groupsAnswer
 	request := listRequest{ContainerGroupName: g.owner.Name(pod), Limit: pageOfGroups}

@@ -16,8 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// maxParts is how many containers, init containers and volumes a group has, and maxTagValue how
-// many characters a tag.
+// maxParts is the maximum number of containers, init containers and volumes of a group. maxTagValue is the
+// maximum number of characters of a tag.
 const (
 	maxParts    = 20
 	maxTagValue = 128
@@ -38,8 +38,8 @@ func (m mapping) check(pod *corev1.Pod) error {
 	return err
 }
 
-// group returns the request for the group of a pod. It is the same for the same pod, as its token is. Errors are of the kind invalid-input, with
-// the field that a group cannot have.
+// group returns the request for the group of a pod. The same pod always gives the same request, with the same
+// token. Errors are of the kind invalid-input, with the field that a group cannot have.
 func (m mapping) group(r resolved) (createRequest, error) {
 	pod, spec := r.Pod, field.NewPath("spec")
 	name := m.owner.Name(identity.Of(pod))

@@ -56,7 +56,7 @@ func Provider() cli.Provider {
 	}
 }
 
-// seenWithin is how long ECI may take until its lists have a group.
+// seenWithin is how long ECI may take until its lists show a group.
 const seenWithin = 2 * time.Minute
 
 // newProvider returns the provider of a complete configuration. Requests go through next.

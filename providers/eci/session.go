@@ -30,7 +30,7 @@ const (
 	execBeat = 10 * time.Second
 	// execSilence is how long a session may be silent, even without a report that it is alive.
 	execSilence = 3 * execBeat
-	// maxMessage is how many bytes a message of a session has at most.
+	// maxMessage is the maximum size of a message of a session, in bytes.
 	maxMessage = 16 << 20
 )
 
@@ -44,7 +44,8 @@ type session struct {
 	mu        sync.Mutex // of writes
 }
 
-// useShell lets a shell of the container run a command. ECI limits the words of a command, so it reads the script.
+// useShell runs a command through a shell of the container. ECI limits the words of a command, so the shell
+// reads the script from its input.
 func (s *session) useShell(command []string, rows, columns uint16) {
 	o := shellexec.Options{Command: command, By: shellexec.Reading, TTY: s.attach.TTY(), Input: s.attach.Stdin() != nil, Rows: rows, Columns: columns}
 	if w := s.attach.Stdout(); w != nil {
@@ -133,7 +134,7 @@ func (s *session) beat(ctx context.Context) {
 	}
 }
 
-// heard gives the session time until it must say something again.
+// heard extends the time until the session must send something again.
 func (s *session) heard() error { return s.conn.SetReadDeadline(time.Now().Add(execSilence)) }
 
 // receive passes the output on until the command has ended.

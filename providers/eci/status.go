@@ -97,7 +97,7 @@ func (g *groupStatus) ended() bool {
 	return false
 }
 
-// unmet is why the group is not as it should be, by its conditions.
+// unmet returns why the group is not ready, by its conditions.
 func (g *groupStatus) unmet() (reason, message string) {
 	for _, c := range g.PodStatus.Conditions {
 		if c.Status != "True" && c.Reason != "" && (c.Type == "PodScheduled" || c.Type == "ContainerInstanceCreated") {

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// ECI takes two sysctls as safe, and the others of its list, but for some, in a field of their own.
+// ECI takes two sysctls as safe. A field of their own takes the other sysctls of its list, with some exceptions.
 var (
 	safeSysctls    = []string{"net.ipv4.ping_group_range", "net.ipv4.ip_unprivileged_port_start"}
 	unsafeSysctls  = []string{"kernel.shm*", "kernel.msg*", "kernel.sem", "fs.mqueue.*", "net.*", "vm.min_free_kbytes"}
@@ -38,7 +38,8 @@ func (out *createRequest) sysctls(pod *corev1.Pod, at *field.Path) error {
 	return nil
 }
 
-// dotted returns the name of a sysctl with dots between its parts. Kubernetes takes slashes too, and then a dot is a part of a name.
+// dotted returns the name of a sysctl with dots between its parts. Kubernetes also takes slashes, and then a dot
+// belongs to a part of the name.
 func dotted(name string) string {
 	at := strings.IndexAny(name, "./")
 	if at < 0 || name[at] == '.' {

@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// largestFile and largestFiles are how many bytes a file, and all files of a group, have at most.
+// largestFile and largestFiles are the maximum bytes of a file, and of all files of a group.
 const (
 	largestFile  = 32 << 10
 	largestFiles = 60 << 10

@@ -17,12 +17,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// namespace is where the groups of a fleet are at its runner.
+// namespace is the namespace of the groups of a fleet at its runner.
 const namespace = "groups"
 
 // Group is the workload behind one object of a service: a container group, or a task.
 type Group struct {
-	// ID is unique in the fleet, and fit for the name of a pod.
+	// ID is unique in the fleet, and valid as the name of a pod.
 	ID string
 	// Spec is the spec to run. Volumes that name a Secret get it from Files.
 	Spec corev1.PodSpec
@@ -35,7 +35,7 @@ type Seen struct {
 	ID string
 	// Status is the status of the containers at the runner.
 	Status corev1.PodStatus
-	// CreatedAt is when it was started; DeletedAt is zero while it was not asked to go.
+	// CreatedAt is the time of the start. DeletedAt is the time of the request to go, or zero.
 	CreatedAt, DeletedAt time.Time
 	// Gone reports that nothing of the group runs any more. The service shows the group for a while yet.
 	Gone bool
@@ -93,7 +93,8 @@ func (f *Fleet) Start(ctx context.Context, g Group) error {
 	return nil
 }
 
-// Stop asks a group to go, within the grace of seconds. It is there until its containers have ended, and shows for the lag after.
+// Stop asks a group to go, within a grace period in seconds. The group exists until its containers have ended,
+// and lists show it for the lag after that.
 func (f *Fleet) Stop(ctx context.Context, id string, grace int64) error {
 	f.mu.Lock()
 	g := f.groups[id]

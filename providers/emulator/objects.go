@@ -51,7 +51,7 @@ func (o *Objects) Secret(_ context.Context, pod *corev1.Pod, name string) (*core
 	return nil, apierrors.NewNotFound(corev1.Resource("secrets"), name)
 }
 
-// ConfigMap implements node.PodObjects. A group has none: services take files with their content.
+// ConfigMap implements node.PodObjects. A group has no ConfigMaps: services take files with their content.
 func (o *Objects) ConfigMap(_ context.Context, _ *corev1.Pod, name string) (*corev1.ConfigMap, error) {
 	return nil, apierrors.NewNotFound(corev1.Resource("configmaps"), name)
 }

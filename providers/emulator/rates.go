@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Rate is how often operations may be asked for, all of them together: as often at once as Burst says, and PerSecond in the long run.
+// Rate limits the requests of operations, all of them together: Burst at once, and PerSecond in the long run.
 type Rate struct {
 	Operations       []string
 	Burst, PerSecond float64

@@ -29,19 +29,19 @@ type Request struct {
 type Fault struct {
 	// Operations are the operations with the fault; none means all.
 	Operations []string
-	// Times is how many requests are hit; 0 is all, until the fault is taken back.
+	// Times is how many requests have the fault; 0 means all, until the fault ends.
 	Times int
 	// Delay is how long a request waits before anything else.
 	Delay time.Duration
-	// Hang lets a request have no answer, and no effect, until its client gives up.
+	// Hang leaves a request without an answer, and without an effect, until its client gives up.
 	Hang bool
-	// Answer answers in the place of the service: an error in the service's own form.
+	// Answer answers instead of the service: an error in the service's own form.
 	Answer http.HandlerFunc
 	// Lose lets the request have its effect, and cuts the connection before the answer.
 	Lose bool
 }
 
-// Front stands before a server: it keeps the requests, and does the faults to them.
+// Front stands before a server. It records the requests, and applies faults to them.
 type Front struct {
 	operation func(r *http.Request, body []byte) string
 	next      http.Handler

@@ -24,7 +24,8 @@ import (
 	smithy "github.com/aws/smithy-go"
 )
 
-// readAgain is how long keys without an end are used until they are read again: whoever replaces a file of keys has both valid for longer.
+// readAgain is how long keys without an expiry are used until they are read again. A user who replaces a file of
+// keys must keep both keys valid for longer.
 const readAgain = time.Minute
 
 // accessOf returns the options for the AWS SDK: credentials, region and endpoint.
@@ -96,7 +97,7 @@ type signed struct {
 	http             *http.Client
 }
 
-// query is a request of the protocol of EC2 and IAM: a form, and XML.
+// query makes a request of the protocol of EC2 and IAM: a form, and XML.
 func (s signed) query(ctx context.Context, service, host, region string, form url.Values, out any) error {
 	data, err := s.send(ctx, service, host, region, map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, form.Encode())
 	if err != nil {
@@ -108,7 +109,7 @@ func (s signed) query(ctx context.Context, service, host, region string, form ur
 	return nil
 }
 
-// json is a request of the protocols JSON 1.0 and 1.1.
+// json makes a request of the protocols JSON 1.0 and 1.1.
 func (s signed) json(ctx context.Context, service, url, target string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -169,7 +170,7 @@ func (s signed) send(ctx context.Context, service, to, region string, header map
 	return data, nil
 }
 
-// refusalOf is the error of an answer, in JSON or XML.
+// refusalOf returns the error of an answer in JSON or XML.
 func refusalOf(answer *http.Response, data []byte) error {
 	out := &smithy.GenericAPIError{Code: answer.Status, Message: "without a reason"}
 	var text struct {

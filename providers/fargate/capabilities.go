@@ -52,7 +52,8 @@ func (c Config) Capabilities() capability.Declaration {
 	return d.Note("by this node, which must reach the addresses of pods; one that fails ends the pod", capability.NetworkProbes)
 }
 
-// maxContainers is how many containers a task definition has at most, and minGrace and maxGrace how many seconds a container has to stop.
+// maxContainers is the maximum number of containers of a task definition. minGrace and maxGrace bound the
+// seconds that a container has to stop.
 const maxContainers, minGrace, maxGrace = 10, 2, 120
 
 // filesName is the name of the container that writes the files of a pod before the other containers start.

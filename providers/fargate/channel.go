@@ -24,7 +24,7 @@ import (
 const (
 	// clientVersion is a version of the vendor's client that knows the protocol used here.
 	clientVersion = "1.2.0.0"
-	// mostInput is how many bytes of input are in a message, and window how many messages may be under way.
+	// mostInput is how many bytes of input a message has. window is how many messages may be under way.
 	mostInput, window = 1024, 32
 	// againAfter is how long a message waits for its acknowledgement until it is sent again.
 	againAfter = 2 * time.Second
@@ -34,7 +34,8 @@ const (
 	terminate = 2
 )
 
-// channel is a data channel of Systems Manager: messages are numbered, acknowledged, and sent again until they are.
+// channel is a data channel of Systems Manager: each message has a number, and is sent again until it is
+// acknowledged.
 type channel struct {
 	conn   *websocket.Conn
 	attach api.AttachIO
@@ -98,7 +99,7 @@ func (c *channel) run(ctx context.Context) error {
 	return err
 }
 
-// copy takes messages until the session has ended or ctx has.
+// copy handles messages until the session or ctx has ended.
 func (c *channel) copy(ctx context.Context) error {
 	for {
 		kind, data, err := c.conn.ReadMessage()
@@ -130,8 +131,8 @@ func (c *channel) copy(ctx context.Context) error {
 	}
 }
 
-// terminate asks the other end once to end the session, and lets it answer for a while. The message has a number like every other: the agent
-// passes over a number that it has seen.
+// terminate asks the other end once to end the session, and waits a while for the answer. The message has a
+// number like every other message: the agent skips a number that it has seen.
 func (c *channel) terminate() {
 	c.ending.Do(func() {
 		_ = c.conn.SetReadDeadline(time.Now().Add(2 * againAfter)) // a message that gets lost is sent again once
@@ -283,7 +284,7 @@ func (c *channel) resize(ctx context.Context) {
 	}
 }
 
-// send sends a message with a number, until it is acknowledged.
+// send sends a message with a number, and repeats it until it is acknowledged.
 func (c *channel) send(payload uint32, data []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -65,7 +65,7 @@ type services interface {
 	used(ctx context.Context, since time.Time) (map[string]usage, error)
 	// session opens a session in a container of a task, and runs a command there.
 	session(ctx context.Context, arn, container, command string) (*websocket.Conn, error)
-	// receive returns messages of a queue, none after a wait of seconds without; done removes them.
+	// receive returns messages of a queue, or none after a wait of some seconds. done removes messages.
 	receive(ctx context.Context, queue string, seconds int) ([]message, error)
 	done(ctx context.Context, queue string, messages []message) error
 	// keepsForEver reports whether a group of logs has no retention.
@@ -111,8 +111,8 @@ type client struct {
 
 var _ services = (*client)(nil)
 
-// newClient returns a client with the credentials that the tools of AWS would use. It never tries again by itself: the node waits as long
-// as the service asks for, and a pod says why.
+// newClient returns a client with the credentials that the tools of AWS would use. The client repeats no
+// request: the node waits as long as the service asks for, and the pod shows the reason.
 func newClient(ctx context.Context, c Config) (*client, error) {
 	options, err := accessOf(c)
 	if err != nil {

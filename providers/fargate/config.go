@@ -36,7 +36,7 @@ const (
 	Spot     = "FARGATE_SPOT"
 )
 
-// maxGroups is how many security groups a task may have, and maxSubnets how many subnets.
+// maxGroups is the maximum number of security groups of a task, and maxSubnets the maximum number of subnets.
 const maxGroups, maxSubnets = 5, 16
 
 // filesImage is the default of filesImage. Every pod with a token pulls it.
@@ -45,10 +45,10 @@ const filesImage = "public.ecr.aws/docker/library/busybox:stable"
 // fileSystemID matches the ID of a file system, as in fileSystems of the configuration.
 var fileSystemID = regexp.MustCompile(`^fs-[0-9a-f]{8,40}$`)
 
-// snapshotID is the ID of a snapshot of EBS, as snapshots of the configuration has it.
+// snapshotID matches the ID of a snapshot of EBS, as in snapshots of the configuration.
 var snapshotID = regexp.MustCompile(`^snap-[0-9a-f]{8,40}$`)
 
-// largestVolume is the default of LargestVolume, in GiB: as much as the disk of a task has at most.
+// largestVolume is the default of LargestVolume, in GiB: the maximum disk of a task.
 const largestVolume = 200
 
 // Config is the configuration of the provider. An environment variable such as VKUBELET_FARGATE_REGION can also
@@ -79,7 +79,7 @@ type Config struct {
 	Subnets []string `json:"subnets,omitempty"`
 	// SecurityGroups are IDs. Default: the security group of the VPC.
 	SecurityGroups []string `json:"securityGroups,omitempty"`
-	// PublicIP gives pods a public address too: without it a subnet needs a way to the registry.
+	// PublicIP gives pods a public address too. Without it, a subnet needs another route to the registry.
 	PublicIP bool `json:"publicIP,omitempty"`
 	// PlatformVersion is the platform version of Fargate. Default: LATEST.
 	PlatformVersion string `json:"platformVersion,omitempty"`

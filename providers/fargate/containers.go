@@ -128,7 +128,7 @@ func (b *builder) grace() int32 {
 	return corev1.DefaultTerminationGracePeriodSeconds
 }
 
-// environment gives a container its variables: as they are, or by the keys of its secret.
+// environment gives a container its variables: as values, or by the keys of its secret.
 func (b *builder) environment(k *types.ContainerDefinition, c, full *corev1.Container, at *field.Path) error {
 	last := map[string]int{} // of two variables of one name the last one counts
 	for i, e := range full.Env {
@@ -260,7 +260,7 @@ func restarts(policy corev1.RestartPolicy) *types.ContainerRestartPolicy {
 	return &types.ContainerRestartPolicy{Enabled: aws.Bool(true), RestartAttemptPeriod: aws.Int32(restartPeriod)}
 }
 
-// share gives a container its part of the task: the request as a share, the limit of memory as one.
+// share gives a container its part of the task: its CPU request as a share, its memory limit as a limit.
 func share(k *types.ContainerDefinition, c *corev1.Container) {
 	asked, limit := sizing.Of(ask(c)), sizing.Of(c.Resources.Limits)
 	mib := func(bytes int64) *int32 { return aws.Int32(int32((max(bytes, minMemory) + sizing.Mi - 1) / sizing.Mi)) }
@@ -283,7 +283,7 @@ func (b *builder) waiter() types.ContainerDefinition {
 	return k
 }
 
-// helper lets a container of filesImage have its log, and be pulled.
+// helper gives a container of filesImage its log and its pull credentials.
 func (b *builder) helper(k *types.ContainerDefinition) {
 	b.logs(k)
 	if arn := b.config.RegistryCredentials[registry(b.config.FilesImage)]; arn != "" {

@@ -74,7 +74,7 @@ func (c *client) removeDefinition(ctx context.Context, family string) error {
 	return nil
 }
 
-// deletedAtOnce is how many revisions of task definitions one request deletes at most.
+// deletedAtOnce is the maximum number of revisions of task definitions that one request deletes.
 const deletedAtOnce = 10
 
 func (c *client) listSecrets(ctx context.Context, prefixes []string) (all []listedSecret, err error) {

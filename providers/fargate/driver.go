@@ -26,7 +26,8 @@ import (
 )
 
 const (
-	// listEvery is how often all tasks are listed while nothing stops: ECS is asked about known tasks by their ARNs.
+	// listEvery is the interval of lists of all tasks while nothing stops. Requests for known tasks use their
+	// ARNs.
 	listEvery = 10 * time.Minute
 	// restWithQueue is the time between two rounds at rest with a queue. A round then finds a change that the
 	// queue lost.
@@ -119,7 +120,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (ecstypes.Task,
 	return task, err
 }
 
-// prepare keeps the secrets of a pod, registers its definition, and returns the request for its task.
+// prepare stores the secrets of a pod, registers its definition, and returns the request for its task.
 func (d *driver) prepare(ctx context.Context, in *service.Inputs) (*ecs.RunTaskInput, error) {
 	request, err := d.mapping.task(in.Pod, "")
 	if err != nil {
@@ -196,7 +197,7 @@ func (d *driver) key(ctx context.Context) ([]byte, error) {
 	return []byte(key), err
 }
 
-// Gone implements service.Mourner: the secrets of the pod, and its definition, may have been made.
+// Gone implements service.Mourner. The secrets and the definition of the pod may exist already.
 func (d *driver) Gone(pod *corev1.Pod) {
 	for _, name := range ownSecrets(d.mapping.owner, pod) {
 		d.leave(name)
@@ -243,7 +244,7 @@ func (d *driver) Remove(ctx context.Context, name string) error {
 	return d.client.drop(ctx, name)
 }
 
-// podsOfCluster returns the pods of this node, as far as they are known.
+// podsOfCluster returns the known pods of this node.
 func (d *driver) podsOfCluster() []*corev1.Pod {
 	if d.pods == nil {
 		return nil

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// nothing is the name of a definition and a secret that are not there, and noTaskID the ID of no task. Rights are found out with them:
-	// without a right a service denies before it looks.
+	// nothing is the name of a definition and a secret that do not exist. noTaskID is the ID of no task. They
+	// serve to test rights: without a right, a service denies the request before it looks for the thing.
 	nothing  = "vk-doctor"
 	noTaskID = "00000000000000000000000000000000"
 )
@@ -130,7 +130,7 @@ func (c *client) examineProvider(ctx context.Context, conf Config) error {
 	return nil
 }
 
-// examineQueue looks at a queue, and leaves its messages to be read.
+// examineQueue checks a queue, and leaves its messages to be read.
 func (c *client) examineQueue(ctx context.Context, queue string) error {
 	const what = "look at queue, or leave it out: then ECS is asked"
 	err := c.signed.json(ctx, "sqs", rootOf(queue), "AmazonSQS.GetQueueAttributes", map[string]any{"QueueUrl": queue, "AttributeNames": []string{"QueueArn"}}, nil)
@@ -193,7 +193,7 @@ func (c *client) examineNetwork(ctx context.Context, conf Config) error {
 	return errors.Join(problems...)
 }
 
-// examineRoles looks for the roles, and whether tasks may take them.
+// examineRoles checks that the roles exist, and that tasks may take them.
 func (c *client) examineRoles(ctx context.Context, conf Config) error {
 	var problems []error
 	roles := map[string]string{"executionRole": conf.ExecutionRole, "execRole": conf.ExecRole}
@@ -247,7 +247,7 @@ func domainOf(region string) string {
 	return region + ".amazonaws.com"
 }
 
-// iamOf is the address of IAM for a region, and the region of its signatures: there is one in each partition.
+// iamOf returns the address of IAM for a region, and the region of its signatures. Each partition has one IAM.
 func iamOf(region string) (url, signed string) {
 	switch {
 	case strings.HasPrefix(region, "cn-"):

@@ -62,7 +62,7 @@ func quoted(command []string) string {
 	return strings.Join(words, " ")
 }
 
-// session opens a session in a container. Its token is a key to the container: it is in no error.
+// session opens a session in a container. The token is a key to the container, so no error contains it.
 func (c *client) session(ctx context.Context, arn, container, command string) (*websocket.Conn, error) {
 	out, err := c.ecs.ExecuteCommand(ctx, &ecs.ExecuteCommandInput{Cluster: &c.cluster, Task: &arn, Container: &container, Command: &command, Interactive: true})
 	if err != nil {

@@ -28,7 +28,8 @@ import (
 const (
 	// AnnotationRole is the ARN of the role of a task. The configuration must allow the role.
 	AnnotationRole = "fargate.virtual-kubelet.io/role"
-	// AnnotationOldRole is AnnotationRole as aws-fargate and other tools have it. It may be the name of the role alone.
+	// AnnotationOldRole is AnnotationRole under the name of aws-fargate and other tools. The value may be the
+	// name of the role alone.
 	AnnotationOldRole = "iam.amazonaws.com/role"
 	// AnnotationCapacityProvider is OnDemand or Spot.
 	AnnotationCapacityProvider = "fargate.virtual-kubelet.io/capacity-provider"
@@ -132,7 +133,8 @@ func (m mapping) definition(in *service.Inputs, arns map[string]string) (*ecs.Re
 	return d, nil
 }
 
-// task returns the request for the task of a pod. Asked again it is the same task, as it has the same token.
+// task returns the request for the task of a pod. A repeated request gives the same task, because it has the
+// same token.
 func (m mapping) task(pod *corev1.Pod, definition string) (*ecs.RunTaskInput, error) {
 	provider := cmp.Or(pod.Annotations[AnnotationCapacityProvider], m.config.CapacityProvider, OnDemand)
 	if !capacityProvider(provider) {
@@ -174,7 +176,8 @@ func (m mapping) tags(pod identity.Pod, own bool) (out []types.Tag) {
 	return out
 }
 
-// Beginnings of the names of task groups. The rest of the name is the UID of the pod. A task keeps its group, and StopTask deletes its tags.
+// Prefixes of the names of task groups. The rest of a name is the UID of the pod. A task keeps its group, while
+// StopTask deletes its tags.
 const (
 	groupPlain = "vk-pod-"
 	groupOwn   = "vk-own-secret-" // of tasks with a secret that ends with them

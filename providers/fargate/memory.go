@@ -106,7 +106,7 @@ func atRest(t ecstypes.Task) bool {
 	return aws.ToString(t.LastStatus) == stateRunning && aws.ToString(t.DesiredStatus) == stateRunning
 }
 
-// remembered is how many definitions, and how many secrets, are kept in mind: more are looked for again.
+// remembered is how many definitions, and how many secrets, are remembered. Others are looked for again.
 const remembered = 4096
 
 // made records existing definitions and secrets, so that a replica costs no request for them.

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// maxReason is how long the reason of a stop may be.
+// maxReason is the maximum length of the reason of a stop.
 const maxReason = 1024
 
 // Lacking implements service.Prober. ECS has a health check by command, and the provider uses it for the

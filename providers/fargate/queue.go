@@ -42,7 +42,7 @@ type change struct {
 	} `json:"detail"`
 }
 
-// receive returns messages of a queue; none after a wait of seconds without.
+// receive returns messages of a queue, or none after a wait of some seconds.
 func (c *client) receive(ctx context.Context, queue string, seconds int) ([]message, error) {
 	var out struct{ Messages []message }
 	err := c.signed.json(ctx, "sqs", rootOf(queue), "AmazonSQS.ReceiveMessage", map[string]any{

@@ -87,7 +87,7 @@ func (v vault) secretOf(pod *corev1.Pod, c, resolved *corev1.Container, at *fiel
 	return s, true, nil
 }
 
-// shared is the secret of all pods of the node with a text.
+// shared returns the secret with a text. All pods of the node share it.
 func (v vault) shared(text string) secret {
 	sum := hmac.New(sha256.New, v.key)
 	sum.Write([]byte(v.owner.Cluster + "\n" + text))
@@ -132,7 +132,7 @@ func (v vault) login(in *service.Inputs, c *corev1.Container, at *field.Path) (s
 	return v.shared(string(text)), true, nil
 }
 
-// needsSecrets reports whether something of a pod is to be in Secrets Manager.
+// needsSecrets reports whether a pod needs Secrets Manager.
 func needsSecrets(in *service.Inputs) bool {
 	return len(in.Files) > 0 || len(in.Logins) > 0 ||
 		slices.ContainsFunc(slices.Concat(in.Pod.Spec.InitContainers, in.Pod.Spec.Containers), func(c corev1.Container) bool { return hasSecrets(&c) })
@@ -294,7 +294,7 @@ func ownSecrets(owner identity.Owner, pod *corev1.Pod) (names []string) {
 	return names
 }
 
-// alone reports whether the definition of a pod is of no other pod.
+// alone reports whether the definition of a pod belongs to this pod only.
 func alone(pod *corev1.Pod) bool {
 	return hasOwn(pod) || slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c corev1.Container) bool { return saysPod(&c) })
 }

@@ -21,11 +21,12 @@ import (
 )
 
 const (
-	// usageWithin is how far back usage is read: Container Insights writes it once a minute, and some time later.
+	// usageWithin is how far back usage is read. Container Insights writes the usage once a minute, with a
+	// delay.
 	usageWithin = 3 * time.Minute
-	// mostUsagePages bounds the answers of a request. Each is 10,000 containers or 1 MiB.
+	// mostUsagePages is the maximum number of answers for one query. Each answer has 10,000 containers or 1 MiB.
 	mostUsagePages = 50
-	// cpuUnits are how many units of CPU ECS counts for a core.
+	// cpuUnits is how many units of CPU ECS counts for a core.
 	cpuUnits = 1024
 )
 

@@ -17,8 +17,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// States of tasks and containers. The others of a task are PROVISIONING, PENDING, ACTIVATING, DEACTIVATING, STOPPING and DEPROVISIONING:
-// on the way, its containers say more than they do.
+// States of tasks and containers. The other states of a task are PROVISIONING, PENDING, ACTIVATING,
+// DEACTIVATING, STOPPING and DEPROVISIONING. In these states, the containers of the task have more information
+// than the task.
 const (
 	stateRunning = "RUNNING"
 	statePending = "PENDING"
@@ -83,7 +84,7 @@ func observe(pod *corev1.Pod, t types.Task) podstatus.Pod {
 	return out
 }
 
-// takenAway reports whether a task is stopped by others than its containers and the node.
+// takenAway reports whether neither its containers nor the node stopped a task.
 func takenAway(pod *corev1.Pod, code types.TaskStopCode) bool {
 	switch code {
 	case "", types.TaskStopCodeEssentialContainerExited:
@@ -94,7 +95,7 @@ func takenAway(pod *corev1.Pod, code types.TaskStopCode) bool {
 	return true
 }
 
-// always reports whether a pod is to run until it is deleted, and is not: then its end is no success.
+// always reports whether a pod should run until it is deleted, and is not deleted. Then its end is no success.
 func always(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && (pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == "")
 }
@@ -162,7 +163,7 @@ func finished(t types.Task) time.Time {
 // cannotStart is the prefix of the reason of a container that was made and could not be started.
 const cannotStart = "CannotStartContainerError"
 
-// waiting is why a container did not start, in the words of a kubelet.
+// waiting returns why a container did not start, in the words of a kubelet.
 func waiting(why string) string {
 	for _, w := range []struct{ begin, reason string }{
 		{"CannotPull", "ErrImagePull"}, {"ResourceInitializationError", "CreateContainerConfigError"},

@@ -139,7 +139,7 @@ func (d *driver) sweepDefinition(ctx context.Context, now time.Time, family stri
 	return nil
 }
 
-// needs reports whether a secret is needed, or was a short time ago.
+// needs reports whether a secret is needed, or was needed a short time ago.
 func (d *driver) needs(now time.Time, s listedSecret, pods map[string]bool) bool {
 	used := d.sweeper.uses.since(s.name)
 	if used.IsZero() {

@@ -30,7 +30,7 @@ type sweeper struct {
 	uses  uses
 }
 
-// uses are when definitions and secrets of this node were used last, as far as this process knows.
+// uses records the last uses of definitions and secrets of this node, as far as this process knows.
 type uses struct {
 	mu   sync.Mutex
 	last map[string]time.Time // guarded by mu; by thing: the name of a secret, or definitionThing and family
@@ -51,7 +51,7 @@ func (u *uses) use(at time.Time, things ...string) {
 	}
 }
 
-// since returns when a thing was used last; the zero time is not known.
+// since returns when a thing was used last, or the zero time if this is unknown.
 func (u *uses) since(thing string) time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -68,7 +68,7 @@ func (u *uses) know(family string, secrets []string) {
 	u.of[family] = secrets
 }
 
-// secrets returns the names of the secrets of a definition; false if they are not known.
+// secrets returns the names of the secrets of a definition, or false if they are unknown.
 func (u *uses) secrets(family string) ([]string, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -25,9 +25,10 @@ import (
 const efsDriver, ebsDriver = "efs.csi.aws.com", "ebs.csi.aws.com"
 
 var (
-	// fileSystem is the name of a file system of EFS in a VPC.
+	// fileSystem matches the name of a file system of EFS in a VPC.
 	fileSystem = regexp.MustCompile(`^(fs-[0-9a-f]{8,40})\.efs\.[a-z0-9-]+\.amazonaws\.com(\.cn)?$`)
-	// fileSystemHandle is the volumeHandle of efsDriver: ID, path and access point: kubernetes-sigs/aws-efs-csi-driver, docs/README.md, read on 2026-11-28.
+	// fileSystemHandle matches the volumeHandle of efsDriver: ID, path and access point:
+	// kubernetes-sigs/aws-efs-csi-driver, docs/README.md, read on 2026-11-28.
 	fileSystemHandle = regexp.MustCompile(`^(fs-[0-9a-f]{8,40})(?::(/?[^:]*))?(?::(fsap-[0-9a-f]{8,40}))?$`)
 )
 
@@ -80,12 +81,13 @@ func fileSystemOf(nfs *corev1.NFSVolumeSource, at *field.Path) (string, error) {
 	return name[1], nil
 }
 
-// mountOf mounts a directory of a file system, encrypted on the way.
+// mountOf mounts a directory of a file system, with encryption in transit.
 func mountOf(id, path string) *types.EFSVolumeConfiguration {
 	return &types.EFSVolumeConfiguration{FileSystemId: &id, RootDirectory: &path, TransitEncryption: types.EFSTransitEncryptionEnabled}
 }
 
-// claimOf mounts the file system of a PersistentVolume. With the mount option iam, the role of the task has to have the right to it.
+// claimOf mounts the file system of a PersistentVolume. With the mount option iam, the role of the task needs
+// the right to the file system.
 func claimOf(volume *corev1.PersistentVolume, at *field.Path) (*types.EFSVolumeConfiguration, error) {
 	csi := volume.Spec.CSI
 	if csi == nil || csi.Driver != efsDriver {

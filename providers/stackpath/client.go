@@ -69,7 +69,7 @@ func (c *client) call(ctx context.Context, method, path string, body []byte, ans
 	return err
 }
 
-// list hands each item of a list to take, from all its pages.
+// list passes each item of a list to take, from all pages.
 func list[T any](ctx context.Context, c *client, path string, take func(T)) error {
 	query := url.Values{"page_request.first": {"1000"}}
 	for {

@@ -26,10 +26,11 @@ const (
 // Config is the configuration of the provider. An environment variable such as VKUBELET_STACKPATH_ENDPOINT can
 // also set a field that is one value or a list.
 type Config struct {
-	// APIVersion and Kind must be the constants of these names in a file.
+	// APIVersion and Kind must be the constants of the same names in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind,omitempty"`
-	// Endpoint is the URL of the API. Required: the service is closed, and whoever owns its names next would get the secret.
+	// Endpoint is the URL of the API. Required: the service is closed, and a new owner of its names would get
+	// the secret.
 	Endpoint string `json:"endpoint,omitempty" env:"SP_API_HOST"`
 	// CAFile has the certificate authorities of the endpoint. Default: the authorities of this machine.
 	CAFile string `json:"caFile,omitempty"`
@@ -38,7 +39,8 @@ type Config struct {
 	// ClientID and ClientSecret are the credentials of OAuth 2. Required.
 	ClientID     string        `json:"clientID,omitempty" env:"SP_CLIENT_ID"`
 	ClientSecret config.Secret `json:"clientSecret,omitzero" env:"SP_CLIENT_SECRET"`
-	// ClusterName names the home cluster in the labels of workloads. No two clusters of one stack may have the same. Required.
+	// ClusterName names the home cluster in the labels of workloads. Each cluster of a stack needs its own name.
+	// Required.
 	ClusterName string `json:"clusterName,omitempty"`
 	// CityCode is where pods run, such as ORD. Required.
 	CityCode string `json:"cityCode,omitempty" env:"SP_CITY_CODE"`

@@ -236,7 +236,8 @@ func (d *driver) Exec(ctx context.Context, in service.Target[seen], command []st
 	return sshexec.Run(ctx, client, command, attach)
 }
 
-// Examine implements service.Examiner. It makes one list of workloads, looks for the city, and looks at the key of the console without a password.
+// Examine implements service.Examiner. It makes one list of workloads, looks for the city, and checks the key of
+// the console without a password.
 func (d *driver) Examine(ctx context.Context) error {
 	if err := d.client.call(ctx, http.MethodGet, d.workloads+"?page_request.first=1", nil, nil); err != nil {
 		return err

@@ -180,7 +180,7 @@ func (m mapping) container(c, full *corev1.Container, at *field.Path) (object, e
 	return out.filled(), cmp.Or(err, failed)
 }
 
-// sizeOf is the smallest size with room for a container, the limit going before the request.
+// sizeOf returns the smallest size with room for a container. A limit goes before a request.
 func sizeOf(c *corev1.Container, at *field.Path) (object, error) {
 	asked := corev1.ResourceList{}
 	maps.Copy(asked, c.Resources.Requests)

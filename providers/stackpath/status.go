@@ -24,7 +24,7 @@ type workload struct {
 	}
 }
 
-// seen is a workload with its instance as it was looked at last; nil if it has none.
+// seen is a workload with its instance in the last known state; the instance is nil if there is none.
 type seen struct {
 	workload
 	instance *instance

@@ -62,7 +62,7 @@ const (
 )
 
 const (
-	// pageSize is how many things a page of a list has at most, and maxPages bounds a list.
+	// pageSize is the maximum number of items of a page, and maxPages the maximum number of pages of a list.
 	pageSize, maxPages = "1000", 100
 )
 
@@ -107,7 +107,7 @@ func (c *client) do(ctx context.Context, uuid, what string, query url.Values) (s
 	return header.Get("X-Openstack-Request-Id"), err
 }
 
-// starts are the starts of a container after the first, the oldest first.
+// starts returns the starts of a container after the first, the oldest first.
 func (c *client) starts(ctx context.Context, uuid string) (out []action, err error) {
 	var answer struct {
 		ContainerActions []action `json:"containerActions"`

@@ -28,9 +28,9 @@ const (
 	microversion = "1.40"
 	// callTimeout bounds a request with its answer. Zun answers after 60 s for a host that is down.
 	callTimeout = 90 * time.Second
-	// scarceFor is how long to wait when there is no quota.
+	// scarceFor is how long to wait without quota.
 	scarceFor = 30 * time.Second
-	// throttledFor is how long to wait when something before Zun throttles and does not say how long.
+	// throttledFor is how long to wait when a proxy of Zun throttles without a delay in the answer.
 	throttledFor = 10 * time.Second
 )
 
@@ -209,7 +209,7 @@ func said(action string, err error) error {
 	return e
 }
 
-// statusOf is the status of the answer of an error; 0 if there was none.
+// statusOf returns the status of an error answer, or 0 if there was no answer.
 func statusOf(err error) int {
 	var e *apiError
 	if errors.As(err, &e) {

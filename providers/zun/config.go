@@ -45,7 +45,8 @@ type Config struct {
 	// CAFile has the certificate authorities of endpoints. Default: the authorities of the cloud, or of this
 	// machine.
 	CAFile string `json:"caFile,omitempty" env:"OS_CACERT"`
-	// ClusterName names the home cluster in Zun. No two clusters of one project may have the same, and it must not change while there are pods. Required.
+	// ClusterName names the home cluster in Zun. Each cluster of a project needs its own name. The name must not
+	// change while there are pods. Required.
 	ClusterName string `json:"clusterName,omitempty"`
 	// AvailabilityZone is the zone of pods. Default: Zun chooses.
 	AvailabilityZone string `json:"availabilityZone,omitempty"`
@@ -63,14 +64,15 @@ type Config struct {
 	ReachesPods bool `json:"reachesPods,omitempty"`
 	// AllowPlainConsole lets exec and attach go through a console proxy without TLS. The address of a session is a credential.
 	AllowPlainConsole bool `json:"allowPlainConsole,omitempty"`
-	// StatusRequests is how many requests for single containers may be made in a minute beside the lists. Default: 60.
+	// StatusRequests is the maximum number of requests a minute for single containers, beside the lists.
+	// Default: 60.
 	StatusRequests int `json:"statusRequests,omitempty"`
 	// DefaultResources are the cpu and memory of containers without requests. Default: the defaults of Zun.
 	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
 	// Capacity is the capacity of the node: the quota of the project, or a part of it. Required.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// Of tests; zero for the times of package poll and of a kubelet.
+	// For tests. Zero means the times of package poll and of a kubelet.
 	busy, rest, idle, seenWithin, earlierWithin, backoff, startPause time.Duration
 }
 

@@ -386,8 +386,8 @@ const (
 	leftEarlier = "registries"
 )
 
-// Remove implements service.Remover. A container may be removed in some states only, and a registry only when no container names it: Zun fails to
-// read such a container, and every list that has it.
+// Remove implements service.Remover. Only some states allow the removal of a container. A registry may be
+// removed only if no container names it: Zun fails to read such a container, and every list with it.
 func (d *driver) Remove(ctx context.Context, name string) error {
 	if name == leftEarlier {
 		return d.sweep(ctx)

@@ -74,7 +74,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	return err
 }
 
-// runShort lets Zun run a command, and gives its output at its end.
+// runShort lets Zun run a command, and returns its output at the end.
 func (d *driver) runShort(ctx context.Context, uuid string, command []string, attach api.AttachIO) error {
 	if attach.TTY() || attach.Stdin() != nil {
 		return errdefs.InvalidInput("a terminal or an input needs sh in the image: Zun tells neither the exit code nor the end of an input")
@@ -102,7 +102,8 @@ func (d *driver) runShort(ctx context.Context, uuid string, command []string, at
 	return nil
 }
 
-// longestCommand is how many bytes a command has in an address: servers of OpenStack take a first line of 8 KiB.
+// longestCommand is the maximum number of bytes of a command in an address: servers of OpenStack take a first
+// line of 8 KiB.
 const longestCommand = 7 << 10
 
 // executed is the answer to an exec.
@@ -127,7 +128,7 @@ func (c *client) execute(ctx context.Context, uuid string, command []string, ter
 	return err
 }
 
-// mostShells bounds how many runs of containers are remembered to have a shell.
+// mostShells is the maximum number of runs of containers that are remembered to have a shell.
 const mostShells = 1000
 
 // hasShell reports whether a container can run a shell, by running one. It does not ask again about a run with a

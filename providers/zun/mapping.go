@@ -122,7 +122,8 @@ type refusal struct {
 	why  string
 }
 
-// container returns the request for the container of a pod. It is the same for the same pod. Errors are of the kind invalid-input.
+// container returns the request for the container of a pod. The same pod always gives the same request. Errors
+// are of the kind invalid-input.
 func (m mapping) container(in *service.Inputs) (out request, err error) {
 	spec, at := &in.Pod.Spec.Containers[0], field.NewPath("spec", "containers").Index(0)
 	c := in.Containers[spec.Name]
@@ -151,8 +152,8 @@ func (m mapping) container(in *service.Inputs) (out request, err error) {
 	return out, err
 }
 
-// words returns entrypoint and command as Zun wants them: it fills whichever is empty from the image, and Kubernetes takes no arguments of the
-// image for a command of the pod.
+// words returns entrypoint and command for Zun. Zun fills an empty one from the image, while Kubernetes takes no
+// arguments of the image for a command of the pod.
 func words(command, args []string) (entrypoint, rest []string) {
 	switch {
 	case len(command) == 0 || len(args) > 0:
@@ -201,7 +202,7 @@ func (m mapping) size(c *corev1.Container, at *field.Path) (cpu, memory int64, e
 	return cpu, memory, nil
 }
 
-// mounts maps the mounts of a container: a file is a mount of its own, and an emptyDir a Cinder volume.
+// mounts maps the mounts of a container: each file is a separate mount, and an emptyDir is a Cinder volume.
 func (m mapping) mounts(in *service.Inputs, c *corev1.Container, at *field.Path) (out []mount, err error) {
 	for i, vm := range c.VolumeMounts {
 		for n := range in.Pod.Spec.Volumes {
@@ -291,7 +292,7 @@ type member struct {
 	Resources *resources        `json:"resources,omitempty"`
 }
 
-// resources are numbers: Zun sums them up, and fails with texts.
+// resources are numbers: Zun adds them up, and fails with texts.
 type resources struct {
 	Requests struct {
 		CPU    float64 `json:"cpu,omitempty"`
@@ -316,7 +317,8 @@ func capsuleRefusals(pod *corev1.Pod) (all []refusal) {
 	return all
 }
 
-// template returns the capsule of a pod. It is the same for the same pod. Errors are of the kind invalid-input.
+// template returns the capsule of a pod. The same pod always gives the same capsule. Errors are of the kind
+// invalid-input.
 func (m mapping) template(in *service.Inputs) (template, error) {
 	out := template{
 		Kind: "capsule", CapsuleVersion: "beta", Metadata: metadata{in.Name, in.Tags}, AvailabilityZone: m.config.AvailabilityZone,

@@ -24,7 +24,7 @@ const (
 	dialTimeout = 30 * time.Second
 	// beatEvery is the interval at which a session reports that it is alive.
 	beatEvery = 10 * time.Second
-	// maxMessage is how many bytes a message of a session has at most.
+	// maxMessage is the maximum size of a message of a session, in bytes.
 	maxMessage = 16 << 20
 )
 

@@ -69,7 +69,7 @@ func ago(at time.Time, number, unit string) time.Time {
 	return at.Add(-time.Duration(n) * map[string]time.Duration{"seconds": time.Second, "mins": time.Minute, "hours": time.Hour, "days": 24 * time.Hour}[unit])
 }
 
-// unread reports whether the container has stopped and Zun has not looked yet how.
+// unread reports whether the container has stopped and Zun has not refreshed its exit yet.
 func (i instance) unread() bool {
 	return i.Status == stateStopped && !i.capsule && !i.live && !exited.MatchString(i.StatusDetail)
 }

@@ -18,7 +18,7 @@ func answer(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(data) // a client that is gone gets nothing
 }
 
-// refuse answers with an error as the resource manager has it.
+// refuse answers with an error in the form of the resource manager.
 func refuse(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("x-ms-correlation-request-id", rand.Text())
 	answer(w, status, map[string]any{"error": map[string]string{"code": code, "message": message}})

@@ -70,7 +70,7 @@ func Rules() []Rule {
 	}
 }
 
-// above reports whether a number is larger than another, by more than the sum of fractions may be off.
+// above reports whether a number is larger than another, by more than the rounding error of sums of fractions.
 func above(n, than float64) bool { return n > than+1e-6 }
 
 // each returns the first problem of a container that a check finds. Init containers count if all is true.

@@ -37,7 +37,8 @@ const (
 	ActionSubnet  = "Microsoft.Network/virtualNetworks/subnets/read"
 	ActionUsage   = "Microsoft.ContainerInstance/locations/usages/read"
 	ActionMetrics = "Microsoft.Insights/metrics/read"
-	// ActionDelegate changes a subnet, and ActionStatus asks how far an operation has come: other clients do so.
+	// ActionDelegate changes a subnet, and ActionStatus reads the progress of an operation. Other clients use
+	// these actions.
 	ActionDelegate = "Microsoft.Network/virtualNetworks/subnets/write"
 	ActionStatus   = "Microsoft.ContainerInstance/locations/operations/read"
 )
@@ -45,7 +46,7 @@ const (
 // apiVersion is the version of the description.
 const apiVersion = "2023-05-01"
 
-// Server is the service. Its fields are set before the first request; Permit changes the role later.
+// Server is the service. Set its fields before the first request; Permit changes the role later.
 type Server struct {
 	*entra.Tokens
 	// Role are the actions of the identity on the resource group. Nil means all.
@@ -63,9 +64,9 @@ type Server struct {
 	Limits []Limit
 	// Quota is how many groups there may be. 0 means any number, and a negative number means none.
 	Quota int
-	// Page is how many groups a page of a list has; 0 is 100.
+	// Page is the number of groups on a page of a list; 0 means 100.
 	Page int
-	// Grace is how many seconds the containers of a group have to end when it is deleted; New sets 30.
+	// Grace is how many seconds the containers of a deleted group have to end; New sets 30.
 	Grace int64
 
 	fleet *emulator.Fleet

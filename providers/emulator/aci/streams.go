@@ -92,7 +92,7 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request, name, container st
 	answer(w, http.StatusOK, map[string]string{"webSocketUri": "wss://" + r.Host + "/sessions/" + id, "password": one.password})
 }
 
-// converse is a session: its first message is the password, and the others are input and output.
+// converse runs a session. The first message is the password, and the others are input and output.
 func (s *Server) converse(w http.ResponseWriter, r *http.Request, id string) {
 	s.mu.Lock()
 	one := s.sessions[id]
@@ -174,7 +174,7 @@ func (s *streams) Stderr() io.WriteCloser { return nil }
 // TTY implements api.AttachIO.
 func (s *streams) TTY() bool { return true }
 
-// Resize implements api.AttachIO: there is the first size and no other.
+// Resize implements api.AttachIO: there is only the first size.
 func (s *streams) Resize() <-chan api.TermSize {
 	sizes := make(chan api.TermSize, 1)
 	sizes <- s.size

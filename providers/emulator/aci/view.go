@@ -22,7 +22,7 @@ type event struct {
 	Type           string `json:"type"`
 }
 
-// provisioning is how far the creation of a group has come.
+// provisioning returns the progress of the creation of a group.
 func provisioning(g *group, seen emulator.Seen) string {
 	if g.failed != "" {
 		return "Failed"

@@ -137,7 +137,7 @@ func (p *Processes) PID(id string) int {
 	return p.pids[id]
 }
 
-// large is held while a large file is made: several servers of a process share them.
+// large is held during the write of a large file, because several servers of a process share such files.
 var large sync.Mutex
 
 // place writes a resource file. It keeps a large file, so that the tasks of a machine share it.

@@ -19,7 +19,8 @@ type Shell interface {
 	Command(node, text string, admin bool) *exec.Cmd
 }
 
-// ReplaceHostKeys gives the SSH servers of all machines other keys than their files have, as if somebody else answered at their addresses.
+// ReplaceHostKeys gives the SSH servers of all machines other keys than in their files, as if another machine
+// answered at their addresses.
 func (s *Server) ReplaceHostKeys() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,7 +29,7 @@ func (s *Server) ReplaceHostKeys() {
 	}
 }
 
-// ForgetUsers removes the users of all machines, as when they are made anew.
+// ForgetUsers removes the users of all machines, as a new installation does.
 func (s *Server) ForgetUsers() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +38,7 @@ func (s *Server) ForgetUsers() {
 	}
 }
 
-// serveSSH lets users in to a machine until the server ends. s.mu is held.
+// serveSSH admits users to a machine until the server ends. s.mu is held.
 func (s *Server) serveSSH(n *node) error {
 	l, err := (&net.ListenConfig{}).Listen(s.ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,7 +52,7 @@ func (s *Server) serveSSH(n *node) error {
 	return nil
 }
 
-// letIn lets users in to a machine, until the listener is closed.
+// letIn admits users to a machine until the listener is closed.
 func (s *Server) letIn(n *node, l net.Listener) {
 	for {
 		conn, err := l.Accept()

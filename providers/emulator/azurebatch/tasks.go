@@ -46,7 +46,7 @@ type Pool struct {
 	ResizeErrors []string
 }
 
-// Server is the service. Its fields are set before the first request.
+// Server is the service. Set its fields before the first request.
 type Server struct {
 	*entra.Tokens
 	Pool  Pool
@@ -113,7 +113,7 @@ type Start struct {
 	Files []File
 }
 
-// File is a resource file as it was taken from its blob.
+// File is a resource file with its content from the blob.
 type File struct {
 	Path, Mode string
 	Data       []byte
@@ -121,7 +121,8 @@ type File struct {
 
 // Runner runs command lines.
 type Runner interface {
-	// Run runs a task until it has ended, and returns its exit code, or an error with the code of a failure. The task is to be killed when ctx ends.
+	// Run runs a task until it has ended, and returns its exit code, or an error with the code of a failure. Run
+	// must kill the task when ctx ends.
 	Run(ctx context.Context, s Start) (exit int, err error)
 }
 
@@ -200,7 +201,7 @@ func (j *job) task(id string) *task {
 	return nil
 }
 
-// show is a task as the service shows it, with these properties; nil for all.
+// show returns a task as the service shows it, with these properties; nil means all.
 func (t *task) show(names []string) map[string]any {
 	info := map[string]any{"requeueCount": t.requeues, "retryCount": 0}
 	for name, at := range map[string]time.Time{"startTime": t.started, "endTime": t.ended, "lastRequeueTime": t.requeued} {
@@ -366,7 +367,7 @@ func (s *Server) LoseNode(id, state string) error {
 	return nil
 }
 
-// Rerun lets a task run once more while its run goes on, as when its machine could not be reached for a while.
+// Rerun runs a task once more while its run goes on, as after a time in which its machine was unreachable.
 func (s *Server) Rerun(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 
 const (
 	apiVersion = "2018-08-08"
-	// tolerated is how far the time of a request may be off.
+	// tolerated is the maximum difference between the time of a request and the clock.
 	tolerated = 15 * time.Minute
 )
 
@@ -62,7 +62,7 @@ func (g *Gate) Expire(id string, at time.Time) {
 	g.ends[id] = at
 }
 
-// endOf is when a key ends; the zero time is never.
+// endOf returns when a key expires; the zero time means never.
 func (g *Gate) endOf(id string) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
-// maxParts is how many containers, and how many volumes, a group has at most.
+// maxParts is the maximum number of containers, and of volumes, of a group.
 const maxParts = 20
 
 // create makes a group, or finds the group of the same token.

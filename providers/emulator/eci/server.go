@@ -20,18 +20,18 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
-// Server is ECI in one region, for one account. The exported fields are constant once it serves.
+// Server is ECI in one region, for one account. The exported fields must not change while it serves.
 type Server struct {
 	Gate
 	// Region is the only region.
 	Region string
 	// VSwitches and SecurityGroups exist in the account; nil means that all exist.
 	VSwitches, SecurityGroups []string
-	// Quota is how many groups the account may have; 0 for any number.
+	// Quota is the maximum number of groups of the account; 0 means any number.
 	Quota int
 	// Fleet runs the containers.
 	Fleet *emulator.Fleet
-	// Plain lets sessions have messages without a channel, as an older public client reads them.
+	// Plain lets sessions use messages without a channel, in the way of an older public client.
 	Plain atomic.Bool
 
 	starts   sync.Mutex // held while groups are started again
@@ -111,7 +111,7 @@ func (s *Server) Run(id string) string {
 	return id
 }
 
-// byID is the group of an ID, nil if there is none. s.mu is held.
+// byID returns the group with an ID, or nil. s.mu is held.
 func (s *Server) byID(id string) *group {
 	for _, g := range s.groups {
 		if g.id == id {
@@ -267,10 +267,12 @@ func (s *Server) delete(r *http.Request, form url.Values) (object, error) {
 	return object{}, s.stop(r.Context(), g)
 }
 
-// restart asks the containers of a group to end, after which they are started again:
-// alibabacloud.com/help/en/eci/developer-reference/api-eci-2018-08-08-restartcontainergroup, 2025-10-17. A group is restarted in the states Pending and Running
-// alone, and shows Restarting then. The page does not say how the containers end, whether they count the restart, nor which of its two codes a state gets:
-// 403 InvalidAction has no word about states. The harder reading is kept: nothing is counted, and the containers wait in between.
+// restart ends the containers of a group, and then starts them again:
+// alibabacloud.com/help/en/eci/developer-reference/api-eci-2018-08-08-restartcontainergroup, 2025-10-17. Only a
+// group in the states Pending and Running can be restarted, and it shows Restarting then. The page does not say
+// how the containers end, whether they count the restart, nor which of its two codes a state gets: 403
+// InvalidAction does not mention states. The emulator takes the harder reading: nothing is counted, and the
+// containers wait in between.
 func (s *Server) restart(r *http.Request, form url.Values) (object, error) {
 	g, err := s.find(form)
 	if err != nil {
@@ -347,7 +349,7 @@ func (s *Server) touch(g *group) {
 	g.changed = time.Now()
 }
 
-// Created is when a group was made; the zero time if there is none of this ID.
+// Created returns when a group was made, or the zero time if there is no group with this ID.
 func (s *Server) Created(id string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

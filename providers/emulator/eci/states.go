@@ -213,11 +213,13 @@ func stampOf(t metav1.Time) string {
 // stamp writes a time as the service does, to the second.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// maxMetrics is how many groups a request may name:
-// alibabacloud.com/help/en/eci/developer-reference/api-eci-2018-08-08-describemulticontainergroupmetric, 2025-10-17.
+// maxMetrics is the maximum number of groups in a request:
+// alibabacloud.com/help/en/eci/developer-reference/api-eci-2018-08-08-describemulticontainergroupmetric,
+// 2025-10-17.
 const maxMetrics = 20
 
-// metrics tells the newest record of each group. The answer has the names of the vendor's client (npm @alicloud/eci20180808 2.0.3).
+// metrics returns the newest record of each group. The answer has the names of the vendor's client (npm
+// @alicloud/eci20180808 2.0.3).
 func (s *Server) metrics(r *http.Request, form url.Values) (object, error) {
 	var ids []string
 	if err := json.Unmarshal([]byte(form.Get("ContainerGroupIds")), &ids); err != nil || len(ids) == 0 || len(ids) > maxMetrics {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// tolerated is how far the time of a request may be off.
+// tolerated is the maximum difference between the time of a request and the clock.
 const tolerated = 5 * time.Minute
 
 // Key is an access key of the server. Token belongs to a temporary key.

@@ -91,7 +91,7 @@ func (d *definition) waitsForEnd(name string) bool {
 	})
 }
 
-// memory are the sizes of a task in MiB, by CPU: the least, the most and the step.
+// memory are the sizes of a task in MiB, by CPU: minimum, maximum and step.
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-cpu-memory-error.html, read on 2026-11-24.
 var memory = map[string][3]int{
 	"512": {1024, 4096, 1024}, "1024": {2048, 8192, 1024}, "2048": {4096, 16384, 1024}, "4096": {8192, 30720, 1024},
@@ -202,7 +202,8 @@ func unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 // status returns the state of a revision.
 func (d *definition) status() string { return d.raw["status"].(string) }
 
-// definition finds one by its family, by family and revision, or by ARN. A family alone is its newest active revision. s.mu is held.
+// definition finds a definition by its family, by family and revision, or by ARN. A family alone means its
+// newest active revision. s.mu is held.
 func (s *Server) definition(said string) *definition {
 	s.purge()
 	name := said[strings.LastIndex(said, "/")+1:]

@@ -147,7 +147,7 @@ var rules = []rule{
 			return said(l != nil && slices.ContainsFunc(l.Capabilities.Add, func(name string) bool { return name != "SYS_PTRACE" }), "Fargate adds the capability SYS_PTRACE alone")
 		})
 	}},
-	// API_ContainerDefinition.html has 2 to 120 seconds for stopTimeout, as for startTimeout.
+	// API_ContainerDefinition.html allows 2 to 120 seconds for stopTimeout, as for startTimeout.
 	{"docs.aws.amazon.com: API_ContainerDefinition.html (stopTimeout)", "2026-11-28", func(d *definition) string {
 		return d.each(func(c *containerDefinition) string {
 			return said(c.StopTimeout != nil && (*c.StopTimeout < 2 || *c.StopTimeout > 120), "stopTimeout of container '%s' is out of its range of 2 to 120", c.Name)

@@ -42,9 +42,10 @@ type Config struct {
 	CapacityProviders []string
 	// VCPUs is how many tasks may have together. Default: 1000.
 	VCPUs int
-	// Revisions is how many revisions a family of task definitions has in all, and Secrets how many secrets there are. Default: the quotas of the
-	// services, 1,000,000 and 500,000. Sources: docs.aws.amazon.com: general/latest/gr/ecs-service.html and secretsmanager/latest/userguide/reference_limits.html,
-	// 2026-11-28.
+	// Revisions is the maximum number of revisions of a family of task definitions. Secrets is the maximum
+	// number of secrets. Default: the quotas of the services, 1,000,000 and 500,000. Sources:
+	// docs.aws.amazon.com: general/latest/gr/ecs-service.html and
+	// secretsmanager/latest/userguide/reference_limits.html, 2026-11-28.
 	Revisions, Secrets int
 	// Lag is how long it takes until a new task shows.
 	Lag time.Duration
@@ -54,7 +55,7 @@ type Config struct {
 	// container again only if it ran for its restartAttemptPeriod, which is at least a minute. A server that is
 	// not Quick starts no container again.
 	Quick bool
-	// Streams is where data channels are: ws://host. Default: where requests for them come to.
+	// Streams is the address of data channels: ws://host. Default: the address of the request.
 	Streams string
 	// Now is the clock of signatures; nil for the machine's.
 	Now func() time.Time
@@ -263,7 +264,7 @@ type limit struct {
 	at                time.Time
 }
 
-// Limit lets an operation be asked for so often a second, and as often at once as burst says.
+// Limit limits the requests of an operation a second. burst is the maximum number at once.
 func (s *Server) Limit(operation string, rate, burst float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

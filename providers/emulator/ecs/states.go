@@ -53,7 +53,7 @@ func (t *task) of(name string) *corev1.ContainerStatus {
 	return nil
 }
 
-// end returns how the container ended for good; nil while it runs or is about to.
+// end returns how the container ended for good, or nil while it runs or is about to run.
 func (t *task) end(c containerDefinition) *corev1.ContainerStateTerminated {
 	k := t.of(c.Name)
 	switch {

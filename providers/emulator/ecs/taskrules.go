@@ -76,7 +76,7 @@ var taskRules = []taskRule{
 	}},
 }
 
-// ebsSizes are the least and the most GiB of each type of volume.
+// ebsSizes are the minimum and maximum GiB of each type of volume.
 var ebsSizes = map[string][2]int{
 	"gp2": {1, 16384}, "gp3": {1, 16384}, "io1": {4, 16384}, "io2": {4, 16384}, "sc1": {125, 16384}, "st1": {125, 16384}, "standard": {1, 1024},
 }

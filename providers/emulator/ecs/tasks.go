@@ -138,7 +138,8 @@ func (s *Server) vcpus() (n float64) {
 	return n
 }
 
-// find returns a task by ID or ARN; nil if the service does not have it, or does not show it yet. s.mu is held.
+// find returns a task by ID or ARN, or nil if the service does not have the task or does not show it yet. s.mu
+// is held.
 func (s *Server) task(said string) *task {
 	id := said[max(0, len(said)-32):]
 	t := s.tasks[id]

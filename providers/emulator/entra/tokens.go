@@ -90,7 +90,7 @@ func (t *Tokens) token(w http.ResponseWriter, r *http.Request, tenant string) {
 
 // Tokens gives tokens, and knows them.
 type Tokens struct {
-	// TokenLife is how long a token is good; New sets an hour.
+	// TokenLife is how long a token is valid; New sets an hour.
 	TokenLife time.Duration
 	// Identities are identities of machines besides the principal, by client or by resource. Set them before the
 	// first request.
@@ -165,7 +165,7 @@ func (t *Tokens) Principal(p Principal, drop bool) {
 	}
 }
 
-// ExpireSecret lets the secret of the service principal be too old, and drops tokens.
+// ExpireSecret expires the secret of the service principal, and drops tokens.
 func (t *Tokens) ExpireSecret() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -75,7 +75,7 @@ func (c *Console) Serve(ctx context.Context, l net.Listener) {
 	}
 }
 
-// reached finds the workload and the container of a user name.
+// reached returns the workload and the container of a user name.
 func (s *Server) reached(user string) (group, container string, ok bool) {
 	parts := strings.Split(user, ".")
 	if len(parts) != 4 || parts[0] != s.Stack || parts[3] != s.ClientID {

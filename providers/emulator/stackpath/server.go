@@ -22,18 +22,18 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
-// Server is StackPath with one stack and one client. The exported fields are constant once it serves.
+// Server is StackPath with one stack and one client. The exported fields must not change while it serves.
 type Server struct {
 	Stack, ClientID, ClientSecret string
-	// TokenLife is how long a token is good; 0 is an hour.
+	// TokenLife is how long a token is valid; 0 means an hour.
 	TokenLife time.Duration
 	// Cities are the codes of the locations.
 	Cities []string
-	// Quota is how many workloads the stack may have; 0 for any number.
+	// Quota is the maximum number of workloads of the stack; 0 means any number.
 	Quota int
-	// MostItems is how many items a page of a list has at most; 0 is 100.
+	// MostItems is the maximum number of items of a page; 0 means 100.
 	MostItems int
-	// FollowFor is how long a log is followed without a line; 0 is a minute.
+	// FollowFor is how long a log is followed without a line; 0 means a minute.
 	FollowFor time.Duration
 	// Fleet runs the containers.
 	Fleet *emulator.Fleet
@@ -237,7 +237,7 @@ func (s *Server) setDeleted(id string) {
 	}
 }
 
-// find returns a copy of the workload of an ID, or of a slug: other requests may change the workload meanwhile.
+// find returns a copy of the workload with an ID or a slug: other requests may change the workload meanwhile.
 func (s *Server) find(ctx context.Context, id string) (*workload, emulator.Seen, error) {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.workloads, func(w *workload) bool { return w.id == id || w.slug == id })

@@ -74,7 +74,7 @@ type probe struct {
 	InitialDelaySeconds, TimeoutSeconds, PeriodSeconds, SuccessThreshold, FailureThreshold int32
 }
 
-// grace is how many seconds the workload has to stop; 30 where it does not say.
+// grace returns how many seconds the workload has to stop; the default is 30.
 func (s *spec) grace() int64 {
 	n, err := strconv.ParseInt(s.Spec.Runtime.Containers.TerminationGracePeriodSeconds, 10, 64)
 	if err != nil {

@@ -24,7 +24,7 @@ func (w *workload) shown(stack string) object {
 	return out
 }
 
-// nameOf is the name of the instance of a workload: its slug, target, city and number, in small letters.
+// nameOf returns the name of the instance of a workload: its slug, target, city and number, in small letters.
 func (s *Server) nameOf(w *workload) string {
 	return strings.ToLower(w.slug + "-node-" + s.Cities[0] + "-0")
 }
@@ -78,7 +78,7 @@ func statuses(all []corev1.ContainerStatus) []object {
 	return out
 }
 
-// stamp writes a time as the service does; nothing for none.
+// stamp writes a time as the service does, or nothing for the zero time.
 func stamp(t time.Time) any {
 	if t.IsZero() {
 		return nil

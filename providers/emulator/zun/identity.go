@@ -12,11 +12,11 @@ import (
 
 // Gate admits users and applications.
 type Gate struct {
-	// Users are the passwords by names, and Applications the secrets of application credentials by IDs.
+	// Users are passwords by user name. Applications are the secrets of application credentials by ID.
 	Users, Applications map[string]string
 	// Region is the region in the catalog.
 	Region string
-	// TokenLife is how long a token is good; 0 is an hour.
+	// TokenLife is how long a token is valid; 0 means an hour.
 	TokenLife time.Duration
 
 	tokens struct {

@@ -32,7 +32,7 @@ const (
 // Image has the values that Zun takes from an image for a container without them.
 type Image struct{ Entrypoint, Command []string }
 
-// Server is Zun in one project of one region. The exported fields are constant once it serves.
+// Server is Zun in one project of one region. The exported fields must not change while it serves.
 type Server struct {
 	Gate
 	// Fleet runs the containers.
@@ -41,11 +41,11 @@ type Server struct {
 	Context context.Context
 	// Sync is how often the server refreshes the states of containers in lists; 0 means a minute, as in Zun.
 	Sync time.Duration
-	// Slow is how long after its answer a request begins to have an effect.
+	// Slow is the delay between the answer to a request and its effect.
 	Slow time.Duration
-	// ExecuteTimeout is how long Zun waits for a command; 0 is 5 s, as in Zun.
+	// ExecuteTimeout is how long Zun waits for a command; 0 means 5 s, as in Zun.
 	ExecuteTimeout time.Duration
-	// Quota is how many containers the project may have; 0 for any number.
+	// Quota is the maximum number of containers of the project; 0 means any number.
 	Quota int
 	// Images are the existing images; nil means that all exist, without entrypoint and command.
 	Images map[string]Image
@@ -55,7 +55,7 @@ type Server struct {
 	Newest string
 	// Capsules lets capsules run, as on a cloud of 2023 with an old containerd.
 	Capsules bool
-	// Console is the address of the console proxy; "" is this server by ws.
+	// Console is the address of the console proxy; "" means this server by ws.
 	Console string
 
 	mu         sync.Mutex
@@ -239,7 +239,7 @@ func (s *Server) checkVersion(header http.Header, asked string) error {
 	return nil
 }
 
-// find is a container or capsule by its ID or name. Two of a name are a conflict.
+// find returns a container or capsule by its ID or name. Two with the same name are a conflict.
 func (s *Server) find(ident string, capsule bool) (*record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,7 +261,7 @@ func (s *Server) find(ident string, capsule bool) (*record, error) {
 // filters are the filters of a list of containers.
 var filters = []string{"name", "image", "project_id", "user_id", "memory", "host", "task_state", "status", "auto_remove"}
 
-// list is a page of the containers or capsules, as they were looked at last.
+// list returns a page of the containers or capsules, in their last refreshed states.
 func (s *Server) list(r *http.Request, capsules bool) (object, error) {
 	query := r.URL.Query()
 	for name := range query {

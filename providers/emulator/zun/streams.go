@@ -61,7 +61,7 @@ func (s *Server) log(ctx context.Context, rec *record, query url.Values) (string
 	return out.String(), nil
 }
 
-// logOf is the log of a run with the times of lines.
+// logOf returns the log of a run with the times of lines.
 func (s *Server) logOf(ctx context.Context, r *run, since *time.Time) (string, error) {
 	runner, ns, name := s.Fleet.Runner(r.id)
 	opts := api.ContainerLogOpts{Timestamps: true}
@@ -113,7 +113,7 @@ func (s *Server) console(r *http.Request, rec *record, c *session) string {
 	return address
 }
 
-// execute runs a command, or lets it be run in a session.
+// execute runs a command, or prepares a session that runs it.
 func (s *Server) execute(r *http.Request, rec *record, query url.Values) (object, error) {
 	command, err := split(query.Get("command"))
 	if err != nil || len(command) == 0 {

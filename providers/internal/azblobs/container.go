@@ -24,7 +24,7 @@ const (
 	// version is the version of the service. The first version with everything that this package uses is
 	// 2019-12-12.
 	version = "2021-12-02"
-	// callTime bounds a request with its answer, but for the program of tasks.
+	// callTime bounds a request with its answer, except for the program of tasks.
 	callTime = time.Minute
 	// maxPages bounds a list, of 5000 blobs a page.
 	maxPages = 1000

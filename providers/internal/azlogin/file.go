@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// File is an azure.json, as AKS has it on its machines.
+// File is an azure.json, as on machines of AKS.
 type File struct {
 	Cloud                  string        `json:"cloud"`
 	TenantID               string        `json:"tenantId"`
@@ -25,7 +25,7 @@ type File struct {
 	VNetResourceGroup      string        `json:"vnetResourceGroup"`
 	UserAssignedIdentityID string        `json:"userAssignedIdentityID"`
 
-	// Of a file as `az ad sp create-for-rbac --sdk-auth` writes it.
+	// Fields of a file of `az ad sp create-for-rbac --sdk-auth`.
 	ClientID     string        `json:"clientId"`
 	ClientSecret config.Secret `json:"clientSecret,omitzero"`
 }

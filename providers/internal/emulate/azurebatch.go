@@ -149,7 +149,7 @@ func (t *tasks) Run(ctx context.Context, s azurebatch.Start) (int, error) {
 	}
 }
 
-// stop has the runner stop a pod, unless it is gone.
+// stop stops a pod at the runner, unless it is gone.
 func (t *tasks) stop(pod *corev1.Pod) {
 	pod = pod.DeepCopy()
 	pod.DeletionTimestamp = new(metav1.Now())

@@ -39,7 +39,8 @@ securityGroupID: sg-emulated
 capacity: %s
 `, url, caFile, id, secret, b.capacity)
 		},
-		// By the limits of the service: 1,000 creates and deletes, 2,000 reads and 500 of the others in any minute.
+		// The limits of the service: 1,000 creates and deletes, 2,000 reads and 500 other requests in any
+		// minute.
 		rates: []emulator.Rate{
 			{Operations: []string{"CreateContainerGroup"}, Burst: 100, PerSecond: 15},
 			{Operations: []string{"DeleteContainerGroup"}, Burst: 100, PerSecond: 15},

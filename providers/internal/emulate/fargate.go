@@ -47,7 +47,8 @@ reachable: true
 capacity: %[3]s
 `, url, logGroup, b.capacity)
 		},
-		// By the table of buckets in the reference of the API, and for RunTask the quota of Fargate for launches on demand too.
+		// The table of buckets in the reference of the API, and for RunTask also the quota of Fargate for
+		// launches on demand.
 		rates: []emulator.Rate{
 			{Operations: []string{"RunTask", "StopTask", "ExecuteCommand"}, Burst: 100, PerSecond: 40},
 			{Operations: []string{"RunTask"}, Burst: 100, PerSecond: 20},

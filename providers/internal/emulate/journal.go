@@ -35,7 +35,7 @@ func (j *journal) write(format string, args ...any) {
 	_, _ = fmt.Fprintf(j.to, "%d.%06d "+format+"\n", append([]any{now.Unix(), now.Nanosecond() / 1000}, args...)...) // who reads it waits for more
 }
 
-// left writes down how much there is of each kind, and of all of them last.
+// left records the number of leftovers of each kind, and then of all kinds.
 func (j *journal) left(there map[string][]string) {
 	all := 0
 	for _, kind := range slices.Sorted(maps.Keys(there)) {

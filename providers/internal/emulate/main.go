@@ -45,7 +45,7 @@ type service struct {
 	http.Handler
 	// report takes the reports of the containers.
 	report func(*corev1.Pod)
-	// settings is the configuration of its provider, and variables are of its environment.
+	// settings returns the configuration of the provider, and variables belong to its environment.
 	settings  func(url, caFile string) string
 	variables []string
 	// plain selects HTTP without TLS.
@@ -175,7 +175,7 @@ func (s service) shown(id string) string {
 	return s.groupOf(id)
 }
 
-// serve listens on the loopback device, with h in the place of the service.
+// serve listens on the loopback device, with h instead of the service.
 func serve(ctx context.Context, s service, h http.Handler, dir string) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -28,7 +28,8 @@ const (
 )
 
 const (
-	// startsAfter is how long the containers of a group take to start, and stopsAfter to stop: much less than at a cloud.
+	// startsAfter is how long the containers of a group take to start. stopsAfter is how long they take to stop.
+	// Both are much less than at a cloud.
 	startsAfter, stopsAfter = 5 * time.Second, time.Second
 )
 

@@ -45,7 +45,8 @@ type Listed struct {
 	Changes bool
 	// Ends reports whether the instance will end by itself.
 	Ends bool
-	// Since is when the instance began to be as it should be. Zero: the list does not tell, so the instance is asked about.
+	// Since is when the instance settled. Zero means that the list does not show it, so the instance is asked
+	// about.
 	Since time.Time
 }
 
@@ -59,15 +60,17 @@ type Lookups[T any] struct {
 	known map[string]known[T] // guarded by mu
 }
 
-// known is an answer. An instance is to change, or has not been settled, since a time; zero: neither. settled is when it was seen to be settled first.
+// known is an answer. since is when an instance began to change, or to be unsettled; zero means neither. settled
+// is when the instance was first seen to be settled.
 type known[T any] struct {
 	answer             T
 	at, since, settled time.Time
 	changes            bool
 }
 
-// New returns lookups without answers. ask asks about one instance, and reports whether nothing is expected to change about it soon; perMinute is the
-// budget of requests about such instances, and pause the least time between two requests about another one.
+// New returns lookups without answers. ask asks about one instance, and reports whether the instance is settled:
+// no change is expected soon. perMinute is the budget of requests about settled instances. pause is the minimum
+// time between two requests about an unsettled instance.
 func New[T any](perMinute int, pause time.Duration, ask func(ctx context.Context, id string) (answer T, settled bool, err error)) *Lookups[T] {
 	burst := max(1, perMinute/12) // of a round each 5 s
 	return &Lookups[T]{ask: ask, pause: pause, budget: rate.NewLimiter(rate.Limit(float64(perMinute)/60), burst), known: map[string]known[T]{}}
@@ -174,7 +177,7 @@ func (l *Lookups[T]) Ask(ctx context.Context, id string) (answer T, err error) {
 	return answer, nil
 }
 
-// Last returns the last answer about an instance; zero without one.
+// Last returns the last answer about an instance, or the zero value.
 func (l *Lookups[T]) Last(id string) T {
 	l.mu.Lock()
 	defer l.mu.Unlock()

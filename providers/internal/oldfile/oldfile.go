@@ -24,7 +24,8 @@ type Value struct {
 // Setter takes a value. Its error has the wanted value; Read puts the place in front.
 type Setter func(Value) error
 
-// Read hands each value in data, the contents of the file called name, to the setter of its name. Several errors are joined.
+// Read passes each value in data, the contents of the file called name, to the setter of its name. It joins
+// several errors.
 func Read(name string, data []byte, setters map[string]Setter) error {
 	var values map[string]any
 	if _, err := toml.Decode(string(data), &values); err != nil {

@@ -84,7 +84,7 @@ func setSigned(r *http.Request, body []byte, k Key, project string, now time.Tim
 	r.Header.Set("Authorization", Authorization(Request{Method: r.Method, URL: r.URL, Header: signed, Body: body}, k))
 }
 
-// canonicalPath is the path with a slash at its end, each part escaped.
+// canonicalPath returns the path with a slash at its end, each part escaped.
 func canonicalPath(u *url.URL) string {
 	var out strings.Builder
 	for part := range strings.SplitSeq(strings.TrimSuffix(u.EscapedPath(), "/"), "/") {

@@ -20,14 +20,14 @@ const HeaderToken = "X-Auth-Token"
 
 // Login has the user and the project for a token of an IAM service.
 type Login struct {
-	// User is of the account Domain. Password is asked for at each login.
+	// User belongs to the account Domain. Each login asks for Password.
 	User, Domain string
 	Password     func(context.Context) string
 	// ProjectName or ProjectID is the project of the token; the ID goes before the name.
 	ProjectName, ProjectID string
 }
 
-// Tokens has a token of an IAM service (v3), and asks for the next one before it ends.
+// Tokens has a token of an IAM service (v3), and asks for the next one before the token expires.
 type Tokens struct {
 	url   string
 	login Login
@@ -45,7 +45,8 @@ type Tokens struct {
 	refused time.Time // guarded by mu; when that was because one was refused
 }
 
-// NewTokens returns the tokens of the IAM service at endpoint, such as https://iam.example.com. now is the clock; nil for the machine's.
+// NewTokens returns the tokens of the IAM service at endpoint, such as https://iam.example.com. now is the
+// clock; nil means the clock of the machine.
 func NewTokens(endpoint string, login Login, next http.RoundTripper, now func() time.Time) *Tokens {
 	if now == nil {
 		now = time.Now

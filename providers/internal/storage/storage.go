@@ -19,7 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Offer returns capacity with perPod of ephemeral-storage for each of its pods, or as it is where it says how much there is.
+// Offer returns capacity with perPod of ephemeral-storage for each of its pods. A capacity with
+// ephemeral-storage stays unchanged.
 func Offer(capacity corev1.ResourceList, perPod resource.Quantity) corev1.ResourceList {
 	if _, said := capacity[corev1.ResourceEphemeralStorage]; said || capacity == nil {
 		return capacity
