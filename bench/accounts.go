@@ -28,7 +28,7 @@ type accounts struct {
 // containerdGroup is the group of a containerd that agents share.
 const containerdGroup = "containerd"
 
-// killTime is how long processes that were killed may take to be gone.
+// killTime is the longest time until killed processes are gone.
 const killTime = 10 * time.Second
 
 // openAccounts makes the group that all others are below.
@@ -172,7 +172,7 @@ func (a *account) memory() (sum int64, err error) {
 	return sum, nil
 }
 
-// gone tells whether a process has ended meanwhile.
+// gone reports whether a process has ended meanwhile.
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
 
 // kill ends all processes, including processes that they start meanwhile, and returns when all have ended.

@@ -19,7 +19,7 @@ import (
 // of each cloud, and with each container runtime. With containers there is a kubelet, too.
 var agentNames = []string{"ours", "kwok", "kwok-parallel", "null", "shared", "plugin", "tensilekube", "liqo", "liqo-vk", "nomad", "slurm", "interlink", "interlink-vk", "aci", "eci", "fargate", "fargate-push", "stackpath", "zun", "azurebatch", "gvisor", "runc", "before", "cri", "kubelet"}
 
-// suits says whether an agent takes part in the scenario.
+// suits reports whether an agent takes part in the scenario.
 func (s scenario) suits(agent string) bool {
 	switch agent {
 	case "ours":
@@ -167,7 +167,7 @@ func (o *ours) startWith(ctx context.Context, m *machine, s scenario, prefix str
 	return m.startNodes(ctx, o.name(), cmd, s.nodeNames(prefix))
 }
 
-// hasFleets says whether the program can run several nodes.
+// hasFleets reports whether the program can run several nodes.
 func (o *ours) hasFleets(ctx context.Context) bool {
 	out, _ := exec.CommandContext(ctx, o.program, "--help").CombinedOutput()
 	return strings.Contains(string(out), "--nodes ")

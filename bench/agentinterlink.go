@@ -188,7 +188,7 @@ func (a onInterLink) startTheirs(ctx context.Context, m *machine, i *interLink, 
 	return nil, fmt.Errorf("%s does not begin to look at pods", a.name())
 }
 
-// looks says whether the program begins to look at pods within some seconds.
+// looks reports whether the program begins to look at pods within some seconds.
 func looks(ctx context.Context, p *process) bool {
 	for range 50 {
 		if strings.Contains(p.said.String(), "Pod cache in-sync") {

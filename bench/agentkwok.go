@@ -49,7 +49,8 @@ type kwok struct {
 	program, version, files string
 }
 
-// parallel is how many things of each kind KWOK does at the same time as kwok-parallel: as many as ours writes pods.
+// parallel is the number of concurrent operations of each kind with kwok-parallel: as many as our agent's
+// concurrent writes of pods.
 const parallel = "32"
 
 // newKWOK builds KWOK, if its version is not in the folder of programs already.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// sharers is how many processes share the nodes.
+// sharers is the number of processes that share the nodes.
 const sharers = 3
 
 // shared is this project's agent in several processes that share the nodes. The usage of all of them counts.

@@ -57,7 +57,7 @@ func prepareAudit(dir string) (*audit, []string, error) {
 	}, nil
 }
 
-// auditDelay is how long a line may wait to be written.
+// auditDelay is the longest time until a line is written.
 const auditDelay = 500 * time.Millisecond
 
 // auditEvent is the part of a line that counts.
@@ -144,7 +144,7 @@ func (a *audit) requests(from, to time.Time) requests {
 	return r
 }
 
-// lastBusy is when the last request came that is no heartbeat.
+// lastBusy returns the time of the last request that is no heartbeat.
 func (a *audit) lastBusy() time.Time {
 	for i := len(a.seen) - 1; i >= 0; i-- {
 		if !a.seen[i].isHeartbeat() {

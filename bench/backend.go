@@ -21,7 +21,7 @@ type backend interface {
 	stop()
 }
 
-// lived is when a pod began and ended, as its backend knows it.
+// lived has the times of a pod's beginning and end, as its backend knows them.
 type lived struct {
 	started      time.Time // its task or job, by the scheduler's clock; zero: nobody knows
 	began, ended time.Time // by what the pod's status is to follow
@@ -36,7 +36,7 @@ var backendNames = map[string]string{
 // startNames are the units that a scheduler starts for a pod, for schedulers that report the time of the start.
 var startNames = map[string]string{"nomad": "task", "slurm": "job"}
 
-// slowAfter is how long an agent may ask its backend more often after a change.
+// slowAfter is the time after a change during which an agent may ask its backend more often.
 const slowAfter = 20 * time.Second
 
 // setBackend records the agent's requests to its backend, if the backend is no cluster.
@@ -110,7 +110,7 @@ func (r *remote) setLags(known []lived, up, down phase) {
 	}
 }
 
-// restPerMinute is how many requests the backend gets in a minute at rest.
+// restPerMinute returns the number of requests per minute that the backend gets at rest.
 func (r *round) restPerMinute() float64 {
 	if r.Remote == nil || r.Rest == nil {
 		return 0

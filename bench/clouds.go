@@ -233,7 +233,7 @@ func (r *remote) setExits(known []lived, seen []time.Time, until time.Time) {
 	}
 }
 
-// refused is how many requests were too many for the quotas of the service, and how many there were at rest.
+// refused returns the number of requests that exceeded the quotas of the service, including requests at rest.
 func (r *remote) refused() (n int) {
 	for _, all := range []requests{r.Requests, r.Rest} {
 		for key, count := range all {

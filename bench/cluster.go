@@ -66,7 +66,7 @@ func startCluster(ctx context.Context, cfg config, base string, flags ...string)
 	return c, nil
 }
 
-// saysReady reads devcluster's progress to the line "ready", and says whether there was one.
+// saysReady reads devcluster's progress to the line "ready", and reports whether there was one.
 func saysReady(progress io.Reader) bool {
 	lines := bufio.NewScanner(progress)
 	for lines.Scan() {

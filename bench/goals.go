@@ -126,7 +126,7 @@ func cloudGoals() (all []goal[*round]) {
 	return all
 }
 
-// judgement says whether a goal was reached, and by how much; ok is false if it cannot be told.
+// judgement reports whether a goal was reached, and by how much; ok is false if that is unknown.
 func (g goal[R]) judgement(scenario string, rounds map[string][]R) (text string, reached, ok bool) {
 	mine, theirs := rounds[cmp.Or(g.by, "ours")], rounds[g.against]
 	if !g.concerns(scenario) || len(mine) == 0 || g.against != "" && len(theirs) == 0 {

@@ -100,7 +100,7 @@ func parseFlags(args []string) (config, error) {
 	return c, nil
 }
 
-// idleOf is how long an agent is watched at rest in a scenario.
+// idleOf returns how long an agent is watched at rest in a scenario.
 func (c config) idleOf(s scenario) time.Duration {
 	if c.idleSet || s.Idle == 0 {
 		return c.idle

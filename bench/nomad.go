@@ -74,7 +74,8 @@ func (n *nomad) follow(ctx context.Context) error {
 	return nil
 }
 
-// take notes when Nomad told that tasks had begun and ended, and when they were started by the clock of the client that runs them.
+// take records the times at which Nomad reported the beginning and end of tasks, and their start times by the
+// clock of the client that runs them.
 func (n *nomad) take(some nomadEvents, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

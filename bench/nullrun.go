@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// nullWriters is how many requests the null agent has under way.
+// nullWriters is the number of concurrent requests of the null agent.
 const nullWriters = 32
 
 // The statuses are the same for every pod. Real agents have to compose them.

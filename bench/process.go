@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// stopTimeout is how long a program may take to stop before it is killed.
+// stopTimeout is the time after which a program that does not stop is killed.
 const stopTimeout = 15 * time.Second
 
 // process is a child process that is measured from outside.
@@ -106,7 +106,7 @@ func (p *process) stop() {
 	}
 }
 
-// tailSize is how much of a program's output is kept.
+// tailSize is the number of kept bytes of a program's output.
 const tailSize = 4096
 
 // tail keeps the end of its input.

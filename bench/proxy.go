@@ -83,7 +83,7 @@ func (p *proxy) handler(to http.Handler) http.Handler {
 	})
 }
 
-// answered notes a success before whoever asked gets it.
+// answered records a success before the client gets it.
 type answered struct {
 	http.ResponseWriter
 	success func()

@@ -32,7 +32,7 @@ type remote struct {
 	Left map[string]int `json:"left,omitempty"` // at the emulator of a cloud when all pods are gone, by kind
 }
 
-// annotationUpperName is where a lower pod says the name of the upper one.
+// annotationUpperName is the annotation of a lower pod with the name of the upper pod.
 const annotationUpperName = "remote.virtual-kubelet.io/name"
 
 // upperName returns the name that a pod of the lower cluster has in the upper cluster.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// scenario is how many pods live on how many nodes of one agent.
+// scenario is a number of pods on a number of nodes of one agent.
 type scenario struct {
 	Name  string `json:"name"`
 	Pods  int    `json:"pods"`
@@ -26,11 +26,12 @@ type scenario struct {
 	Remote bool `json:"remote,omitempty"`
 	// Liqo is set if Liqo's controllers make the pods in the second cluster. It needs their program.
 	Liqo bool `json:"liqo,omitempty"`
-	// Backend is where the pods run, if that is no cluster. It needs the programs of the backend.
+	// Backend is the system that runs the pods, if it is no cluster. The scenario needs its programs.
 	Backend string `json:"backend,omitempty"`
 	// Every is the time between two pods that are created, and deleted, so that the quotas of a cloud are kept; 0: none.
 	Every time.Duration `json:"every,omitempty"`
-	// Idle is how long the agent is watched at rest, unless -idle says otherwise; 0: as long as -idle has by default.
+	// Idle is the time for which the agent is watched at rest, unless -idle is set; 0 means the default of
+	// -idle.
 	Idle time.Duration `json:"idle,omitempty"`
 	// Restarts means that the cloud restarts containers after any exit code, so no pod ends by itself.
 	Restarts bool `json:"restarts,omitempty"`
@@ -68,7 +69,7 @@ var scenarios = []scenario{
 // clouds names all scenarios at the emulators of clouds.
 const clouds = "clouds"
 
-// isCloud says whether the backend is the emulator of a cloud.
+// isCloud reports whether the backend is the emulator of a cloud.
 func (s scenario) isCloud() bool {
 	return s.Backend != "" && slices.Contains(cloudServices, s.Backend)
 }
@@ -76,7 +77,8 @@ func (s scenario) isCloud() bool {
 // cloudServices are the services with an emulator.
 var cloudServices = []string{"aci", "eci", "fargate", "stackpath", "zun", "azurebatch"}
 
-// singlesOfLife is how many requests about single pods the configuration allows for each pod, while all are created and deleted.
+// singlesOfLife returns how many requests about single pods the configuration allows for each pod, while all are
+// created and deleted.
 func (s scenario) singlesOfLife() float64 {
 	return float64(s.Singles) * 2 * s.Every.Minutes()
 }
@@ -108,7 +110,7 @@ func chooseScenarios(list string) (chosen []scenario, err error) {
 	return chosen, nil
 }
 
-// paced is how long the client takes for a round because it keeps quotas, and waits for pods that end at rest.
+// paced returns the time of a round that the client spends on quotas, and on pods that end at rest.
 func (s scenario) paced(c config) time.Duration {
 	if !s.isCloud() {
 		return 0

@@ -23,7 +23,7 @@ const podPrefix = "pod-"
 
 func podName(i int) string { return podPrefix + strconv.Itoa(i) }
 
-// tracker notes when pods are seen Running and gone, by one watch.
+// tracker records when pods are seen Running and gone, by one watch.
 type tracker struct {
 	allRunning, allGone chan struct{}   // closed when that is so
 	someEnded           chan struct{}   // closed when as many pods as there are endings have been seen Succeeded or Failed
@@ -94,7 +94,7 @@ func (t *tracker) run(w watch.Interface, again func(version string) (watch.Inter
 	}
 }
 
-// see takes note of one event, and says whether all pods are gone.
+// see records one event, and reports whether all pods are gone.
 func (t *tracker) see(event watch.EventType, pod *corev1.Pod, now time.Time) bool {
 	i, err := strconv.Atoi(strings.TrimPrefix(upperName(pod), podPrefix))
 	if err != nil || i < 0 || i >= len(t.running) {

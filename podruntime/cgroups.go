@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// DefaultPodPidsLimit is how many processes and threads a pod may have, if nobody says otherwise.
+	// DefaultPodPidsLimit is the default limit of processes and threads of a pod.
 	DefaultPodPidsLimit = 4096
 	// cgroupsEvery is the interval of checks for pods that reached a limit.
 	cgroupsEvery = 10 * time.Second
 	// reasonPids is the event of a pod that has reached its limit of processes.
 	reasonPids = "PidsLimitReached"
-	// machineCgroups is where a machine has its cgroups.
+	// machineCgroups is the directory of a machine's cgroups.
 	machineCgroups = "/sys/fs/cgroup"
 )
 

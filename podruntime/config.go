@@ -76,8 +76,8 @@ type Config struct {
 	// (cpu, memory and pids), or "" for the unified hierarchy. Nil stands for the machine's hierarchies. Other
 	// controllers limit no pod; the Runtime only looks there for the runtime's leftovers.
 	CgroupRoots map[string]string
-	// PodPidsLimit is how many processes and threads a pod may have, below 0 any number. 0 is DefaultPodPidsLimit where pods have
-	// cgroups; more than 0 is an error where they have none.
+	// PodPidsLimit is the limit of processes and threads of a pod; below 0 there is none. 0 means
+	// DefaultPodPidsLimit if pods have cgroups; more than 0 is an error if they have none.
 	PodPidsLimit int64
 	// SandboxOverhead is the need of the sandbox itself, if it is considerable. The cgroup of a pod allows that
 	// much more than its containers need, as for a pod whose RuntimeClass has an overhead. A pod's own overhead

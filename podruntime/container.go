@@ -53,7 +53,7 @@ func (j job) start(ctx context.Context, a plan.Action) plan.Outcome {
 	return j.postStart(ctx, a, c, id)
 }
 
-// failed says why a container does not start.
+// failed returns the reason why a container does not start.
 func (j job) failed(a plan.Action, id, reason string, err error) plan.Outcome {
 	message := without(said(err), id, a.Container)
 	j.r.containerEvent(j.pod, a.Container, corev1.EventTypeWarning, eventFailed, "Error: "+message)

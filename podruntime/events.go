@@ -45,7 +45,7 @@ func reference(pod *corev1.Pod) *corev1.ObjectReference {
 	}
 }
 
-// fieldPath says where in the pod a container is.
+// fieldPath returns the path of a container in its pod.
 func fieldPath(pod *corev1.Pod, container string) string {
 	for i := range pod.Spec.InitContainers {
 		if pod.Spec.InitContainers[i].Name == container {

@@ -24,9 +24,10 @@ type ImageGC struct {
 	// used for the longest time, until it is as full as LowThresholdPercent says. Defaults 85 and 80; 100 removes none.
 	HighThresholdPercent int64 `json:"highThresholdPercent,omitempty"`
 	LowThresholdPercent  int64 `json:"lowThresholdPercent,omitempty"`
-	// MinimumAge is how long an image stays at least after it was seen first. Default 2m.
+	// MinimumAge is the least time that an image stays after it was seen first. Default 2m.
 	MinimumAge metav1.Duration `json:"minimumAge,omitzero"`
-	// MaximumAge is how long an image may be unused, however much space there is. Default: for ever.
+	// MaximumAge is the longest time that an image may be unused, however much space there is. Default: for
+	// ever.
 	MaximumAge metav1.Duration `json:"maximumAge,omitzero"`
 }
 

@@ -24,7 +24,7 @@ const (
 	// listAnew is the number of lists after which workers get a list without changes: neither of two lists has a
 	// container that came and went between them.
 	listAnew = 30
-	// listTimeout is how long a list may take.
+	// listTimeout is the longest time for a list.
 	listTimeout = 2 * time.Minute
 )
 

@@ -42,7 +42,7 @@ func condition(status *runtimeapi.RuntimeStatus, kind string) error {
 	return fmt.Errorf("container runtime is not ready: it does not report %s", kind)
 }
 
-// NotifyNodeStatus tells notify when the machine runs short of resources for pods, and when it has enough again.
+// NotifyNodeStatus calls notify when the machine runs short of resources for pods, and when it has enough again.
 // Ping reports whether the runtime is ready.
 func (r *Runtime) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
 	r.evictor.listen(r.cfg.Node.DeepCopy(), notify)

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// readTimeout is how long the runtime may take to tell of one sandbox or container.
+// readTimeout is the longest time for the runtime's answer about one sandbox or container.
 const readTimeout = 30 * time.Second
 
 // observe reads everything that may have changed. After an error the known state stays, and no decision may

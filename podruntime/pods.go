@@ -73,8 +73,8 @@ func (r *Runtime) listed(ctx context.Context) error {
 	}
 }
 
-// AnswersForAllPods says that a pod that the runtime lacks does not exist: there are no answers before the first
-// list of its pods, and after a reboot of the machine it has none.
+// AnswersForAllPods reports that a pod without a state in the runtime does not exist: there are no answers
+// before the first list of its pods, and after a reboot of the machine the runtime has no pods.
 func (r *Runtime) AnswersForAllPods() bool { return true }
 
 // GetPod returns the pod with that name.

@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// pressureEvery is how often the machine is measured.
+	// pressureEvery is the interval of measurements of the machine.
 	pressureEvery = 10 * time.Second
 	// pressureTime bounds one check, with the actions that follow.
 	pressureTime = time.Minute
 	// specTime is the time after the start for which a node under pressure waits for the specs of running pods.
 	specTime = time.Minute
-	// evictedTime is how long the end of an evicted pod is waited for until another one must go.
+	// evictedTime is the longest wait for the end of an evicted pod before another pod must go.
 	evictedTime = 30 * time.Second
 )
 
@@ -222,7 +222,7 @@ func (e *evictor) current() []corev1.NodeConditionType {
 	return e.conditions
 }
 
-// listen tells notify of the node whenever other conditions are true, and at once if some are.
+// listen calls notify whenever the conditions of the node change, and at once if there are any.
 func (e *evictor) listen(node *corev1.Node, notify func(*corev1.Node)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// freeTime is how long the removal of containers and images is waited for.
+	// freeTime is the longest wait for the removal of containers and images.
 	freeTime = 20 * time.Second
-	// reclaimEvery is how often it is looked whether containers are gone.
+	// reclaimEvery is the interval of checks for removed containers.
 	reclaimEvery = 100 * time.Millisecond
 	// knowTime bounds the wait for figures of pods that are no older than the shortage.
 	knowTime = 20 * time.Second

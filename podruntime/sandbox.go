@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// sandboxTimeout is how long a sandbox may take: networks are slow at times.
+// sandboxTimeout is the longest time for a sandbox: networks are slow at times.
 const sandboxTimeout = 2 * callTimeout
 
 // runSandbox makes the namespaces of the pod.
@@ -112,8 +112,8 @@ func (j job) stopSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	return j.gone(a, reasonStop, j.r.cfg.Runtime.StopPodSandbox(ctx, a.ID))
 }
 
-// removeSandbox removes a sandbox. It first removes the logs of a deleted pod: without a sandbox, nobody would
-// find them after a crash, and others have logs in the same place.
+// removeSandbox removes a sandbox. It first removes the logs of a deleted pod: without a sandbox, no process
+// would find them after a crash, and other programs have logs in the same place.
 func (j job) removeSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -24,7 +24,8 @@ func storageLimited(pod *corev1.Pod) bool {
 	return limited || slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil && v.EmptyDir.SizeLimit != nil })
 }
 
-// storageLimit is how much ephemeral storage the containers of a pod may use together, if any of them has a limit.
+// storageLimit returns the limit of the ephemeral storage of a pod's containers together, if any of them has a
+// limit.
 func storageLimit(pod *corev1.Pod) (limit resource.Quantity, limited bool) {
 	var beside resource.Quantity // of the sidecars that run already
 	var most resource.Quantity   // while the init containers run

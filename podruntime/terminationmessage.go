@@ -32,7 +32,7 @@ func (r *Runtime) messageDir(uid types.UID) string {
 	return filepath.Join(r.cfg.Root, "messages", string(uid))
 }
 
-// messageFile is where an instance of a container writes its termination message.
+// messageFile returns the path of an instance's termination message.
 func (r *Runtime) messageFile(uid types.UID, container string, attempt uint32) string {
 	return filepath.Join(r.messageDir(uid), container, strconv.FormatUint(uint64(attempt), 10))
 }

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// measureEvery is how often pods with a limit of the disk are measured.
+	// measureEvery is the interval of measurements of pods with a limit of the disk.
 	measureEvery = 10 * time.Second
 	// evictionGrace is the time that the containers of an evicted pod get.
 	evictionGrace = time.Second

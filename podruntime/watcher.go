@@ -17,12 +17,12 @@ import (
 const (
 	// watchAgain is the pause after the events have stopped.
 	watchAgain = 5 * time.Second
-	// watchBuffer is how many events may wait.
+	// watchBuffer is the number of events that may wait.
 	watchBuffer = 256
 )
 
-// watch takes the events of the runtime, where it has any: an end is noticed at once then. Events
-// may be lost, so they only make somebody look, and lists go on.
+// watch reads the events of the runtime, if it has any, so that an end is noticed at once. Events may be lost,
+// so they only trigger a look, and lists go on.
 func (l *lister) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := l.watchOnce(ctx)

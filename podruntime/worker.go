@@ -66,7 +66,7 @@ type inbox struct {
 	controls int            // requests of the pod controller
 }
 
-// stopRequest says how long the pod may take to end.
+// stopRequest has the time that the pod has to end.
 type stopRequest struct {
 	grace time.Duration
 	at    time.Time

@@ -24,7 +24,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// patience is how long pods have to run, and to be gone.
+// patience is the longest time until pods run, and until they are gone.
 const patience = 10 * time.Minute
 
 // figure has the counts of one agent.

@@ -31,15 +31,15 @@ import (
 )
 
 const (
-	// Patience is how long to wait for the authorizer. Whoever is not allowed then asks all the same:
-	// the refusal says why.
+	// Patience is the longest time to wait for the authorizer. A caller without the right then sends its request
+	// all the same: the refusal has the reason.
 	Patience = 10 * time.Second
 
 	firstPause = 10 * time.Millisecond
 	lastPause  = time.Second
 )
 
-// Checker is where one identity waits. A nil Checker is open.
+// Checker lets one identity wait for its rights. A nil Checker never waits.
 type Checker struct {
 	client kubernetes.Interface
 
@@ -129,7 +129,7 @@ func (c *Checker) Wait(ctx context.Context, attributes authorizationv1.ResourceA
 }
 
 // isNode reports whether the Node authorizer decides for the identity. It asks once; while the answer is
-// unknown, nobody waits.
+// unknown, no caller waits.
 func (c *Checker) isNode(ctx context.Context) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock() // others wait for the one answer

@@ -81,8 +81,8 @@ func (a *Allocations) Reserved() (pods, ports int, used corev1.ResourceList) {
 	return len(a.pods), len(a.ports), a.used.DeepCopy()
 }
 
-// reject says why the node has no room for a pod beside the reservations, or returns nil if it has. The caller
-// holds mu.
+// reject returns the reason why the node has no room for a pod beside the reservations, or nil if it has room.
+// The caller holds mu.
 func (a *Allocations) reject(pod *corev1.Pod, allocatable corev1.ResourceList) *Rejection {
 	if port := a.taken(pod); port != "" {
 		return &Rejection{"NodePorts", "Pod was rejected: host port " + port + " of the node is taken by another pod"}

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
 )
 
-// goodLife is how long a stream must live to be worth opening the next one soon.
+// goodLife is the least life of a stream after which the next stream is opened soon.
 const goodLife = 500 * time.Millisecond
 
 // retryWatch reopens its stream from the last seen version after a break or an end. A reflector alone would list

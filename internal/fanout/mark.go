@@ -33,5 +33,5 @@ func newMark(synced <-chan struct{}) cache.SharedIndexInformer {
 // unstreamed keeps a reflector from asking for a first list in the watch.
 type unstreamed struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported tells client-go not to use WatchList here.
+// IsWatchListSemanticsUnSupported makes client-go not use WatchList here.
 func (unstreamed) IsWatchListSemanticsUnSupported() bool { return true }

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// hub is where images without a registry come from, by its names.
+// hub is the registry of images without a registry, by its names.
 const hub = "index.docker.io"
 
 var hubNames = map[string]bool{"docker.io": true, hub: true, "registry-1.docker.io": true}

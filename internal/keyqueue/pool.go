@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// workerIdle is how long a goroutine waits for more work before it ends. A new goroutine costs the growth of its
-// stack, and a waiting goroutine costs memory.
+// workerIdle is the time for which a goroutine waits for more work before it ends. A new goroutine costs the
+// growth of its stack, and a waiting goroutine costs memory.
 const workerIdle = 5 * time.Second
 
 // pool keeps goroutines for reuse.
@@ -48,7 +48,7 @@ func (p *pool) run(f func()) {
 	}
 }
 
-// close ends the goroutines, when nobody calls do any more.
+// close ends the goroutines. No call of do may follow or be in progress.
 func (p *pool) close() {
 	close(p.done)
 	p.running.Wait()
@@ -118,8 +118,8 @@ func (l *limit) give() {
 	}
 }
 
-// longestPart is how long work counts for the limit: a queue that hangs must not hold up the other queues for
-// ever.
+// longestPart is the longest time for which work counts for the limit: a queue that hangs must not hold up the
+// other queues for ever.
 const longestPart = 2 * time.Second
 
 // part is the share of one item in a limit.

@@ -19,12 +19,12 @@ import (
 // Work does the work for a key. The class selects the retry policy for an error, and the count of Len.
 type Work func(ctx context.Context, key string) (class int, err error)
 
-// Policy says when failed work is tried again.
+// Policy decides when failed work is tried again.
 type Policy interface {
 	// Failed is told of a failure and returns the delay until the next try.
 	// With again false the key is forgotten until it is added anew.
 	Failed(ctx context.Context, key string, tries int, firstAdded time.Time, err error) (delay time.Duration, again bool)
-	// Succeeded says that the work of the key succeeded or was given up, or that its earlier failures no longer
+	// Succeeded means that the work of the key succeeded or was given up, or that its earlier failures no longer
 	// count.
 	Succeeded(key string)
 }

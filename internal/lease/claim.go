@@ -19,8 +19,8 @@ const (
 	// announceStep is how far Announce moves the time of the renewal: the smallest step that a lease can hold.
 	announceStep = time.Microsecond
 
-	// takeoverAfter is how long a holder must have shown no sign of life before
-	// another process takes its place. It is longer than MaxAge.
+	// takeoverAfter is the time without a sign of life of a holder after which another process takes its place.
+	// It is longer than MaxAge.
 	takeoverAfter = 12 * time.Second
 	// maxBlind is the longest time that a waiting process may go without a look at the lease. After a longer
 	// time, an old lease is no sign that the holder has ended.
@@ -73,7 +73,7 @@ func (c *Claim) Judge(lease *coordinationv1.Lease, now time.Time) (Result, time.
 	c.renewed = renewed
 	switch {
 	case holder == c.Self.Text(),
-		// A name without a renewal is no claim, but somebody's edit.
+		// A name without a renewal is no claim, but an edit by hand.
 		c.Held && lease != nil && same:
 		return Ours, 0
 	case c.Held && lease == nil, // it went with its node, or somebody deleted it

@@ -128,8 +128,8 @@ func diffConditions(server, want []corev1.NodeCondition, owned []string, now met
 	return entries
 }
 
-// TransitionTime is when the condition got its status: it moves with the status only,
-// never backwards, and is the provider's if the provider knows better.
+// TransitionTime returns the time at which the condition got its status: it changes only with the status, never
+// moves backwards, and is the provider's if the provider has a better one.
 func TransitionTime(old, c corev1.NodeCondition, now metav1.Time) metav1.Time {
 	switch {
 	case old.Type != "" && old.Status == c.Status && !old.LastTransitionTime.IsZero():

@@ -23,8 +23,8 @@ const listTimeout = 30 * time.Second
 // for it.
 const syncCheckInterval = 20 * time.Millisecond
 
-// clusterWide is the informer for all objects of a kind in the cluster. It
-// exists only once somebody asks for it.
+// clusterWide is the informer for all objects of a kind in the cluster. It exists only after the first request
+// for it.
 type clusterWide struct {
 	store *Store
 	kind  *kind

@@ -40,7 +40,7 @@ type Store struct {
 	hasStopped bool
 }
 
-// podID tells apart pods of the same name.
+// podID separates pods of the same name.
 type podID struct {
 	types.NamespacedName
 	uid types.UID

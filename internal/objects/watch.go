@@ -24,7 +24,7 @@ import (
 // many of these watches, and most never see an event.
 const minWatchTimeout = 30 * time.Minute
 
-// backoffReset is how long a watch has to last for its next failure to be a first one.
+// backoffReset is the life of a watch after which its next failure counts as a first failure.
 const backoffReset = 2 * time.Minute
 
 // watch lists and watches the object by name until the entry is dropped, the
@@ -169,7 +169,7 @@ func (l *singleObject) Delete(item any) error {
 	return nil
 }
 
-// Resync does nothing: there is nobody to tell again.
+// Resync does nothing: there is no handler to call again.
 func (*singleObject) Resync() error { return nil }
 
 // mine guards against a server that ignores the field selector: no other object may pass for this object.

@@ -86,7 +86,7 @@ func (r Reader) volume(ctx context.Context, claim *corev1.PersistentVolumeClaim)
 	return found, nil
 }
 
-// here says why a volume cannot be on this node.
+// here returns an error if a volume cannot be on this node.
 func (r Reader) here(ctx context.Context, volume *corev1.PersistentVolume) error {
 	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// Config is where a Manager gets things from.
+// Config has the sources of a Manager.
 type Config struct {
 	// Accounts asks for tokens. Nil: there are none.
 	Accounts corev1client.ServiceAccountsGetter

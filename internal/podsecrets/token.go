@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// tokenTimeout is how long the API server may take for a token.
+// tokenTimeout is the longest time for the API server's answer to a request for a token.
 const tokenTimeout = 30 * time.Second
 
 // tokenSource begins the names of tokens among the secret values.

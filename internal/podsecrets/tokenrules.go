@@ -73,8 +73,8 @@ func request(pod *corev1.Pod, key tokenKey) *authenticationv1.TokenRequest {
 	return r
 }
 
-// useFor is how long a token with this life is used: 80 % of it, at most a day, and a
-// little less. less is between 0 and 1.
+// useFor returns the time for which a token with this life is used: 80 % of it, at most a day, and a little
+// less. less is between 0 and 1.
 func useFor(life time.Duration, less float64) time.Duration {
 	return max(0, min(life*8/10, longestUse)-time.Duration(less*float64(jitter)))
 }

@@ -30,7 +30,7 @@ type Right struct {
 	Needs Feature
 	// Why is the failure without the right.
 	Why string
-	// Unseen says why an ordinary run does not use the right.
+	// Unseen is the reason why an ordinary run does not use the right.
 	Unseen string
 }
 

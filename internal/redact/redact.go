@@ -10,7 +10,7 @@ import (
 const (
 	// Limit is the length of a text, in bytes.
 	Limit = 1024
-	// readable is how much of a text is looked at.
+	// readable is the largest part of a text that is searched.
 	readable = 64 << 10
 )
 

@@ -23,7 +23,7 @@ const (
 	shortest = 8
 	// shortestLine is the least length of a line of a longer value, such as a key, that is removed by itself.
 	shortestLine = 16
-	// versions is how many versions of a value are remembered: the backend may have an older one.
+	// versions is the number of remembered versions of a value: the backend may have an older one.
 	versions = 3
 )
 

@@ -140,7 +140,7 @@ func (g *Group) Leave(ctx context.Context) {
 // starting, or a role may be in replacement.
 const forbiddenFor = 15 * time.Second
 
-// refusals tells whether requests have been forbidden for long.
+// refusals reports whether requests have been forbidden for long.
 type refusals struct{ since time.Time }
 
 // last takes in the result of the last request.

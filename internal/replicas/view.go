@@ -14,7 +14,8 @@ import (
 const (
 	// maxAge is how old the last renewal of the own lease may be for work on nodes.
 	maxAge = 7 * time.Second
-	// goneAfter is how long the lease of a process must have shown no renewal for others to take its nodes. It is longer than maxAge.
+	// goneAfter is the time without a renewal of a process's lease after which others take its nodes. It is
+	// longer than maxAge.
 	goneAfter = 9 * time.Second
 	// maxBlind is the longest gap between two lists. After a longer gap, an old lease is no sign that its member
 	// has ended.
@@ -58,8 +59,8 @@ func (v *view) see(leases []coordinationv1.Lease, now time.Time) {
 	v.members, v.looked = seen, now
 }
 
-// since is when a sign was last seen that is still the same now. While nobody looked there may have been others, but whoever was gone before, and has
-// the same sign, has been so all the time.
+// since is the time of the last change of a sign. Changes may be missed while no process looks, but a process
+// that was gone before, and has the same sign, has been gone all the time.
 func (s sign) since(looked, now time.Time, blind bool) time.Time {
 	if blind && looked.Sub(s.at) < goneAfter {
 		return now

@@ -24,7 +24,7 @@ var forbidden = []netip.Prefix{
 
 type targetKey struct{}
 
-// withTarget says which pod connections are made for.
+// withTarget adds the pod for which connections are made.
 func withTarget(ctx context.Context, t Target) context.Context {
 	return context.WithValue(ctx, targetKey{}, t)
 }

@@ -73,7 +73,7 @@ func connected(ctx context.Context, conn *grpc.ClientConn) error {
 	return nil
 }
 
-// refusal says why there was no answer.
+// refusal returns the reason why there was no answer.
 func refusal(err error, timeout time.Duration) string {
 	switch status.Code(err) {
 	case codes.Unimplemented:

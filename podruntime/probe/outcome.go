@@ -26,7 +26,7 @@ const (
 const (
 	// tries bounds the attempts of a probe that cannot run, unless Config has another number.
 	tries = 3
-	// readLimit is how much of an answer is looked at.
+	// readLimit is the largest part of an answer that is read.
 	readLimit = 10 << 10
 )
 

@@ -44,16 +44,16 @@ const needsRoot = "the daemon must have the rights of root"
 type surroundings struct {
 	// isolation is the configured isolation.
 	isolation string
-	// root tells whether the daemon has the rights of root.
+	// root is true if the daemon has the rights of root.
 	root bool
 	// noLimits is why limits are not kept, or nil.
 	noLimits error
-	// selinux tells whether the kernel enforces labels.
+	// selinux is true if the kernel enforces labels.
 	selinux bool
-	// network says that pods have a network of their own, and hostPorts that this network maps ports of the
+	// network means that pods have a network of their own, and hostPorts that this network maps ports of the
 	// machine.
 	network, hostPorts bool
-	// user says that this network is the default network.
+	// user means that this network is the default network.
 	user bool
 	// ignoreSeccomp is the configured value.
 	ignoreSeccomp bool
@@ -141,7 +141,7 @@ func (in surroundings) ports(lacks, notes map[capability.Feature]string) {
 	}
 }
 
-// hasSELinux tells whether the kernel has SELinux. Without it labels mean nothing, and nobody refuses them.
+// hasSELinux reports whether the kernel has SELinux. Without it labels have no effect, and are not refused.
 func hasSELinux() bool {
 	_, err := os.Stat("/sys/fs/selinux/enforce")
 	return err == nil

@@ -144,7 +144,7 @@ func delegate(dir string) error {
 	return enable(dir)
 }
 
-// own tells whether a process is this one, or the supervisor of a container.
+// own reports whether a process is this one, or the supervisor of a container.
 func own(pid string) bool {
 	if pid == strconv.Itoa(os.Getpid()) {
 		return true

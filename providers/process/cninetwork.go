@@ -52,7 +52,7 @@ func openCNI(ctx context.Context, config Config) (*cniNetwork, error) {
 	return n, nil
 }
 
-// hostPorts tells whether a plugin of the network maps ports of the machine.
+// hostPorts reports whether a plugin of the network maps ports of the machine.
 func (n *cniNetwork) hostPorts() bool {
 	return slices.ContainsFunc(n.list.Plugins, func(p *libcni.PluginConfig) bool { return p.Network.Capabilities["portMappings"] })
 }
@@ -117,7 +117,7 @@ func (n *cniNetwork) runtimeConf(s *sandbox) *libcni.RuntimeConf {
 	return conf
 }
 
-// lost tells whether the namespace of a sandbox is lost with the last start of the machine.
+// lost reports whether the namespace of a sandbox was lost at the last reboot.
 func (n *cniNetwork) lost(s *sandbox) bool { return !netns.Alive(s.netns()) }
 
 // close has nothing to end: namespaces need no process.

@@ -101,19 +101,20 @@ type Config struct {
 	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls,omitempty"`
 	// CgroupParent is the parent of the pods' cgroups, such as /virtual-kubelet. Default: the daemon's cgroup.
 	CgroupParent string `json:"cgroupParent,omitempty"`
-	// PodPidsLimit is how many processes and threads a pod may have; -1 is any number. Default: podruntime.DefaultPodPidsLimit, where the
-	// daemon may make cgroups.
+	// PodPidsLimit is the limit of processes and threads of a pod; -1 means no limit. Default:
+	// podruntime.DefaultPodPidsLimit, where the daemon may make cgroups.
 	PodPidsLimit int64 `json:"podPidsLimit,omitempty"`
 	// SystemReserved and KubeReserved are kept from pods for other programs of the machine and for this one, as
 	// in a kubelet: cpu, memory, ephemeral-storage and pid. The allocatable amount is the rest, without the
 	// memory and disk that EvictionHard keeps available. Default: none.
 	SystemReserved map[string]string `json:"systemReserved,omitempty"`
 	KubeReserved   map[string]string `json:"kubeReserved,omitempty"`
-	// EvictionHard is how much must be available of the machine at least; below that the node says so, takes no further pods, and
-	// evicts one after the other. Default: a kubelet's memory.available: 100Mi, nodefs.available: 10%, nodefs.inodesFree: 5%,
-	// imagefs.available: 15% and imagefs.inodesFree: 5%, but no more than 5 GiB and 250,000 inodes, nor than half of the amount that is
-	// available at the start: the machine may be shared with other work. pid.available is another one. A value replaces all of them,
-	// and {} evicts nothing.
+	// EvictionHard has the amounts of the machine's resources that must be available at least. Below them the
+	// node has a condition, takes no further pods, and evicts one after the other. Default: a kubelet's
+	// memory.available: 100Mi, nodefs.available: 10%, nodefs.inodesFree: 5%, imagefs.available: 15% and
+	// imagefs.inodesFree: 5%, but no more than 5 GiB and 250,000 inodes, nor than half of the amount that is
+	// available at the start: the machine may be shared with other work. pid.available is another setting. A
+	// value replaces all of them, and {} evicts nothing.
 	EvictionHard map[string]string `json:"evictionHard,omitempty"`
 	// ImageGC configures the removal of unused images. Default: as in a kubelet, when the disk is 85 % full,
 	// down to 80 %.
@@ -198,7 +199,7 @@ func (c Config) checkNetwork() error {
 	return nil
 }
 
-// runtime tells whether containers are made by a runtime.
+// runtime reports whether containers are made by a runtime.
 func (c Config) runtime() bool { return c.Isolation != IsolationNone }
 
 func defaultStateDir() (string, error) {

@@ -230,7 +230,7 @@ func (c *container) ask(ctx context.Context, grace time.Duration) error {
 	return shim.Wait(ctx, c.dir)
 }
 
-// killTime is how long a shim is trusted to kill its container.
+// killTime is the time that a shim has to kill its container.
 const killTime = 10 * time.Second
 
 // kill kills the container through its shim, else the shim: then the kernel kills the container.

@@ -34,7 +34,7 @@ const (
 	pauseFile = "pause.erofs"
 )
 
-// gvisor tells whether pods are sandboxes of gVisor.
+// gvisor reports whether pods are sandboxes of gVisor.
 func (o *ociRuntime) gvisor() bool { return o != nil && o.name == IsolationGVisor }
 
 // guestHint is for users without gVisor.
@@ -225,13 +225,13 @@ func (r *Runtime) discardGuest(ctx context.Context, s *sandbox) error {
 	return group.Remove()
 }
 
-// guestKept tells whether the pod has a sandbox of gVisor, also if this daemon has another isolation.
+// guestKept reports whether the pod has a sandbox of gVisor, also if this daemon has another isolation.
 func (s *sandbox) guestKept() bool {
 	_, err := os.Stat(s.supervisorDir())
 	return err == nil
 }
 
-// guestEnded tells whether the sandbox of a pod has ended by itself, and with it all containers.
+// guestEnded reports whether the sandbox of a pod has ended by itself, and with it all containers.
 func (r *Runtime) guestEnded(s *sandbox) bool {
 	if !r.oci.gvisor() {
 		return false

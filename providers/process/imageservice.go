@@ -128,7 +128,7 @@ func (s imageService) RemoveImage(ctx context.Context, spec *runtimeapi.ImageSpe
 	return s.r.images.Remove(spec.GetImage())
 }
 
-// ImageFsInfo tells how much of the disk images use.
+// ImageFsInfo returns the disk usage of images.
 func (s imageService) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 	var used uint64
 	for _, i := range s.r.images.List() {

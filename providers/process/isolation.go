@@ -75,7 +75,8 @@ func insteadOf(err error) string {
 	return "isolation: none runs programs of the machine"
 }
 
-// contained tells whether containers are made by a runtime, with a root of their own; else they are programs of the machine.
+// contained reports whether containers are made by a runtime, with a root of their own; otherwise they are
+// programs of the machine.
 func (r *Runtime) contained() bool { return r.oci != nil }
 
 // Isolation returns the name of the runtime that isolates containers from the machine, or none.
@@ -99,7 +100,7 @@ func (r *Runtime) keepWay() error {
 	return durable.WriteJSON(path, now)
 }
 
-// keptWay tells whether containers were made so last.
+// keptWay reports whether containers were made in this way last.
 func (r *Runtime) keptWay(overlay bool) bool {
 	var kept keptWay
 	err := durable.ReadJSON(filepath.Join(r.config.StateDir, wayFile), &kept)

@@ -32,7 +32,7 @@ type written struct {
 type layers struct {
 	mu   sync.Mutex
 	last map[string]written // guarded by mu: by container; never changed, but replaced
-	// asked holds a token when somebody has asked since it was measured.
+	// asked holds a token if there was a request since the last measurement.
 	asked chan struct{}
 	// images are the sizes of images whose files are copied into each container; owned by run.
 	images map[string]written

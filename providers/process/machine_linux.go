@@ -55,7 +55,7 @@ func heldCapabilities() (uint64, error) {
 	return uint64(data[1].Permitted)<<32 | uint64(data[0].Permitted), nil
 }
 
-// isOurs tells whether a file is of the user of this process.
+// isOurs reports whether a file belongs to the user of this process.
 func isOurs(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()

@@ -89,7 +89,7 @@ func (r *Runtime) imageMount(ctx context.Context, m *runtimeapi.Mount) (shim.Mou
 	return shim.Mount{Source: source, Target: filepath.Join("/", m.GetContainerPath()), ReadOnly: true, RecursiveReadOnly: true}, nil
 }
 
-// mountsImage tells whether a container has the image, or a part of it, as a volume.
+// mountsImage reports whether a container has the image, or a part of it, as a volume.
 func (r *Runtime) mountsImage(c *container, image images.Image) bool {
 	for _, m := range c.Spec.Mounts {
 		if strings.HasPrefix(m.Source+"/", r.images.Root(image.ID)+"/") {

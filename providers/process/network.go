@@ -22,7 +22,7 @@ type podNetwork interface {
 	leave(context.Context, *sandbox) error
 	// lost reports whether a sandbox with addresses has lost its network.
 	lost(*sandbox) bool
-	// hostPorts tells whether ports of the machine can lead to pods.
+	// hostPorts reports whether ports of the machine can lead to pods.
 	hostPorts() bool
 	// restore remakes the network of the sandboxes of an earlier daemon, if that is necessary.
 	restore(context.Context)
@@ -59,7 +59,7 @@ func (r *Runtime) ownNetwork(config *runtimeapi.PodSandboxConfig) bool {
 	return r.network != nil && config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetNetwork() != runtimeapi.NamespaceMode_NODE
 }
 
-// networkUsed tells whether pods go on with the network.
+// networkUsed reports whether pods go on with the network.
 func (r *Runtime) networkUsed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,8 +71,8 @@ func (r *Runtime) networkUsed() bool {
 	return len(r.leftovers) > 0
 }
 
-// lostNetwork tells whether the sandbox has another network than it should have: the machine was started again, the daemon has another
-// network for its pods, or an earlier version had none.
+// lostNetwork reports whether the sandbox has a different network than it should have: after a reboot, after a
+// change of the daemon's network for pods, or from a version without a network.
 func (r *Runtime) lostNetwork(s *sandbox) bool {
 	switch {
 	case len(s.addresses) == 0:

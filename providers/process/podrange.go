@@ -58,7 +58,7 @@ func (r *Runtime) podRange(ctx context.Context, networks []machineNetwork) (neti
 	return prefix, err
 }
 
-// hasPods tells whether an earlier daemon has left pods.
+// hasPods reports whether an earlier daemon has left pods.
 func (r *Runtime) hasPods() bool {
 	entries, err := os.ReadDir(filepath.Join(r.config.StateDir, "sandboxes"))
 	return err != nil || len(entries) > 0
@@ -111,12 +111,12 @@ type machineNetwork struct {
 	prefix netip.Prefix
 	// link is the interface.
 	link string
-	// routed says that the machine has a route to it, and no address in it.
+	// routed means that the machine has a route to it, and no address in it.
 	routed bool
 }
 
-// overlapOf returns an error if a range of pods overlaps a network of the machine. A route that leads to more than the range is none: as a
-// route says of others, the narrower one counts.
+// overlapOf returns an error if a range of pods overlaps a network of the machine. A wider route is no overlap,
+// because the narrower route has precedence.
 func overlapOf(pods netip.Prefix, networks []machineNetwork) error {
 	for _, n := range networks {
 		if n.prefix.Overlaps(pods) && (!n.routed || n.prefix.Bits() >= pods.Bits()) {

@@ -36,7 +36,7 @@ var (
 type Runtime struct {
 	unsupported
 	config Config
-	// overlay says that roots of containers are layers over their image instead of copies.
+	// overlay means that roots of containers are layers over their image instead of copies.
 	overlay bool
 	cgroups cgroups
 	// oci makes the containers; nil where they are programs of the machine.
@@ -49,7 +49,7 @@ type Runtime struct {
 	nodeName string
 	// services are the addresses of pods that lead elsewhere; constant after the first pod.
 	services func() []podnet.Service
-	// recorder gets events about pods; nil for nobody. Constant once Run runs.
+	// recorder gets events about pods; nil for none. Constant once Run runs.
 	recorder eventrecord.EventRecorder
 	lock     *os.File
 	events   events
@@ -73,13 +73,13 @@ type sandbox struct {
 	created time.Time
 	// addresses are the addresses of its own network, or none for the machine's network.
 	addresses []string
-	// stopped says that nothing runs in it any more, or soon; guarded by Runtime.mu.
+	// stopped means that nothing runs in it any more, or soon; guarded by Runtime.mu.
 	stopped bool
-	// stopRecorded says that stopped is on disk: an incomplete stop is tried again; guarded by Runtime.mu.
+	// stopRecorded means that stopped is on disk: an incomplete stop is tried again; guarded by Runtime.mu.
 	stopRecorded bool
-	// ending says that nothing starts in it any more; guarded by Runtime.mu.
+	// ending means that nothing starts in it any more; guarded by Runtime.mu.
 	ending bool
-	// held says that the sandbox may hold parts of a network; guarded by Runtime.mu.
+	// held means that the sandbox may hold parts of a network; guarded by Runtime.mu.
 	held bool
 }
 
@@ -170,7 +170,7 @@ func (r *Runtime) watch(ctx context.Context, c *container) {
 	}
 	c.reap()
 	if state, err := shim.ReadState(c.dir); err == nil && state.Reason == shim.Unknown {
-		// Nobody else is left to do it, unless the container is removed now.
+		// No other code does it now, unless the container is removed meanwhile.
 		c.working.Lock()
 		err := r.discard(ctx, c)
 		c.working.Unlock()
@@ -196,7 +196,7 @@ func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse,
 	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "process", RuntimeVersion: "1.0.0", RuntimeApiVersion: "v1"}, nil
 }
 
-// Status says that the runtime is ready, and reports the isolation of containers.
+// Status reports the runtime as ready, and the isolation of containers.
 func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, error) {
 	condition := func(kind, reason, message string, ok bool) *runtimeapi.RuntimeCondition {
 		return &runtimeapi.RuntimeCondition{Type: kind, Status: ok, Reason: reason, Message: message}

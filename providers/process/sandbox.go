@@ -23,7 +23,7 @@ import (
 type sandboxRecord struct {
 	Created time.Time
 	Stopped bool
-	// Network says that parts of a network of its own may have to be returned.
+	// Network means that parts of a network of its own may have to be returned.
 	Network   bool     `json:",omitempty"`
 	Addresses []string `json:",omitempty"`
 }
@@ -223,7 +223,7 @@ func (r *Runtime) sandboxStatus(s *sandbox) *runtimeapi.PodSandboxStatus {
 	}
 }
 
-// sandboxStopped tells whether a sandbox is stopped, or being stopped.
+// sandboxStopped reports whether a sandbox is stopped, or being stopped.
 func (r *Runtime) sandboxStopped(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 // machine reaches.
 const SharedNetwork corev1.NodeConditionType = "SharedNetwork"
 
-// sharedNetwork tells whether pods share the network of the machine, and why.
+// sharedNetwork reports whether pods share the network of the machine, and why.
 func (r *Runtime) sharedNetwork(now time.Time) corev1.NodeCondition {
 	at := metav1.NewTime(now)
 	c := corev1.NodeCondition{Type: SharedNetwork, LastHeartbeatTime: at, LastTransitionTime: at}

@@ -40,7 +40,7 @@ const (
 	// measureTime bounds the measurement of all containers. A silent sandbox must not hold up the figures of the
 	// others, by which pods are evicted.
 	measureTime = 10 * time.Second
-	// measuredAtOnce is how many are asked at the same time.
+	// measuredAtOnce is the number of containers that are measured at the same time.
 	measuredAtOnce = 8
 )
 

@@ -178,7 +178,7 @@ func (r *Runtime) StreamPort(ctx context.Context, sandboxID string, port int32, 
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	go func() {
-		// Nothing interrupts a read of somebody else's stream: its owner closes it.
+		// A read of the caller's stream cannot be interrupted: the caller closes the stream.
 		_, _ = io.Copy(conn, stream)
 		if half, ok := conn.(interface{ CloseWrite() error }); ok {
 			_ = half.CloseWrite()

@@ -58,7 +58,7 @@ type userNetwork struct {
 	// lacking has the sandboxes in network namespaces that could not be attached, and why; guarded by mu.
 	lacking map[string]string
 
-	// every is how often changes are looked for: followEvery.
+	// every is the interval of checks for changes: followEvery.
 	every time.Duration
 	// tell informs the user of a pod why the pod has no network. An empty reason means that it has a network
 	// again.
@@ -209,7 +209,7 @@ func (n *userNetwork) attach(ctx context.Context, s *sandbox, address netip.Addr
 	return podnet.Keep(ctx, n.process.socket, n.pod(s, address.String()), link)
 }
 
-// has tells whether a sandbox has the address.
+// has reports whether a sandbox has the address.
 func (n *userNetwork) has(address netip.Addr, s *sandbox) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -121,7 +121,7 @@ var refusals = []string{
 	"Failure during parsing", "Node count specification", "Memory specification", "Required partition not available",
 }
 
-// unclear tells whether a job may have been submitted although sbatch failed.
+// unclear reports whether a job may have been submitted although sbatch failed.
 func unclear(err error) bool {
 	if errdefs.IsInvalidInput(err) {
 		return false
@@ -203,7 +203,7 @@ func (c client) submit(ctx context.Context, args []string) (int, error) {
 	return id, nil
 }
 
-// maxJobs is how many jobs one command names.
+// maxJobs is the number of jobs in one command.
 const maxJobs = 500
 
 // cancel cancels jobs, or acts on them by the flags in more. An error may be about some of them only.

@@ -58,7 +58,7 @@ type Config struct {
 	// Containers is the kind of the pods' containers: "" for programs of the Slurm nodes; podman for images,
 	// which the program podman of the nodes pulls; unpack for images, which jobs pull and unpack themselves.
 	Containers string `json:"containers,omitempty"`
-	// SSH is where the commands of Slurm are, and where BinDir and SlurmConf are paths. Default: this machine.
+	// SSH is the machine of Slurm's commands, on which BinDir and SlurmConf are paths. Default: this machine.
 	SSH *SSH `json:"ssh,omitempty"`
 	// REST is a slurmrestd that replaces the commands, except srun for exec, attach and port-forward. Default:
 	// the commands.
@@ -73,7 +73,7 @@ type Config struct {
 	// Capacity is the capacity of the node. Default: all nodes of the partition together, with 110 pods for
 	// each, and 20Gi of ephemeral-storage for each pod.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
-	// FastEvery is how often Slurm is asked for jobs after a change, and SlowEvery at rest. Default 1s and 10s.
+	// FastEvery is the interval of lists of jobs after a change, and SlowEvery at rest. Default 1s and 10s.
 	FastEvery metav1.Duration `json:"fastEvery,omitempty"`
 	SlowEvery metav1.Duration `json:"slowEvery,omitempty"`
 
@@ -82,7 +82,8 @@ type Config struct {
 
 // REST is a slurmrestd that replaces the commands sbatch, squeue, scancel and sinfo.
 type REST struct {
-	// URL is where it listens: https://host, unix:///path, or, on this machine alone, http://127.0.0.1:port. Required.
+	// URL is the address of slurmrestd: https://host, unix:///path, or, on this machine alone,
+	// http://127.0.0.1:port. Required.
 	URL string `json:"url,omitempty"`
 	// Version is the version of its interface. Default v0.0.38, of Slurm 22.05.
 	Version string `json:"version,omitempty"`

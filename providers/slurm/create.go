@@ -131,7 +131,7 @@ func (d *driver) Gone(pod *corev1.Pod) {
 	}
 }
 
-// endTime is how long a job may take to end after the grace period of its pod.
+// endTime is the time that a job has to end after the grace period of its pod.
 const endTime = 20 * time.Second
 
 // Stop implements service.Driver: it tells the job to stop the pod within its grace period. Asked again, the pod has no more time than before.

@@ -14,7 +14,7 @@ func dieTogether(cmd *exec.Cmd, s syscall.Signal) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: s}
 }
 
-// own tells whether a file is of the user of this process.
+// own reports whether a file belongs to the user of this process.
 func own(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()

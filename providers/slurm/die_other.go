@@ -13,5 +13,5 @@ import (
 // dieTogether does nothing: the provider runs on Linux only.
 func dieTogether(*exec.Cmd, syscall.Signal) {}
 
-// own says no: see dieTogether.
+// own returns false: see dieTogether.
 func own(os.FileInfo) bool { return false }

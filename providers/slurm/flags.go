@@ -25,7 +25,7 @@ const AnnotationFlags = annotationPrefix + "flags"
 // annotationImageRoot of a pod begins the names of its images, as docker://.
 const annotationImageRoot = annotationPrefix + "image-root"
 
-// flagsPath is where a pod has its flags.
+// flagsPath is the path of the flags in a pod.
 const flagsPath = "metadata.annotations[" + AnnotationFlags + "]"
 
 // allowedByDefault are the flags that pods may set without a configured list.
@@ -56,7 +56,7 @@ var (
 // fileFlags are flags of sbatch whose value is a file if it contains a slash.
 var fileFlags = []string{"--nodelist", "--exclude"}
 
-// allows tells whether pods may set a flag.
+// allows reports whether pods may set a flag.
 func (c Config) allows(name string) bool { return slices.Contains(c.allowed(), name) }
 
 // allowed returns the flags that pods may set.

@@ -11,10 +11,10 @@ import (
 // stuckTime bounds a round of Slurm's commands, and a round over files.
 const stuckTime = 2 * time.Minute
 
-// tellHealth tells the provider whether the known states of pods may be outdated, and why.
+// tellHealth reports to the provider whether the known states of pods may be outdated, and why.
 func (d *driver) tellHealth() { d.provider.Cache().Fails(d.health()) }
 
-// health tells why pods may not be as they are known; nil: they are.
+// health returns the reason why the known states of pods may be outdated; nil if they are not.
 func (d *driver) health() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -30,8 +30,8 @@ func (c Config) setImages(pod *corev1.Pod) error {
 	return nil
 }
 
-// image returns the name of an image for a registry. The annotation image-root of the pod is put before a name without a prefix. Where
-// containers are programs, every image is taken: nobody looks at it.
+// image returns the name of an image for a registry. The annotation image-root of the pod is put before a name
+// without a prefix. If containers are programs, every image is accepted, because it is ignored.
 func (c Config) image(pod *corev1.Pod, image string) (string, error) {
 	if !strings.Contains(image, "://") && !strings.HasPrefix(image, "/") {
 		image = pod.Annotations[annotationImageRoot] + image

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// podsPerNode is how many pods are offered for each node of the partition.
+// podsPerNode is the number of pods for each node of the partition.
 const podsPerNode = 110
 
 // storagePerPod is the ephemeral storage that the node offers for each pod. The files of jobs are in SharedDir,

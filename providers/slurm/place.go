@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
-// place is where pods are on the shared file system: a directory each, for the user of the jobs alone.
+// place is the directory of pods on the shared file system: a directory each, for the user of the jobs alone.
 type place struct {
 	root, shared    string
 	program, script string
@@ -242,7 +242,7 @@ func (p place) sweep(jobs map[types.UID][]queued, since time.Time) error {
 	return nil
 }
 
-// ran tells whether the pod has, or had, a job as far as its files say.
+// ran reports whether the pod has, or had, a job according to its files.
 func (p place) ran(uid types.UID) bool {
 	for _, name := range []string{submittedFile, job.StatusFile, job.ClaimFile} {
 		if _, err := os.Lstat(filepath.Join(p.pod(uid), name)); !errors.Is(err, os.ErrNotExist) {

@@ -18,15 +18,16 @@ const (
 	filesEvery = 200 * time.Millisecond
 	// filesSlow is the same where nothing has changed for a while.
 	filesSlow = time.Second
-	// lively is how long after a change another one is expected.
+	// lively is the time after a change during which another change is expected.
 	lively = 15 * time.Second
 	// missingLists is the number of complete lists without a submitted job after which it is lost, if they take
 	// settleTime at least.
 	missingLists = 3
-	// accountTime is how long the accounting may take to answer before a job is lost, and accountEvery how often it is asked.
+	// accountTime is the time without an answer of the accounting after which a job is lost, and accountEvery
+	// the interval of requests.
 	accountTime  = 10 * time.Minute
 	accountEvery = 30 * time.Second
-	// partitionEvery is how often the partition is looked at.
+	// partitionEvery is the interval of requests for the partition.
 	partitionEvery = 30 * time.Second
 )
 

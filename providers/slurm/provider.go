@@ -158,8 +158,8 @@ func (d *driver) serve() {
 	}, d)
 }
 
-// lasting is how long Slurm's state of a waiting job must last before it is reported: most jobs begin earlier,
-// and a write for each state would delay the states that people wait for.
+// lasting is the least age of Slurm's state of a waiting job before it is reported: most jobs begin earlier, and
+// a write for each state would delay the states that people wait for.
 const lasting = 2 * time.Second
 
 // Identify implements service.Driver.
@@ -184,7 +184,7 @@ func (d *driver) Status(pod *corev1.Pod, i *instance) corev1.PodStatus {
 // Close implements service.Closer.
 func (d *driver) Close() { d.slurm.close() }
 
-// isUID tells whether uid can name a directory.
+// isUID reports whether uid can name a directory.
 func isUID(uid types.UID) bool {
 	return filepath.IsLocal(string(uid)) && filepath.Base(string(uid)) == string(uid) && uid != "."
 }

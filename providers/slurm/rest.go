@@ -69,7 +69,7 @@ func newREST(c REST, commands client) *rest {
 	return r
 }
 
-// restCalls is how many jobs slurmrestd is asked about at once.
+// restCalls is the number of concurrent requests to slurmrestd about jobs.
 const restCalls = 8
 
 // close closes idle connections.

@@ -21,8 +21,8 @@ type look struct {
 	now   os.FileInfo
 }
 
-// readFiles reads the status files of jobs. The shared file system may be slow, or hang, so nobody waits for it
-// with mu. After a failed read, no pod counts as silent.
+// readFiles reads the status files of jobs. The shared file system may be slow, or hang, so readFiles never
+// waits for it with mu. After a failed read, no pod counts as silent.
 func (d *driver) readFiles(ctx context.Context) {
 	began := time.Now()
 	var looks []look

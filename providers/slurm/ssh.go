@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// SSH is how the commands of Slurm are reached on another machine, by the program ssh. The host must be a known one, and nobody is asked for a password.
+// SSH configures access to Slurm's commands on another machine, by the program ssh. The host must be a known
+// one, and no password is asked.
 type SSH struct {
 	// Host is a login node. It has sharedDir too, under the same path.
 	Host string `json:"host,omitempty"`

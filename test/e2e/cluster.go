@@ -53,9 +53,9 @@ type expectation[T runtime.Object] struct {
 	selector  fields.Selector
 	// what is the end of the sentence "wait until".
 	what string
-	// done tells whether an object fulfils it.
+	// done reports whether an object fulfils the expectation.
 	done func(T) bool
-	// state says how far it got, given the last object that was seen, or nil.
+	// state describes the progress of the last object that was seen, or of nil.
 	state func(last T) string
 }
 

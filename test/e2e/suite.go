@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// defaultWatchTimeout is how long one expectation may take to come true.
+// defaultWatchTimeout is the longest time until one expectation comes true.
 const defaultWatchTimeout = 2 * time.Minute
 
 // EndToEndTestSuiteConfig has the location of the node and the selection of tests.
@@ -21,13 +21,12 @@ type EndToEndTestSuiteConfig struct {
 	// Kubeconfig is the path of a kubeconfig file. Default $KUBECONFIG, then
 	// ~/.kube/config, then the credentials of the pod that the test runs in.
 	Kubeconfig string
-	// Namespace is where pods are created. Required; it must exist.
+	// Namespace is the namespace of the pods. Required; it must exist.
 	Namespace string
 	// NodeName is the name of the provider's node. Required.
 	NodeName string
 
-	// WatchTimeout is how long each expectation may take to come true. Default
-	// two minutes.
+	// WatchTimeout is the longest time until each expectation comes true. Default two minutes.
 	WatchTimeout time.Duration
 
 	// Setup, if set, is called once before the suite waits for the node.
@@ -119,7 +118,7 @@ func (s *EndToEndTestSuite) teardown() error {
 	return nil
 }
 
-// ShouldSkipTest tells whether the configuration skips the test named testName.
+// ShouldSkipTest reports whether the configuration skips the test named testName.
 func (s *EndToEndTestSuite) ShouldSkipTest(testName string) bool {
 	return s.config.ShouldSkipTest != nil && s.config.ShouldSkipTest(testName)
 }

@@ -63,8 +63,7 @@ func (r *results) readFile(name string) error {
 	return errors.Join(r.read(f), f.Close())
 }
 
-// read takes in one run. Lines that are not events, such as those of a compiler,
-// are skipped.
+// read reads one run. It skips lines that are not events, such as a compiler's.
 func (r *results) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {

@@ -18,7 +18,7 @@ import (
 
 const (
 	group = "certificates.k8s.io"
-	// answerTimeout is how long the API server may take for one answer.
+	// answerTimeout is the longest time for one answer of the API server.
 	answerTimeout = 30 * time.Second
 )
 

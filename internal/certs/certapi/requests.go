@@ -50,13 +50,14 @@ type Request struct {
 
 // Answer is the state of a request.
 type Answer struct {
-	// Found says whether the request exists.
+	// Found reports whether the request exists.
 	Found bool
-	// Condition is Issued, Denied or Failed; "" while nobody has decided.
+	// Condition is Issued, Denied or Failed; "" before the decision.
 	Condition, Reason, Message string
 	// Chain is the certificate with those below it, in PEM.
 	Chain string
-	// BeginRefreshAt is when the signer wants to be asked for the next one; zero if it does not say.
+	// BeginRefreshAt is the time from which the signer accepts a request for the next certificate; zero if it
+	// gives none.
 	BeginRefreshAt metav1.Time
 }
 

@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// lookEvery is how long the files are believed not to have changed.
+// lookEvery is the interval of checks for changes of the files.
 const lookEvery = 100 * time.Millisecond
 
 // Followed is the parsed content of files. It is safe for concurrent use.

@@ -34,7 +34,7 @@ const (
 	// firstRetry and maxRetry bound the pauses after a failed or denied request.
 	firstRetry = 2 * time.Second
 	maxRetry   = 2 * time.Minute
-	// maxNap is how long Run trusts its timers.
+	// maxNap is the longest time for which Run trusts its timers.
 	maxNap = time.Minute
 )
 
@@ -46,7 +46,7 @@ type Config struct {
 	// Template returns the wanted content of the certificate; nil means that there is nothing to request yet.
 	// The manager calls it again after Changed.
 	Template func() *x509.CertificateRequest
-	// Client returns the client to ask with; hasCurrent says whether there is a valid certificate.
+	// Client returns the client for requests; hasCurrent reports whether there is a valid certificate.
 	Client func(hasCurrent bool) (kubernetes.Interface, error)
 	// Store keeps the certificate.
 	Store certificate.Store

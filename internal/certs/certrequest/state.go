@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Reason says how it stands with a certificate, in the form of a reason of a condition.
+// Reason is the state of a certificate, in the form of a reason of a condition.
 type Reason string
 
 const (

@@ -24,8 +24,8 @@ func ClientTemplate(node string) *x509.CertificateRequest {
 	return &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}}
 }
 
-// ServingTemplate is for the server of a node at its addresses. It is nil without an address, because the signer
-// would refuse it.
+// ServingTemplate returns the template for the server of a node at its addresses. It is nil without an address,
+// because the signer would refuse it.
 func ServingTemplate(node string, addresses []corev1.NodeAddress) *x509.CertificateRequest {
 	template := ClientTemplate(node)
 	for _, a := range addresses {

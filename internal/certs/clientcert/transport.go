@@ -26,11 +26,11 @@ import (
 )
 
 const (
-	// lookEvery is how long the files are believed not to have changed.
+	// lookEvery is the interval of checks for changes of the files.
 	lookEvery = time.Second
 	// idleTimeout is the life of an idle connection.
 	idleTimeout = 90 * time.Second
-	// idlePerHost is how many of them are kept, for servers without HTTP/2.
+	// idlePerHost is the number of kept idle connections, for servers without HTTP/2.
 	idlePerHost = 25
 )
 

@@ -12,8 +12,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certapi"
 )
 
-// normal returns the certificates of bundles, each once, and nothing else that may be in them. They are in the order of
-// their digests: it does not change with the order of the bundles, and nobody takes it for a ranking.
+// normal returns the certificates of bundles, each once, and nothing else that may be in them. They are in the
+// order of their digests: the order does not change with the order of the bundles, and does not look like a
+// ranking.
 func normal(bundles []certapi.Bundle) []byte {
 	certificates := map[[sha256.Size]byte][]byte{}
 	for i := range bundles {

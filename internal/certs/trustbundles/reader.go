@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// keep is how long an answer is good.
+	// keep is the life of an answer.
 	keep = 30 * time.Second
 	// keepNothing is the life of the answer that there is no bundle: a pod waits for the bundle.
 	keepNothing = 2 * time.Second

@@ -24,7 +24,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// closeTime is how long the removal of all pods may take.
+// closeTime is the longest time for the removal of all pods.
 const closeTime = 2 * time.Minute
 
 // Close removes all pods, ends containerd, and removes its files and networks from this machine. Later calls do
@@ -109,7 +109,7 @@ func endProcesses(dir string) {
 	}
 }
 
-// isOurs tells a containerd or a shim of the directory by its command line.
+// isOurs recognizes a containerd or a shim of the directory by its command line.
 func isOurs(cmdline []byte, dir string) bool {
 	args := bytes.Split(cmdline, []byte{0})
 	if !strings.HasPrefix(filepath.Base(string(args[0])), "containerd") {

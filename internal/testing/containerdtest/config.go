@@ -21,7 +21,8 @@ type Options struct {
 	CgroupParent string
 	// Masquerade lets pods reach other machines, with the address of this machine.
 	Masquerade bool
-	// Registries is a directory that says how registries are reached, as containerd's config_path; "" is none.
+	// Registries is a directory with the configuration of registries, as containerd's config_path; "" means
+	// none.
 	Registries string
 	// Program is another containerd than the one in PATH.
 	Program string
@@ -96,5 +97,5 @@ func (c *Containerd) configure() error {
 
 func (c *Containerd) socket() string { return c.slot.file("c.sock") }
 
-// Endpoint is where the runtime answers, in the form unix:///path.
+// Endpoint returns the address of the runtime, in the form unix:///path.
 func (c *Containerd) Endpoint() string { return "unix://" + c.socket() }

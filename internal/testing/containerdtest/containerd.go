@@ -25,7 +25,7 @@ import (
 const (
 	// startTime is long enough for a busy machine: a start usually takes half a second.
 	startTime = 2 * time.Minute
-	// stopTime is how long containerd may take to end before it is killed.
+	// stopTime is the time after which a containerd that does not end is killed.
 	stopTime = 30 * time.Second
 )
 

@@ -26,7 +26,7 @@ var needed = [][2]string{
 // pluginFolders are where network plugins are, by distribution.
 var pluginFolders = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
-// Missing says why no containerd can be started here; nil when one can.
+// Missing returns the reason why no containerd can be started here; nil if there is none.
 func Missing() error {
 	if os.Geteuid() != 0 {
 		return errors.New("containerd needs root")

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// slots is how many containerds there can be on a machine at a time.
+// slots is the largest number of containerds on a machine at a time.
 const slots = 64
 
 // slot is a numbered slot for one containerd. The number determines a directory, a bridge, a subnet and a
@@ -54,7 +54,7 @@ func (s *slot) file(name ...string) string {
 // bridge is the name of the bridge of all pods.
 func (s *slot) bridge() string { return fmt.Sprintf("vkt%d", s.number) }
 
-// subnet is where pods get their addresses from.
+// subnet returns the subnet of the pods' addresses.
 func (s *slot) subnet() string { return fmt.Sprintf("10.93.%d.0/24", s.number) }
 
 // cgroup is the cgroup that containers are to be made in.

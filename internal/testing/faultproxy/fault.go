@@ -18,11 +18,11 @@ import (
 
 // Fault is a fault of some requests. A zero field has no effect.
 type Fault struct {
-	// On says which requests are meant; nil is all.
+	// On selects the requests; nil means all.
 	On func(Request) bool
 	// Share is the part of them that is hit, from 0 to 1; 0 is all.
 	Share float64
-	// Delay is how long a request waits before it is answered or sent on.
+	// Delay is the time that a request waits before it is answered or sent on.
 	Delay time.Duration
 	// Status answers a request instead of the API server. RetryAfter is then the header of that name.
 	Status     int
@@ -112,7 +112,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// open notes an open watch until the returned function is called.
+// open counts an open watch until the returned function is called.
 func (p *Proxy) open(w *watching) (done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,7 +179,7 @@ func atRevision(req *http.Request, revision string) *http.Request {
 	return req
 }
 
-// recorded tells the status of an answer when it begins.
+// recorded records the status of an answer when the answer begins.
 type recorded struct {
 	http.ResponseWriter
 	begun func(status int)

@@ -27,7 +27,7 @@ type Request struct {
 	Injected bool // a fault gave the answer
 }
 
-// Writes tells whether the request changes something.
+// Writes reports whether the request changes something.
 func (r Request) Writes() bool { return r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" }
 
 // Is returns a condition for one resource: whether a request has one of the verbs, or any verb if there are

@@ -4,5 +4,5 @@
 
 package faultrow
 
-// race says whether the race detector makes everything slow.
+// race is true if the race detector makes everything slow.
 const race = true

@@ -22,7 +22,8 @@ import (
 type Row struct {
 	// ID is the letter of the section and a number.
 	ID string
-	// Source is where the thing is published: an issue as owner/repository#number, a file as owner/repository: path, a page by its name.
+	// Source is the place of publication: an issue as owner/repository#number, a file as owner/repository: path,
+	// a page by its name.
 	Source string
 	// Expects is the result that users of the source expect.
 	Expects string

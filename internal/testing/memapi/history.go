@@ -18,7 +18,7 @@ const (
 	Client Actor = "client"
 	// Test is a caller of a method of the API: users and other controllers.
 	Test Actor = "test"
-	// Accident is a loss of data, by Vanish or Restore. Nobody asked for it.
+	// Accident is a loss of data, by Vanish or Restore. No client asked for it.
 	Accident Actor = "accident"
 )
 

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// freshWait is how long an API server waits for a revision that it has not seen.
+// freshWait is the time for which an API server waits for a revision that it has not seen.
 const freshWait = 3 * time.Second
 
 func (c *client) List(ctx context.Context, opts metav1.ListOptions) (*corev1.PodList, error) {

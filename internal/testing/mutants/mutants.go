@@ -88,7 +88,7 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// place is where mutants are made.
+// place is a place for mutants.
 type place struct {
 	text string
 	call bool // a call that is left out, else a condition

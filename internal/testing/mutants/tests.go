@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// hang is how much longer than without a mutant, times three, tests may take: a mutant that does not end is found.
+	// hang is the extra time for tests with a mutant, in addition to three times the time without one: longer
+	// runs mean a mutant that does not end.
 	hang = time.Minute
 	// soon is the total time of the tests that are run first, the fastest ones.
 	soon = 3 * time.Second

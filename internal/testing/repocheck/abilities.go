@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// Abilities says where the optional abilities of providers are listed. An ability is written as its package and name, such as
-// node.PodNotifier.
+// Abilities has the places of the lists of providers' optional abilities. An ability is written as its package
+// and name, such as node.PodNotifier.
 type Abilities struct {
 	// List is the file that declares the abilities of its package, and names all others in a comment.
 	List string
@@ -64,7 +64,7 @@ func (t *Tree) Abilities(a Abilities) (breaches []string) {
 	return breaches
 }
 
-// lacksLink says so if a document has no link to a file.
+// lacksLink returns a breach if a document has no link to a file.
 func (t *Tree) lacksLink(document, file string) (breaches []string) {
 	data, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(document)))
 	if err != nil {

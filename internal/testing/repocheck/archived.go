@@ -14,7 +14,7 @@ import (
 // Archived is a module that its authors have archived: its bugs stay unfixed.
 type Archived struct {
 	Module string
-	// Since is when it was archived, and Seen where that is written.
+	// Since is the date of the archiving, and Seen the place where it is written.
 	Since, Seen string
 	// By are the modules of the shipped programs that import it; none do if it is empty.
 	By []string

@@ -22,7 +22,7 @@ type FileOrder struct {
 	Up     []Arrow
 }
 
-// Arrow says that a file uses names that another file declares.
+// Arrow is a use of another file's names by a file.
 type Arrow struct {
 	From, To string
 	Names    []string
@@ -160,7 +160,8 @@ func (u uses) circles() (found [][]string) {
 	return found
 }
 
-// exactly is how many files are ordered by trying all orders. More need a step for each of 2^n sets.
+// exactly is the largest number of files that are ordered by trying all orders. The cost is a step for each of
+// 2^n sets.
 const exactly = 16
 
 // order returns the files of a circle in an order in which few arrows point up. Among such orders it prefers an
@@ -290,7 +291,7 @@ func (w weights) swapped(order []int, from, mid, to int) (sum int) {
 	return sum
 }
 
-// window is how many neighbours improve orders exactly.
+// window is the number of neighbours that are reordered exactly at a time.
 const window = 10
 
 // improve lets blocks change places, then reorders windows, until neither makes the order better.

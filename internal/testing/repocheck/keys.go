@@ -69,7 +69,7 @@ func (t *Tree) committed(ctx context.Context) (files []string, err error) {
 	return files, nil
 }
 
-// keysIn says where a file holds a secret, without saying the secret.
+// keysIn returns the places of secrets in a file, without the secrets.
 func keysIn(name string, data []byte) (breaches []string) {
 	if keyFiles.MatchString(name) {
 		breaches = append(breaches, name+": has the name of a file with key material; make it where it is needed")

@@ -18,7 +18,7 @@ type MethodFile struct {
 	File  string
 }
 
-// MethodFiles is where providers have their methods.
+// MethodFiles has the files of providers' methods.
 type MethodFiles struct {
 	// Dir has a folder for each provider, except for the folder Emulators. Shared are other folders below Dir
 	// whose types are providers.

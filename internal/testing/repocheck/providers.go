@@ -130,7 +130,7 @@ func (t *Tree) entry(s Shape, name string) (breaches []string) {
 	return breaches
 }
 
-// leftOutBy tells whether the file is built without the tag, and not with it.
+// leftOutBy reports whether the file is built without the tag, and not with it.
 func (f *File) leftOutBy(tag string) bool {
 	for line := range strings.Lines(f.Text) {
 		if expr, err := constraint.Parse(strings.TrimSpace(line)); err == nil {

@@ -48,7 +48,7 @@ type File struct {
 // Dir is the folder of the file relative to the root; "." at the top.
 func (f *File) Dir() string { return path.Dir(f.Path) }
 
-// IsTest tells whether the file is compiled only for tests.
+// IsTest reports whether the file is compiled only for tests.
 func (f *File) IsTest() bool { return strings.HasSuffix(f.Path, "_test.go") }
 
 // at returns path:line of a node.
@@ -125,8 +125,8 @@ func (t *Tree) folder(importPath string) (folder string, ours bool) {
 	return strings.CutPrefix(importPath, t.ModulePath+"/")
 }
 
-// matches tells whether dir matches the pattern: the folder itself, or with a
-// final /... also everything below it. The pattern ... is the whole tree.
+// matches reports whether dir matches the pattern: the folder itself, or with a final /... also everything below
+// it. The pattern ... is the whole tree.
 func matches(pattern, dir string) bool {
 	if pattern == "..." {
 		return true

@@ -109,7 +109,7 @@ func pattern(word string) *regexp.Regexp {
 		`(?:\b|_|[a-z0-9])` + strings.Join(camel, "") + plural + `(?:\b|_|[A-Z0-9])`) // OldWord, theOldWord
 }
 
-// in says where a file has the word.
+// in returns the places of the word in a file.
 func (w old) in(name string, data []byte) (breaches []string) {
 	if w.pattern.MatchString(path.Base(name)) {
 		breaches = append(breaches, fmt.Sprintf("%s: its name has %q: say %q", name, w.word, w.say))

@@ -29,7 +29,7 @@ type failure struct {
 	// Test has no parent. It is empty if the whole package is to be repeated.
 	Test   string
 	Output string
-	// Finding says why a repeat would show nothing, or is empty.
+	// Finding is the reason why a repeat would show nothing, or is empty.
 	Finding string
 }
 

@@ -34,7 +34,7 @@ func (p *Page) Add(name string, cells ...string) {
 // cell makes text fit into a cell of a table.
 var cell = strings.NewReplacer("|", "\\|", "\n", " ")
 
-// Markdown returns the page. The summary says how many rows hold.
+// Markdown returns the page. The summary has the number of rows that hold.
 func (p *Page) Markdown(summary string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n%s\n", strings.TrimSpace(p.Intro), summary)

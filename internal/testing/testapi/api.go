@@ -2,7 +2,11 @@
 
 // Package testapi gives tests a real Kubernetes API server.
 //
-// [Start] returns an API server that all tests of the process share; [New] starts a private one that a test may stop, kill and restart. Both run the program devcluster as a child process, which ends with the test process, even when the test process is killed. VK_TEST_KUBECONFIG names another cluster to share instead, DEVCLUSTER_BIN another devcluster than bin/devcluster in this repository. Without any of them the test is skipped, or fails if VK_REQUIRE_TESTAPI is 1.
+// [Start] returns an API server that all tests of the process share; [New] starts a private one that a test may
+// stop, kill and restart. Both run the program devcluster as a child process, which ends with the test process,
+// even when the test process is killed. VK_TEST_KUBECONFIG names another cluster to share instead,
+// DEVCLUSTER_BIN another devcluster than bin/devcluster in this repository. Without any of them the test is
+// skipped, or fails if VK_REQUIRE_TESTAPI is 1.
 //
 // The surprise: nothing cleans a shared cluster between tests. A test works in a namespace from [API.Namespace]
 // and with a node name from [API.NodeName], and looks at nothing else.

@@ -21,7 +21,7 @@ import (
 // startTimeout is long enough for a busy machine: a start usually takes three seconds.
 const startTimeout = 3 * time.Minute
 
-// failureTimeout is how long a cluster that does not start has to say why.
+// failureTimeout is the time that a cluster that does not start has to report the reason.
 const failureTimeout = 10 * time.Second
 
 // cluster is a devcluster that runs as a child of this process, or did.
@@ -116,7 +116,7 @@ func (c *cluster) start() error {
 	return nil
 }
 
-// ready reads devcluster's progress to the line "ready", and says whether there was one.
+// ready reads devcluster's progress to the line "ready", and reports whether there was one.
 func ready(progress io.Reader) bool {
 	lines := bufio.NewScanner(progress)
 	for lines.Scan() {

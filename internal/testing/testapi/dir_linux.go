@@ -10,8 +10,9 @@ const memoryDir = "/dev/shm"
 // memoryNeeded is the number of bytes that several clusters may write. A container often has only 64 MiB.
 const memoryNeeded = 4 << 30
 
-// parentDir is where clusters have their data: in memory if there is room, because a disk that others write to may
-// stop etcd for longer than a request may last; else "", which is the directory for temporary files.
+// parentDir returns the directory for the data of clusters: in memory if there is room, because a disk with
+// other writers may stop etcd for longer than a request may last. Otherwise it is "", the directory for
+// temporary files.
 func parentDir() string {
 	var fs unix.Statfs_t
 	if unix.Statfs(memoryDir, &fs) != nil || fs.Type != unix.TMPFS_MAGIC || fs.Bavail*uint64(fs.Bsize) < memoryNeeded || unix.Access(memoryDir, unix.W_OK) != nil {

@@ -4,5 +4,5 @@
 
 package testapi
 
-// parentDir is where clusters have their data: "" is the directory for temporary files.
+// parentDir returns the directory for the data of clusters: "" is the directory for temporary files.
 func parentDir() string { return "" }

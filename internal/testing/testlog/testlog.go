@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// tailSize is how much of the end is worth to be shown when a test fails.
+// tailSize is the largest part of the end that is shown when a test fails.
 const tailSize = 16 << 10
 
 // Buffer keeps all that is written to it. Its zero value is empty.

@@ -26,9 +26,9 @@ type Settings struct {
 	// OOMScoreFloor is the lowest oom_score_adj that the runtime may set: a process without CAP_SYS_RESOURCE
 	// cannot go below its own.
 	OOMScoreFloor int64
-	// SwapLimits says that swap can be limited: containers then get no swap.
+	// SwapLimits means that swap can be limited: containers then get no swap.
 	SwapLimits bool
-	// CgroupV2 says that the machine has the unified cgroup hierarchy.
+	// CgroupV2 means that the machine has the unified cgroup hierarchy.
 	CgroupV2 bool
 	// HugePageSizes are the sizes of the machine in the notation of cgroups, such as 2MB.
 	HugePageSizes []string

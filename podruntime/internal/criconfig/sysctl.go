@@ -35,7 +35,7 @@ var (
 // Sysctls are the sysctls that pods may set. The zero value allows the safe sysctls.
 type Sysctls struct {
 	unsafe []string
-	// machineNetwork says that no pod has a network of its own.
+	// machineNetwork means that no pod has a network of its own.
 	machineNetwork bool
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// followEvery is how often a file is looked at that is followed. Notices of the system would come sooner, but a
-// user may have few of them open at a time, and a file system shared by machines sends none.
+// followEvery is the interval of checks of a followed file. Notices of the system would come sooner, but a user
+// may have few of them open at a time, and a file system shared by machines sends none.
 const followEvery = 100 * time.Millisecond
 
 // wait is called at the end of the current file. It returns nil when there may be more to read.
@@ -43,7 +43,7 @@ func (r *reader) wait() error {
 	}
 }
 
-// exists says whether there is a file to write to: between two steps of a rotation there is none.
+// exists reports whether there is a file to write to: between two steps of a rotation there is none.
 func (r *reader) exists() (bool, error) {
 	none, err := r.log.is(nil)
 	return !none, err

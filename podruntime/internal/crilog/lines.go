@@ -11,7 +11,7 @@ import (
 // bufferSize bounds the memory of a reader. Lines of runtimes are of at most 16 KiB.
 const bufferSize = 32 << 10
 
-// errMustRead says that the buffer lacks the next line.
+// errMustRead means that the buffer lacks the next line.
 var errMustRead = errors.New("must read")
 
 // lines splits its source into lines. After io.EOF it can continue when the source has more.

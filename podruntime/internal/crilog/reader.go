@@ -45,14 +45,14 @@ type reader struct {
 	shape
 }
 
-// Read opens the log of one run of a container. The path is that of the file being written, as the
-// runtime says it, or relative to the directory. Previous in opts means nothing here: the caller chose the path.
+// Read opens the log of one run of a container. The path is the path of the file being written, as the runtime
+// reports it, or relative to the directory. Previous in opts means nothing here: the caller chose the path.
 //
-// With Follow, alive says whether the container may still write; nil means it does not. It is asked a few times a second, on
-// the goroutine that reads, so it must answer from memory.
+// With Follow, alive reports whether the container may still write; nil means it does not. It is called a few
+// times a second, on the goroutine that reads, so it must answer from memory.
 //
-// The stream may be closed while a Read waits. It also ends with ctx, with its error. A log without any file
-// is an error for which errors.Is(err, fs.ErrNotExist).
+// The stream may be closed while a Read waits. It also ends with ctx, with its error. A log without any file is
+// an error for which errors.Is(err, fs.ErrNotExist).
 func (d *Dir) Read(ctx context.Context, path string, opts api.ContainerLogOpts, alive func() bool) (io.ReadCloser, error) {
 	file, err := d.file(path)
 	if err != nil {
@@ -153,7 +153,7 @@ func (r *reader) advance(mayRead bool) error {
 	return r.next()
 }
 
-// stopped says why reading ends before the log does.
+// stopped returns the reason why reading ends before the log does.
 func (r *reader) stopped() error {
 	select {
 	case <-r.closed:

@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	// blockSize is how much of a file is read at a time, from its end.
+	// blockSize is the number of bytes that are read at a time, from the end of a file.
 	blockSize = 32 << 10
-	// maxTailLine is how much of a line counts as one: of a longer one, every so many bytes count as a line by themselves. Otherwise a
-	// container that writes no newline would have the whole log read for its last line.
+	// maxTailLine is the largest part of a line that counts as one line: of a longer line, every so many bytes
+	// count as a line by themselves. Otherwise the whole log of a container without newlines would be read for
+	// its last line.
 	maxTailLine = 64 << 10
 )
 
@@ -28,7 +29,7 @@ type tail struct {
 	head [maxHead]byte
 }
 
-// done says that older files are not needed.
+// done means that older files are not needed.
 func (t *tail) done() bool { return t.found >= t.want }
 
 // plain returns where the wanted lines begin in the first size bytes of a file.

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Transition is how long a condition stays after its last cause.
+// Transition is the time for which a condition stays after its last cause.
 const Transition = 5 * time.Minute
 
 // Pressure is which conditions of a node are true. The zero value is none.
@@ -19,7 +19,7 @@ type Pressure struct {
 	last map[corev1.NodeConditionType]time.Time // when there was a cause
 }
 
-// Update notes which thresholds are met, and reports whether other conditions are true than before.
+// Update records which thresholds are met, and reports whether the conditions have changed.
 func (p *Pressure) Update(met []Met, now time.Time) (changed bool) {
 	before := p.Conditions()
 	if p.last == nil {

@@ -55,7 +55,7 @@ func (p Pod) priority() int32 {
 	return *p.Pod.Spec.Priority
 }
 
-// uses is how much the pod uses, -1 if that is not known.
+// uses returns the usage of the pod, -1 if it is not known.
 func (p Pod) uses(r Resource) int64 {
 	var used *uint64
 	switch s := p.Stats; {
@@ -75,7 +75,7 @@ func (p Pod) uses(r Resource) int64 {
 	return int64(*used) //nolint:gosec // sizes of machines
 }
 
-// requests is how much the pod has requested.
+// requests returns the requests of the pod.
 func (p Pod) requests(r Resource) int64 {
 	name := corev1.ResourceName(r)
 	if name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
@@ -95,7 +95,8 @@ func (p Pod) requests(r Resource) int64 {
 	return sum
 }
 
-// Excess says which containers of the pod use more of a resource than they have requested, for the message of an eviction.
+// Excess names the containers of the pod that use more of a resource than they have requested, for the message
+// of an eviction.
 func (p Pod) Excess(r Resource) string {
 	if p.Stats == nil || r != Memory && r != Disk {
 		return ""

@@ -62,14 +62,14 @@ func (s Signal) Condition() corev1.NodeConditionType { return meanings[s].condit
 // Resource returns the resource that pods must give back for a signal.
 func (s Signal) Resource() Resource { return meanings[s].resource }
 
-// Threshold is how much must be available at least: Quantity, or Percent of all there is.
+// Threshold is the amount that must be available at least: Quantity, or Percent of the total.
 type Threshold struct {
 	Signal   Signal
 	Quantity resource.Quantity
 	Percent  float64
 }
 
-// Least is how much must be available of so much.
+// Least returns the amount of the total that must be available.
 func (t Threshold) Least(capacity int64) int64 {
 	if t.Percent > 0 {
 		return int64(float64(capacity) * t.Percent / 100)
@@ -105,7 +105,7 @@ func Parse(setting map[string]string) ([]Threshold, error) {
 	return list, nil
 }
 
-// Observation is how much of something is available, and how much there is of it.
+// Observation is the available amount and the total amount of a resource.
 type Observation struct{ Available, Capacity uint64 }
 
 // Observations are the measurements.
@@ -114,7 +114,7 @@ type Observations map[Signal]Observation
 // Met is a threshold below which a machine is.
 type Met struct {
 	Threshold
-	// Least is how much should be available, and Available how much is.
+	// Least is the amount that should be available, and Available the amount that is.
 	Least, Available resource.Quantity
 }
 
@@ -140,7 +140,7 @@ func (s Signal) quantity(n int64) resource.Quantity {
 	return *resource.NewQuantity(n, resource.BinarySI)
 }
 
-// Message says why a pod must go.
+// Message returns the reason why a pod must go.
 func (m Met) Message() string {
 	return fmt.Sprintf("The node was low on resource: %s. Threshold quantity: %s, available: %s. ", m.Signal.Resource(), m.Least.String(), m.Available.String())
 }

@@ -20,7 +20,7 @@ type Call struct {
 	// Subject is the object of the call: "namespace/pod" for a sandbox, "namespace/pod/container" for a
 	// container, the name of an image, or "".
 	Subject string
-	// At is when the call began, Took how long it was under way. Calls that are have no Ended.
+	// At is the time at which the call began, Took its duration. A call in progress has no Ended.
 	At    time.Time
 	Took  time.Duration
 	Ended bool

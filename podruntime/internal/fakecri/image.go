@@ -23,13 +23,13 @@ type Image struct {
 	UID  *int64
 	User string
 	Size uint64
-	// Takes is how long a pull takes.
+	// Takes is the duration of a pull.
 	Takes time.Duration
 	// Errors are the errors of the next pulls, one each.
 	Errors []error
 	// Username and Password are the required login, if there is a password.
 	Username, Password string
-	// Missing says that the registry does not have it.
+	// Missing means that the registry does not have it.
 	Missing bool
 	// Pinned images must not be removed to save space.
 	Pinned bool
@@ -88,7 +88,7 @@ func (r *Runtime) Publish(i Image) {
 	r.registry[normalise(i.Name)] = &i
 }
 
-// AddImage puts an image on the machine, and publishes it if nobody did.
+// AddImage puts an image on the machine, and publishes it if it is unpublished.
 func (r *Runtime) AddImage(i Image) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // Life is the behaviour of a started container. The zero Life runs until the container is stopped, and then ends
 // at once with exit code 143.
 type Life struct {
-	// Ends says that the container ends by itself, after For, with Code.
+	// Ends means that the container ends by itself, after For, with Code.
 	Ends bool
 	For  time.Duration
 	Code int32
@@ -23,10 +23,10 @@ type Life struct {
 	Reason string
 	// Output are lines that the container writes when it starts; Errors are lines of its standard error.
 	Output, Errors []string
-	// IgnoresStop says that only a kill ends the container.
+	// IgnoresStop means that only a kill ends the container.
 	IgnoresStop bool
-	// Stops is how long the container takes to end when it is asked to, StopCode the code
-	// with which it does; 0 is 143, and CleanStop stands for exit code 0.
+	// Stops is the time that the container takes to end on a request, and StopCode its exit code then. 0 means
+	// 143, and CleanStop stands for exit code 0.
 	Stops     time.Duration
 	StopCode  int32
 	CleanStop bool
@@ -46,7 +46,7 @@ func ExitAfter(d time.Duration, code int32) Life { return Life{Ends: true, For: 
 // OOM is a life that ends after a time for want of memory.
 func OOM(d time.Duration) Life { return Life{Ends: true, For: d, Code: 137, Reason: "OOMKilled"} }
 
-// Match says which containers a script is for.
+// Match selects the containers of a script.
 type Match func(config *runtimeapi.ContainerConfig, pod *runtimeapi.PodSandboxConfig) bool
 
 // ByName matches the containers of a name, in all pods.

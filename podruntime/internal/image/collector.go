@@ -24,19 +24,19 @@ const (
 )
 
 const (
-	// collectEvery is how often a Collector looks at images and disk.
+	// collectEvery is the interval at which a Collector looks at images and disk.
 	collectEvery = 5 * time.Minute
 	// collectTime bounds a collection.
 	collectTime = 10 * time.Minute
 )
 
-// Policy says when unused images are removed.
+// Policy decides when unused images are removed.
 type Policy struct {
 	// High is how full the disk may be, in percent; from there on images are removed until it is as full as Low says.
 	// 100 is never.
 	High, Low int64
-	// MinAge is how long an image stays at least after it was seen first. MaxAge is how long one may be unused at most,
-	// however much space there is; 0 is for ever.
+	// MinAge is the least time that an image stays after it was seen first. MaxAge is the longest time that an
+	// image may be unused, however much space there is; 0 is for ever.
 	MinAge, MaxAge time.Duration
 }
 

@@ -38,7 +38,7 @@ const (
 	lastDelay  = 5 * time.Minute
 	// inspectAgain is the pause before the next check for an image.
 	inspectAgain = 10 * time.Second
-	// parallel is how many images are pulled at the same time from one registry.
+	// parallel is the number of images that are pulled at the same time from one registry.
 	parallel = 5
 )
 
@@ -90,10 +90,10 @@ type Image struct {
 	User criconfig.User
 }
 
-// Error says why an image is not there.
+// Error is the reason why an image is missing.
 type Error struct {
 	Reason, Message string
-	// RetryAfter is when to ask again.
+	// RetryAfter is the time of the next try.
 	RetryAfter time.Duration
 }
 

@@ -25,7 +25,7 @@ const (
 	suffix  = ".json"
 	// pulling begins the names of files for pulls in progress.
 	pulling = "pulling-"
-	// maxCredentials is how many are remembered for an image, the newest.
+	// maxCredentials is the number of remembered credentials of an image, the newest.
 	maxCredentials = 64
 )
 

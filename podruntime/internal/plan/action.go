@@ -24,11 +24,11 @@ const (
 	// CancelStart ends the Start of Container in progress, as far as possible, because the pod must end. It
 	// begins and ends at once.
 	CancelStart
-	// BackOff says that Container waits before its next start. It only records an event; it begins and ends at
+	// BackOff means that Container waits before its next start. It only records an event; it begins and ends at
 	// once.
 	BackOff
-	// Kill says that the instance ID is about to stop, and why. It only records an event; it begins and ends at
-	// once. PreStop and Stop follow.
+	// Kill means that the instance ID is about to stop, and has the reason. It only records an event; it begins
+	// and ends at once. PreStop and Stop follow.
 	Kill
 	// PreStop runs the preStop hook of the instance ID for no longer than Grace.
 	PreStop
@@ -84,9 +84,9 @@ type Event struct {
 type Plan struct {
 	// Actions can all be begun now, in this order.
 	Actions []Action
-	// Again is when to look again, although nothing happens; zero: not before something happens.
+	// Again is the time of the next look without an event; zero means to wait for an event.
 	Again time.Time
-	// Gone says that nothing of a deleted pod is left: the worker can forget it.
+	// Gone means that nothing of a deleted pod is left: the worker can forget it.
 	Gone bool
 }
 

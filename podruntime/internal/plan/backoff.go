@@ -7,11 +7,11 @@ import "time"
 const (
 	backoffFirst = 10 * time.Second
 	backoffMost  = 5 * time.Minute
-	// backoffForget is how long after it was set a back-off means nothing any more: the container has run long enough.
+	// backoffForget is the age of a back-off from which it is ignored: the container has run long enough.
 	backoffForget = 2 * backoffMost
 )
 
-// backoff is how long a container waits after the end of an instance before it is started again.
+// backoff is the time that a container waits after the end of an instance before it is started again.
 type backoff struct {
 	delay time.Duration
 	set   time.Time // when the last instance was started

@@ -26,7 +26,7 @@ func (s *starter) check(c *corev1.Container, inst *Container) {
 	s.resize(c, inst)
 }
 
-// mustEnd says whether an instance must not run any longer, and why.
+// mustEnd reports whether an instance must not run any longer, and why.
 func (s *starter) mustEnd(c *corev1.Container, inst *Container) (kill, bool) {
 	isInit := slices.ContainsFunc(s.pod.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
 	if s.mem.instance(inst.ID).failed {

@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// keepDead is how many dead instances of a container are kept: the state of one and the last state of the status.
+// keepDead is the number of kept dead instances of a container: for the state and for the last state of the
+// status.
 const keepDead = 2
 
 // containers keeps the containers of a pod as they should be. Ephemeral containers wait for nothing. The others are started one after

@@ -17,9 +17,9 @@ type Memory struct {
 	StartTime time.Time
 	// Probes are the results of probes by container ID, as far as they are known. The worker sets them.
 	Probes map[string]Probe
-	// Eviction says that the pod must end as failed. The worker sets it once.
+	// Eviction means that the pod must end as failed. The worker sets it once.
 	Eviction *Eviction
-	// Reclaim says that an ended pod must leave the disk, except for its sandbox. The worker sets it.
+	// Reclaim means that an ended pod must leave the disk, except for its sandbox. The worker sets it.
 	Reclaim bool
 	// ResizePending is why new resources of the pod are not given to its containers. The worker sets it.
 	ResizePending *ResizePending
@@ -42,7 +42,7 @@ type Eviction struct {
 	Reason, Message string
 	// Grace is the grace period; nil: the pod's own.
 	Grace *time.Duration
-	// Disruption says that the pod is not to blame: a Job does not count it as a failure.
+	// Disruption means that the pod is not to blame: a Job does not count it as a failure.
 	Disruption bool
 }
 

@@ -17,7 +17,7 @@ type Observed struct {
 	HostIPs    []string
 	Sandboxes  []Sandbox   // in any order
 	Containers []Container // in any order, with those that have exited
-	// RecursiveReadOnly says that the runtime can mount read-only recursively.
+	// RecursiveReadOnly means that the runtime can mount read-only recursively.
 	RecursiveReadOnly bool
 }
 
@@ -28,7 +28,7 @@ type Sandbox struct {
 	Ready     bool
 	CreatedAt time.Time
 	IPs       []string // none for a pod in the host's network
-	// NoAddress says that the runtime reports the network of the sandbox, and that the sandbox has no address.
+	// NoAddress means that the runtime reports the network of the sandbox, and that the sandbox has no address.
 	NoAddress bool
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// The shown end of a container if nobody saw its end.
+// The shown end of a container without an observed end.
 const (
 	exitUnknown   = 137
 	reasonUnknown = "ContainerStatusUnknown"
@@ -120,7 +120,7 @@ func (v *View) Status(name string) *corev1.ContainerStatus {
 	return nil
 }
 
-// Waiting says why a container waits, or returns nil if that is unknown.
+// Waiting returns the reason why a container waits, or nil if it is unknown.
 func (v *View) Waiting(name string) *corev1.ContainerStateWaiting {
 	return v.mem.container(name).waiting
 }
@@ -147,7 +147,7 @@ func (v *View) Initialized() bool {
 	return false
 }
 
-// Evicted reports whether the pod must end and has failed although nobody deleted it, and why.
+// Evicted reports whether the pod must end and has failed without a deletion, and why.
 func (v *View) Evicted() (reason, message string, evicted bool) {
 	if e := v.mem.Eviction; e != nil {
 		return e.Reason, e.Message, true

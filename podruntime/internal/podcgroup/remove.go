@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// removeTime is how long the processes of a group may take to end once they are killed.
+// removeTime is the longest time until the killed processes of a group have ended.
 const removeTime = 2 * time.Second
 
 // Remove removes the groups of a pod that is gone, including the groups that a runtime left in them. It kills

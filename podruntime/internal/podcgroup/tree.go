@@ -96,7 +96,8 @@ func New(in Hierarchies, name string) *Tree {
 	return &Tree{in: in, name: path.Join("/", name), shares: map[types.UID]int64{}}
 }
 
-// Prepare makes the tree with the limits of all pods together. An error says where no group can be made.
+// Prepare makes the tree with the limits of all pods together. An error names the place where no group can be
+// made.
 func (t *Tree) Prepare(all Limits) error {
 	if len(t.in.limiting()) == 0 {
 		return errors.New("there are no cgroups")

@@ -13,7 +13,7 @@ import (
 	kitstatus "github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// The shown end of a container if nobody saw its end.
+// The shown end of a container without an observed end.
 const (
 	exitUnknown   = 137
 	reasonUnknown = "ContainerStatusUnknown"
@@ -113,8 +113,8 @@ func (f *facts) initial() corev1.ContainerState {
 	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: f.noRoom()}}
 }
 
-// noRoom says that a pod waits for room on the disk, in words that stay the same at every try; "" if it does
-// not. As in a kubelet, all other failures of volumes and sandboxes appear in events only.
+// noRoom returns the message of a pod that waits for room on the disk, with the same words at every try, or ""
+// if it does not wait. As in a kubelet, all other failures of volumes and sandboxes appear in events only.
 func (f *facts) noRoom() string {
 	for _, words := range []string{"no space left on device", "disk quota exceeded"} { // the kernel's, also through a runtime
 		if strings.Contains(f.mem.Blocked(), words) {

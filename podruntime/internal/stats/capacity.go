@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// DefaultPods is how many pods a kubelet takes.
+// DefaultPods is the number of pods of a kubelet.
 const DefaultPods = 110
 
 func (m machine) capacity(root string, pods int64) corev1.ResourceList {

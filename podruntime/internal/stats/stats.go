@@ -13,7 +13,7 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// Freshness is how long an answer is given again.
+// Freshness is the time for which an answer is given again.
 const Freshness = time.Second
 
 // Config is the configuration of the measurements.
@@ -29,7 +29,7 @@ type Config struct {
 	Logs func(pod statsv1alpha1.PodReference, container string) string
 	// Volumes returns the use of a pod's volumes. Nil: volumes are not measured.
 	Volumes func(ctx context.Context, pod statsv1alpha1.PodReference) ([]Volume, error)
-	// Proc is where the kernel tells of processes; "" is /proc.
+	// Proc is the kernel's directory of processes; "" is /proc.
 	Proc string
 }
 
@@ -39,7 +39,8 @@ type Volume struct {
 	Bytes, Inodes uint64
 	// Claim is the name of the volume's claim, or "" for a volume of the pod itself.
 	Claim string
-	// Ephemeral says that the volume is part of the pod's ephemeral storage: on the disk, and gone with the pod.
+	// Ephemeral means that the volume is part of the pod's ephemeral storage: on the disk, and gone with the
+	// pod.
 	Ephemeral bool
 }
 

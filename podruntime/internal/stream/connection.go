@@ -27,7 +27,7 @@ const (
 	maxRefusal = 4 << 10
 )
 
-// connection is a SPDY connection with the streaming server of a runtime. Whoever opened it closes it.
+// connection is a SPDY connection with the streaming server of a runtime. The function that opened it closes it.
 type connection struct {
 	raw     net.Conn
 	spdy    *spdystream.Connection

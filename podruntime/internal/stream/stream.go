@@ -110,7 +110,7 @@ func known(err error) error {
 // Target is the pod that connections are forwarded to.
 type Target struct {
 	SandboxID string
-	// HostNetwork says that the pod has the network of the machine.
+	// HostNetwork means that the pod has the network of the machine.
 	HostNetwork bool
 	// IP is the address of the pod.
 	IP string

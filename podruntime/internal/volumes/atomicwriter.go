@@ -88,7 +88,7 @@ func version(root *os.Root) string {
 	return name
 }
 
-// same says whether a version has these files and no others.
+// same reports whether a version has these files and no others.
 func same(root *os.Root, version string, files map[string]file) bool {
 	found := 0
 	err := fs.WalkDir(root.FS(), version, func(name string, d fs.DirEntry, err error) error {

@@ -23,18 +23,18 @@ import (
 type claim struct {
 	// Name is the name of the PersistentVolume.
 	Name string
-	// Path is where it is on the machine.
+	// Path is the path of the volume on the machine.
 	Path string
 	// Local distinguishes the kind local from the kind hostPath.
 	Local bool
 }
 
-// claims says whether a volume is a PersistentVolume.
+// claims reports whether a volume is a PersistentVolume.
 func claims(source *corev1.VolumeSource) bool {
 	return source.PersistentVolumeClaim != nil || source.Ephemeral != nil
 }
 
-// readOnly says whether a pod may only read the PersistentVolume of a volume.
+// readOnly reports whether a pod may only read the PersistentVolume of a volume.
 func readOnly(volume *corev1.Volume) bool {
 	return volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ReadOnly
 }

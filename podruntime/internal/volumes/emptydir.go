@@ -60,7 +60,7 @@ func (v *Volumes) marks(uid types.UID) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-// stands says whether the directory of a volume is there, and mounted if it is to be: after a start of the machine it is not.
+// stands reports whether the directory of a volume exists, and is mounted if required: after a reboot it is not.
 func (v *Volumes) stands(dir string, memory bool) bool {
 	if memory && v.mounts {
 		return isMemoryMount(dir)

@@ -27,7 +27,7 @@ func allowed(dirs []string, path string) error {
 	return nil
 }
 
-// inside says whether path is dir or below it. Both are clean.
+// inside reports whether path is dir or below it. Both are clean.
 func inside(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }
@@ -74,7 +74,7 @@ func host(dirs []string, path string) (*os.Root, string, error) {
 	return nil, "", fmt.Errorf("%s leads out of the directories of the machine that this node gives to pods", path)
 }
 
-// within tells whether another directory is above this one.
+// within reports whether another directory is above this one.
 func within(dir string) func(string) bool {
 	return func(other string) bool {
 		return filepath.Clean(dir) != filepath.Clean(other) && inside(filepath.Clean(other), filepath.Clean(dir))

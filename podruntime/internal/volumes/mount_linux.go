@@ -40,13 +40,13 @@ func canMount(root string) bool {
 	return true
 }
 
-// inMemory says whether a directory is on a file system in memory.
+// inMemory reports whether a directory is on a file system in memory.
 func inMemory(dir string) bool {
 	var info unix.Statfs_t
 	return unix.Statfs(dir, &info) == nil && (info.Type == unix.TMPFS_MAGIC || info.Type == unix.RAMFS_MAGIC)
 }
 
-// isMemoryMount says whether a file system in memory is mounted at dir itself.
+// isMemoryMount reports whether a file system in memory is mounted at dir itself.
 func isMemoryMount(dir string) bool {
 	var own, parent unix.Stat_t
 	return inMemory(dir) && unix.Lstat(dir, &own) == nil && unix.Lstat(filepath.Dir(dir), &parent) == nil && own.Dev != parent.Dev

@@ -56,7 +56,7 @@ func named(pod *corev1.Pod) map[string]bool {
 	return names
 }
 
-// refuse says why a volume can never be set up, or returns nil.
+// refuse returns the reason why a volume can never be set up, or nil.
 func (c Config) refuse(volume *corev1.Volume, i int) error {
 	at := field.NewPath("spec", "volumes").Index(i)
 	no := func(path *field.Path, why string) error {

@@ -66,16 +66,16 @@ func New(cfg Config) (*Volumes, error) {
 	return v, nil
 }
 
-// UseObjects says where ConfigMaps and Secrets are read. It is called once, before Setup.
+// UseObjects sets the source of ConfigMaps and Secrets. It is called once, before Setup.
 func (v *Volumes) UseObjects(o Objects) { v.objects = o }
 
-// UseTokens says where tokens come from. It is called once, before Setup.
+// UseTokens sets the source of tokens. It is called once, before Setup.
 func (v *Volumes) UseTokens(t Tokens) { v.tokens = t }
 
-// UseBundles says where ClusterTrustBundles are read. It is called once, before Setup.
+// UseBundles sets the source of ClusterTrustBundles. It is called once, before Setup.
 func (v *Volumes) UseBundles(b Bundles) { v.bundles = b }
 
-// UseCertificates says where keys with certificates come from. It is called once, before Setup.
+// UseCertificates sets the source of keys with certificates. It is called once, before Setup.
 func (v *Volumes) UseCertificates(c Certificates) { v.certs = c }
 
 // UseClaims sets the finder of PersistentVolumes. Call it once, before Setup.

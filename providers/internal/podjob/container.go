@@ -111,7 +111,7 @@ var ofDevices = []string{"CUDA_", "GPU_", "ROCR_", "HIP_", "ZE_"}
 // ofUser are variables that mean something where the files of the machine are.
 var ofUser = []string{"TMPDIR", "USER", "LOGNAME", "HOME", "SHELL"}
 
-// kept tells whether containers have a variable of this process.
+// kept reports whether containers get a variable of this process.
 func (r *runtime) kept(name string, of *Image) bool {
 	switch {
 	case slices.ContainsFunc(ofDevices, func(head string) bool { return strings.HasPrefix(name, head) }):

@@ -13,13 +13,13 @@ import (
 
 // Host is the system that started this process for a pod. Each call has a context of 10 seconds.
 type Host interface {
-	// Claim takes the pod for this process, before anything of the pod is read. After an error nothing of the pod runs: another process runs
-	// it, or has run it, or nobody can know.
+	// Claim takes the pod for this process, before anything of the pod is read. After an error no part of the
+	// pod runs: another process runs it, or has run it, or that cannot be known.
 	Claim(ctx context.Context) error
 	// Bundle returns the pod with all that it needs. It is called again when the pod asks for an object, a token or a login; after an error
 	// the pod gets the former ones. It may be called by several goroutines at once.
 	Bundle(ctx context.Context) (Bundle, error)
-	// WriteStatus writes how the pod is where the node reads it.
+	// WriteStatus writes the status of the pod to the place where the node reads it.
 	WriteStatus(ctx context.Context, s Status) error
 	// StopOrder returns the order to stop the pod, nil if the node has given none.
 	StopOrder(ctx context.Context) (*Stop, error)
@@ -46,9 +46,9 @@ type Config struct {
 	// KeepVariable reports whether containers get a variable of this process. They always get the variables that
 	// name GPUs and the user. Default: no others.
 	KeepVariable func(name string) bool
-	// KillGrace is how long the machine leaves to the pod after SIGTERM. Default 25s.
+	// KillGrace is the time that the machine leaves to the pod after SIGTERM. Default 25s.
 	KillGrace time.Duration
-	// LookEvery is how often the host is asked for an order to stop that no signal announced. Default 5s.
+	// LookEvery is the interval at which the host is asked for a stop order without a signal. Default 5s.
 	LookEvery time.Duration
 	// Wake has the host asked for an order to stop at once, as SIGUSR1 does. Default: none.
 	Wake <-chan struct{}
@@ -93,7 +93,7 @@ type Status struct {
 	Pod corev1.PodStatus
 	// Job is Config.Job, and Host is Config.Machine.
 	Job, Host string
-	// Socket is where this process takes streams, on its machine.
+	// Socket is the path at which this process accepts streams, on its machine.
 	Socket string
 	// Ended means that no process of the pod runs any more, and none will.
 	Ended bool
@@ -106,7 +106,7 @@ type Status struct {
 // Stop is the order to stop.
 type Stop struct {
 	GraceSeconds int64
-	// Until is when the node ends the job itself, by the clock of the node.
+	// Until is the time at which the node ends the job itself, by the clock of the node.
 	Until time.Time
 }
 

@@ -158,7 +158,8 @@ func described(ref name.Reference, got v1.Image) (*Image, error) {
 	return of, nil
 }
 
-// pullError says why an image cannot be had, in the words of the registry. It has no credentials: those are in headers.
+// pullError returns the reason why an image is not available, in the words of the registry. It has no
+// credentials: those are in headers.
 func pullError(text string, err error) error {
 	code := codes.Unknown
 	var refused *transport.Error

@@ -81,7 +81,7 @@ func (s *supervisor) session(ctx context.Context, conn net.Conn) {
 	_ = sess.frames.SendJSON(FrameResult, result)
 }
 
-// behindTime is how long a reader that is too far behind has to be told so.
+// behindTime is the time to send the error to a reader that is too far behind.
 const behindTime = time.Second
 
 // session is one exec, attach or port-forward. It implements api.AttachIO, and the connection of a port.

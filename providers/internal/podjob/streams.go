@@ -156,7 +156,7 @@ func (r *runtime) run(ctx context.Context, id string, argv []string, stdin io.Re
 	return code, err
 }
 
-// lateOutput is how long output of a command is waited for that has ended.
+// lateOutput is the time to wait for output of an ended command.
 const lateOutput = 2 * time.Second
 
 // pass copies the data of a pipe, however slowly the reader is. After the deadline of the pipe it copies only

@@ -204,7 +204,7 @@ func (s *supervisor) write(ctx context.Context) error {
 	return nil
 }
 
-// lastWrite is how long it is tried to write down how the pod ended.
+// lastWrite is the time for tries to write the end of the pod.
 const lastWrite = 10 * time.Minute
 
 // follow writes each status of the pod until the pod has ended and the last status is written. A failed write is
@@ -275,7 +275,7 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 	}
 }
 
-// signalSpread is how long a busy machine takes to signal all processes of a job.
+// signalSpread is the time that a busy machine takes to signal all processes of a job.
 const signalSpread = 200 * time.Millisecond
 
 // lateSignal returns the signal to the job that may have ended a pod, if there is one. The signal goes to the

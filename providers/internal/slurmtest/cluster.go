@@ -36,7 +36,7 @@ type Options struct {
 	Nodes int
 	// CPUs and Megabytes are the size of each node. Default 64 and 16000.
 	CPUs, Megabytes int
-	// GPUs is how many devices each node has that are said to be GPUs.
+	// GPUs is the number of devices of each node that pose as GPUs.
 	GPUs int
 	// Env are variables of jobs: each has the path of the file of its name in the directory of the cluster.
 	Env []string
@@ -225,7 +225,7 @@ CommunicationParameters=NoCtldInAddrAny
 	return b.String(), nil
 }
 
-// freePorts are of nobody now.
+// freePorts returns ports that are free now.
 func freePorts(n int) (ports []int, err error) {
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a bind on this machine does not block

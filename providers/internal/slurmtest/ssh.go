@@ -18,7 +18,8 @@ import (
 
 // SSHServer is an SSH server on the loopback that lets the user of the test in, by a key of its own.
 type SSHServer struct {
-	// Port is where it listens on 127.0.0.1. Key is the private key of the user, KnownHosts the file with that of the server.
+	// Port is the server's port on 127.0.0.1. Key is the private key of the user, KnownHosts the file with the
+	// server's key.
 	Port            int
 	Key, KnownHosts string
 

@@ -17,7 +17,7 @@ import (
 // libraryModule is the path of the library.
 const libraryModule = "github.com/virtual-kubelet/virtual-kubelet"
 
-// Library is where the library comes from: a tree on this machine, or else a release.
+// Library is the source of the library: a tree on this machine, or else a release.
 type Library struct {
 	Tree    string // an absolute path
 	Version string // such as v1.2.3

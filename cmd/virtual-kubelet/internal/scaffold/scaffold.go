@@ -20,7 +20,7 @@ type New struct {
 	Language string
 	// Dir is the folder to write; it must not be there, or be empty.
 	Dir string
-	// Library is where the module of virtual-kubelet comes from.
+	// Library is the source of the module of virtual-kubelet.
 	Library Library
 }
 

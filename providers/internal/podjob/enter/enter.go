@@ -35,7 +35,7 @@ type Entry struct {
 	NoNewPrivs bool
 	// Confined takes from it every capability that containers usually lack, and the making of devices.
 	Confined bool
-	// Inside says that the process is in the namespaces of the container already.
+	// Inside means that the process is already in the namespaces of the container.
 	Inside bool
 }
 

@@ -35,7 +35,7 @@ func init() {
 	}
 }
 
-// privateMounts says that this process has its mounts for itself.
+// privateMounts means that this process has a mount namespace of its own.
 const privateMounts = "VIRTUAL_KUBELET_PRIVATE_MOUNTS"
 
 // takePrivateMounts begins this program anew with mounts of its own, so that no volume of a killed job stays mounted. It returns only if that fails.

@@ -186,5 +186,5 @@ func (r *root) place(path string, dir bool) (string, error) {
 	return join(r.dir, at), nil
 }
 
-// maxLinks is how many links a path may have, as for the kernel.
+// maxLinks is the largest number of links in a path, as for the kernel.
 const maxLinks = 40

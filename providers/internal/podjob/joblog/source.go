@@ -63,7 +63,7 @@ func runs(pod corev1.PodStatus, name string, run int) bool {
 	return false
 }
 
-// followEvery is how often a log that is followed is looked at.
+// followEvery is the interval of reads of a followed log.
 const followEvery = 200 * time.Millisecond
 
 // source reads one run of a container, its rotated files first.
@@ -97,7 +97,7 @@ func (s *source) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 	}
 }
 
-// maxLines is how many lines one look takes.
+// maxLines is the largest number of lines of one read.
 const maxLines = 1000
 
 func (s *source) read() (lines []logs.Line, err error) {

@@ -73,7 +73,7 @@ const (
 	metaStatus = "status"
 	metaGrace  = "grace"
 	metaUntil  = "until"
-	// maxMeta is how much a status may take of the 8 KiB that the metadata of a blob have.
+	// maxMeta is the largest size of a status; the metadata of a blob have 8 KiB.
 	maxMeta = 7 << 10
 )
 

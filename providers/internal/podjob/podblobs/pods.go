@@ -33,7 +33,8 @@ type Pods struct {
 	Prefix string
 	// Identity is the resource ID of the identity by which machines read and write there.
 	Identity string
-	// Every is how often machines look at the bundles of their pods, and write logs, and how often a log that is followed is read.
+	// Every is the interval at which machines read the bundles of their pods and write logs, and at which a
+	// followed log is read.
 	Every time.Duration
 
 	mu      sync.Mutex

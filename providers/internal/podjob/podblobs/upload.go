@@ -20,9 +20,9 @@ import (
 const (
 	// maxBlock is the largest size of one append.
 	maxBlock = 4 << 20
-	// maxBlocks is how many times a segment is appended to: less than the 50,000 that an append blob can have.
+	// maxBlocks is the number of appends to a segment: less than the limit of 50,000 of an append blob.
 	maxBlocks = 40000
-	// keptSegments is how many segments of a run stay: as many files of a log as podjob keeps.
+	// keptSegments is the number of kept segments of a run: as many as podjob keeps files of a log.
 	keptSegments = 5
 )
 

@@ -50,7 +50,7 @@ func (l *link) Attach(d stack.NetworkDispatcher) {
 	}
 }
 
-// IsAttached tells whether the stack has its card.
+// IsAttached reports whether the stack has its card.
 func (l *link) IsAttached() bool { return l.dispatcher != nil }
 
 // MTU returns the MTU of the configuration.

@@ -46,7 +46,7 @@ func Main(args []string) int {
 // it.
 const memoryLimit = 384 << 20
 
-// serve is the network process. It ends by SIGTERM, and when nobody needs it any more.
+// serve is the network process. It ends by SIGTERM, and when it has no users any more.
 func serve(logger *log.Logger) error {
 	file := os.NewFile(passed, "listener")
 	listener, err := net.FileListener(file)

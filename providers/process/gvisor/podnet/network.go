@@ -40,7 +40,7 @@ type Network struct {
 	link    *link
 	machine *machine
 	log     *log.Logger
-	// owns tells whether an address is the machine's.
+	// owns reports whether an address is the machine's.
 	owns          func(netip.Addr) (bool, error)
 	files, memory supply
 	policy        atomic.Pointer[policy] // written under mu

@@ -172,7 +172,7 @@ func (n *nic) send(pkt *stack.PacketBuffer) {
 	n.enqueue(nil, pkt)
 }
 
-// pass sends a packet of another pod, and tells whether it has kept the view.
+// pass sends a packet of another pod, and reports whether it has kept the view.
 func (n *nic) pass(from *pod, view *buffer.View) (taken bool) {
 	if n.tun {
 		completeTCP(view.AsSlice())
@@ -249,7 +249,8 @@ func (n *nic) flush() bool {
 	return true
 }
 
-// write writes a packet, and tells whether it is done with: sent, or lost by another error than a full buffer. The caller has mu.
+// write writes a packet, and reports whether it is done with the packet: sent, or lost by another error than a
+// full buffer. The caller has mu.
 func (n *nic) write(parts [][]byte) bool {
 	if n.fd < 0 {
 		return true

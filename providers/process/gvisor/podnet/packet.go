@@ -39,7 +39,8 @@ func (p *pod) handle(view *buffer.View) (taken bool) {
 	return taken
 }
 
-// destination is where a packet of the pod goes. It has to be an IPv4 packet from the address of the pod.
+// destination returns the destination of a packet of the pod, which has to be an IPv4 packet from the address of
+// the pod.
 func (p *pod) destination(packet []byte) (to address, ok bool) {
 	if len(packet) < header.IPv4MinimumSize || packet[0]>>4 != 4 || int(binary.BigEndian.Uint16(packet[2:])) != len(packet) ||
 		address(packet[12:16]) != p.address {

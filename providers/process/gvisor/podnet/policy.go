@@ -29,7 +29,7 @@ type endpoint struct {
 	at       netip.AddrPort
 }
 
-// policy says where connections of pods lead. It does not change; a new configuration makes a new one.
+// policy decides where connections of pods lead. It does not change; a new configuration makes a new one.
 type policy struct {
 	Config
 	services map[endpoint]netip.AddrPort
@@ -49,7 +49,7 @@ func newPolicy(c Config) *policy {
 	return p
 }
 
-// isDNS tells whether a connection asks the nameservers.
+// isDNS reports whether a connection asks the nameservers.
 func (p *policy) isDNS(e endpoint) bool {
 	_, mapped := p.services[e]
 	return !mapped && e.at.Addr() == p.Gateway && e.at.Port() == dnsPort

@@ -27,7 +27,8 @@ type server struct {
 	network *Network
 	users   []uint32
 	tasks   sync.WaitGroup
-	// idle is how long the process waits without a pod and without a connection before it ends: its daemon was killed, and nobody comes for it.
+	// idle is the time without a pod and without a connection after which the process ends: its daemon was
+	// killed and has no successor.
 	idle time.Duration
 	// connections counts the open connections.
 	connections atomic.Int64
@@ -52,7 +53,8 @@ func (s *server) awaitIdle(ctx context.Context) {
 	}
 }
 
-// serve answers until ctx ends, the listener fails, or nobody needs the process any more, and returns when all connections have ended.
+// serve answers until ctx ends, the listener fails, or the process has no users any more, and returns when all
+// connections have ended.
 func (s *server) serve(ctx context.Context, l *net.UnixListener) error {
 	defer s.tasks.Wait()
 	ctx, cancel := context.WithCancel(ctx)

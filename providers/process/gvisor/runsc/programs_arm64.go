@@ -4,6 +4,6 @@ package main
 
 import "gvisor.dev/gvisor/pkg/seccomp/precompiledseccomp"
 
-// programs is empty: the filters of a processor are made on one, and nobody has done it on this one yet. gVisor compiles them at
-// each start.
+// programs is empty: the filters of a processor must be made on such a processor, and this has not been done
+// here yet. gVisor compiles them at each start.
 var programs []precompiledseccomp.Program

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// cgroupRoot is where the hierarchies of control groups are mounted.
+// cgroupRoot is the directory of the mounted control group hierarchies.
 const cgroupRoot = "/sys/fs/cgroup"
 
 // groupOf names the group of a container to the runtime.

@@ -23,9 +23,9 @@ import (
 const (
 	// maxConfig is the largest size of a configuration, which is read into memory.
 	maxConfig = 4 << 20
-	// maxLayers is how many layers an image may have.
+	// maxLayers is the largest number of layers of an image.
 	maxLayers = 1000
-	// atOnce is how many layers are fetched at the same time.
+	// atOnce is the number of layers that are fetched at the same time.
 	atOnce = 3
 	// stalled is the time without a byte after which a pull from a registry ends.
 	stalled = 5 * time.Minute
@@ -163,7 +163,7 @@ func watched(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithValue(ctx, watchdog{}, timer), func() { timer.Stop(); cancel(nil) }
 }
 
-// progress tells the watchdog of ctx, if there is one.
+// progress resets the watchdog of ctx, if there is one.
 func progress(ctx context.Context) {
 	if timer, ok := ctx.Value(watchdog{}).(*time.Timer); ok {
 		timer.Reset(stalled)

@@ -73,8 +73,8 @@ func (s *Store) fromRegistry(ctx context.Context, ref name.Reference, auth Auth)
 	return image, nil
 }
 
-// find finds the image in the mirror, else in the registry. Whoever runs a mirror does not get the credentials for
-// the registry.
+// find finds the image in the mirror, else in the registry. The operator of a mirror does not get the
+// credentials for the registry.
 func (s *Store) find(ctx context.Context, ref name.Reference, auth Auth) (*remote.Descriptor, error) {
 	who := authn.Anonymous
 	if auth != (Auth{}) {

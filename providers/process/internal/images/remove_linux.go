@@ -18,7 +18,7 @@ const (
 	// descriptors and than a path can be long: deeper directories move up, beside the tree, and become further
 	// trees.
 	maxOpen = 64
-	// batch is how many names of a directory are read at once.
+	// batch is the number of names of a directory that are read at once.
 	batch = 1024
 )
 

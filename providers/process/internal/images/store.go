@@ -39,7 +39,7 @@ type Image struct {
 	Tags []string
 	// Digests are its names by digest, such as docker.io/library/busybox@sha256:….
 	Digests []string
-	// Size is how many bytes its files have.
+	// Size is the number of bytes of its files.
 	Size uint64
 	// Source is the archive of the image, or "" for a registry.
 	Source string
@@ -237,7 +237,7 @@ func (s *Store) Remove(ref string) error {
 	return RemoveTree(garbage) // if it cannot be, it is left to Sweep
 }
 
-// aside turns path into garbage, and returns its new place: the old place is free at once, and nobody finds half
+// aside turns path into garbage, and returns its new place: the old place is free at once, and never shows half
 // of it. It makes no new file, because images are removed when the disk is full. The caller holds mu, or is the
 // only user of the store.
 func (s *Store) aside(path string) (string, error) {

@@ -32,7 +32,7 @@ const (
 type unpacker struct {
 	dir string
 	own bool
-	// limit is how many bytes the files may have, and how many their archives.
+	// limit is the number of bytes that the files may have, and that their archives may have.
 	limit int64
 	// entries, names, bytes and read are the sums over all layers so far.
 	entries, names int
@@ -88,7 +88,7 @@ func (u *unpacker) accept(h *tar.Header) (bool, error) {
 		}
 	}
 	if !u.own {
-		// Whoever is not root needs its own rights to read and to remove the file again.
+		// A process that is not root needs rights of its own to read and to remove the file again.
 		h.Mode &^= 0o6000
 		h.Mode |= 0o600
 		if h.Typeflag == tar.TypeDir {

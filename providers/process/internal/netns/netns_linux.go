@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// New makes a namespace at path, where nothing may be yet. Its loopback interface is up, and every user of it may
-// listen on every port and ping, since both touch nobody outside.
+// New makes a namespace at path, where nothing may exist yet. Its loopback interface is up, and every user of it
+// may listen on every port and ping, because both affect nothing outside.
 func New(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o600)
 	if err != nil {
@@ -58,7 +58,7 @@ func prepare() error {
 	return nil
 }
 
-// Alive tells whether there is a namespace at path.
+// Alive reports whether there is a namespace at path.
 func Alive(path string) bool {
 	var fs unix.Statfs_t
 	return unix.Statfs(path, &fs) == nil && fs.Type == unix.NSFS_MAGIC

@@ -14,7 +14,7 @@ var errNone = errors.New("network namespaces need Linux")
 // New is not possible here.
 func New(string) error { return errNone }
 
-// Alive tells whether there is a namespace at path.
+// Alive reports whether there is a namespace at path.
 func Alive(string) bool { return false }
 
 // Remove has nothing to remove.

@@ -81,7 +81,7 @@ func configureTunnel(address string, mtu int) error {
 	return nil
 }
 
-// HasTunnels tells why no interface of the kind TUN can be made, nil if one can.
+// HasTunnels returns the reason why no interface of the kind TUN can be made, nil if one can.
 func HasTunnels() error {
 	f, err := os.OpenFile(tunnelDevice, os.O_RDWR, 0)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oomscore"
 )
 
-// patience is how long a runtime may take for a word about itself, or to remove a container.
+// patience is the longest time that a runtime takes to report its version, or to remove a container.
 const patience = 30 * time.Second
 
 // safeSince are the first versions of runtimes that no container escaped from in the tests of provider process.

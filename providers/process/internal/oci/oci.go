@@ -50,7 +50,7 @@ type Call struct {
 	Before []string
 }
 
-// Console is where the program sends the terminal of the process to.
+// Console is the socket to which the program sends the terminal of the process.
 func (c Call) Console() string { return filepath.Join(c.Dir, consoleFile) }
 
 // Create makes a container of the bundle, including its process. The process waits for Start.
@@ -69,7 +69,7 @@ func (r Runtime) Exec(dir, id string, terminal bool) Call {
 // Delete ends the container, and removes the runtime's state of it. An unknown container is no error.
 func (r Runtime) Delete(dir, id string) Call { return r.call(dir, false, "delete", "--force")(id) }
 
-// Knows tells whether the runtime may have something of the container.
+// Knows reports whether the runtime may have state of the container.
 func (r Runtime) Knows(id string) bool {
 	if _, err := os.Lstat(filepath.Join(r.Root, id)); err == nil {
 		return true

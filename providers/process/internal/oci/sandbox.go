@@ -36,7 +36,7 @@ func (r Runtime) Kept(c Call, id string) bool {
 	return made == nil && err == nil && len(said) == 0 && !r.Knows(id)
 }
 
-// Runs tells whether Keep has started the container.
+// Runs reports whether Keep has started the container.
 func (r Runtime) Runs(id, sandbox string) bool {
 	data, err := os.ReadFile(r.stateFile(id, sandbox, "state"))
 	var state struct{ Status string }

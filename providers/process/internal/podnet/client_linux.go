@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long the network process may take for an answer.
+// patience is the longest time for an answer of the network process.
 const patience = 15 * time.Second
 
 // maxMessage is the largest packet: a configuration with its services.
@@ -128,7 +128,7 @@ func Dial(ctx context.Context, path, address string, port uint16) (net.Conn, err
 // refused is the error of a port without a listener.
 type refused struct{ error }
 
-// Unwrap tells the kind.
+// Unwrap returns the kind.
 func (refused) Unwrap() error { return syscall.ECONNREFUSED }
 
 // ask sends a request, with a descriptor if there is one, and returns the answer, with its descriptor if it has one.

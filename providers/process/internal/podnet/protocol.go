@@ -4,7 +4,7 @@ package podnet
 
 import "errors"
 
-// Version is that of the protocol. A network process of another version is replaced.
+// Version is the version of the protocol. A network process of another version is replaced.
 const Version = 1
 
 // ErrVersion is the error of a network process of another version.

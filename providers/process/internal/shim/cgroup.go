@@ -50,7 +50,7 @@ func (g Cgroup) Add(pid int) error {
 	return nil
 }
 
-// OOMKilled tells whether the kernel killed a process because the memory of the group was used up.
+// OOMKilled reports whether the kernel killed a process because the memory of the group was used up.
 func (g Cgroup) OOMKilled() bool {
 	for _, path := range []string{filepath.Join(g.V1["memory"], "memory.oom_control"), filepath.Join(g.V2, "memory.events")} {
 		data, err := os.ReadFile(path)

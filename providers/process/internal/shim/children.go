@@ -93,7 +93,7 @@ func (c *children) signal(pid int, group bool, sig syscall.Signal) error {
 	return syscall.Kill(pid, sig)
 }
 
-// has tells whether a child has not been waited for yet: its number is not another one's.
+// has reports whether a child has not been waited for yet: its number then belongs to no other process.
 func (c *children) has(pid int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 // fileServer is the first argument of the process that opens the files of a container.
 const fileServer = "runsc-gofer"
 
-// guest tells whether the container is in a sandbox, or is one.
+// guest reports whether the container is in a sandbox, or is one.
 func (s *supervisor) guest() bool { return s.spec.OCI != nil && s.spec.OCI.Sandbox != "" }
 
 // createGuest makes the container and starts it: its streams are taken then.
@@ -180,7 +180,7 @@ func (s *supervisor) killSandbox() {
 	}
 }
 
-// fateOfSandbox says why the container ended with its sandbox, or with the call that kept it, if it did: the
+// fateOfSandbox returns the reason if the container ended with its sandbox, or with the call that kept it: the
 // supervisor of the sandbox knows the reason.
 func (s *supervisor) fateOfSandbox() (reason, message string) {
 	call := s.commands.lost.Load()
@@ -207,7 +207,7 @@ func (s *supervisor) fateOfSandbox() (reason, message string) {
 	return supervisor.Reason, message
 }
 
-// fateOfCall says why the container was killed after the end of its call, in a running sandbox.
+// fateOfCall returns the reason why the container was killed after the end of its call, in a running sandbox.
 func (s *supervisor) fateOfCall(call syscall.WaitStatus) (reason, message string) {
 	how := fmt.Sprintf("with code %d", call.ExitStatus())
 	reason = Unknown

@@ -17,7 +17,7 @@ import (
 type commands struct {
 	// lost is the end of the call that should have lasted as long as the container.
 	lost atomic.Pointer[syscall.WaitStatus]
-	// killed says that the sandbox was killed to end the container.
+	// killed means that the sandbox was killed to end the container.
 	killed atomic.Bool
 	// guarded by mu
 	mu  sync.Mutex
@@ -125,7 +125,7 @@ func (s *supervisor) signalMain(sig syscall.Signal) error {
 	return err
 }
 
-// resized tells the main process the new size of its terminal: the kernel of the machine tells only its own
+// resized signals a new terminal size to the main process: the kernel of the machine signals only its own
 // processes.
 func (s *supervisor) resized() {
 	if s.guest() {

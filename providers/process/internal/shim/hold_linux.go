@@ -28,7 +28,7 @@ import (
 const (
 	// holdFile has the mounts for holdMain, in the directory of the call.
 	holdFile = "hold.json"
-	// cgroupRoot is where runtimes other than gVisor put the container into its control groups.
+	// cgroupRoot is the directory in which runtimes other than gVisor put the container into its control groups.
 	cgroupRoot = "/sys/fs/cgroup"
 	// holdTries bounds the lookups of a directory that is renamed during the kernel's lookup.
 	holdTries = 1000

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// maxLine is how much of a line is kept until it is written as a part of one.
+// maxLine is the largest part of a line that is kept until it is written as a part of the line.
 const maxLine = 16 << 10
 
 // logFile writes the log format of the Container Runtime Interface: a time, the stream, F for a
@@ -30,7 +30,7 @@ func openLog(dir, path string) (*logFile, error) {
 	return l, l.reopen()
 }
 
-// reopen continues in a new file of the same name, after somebody renamed the old one.
+// reopen continues in a new file of the same name, after the old file was renamed.
 func (l *logFile) reopen() error {
 	if l.path == "" {
 		return nil

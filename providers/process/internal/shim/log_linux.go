@@ -12,7 +12,7 @@ import (
 )
 
 // openLast opens or makes the file at path, to append to it. It follows no link from above dir, the log
-// directory of a pod, and waits for nobody: a pod that may write to the place of logs must not make this process
+// directory of a pod, and never blocks: a pod that may write to the place of logs must not make this process
 // write elsewhere.
 func openLast(dir, path string) (*os.File, error) {
 	base := filepath.Dir(dir)

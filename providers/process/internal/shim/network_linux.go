@@ -18,7 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/podnet"
 )
 
-// linkBuffer is how many bytes one end of a link takes before the other end reads them: some packets of the largest size.
+// linkBuffer is the number of bytes that one end of a link accepts before the other end reads them: some packets
+// of the largest size.
 const linkBuffer = 4 << 20
 
 // joinNetwork gives the sandbox its network: a pair of sockets. One end is the interface of the sandbox; the

@@ -13,7 +13,7 @@ import (
 
 var errUnsupported = errors.New("the process provider is not supported on this operating system")
 
-// Program tells why shims are run by the whole binary of the daemon.
+// Program returns the reason why the whole binary of the daemon runs shims.
 func Program() error { return errUnsupported }
 
 func program() (string, error) { return "", errUnsupported }
@@ -28,7 +28,7 @@ func Self() Process { return Process{} }
 // ProcessOf returns the process that has that number now.
 func ProcessOf(int) Process { return Process{} }
 
-// Alive tells whether the process still is there.
+// Alive reports whether the process still exists.
 func (Process) Alive() bool { return false }
 
 // KillProcess kills a process.

@@ -19,7 +19,8 @@ import (
 
 // Elsewhere there are no namespaces: containers are processes in a session of their own.
 
-// Program tells why shims are run by the whole binary of the daemon: on Linux only there is another one.
+// Program returns the reason why the whole binary of the daemon runs shims: a separate program exists on Linux
+// only.
 func Program() error { return errors.ErrUnsupported }
 
 func program() (string, error) {

@@ -26,7 +26,7 @@ func ProcessOf(pid int) Process {
 	return Process{PID: pid, Start: start}
 }
 
-// Alive tells whether the process still is there, and has not only left its number or its status.
+// Alive reports whether the process still exists, and has not only left its number or its status.
 func (p Process) Alive() bool {
 	if p.PID == 0 {
 		return false

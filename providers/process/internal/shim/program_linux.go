@@ -27,7 +27,8 @@ var program = sync.OnceValues(func() (string, error) {
 	return programIn(filepath.Dir(path))
 })
 
-// Program tells why shims are run by the whole binary of the daemon; nil if there is a small one beside it.
+// Program returns the reason why the whole binary of the daemon runs shims; nil if there is a small one beside
+// it.
 func Program() error {
 	_, err := program()
 	return err

@@ -51,7 +51,7 @@ type request struct {
 type done struct {
 	Error    string `json:",omitempty"`
 	ExitCode int    `json:",omitempty"`
-	// NotStarted says that the command could not start.
+	// NotStarted means that the command could not start.
 	NotStarted bool `json:",omitempty"`
 }
 

@@ -28,7 +28,7 @@ const (
 	shimLog    = "shim.log"
 	// networkErrorFile is there as long as the network process does not take the sandbox again, and says why.
 	networkErrorFile = "network-error"
-	// rootDir is where the root of the container is made.
+	// rootDir is the directory in which the root of the container is made.
 	rootDir = "rootfs"
 	// heldDir has the targets of mounts for the runtime, in the directory of the bundle. Outside of the runtime
 	// it is empty.
@@ -54,7 +54,7 @@ type Mount struct {
 type MemoryVolume struct {
 	Dir            string
 	Mode, UID, GID uint32
-	// Size is how many bytes it holds.
+	// Size is its size in bytes.
 	Size int64
 }
 
@@ -152,8 +152,9 @@ func (s Spec) holds() bool {
 	return s.nested() || slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Way != "" })
 }
 
-// nested tells whether something is mounted in a volume: the runtime makes a directory for it there, when another container may have put a
-// link on the way. Privileged containers have power over the machine anyway, and only they pass mounts on to it.
+// nested reports whether something is mounted in a volume: the runtime makes a directory for it there, when
+// another container may have put a link on the way. Privileged containers have power over the machine anyway,
+// and only they pass mounts on to it.
 func (s Spec) nested() bool {
 	shared := slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Shared })
 	return s.OCI != nil && !s.Privileged && !shared && slices.ContainsFunc(s.Mounts, func(m Mount) bool {
@@ -194,10 +195,10 @@ type State struct {
 // Unknown is the reason of a container whose supervisor ended without a final state.
 const Unknown = "Unknown"
 
-// Started tells whether there was a process.
+// Started reports whether there was a process.
 func (s State) Started() bool { return !s.StartedAt.IsZero() }
 
-// Ended tells whether the container is over.
+// Ended reports whether the container is over.
 func (s State) Ended() bool { return !s.FinishedAt.IsZero() }
 
 // ReadState returns the state of the container in dir: the zero state before its start. If its shim ended

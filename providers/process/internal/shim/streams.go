@@ -71,7 +71,7 @@ func (c *conn) session(ctx context.Context, req request, s Streams) (int, error)
 	ended := make(chan struct{})
 	defer close(ended)
 	if s.Stdin != nil {
-		// Nothing interrupts a read of somebody else's reader: the goroutine ends with its next byte or its end.
+		// A read of the caller's reader cannot be interrupted: the goroutine ends with its next byte or its end.
 		go c.copyStdin(s.Stdin)
 	}
 	if s.Resize != nil {

@@ -46,7 +46,7 @@ func shimMain(mode string) int {
 		return 0
 	}
 	fmt.Fprintln(os.Stderr, err)
-	// Nobody reads this once the container runs.
+	// No code reads this once the container runs.
 	_, _ = ready.WriteString(err.Error())
 	return 1
 }
@@ -60,7 +60,7 @@ type supervisor struct {
 	stdin    *inlet
 	main     streams
 	commands commands
-	// ending says that the main process has ended. All other processes, including calls for the container, are
+	// ending means that the main process has ended. All other processes, including calls for the container, are
 	// killed then.
 	ending atomic.Bool
 	// owned by run until ended is closed

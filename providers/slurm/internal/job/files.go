@@ -47,7 +47,8 @@ func WriteJSON(path string, v any) error {
 	})
 }
 
-// ShowJSON is WriteJSON for readers that wait: they have the file before it is sure to outlive a crash, which it is when ShowJSON returns.
+// ShowJSON is WriteJSON for waiting readers: they see the file before it is sure to survive a crash. It is when
+// ShowJSON returns.
 func ShowJSON(path string, v any) error {
 	return writeJSON(path, v, func(f *os.File) error {
 		if err := os.Rename(f.Name(), path); err != nil {

@@ -36,7 +36,7 @@ type Options struct {
 	Work, Logs string
 	// Cgroup is the one for all nodes; it exists.
 	Cgroup string
-	// Nodes is how many there are: 1, or 2.
+	// Nodes is the number of nodes: 1, or 2.
 	Nodes int
 	// Devcluster is the program of the control plane, Programs the directory of all others.
 	Devcluster, Programs string
@@ -64,7 +64,7 @@ type Cluster struct {
 	Options
 	// Kubeconfig is the administrator's, Kubectl a program that can read it.
 	Kubeconfig, Kubectl string
-	// Endpoint is where the container runtime of the first node answers; "" if there is none.
+	// Endpoint is the address of the first node's container runtime; "" if there is none.
 	Endpoint string
 
 	nodes    []*node

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// stopTime is how long a program may take to end before it is killed.
+// stopTime is the time after which a program that does not end is killed.
 const stopTime = 20 * time.Second
 
 // program is a program that runs as long as the cluster does. Its output is in a file of its name.

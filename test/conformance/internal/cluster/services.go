@@ -10,7 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/box"
 )
 
-// dnsAddress is where pods find the cluster's DNS.
+// dnsAddress is the address of the cluster's DNS for pods.
 const dnsAddress = "10.96.0.10"
 
 // CoreDNS runs on the machine and not in pods, so the service has no selector.

@@ -100,7 +100,7 @@ func (t *tree) dynamic(names ...string) {
 	}
 }
 
-// static says whether a program loads no libraries, which is an error to ldd.
+// static reports whether a program loads no libraries, which is an error to ldd.
 func static(program string) bool {
 	file, err := elf.Open(program)
 	if err != nil {

@@ -64,7 +64,7 @@ func (p Page) beside(b *strings.Builder) {
 	fmt.Fprintf(b, "\nThese did not pass at once with both:\n\n| Test | Here | With %s | What the test said there |\n|---|---|---|---|\n%s", p.Beside.Who, rows.String())
 }
 
-// count is how many results have each state.
+// count returns the number of results in each state.
 func count(results []Result) map[string]int {
 	n := map[string]int{}
 	for _, r := range results {

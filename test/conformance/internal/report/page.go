@@ -46,7 +46,7 @@ func Merge(sets ...[]Result) []Result {
 	return merged
 }
 
-// Summary is how many tests ended how, in one line.
+// Summary returns the number of tests by result, in one line.
 func (p Page) Summary() string {
 	n := count(p.Results)
 	return fmt.Sprintf("%d passed, %d failed at first and passed alone, %d failed, %d skipped, %d not run", n[Passed], n[Alone], n[Failed], n[Skipped], n[NotRun])

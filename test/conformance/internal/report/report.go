@@ -17,7 +17,7 @@ type Report struct {
 	Results []Result
 	// Names are the names of all tests in the suite.
 	Names []string
-	// Procs is how many ran at a time, Took how long all of them took.
+	// Procs is the number of tests that ran at a time, Took the total time.
 	Procs int
 	Took  time.Duration
 }

@@ -22,9 +22,10 @@ type Set struct {
 	Name string
 	// Focus and Skip are regular expressions over the whole name of a test.
 	Focus, Skip string
-	// Procs is how many tests run at a time. Tests wait nearly all of their time, so there are many more than cores.
+	// Procs is the number of tests that run at a time. Tests wait nearly all of their time, so there are many
+	// more than cores.
 	Procs int
-	// Limit is how long all of them may take on a machine that does much else.
+	// Limit is the total time for all tests on a busy machine.
 	Limit time.Duration
 }
 

@@ -182,7 +182,7 @@ func (c *Client) wait(ctx context.Context, attach api.AttachIO) error {
 	return ctx.Err()
 }
 
-// AttachToContainer says "ready" and never ends by itself.
+// AttachToContainer prints "ready" and never ends by itself.
 func (c *Client) AttachToContainer(ctx context.Context, namespace, pod, _ string, attach api.AttachIO) error {
 	if _, err := c.call(ctx, "AttachToContainer", namespace, pod, nil); err != nil {
 		return err

@@ -169,7 +169,7 @@ func newNode(flags Flags, plan *failpoint.Plan) (runner, error) {
 // complete is a provider with complete answers.
 type complete struct{ failpoint.Notifying }
 
-// AnswersForAllPods says so.
+// AnswersForAllPods reports the answers as complete.
 func (complete) AnswersForAllPods() bool { return true }
 
 // serving returns the options of the node's server.

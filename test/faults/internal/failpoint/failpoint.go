@@ -38,7 +38,7 @@ func Names() (names []string) {
 	return names
 }
 
-// Plan is when to die. The zero value lives.
+// Plan is the point and time of the death. The zero value lives.
 type Plan struct {
 	point string
 	nth   int64

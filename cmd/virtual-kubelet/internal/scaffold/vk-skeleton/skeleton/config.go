@@ -58,7 +58,7 @@ var format = config.Format[Config]{
 // no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// check says everything that is wrong with a configuration.
+// check returns all errors of a configuration.
 func (c Config) check() error {
 	var wrong []error
 	if u, err := url.Parse(c.Endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// mostGroups is how many groups a page has.
+	// mostGroups is the number of groups on a page.
 	mostGroups = 50
-	// keptFor is how long a group that was stopped is listed after its end.
+	// keptFor is the time for which a stopped group is listed after its end.
 	keptFor = time.Minute
 )
 

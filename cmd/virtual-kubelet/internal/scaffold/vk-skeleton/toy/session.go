@@ -22,7 +22,8 @@ const (
 	messageExit   = 'x' // the exit code, in digits; the last message
 )
 
-// mostInput is how many messages of input wait for a command that does not read: a caller that goes away is noticed meanwhile.
+// mostInput is the number of queued input messages for a command that does not read, so that the end of the
+// caller is noticed meanwhile.
 const mostInput = 1024
 
 // Size is the size of a terminal.
