@@ -41,7 +41,7 @@ func TestCredentialsOfAnotherNodeEndTheProgram(t *testing.T) {
 	kubeconfig, _ := kubeconfigOf(t, "system:node:other")
 	var stdout, stderr bytes.Buffer
 	code := messageProgram.execute(t.Context(), strings.Fields("--provider empty --disable-kubelet-api --nodename n1 --kubeconfig "+kubeconfig), &stdout, &stderr)
-	const want = "vk: the credentials are those of node other, and the node is n1: it may write only what is its own: set --nodename other, or use the credentials of system:node:n1\n"
+	const want = "vk: the credentials belong to node other, and this node is n1: a node may write only its own objects: set --nodename other, or use the credentials of system:node:n1\n"
 	if code != 1 || !strings.HasSuffix(stderr.String(), want) || strings.Contains(stderr.String(), "level=ERROR") {
 		t.Errorf("got %d, %s\nwant %s", code, &stderr, want)
 	}

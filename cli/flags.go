@@ -80,7 +80,7 @@ func settings() []setting {
 				fs.StringSliceVar(&o.RegisterWithTaints, name, nil, usage)
 			}},
 		{flag: "node-labels", field: "nodeLabels", group: groupNode,
-			usage: "labels of the node, as `key=value`, such as topology.kubernetes.io/zone=z1; the identity of a node may set those of kubernetes.io that a kubelet may",
+			usage: "labels of the node, as `key=value`, such as topology.kubernetes.io/zone=z1; the identity of a node may set the same labels of kubernetes.io as a kubelet",
 			bind: func(fs *pflag.FlagSet, o *options, name, usage string) {
 				fs.StringToStringVar(&o.NodeLabels, name, nil, usage)
 			}},

@@ -30,7 +30,7 @@ const (
 // The node serves the metrics of the process and of its Kubernetes client from the registry of the client.
 func init() { metrics.Process = legacyregistry.DefaultGatherer }
 
-var buildInfoGauge = metrics.NewGauge("virtual_kubelet_build_info", "What the program is: version, commit, version of Go and provider. The value is always 1.",
+var buildInfoGauge = metrics.NewGauge("virtual_kubelet_build_info", "Version, commit, Go version and provider of the program. The value is always 1.",
 	metrics.Least, "version", "commit", "go_version", "provider")
 
 // metricsHandler serves our own metrics, and the metrics of the process and of the Kubernetes client.

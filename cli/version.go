@@ -78,7 +78,7 @@ func (p Program) versionCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of the program and of what it is made of",
+		Short: "Print the versions of the program and of its parts",
 		Args:  noArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text := []byte(p.build().String())

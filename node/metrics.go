@@ -18,7 +18,7 @@ var (
 	runningPods     = metrics.NewGauge("kubelet_running_pods", "Number of pods that run, by the statuses that the backend has reported.", metrics.Sum)
 	retryingPods    = metrics.NewGauge("virtual_kubelet_pods_waiting_for_retry", "Number of pods that wait to be tried again, because a provider call failed.", metrics.Sum, "node")
 	stuckPods       = metrics.NewGauge("virtual_kubelet_pods_terminating_stuck", "Deleted pods whose grace period ended more than a minute ago and whose stop the backend has not confirmed.", metrics.Sum, "node")
-	orphansHeldBack = metrics.NewGauge("virtual_kubelet_orphans_held", "Pods at the backend that nobody seems to want, held back because there are too many at once.", metrics.Sum, "node")
+	orphansHeldBack = metrics.NewGauge("virtual_kubelet_orphans_held", "Pods at the backend that are missing in the API server, held back because there are too many at once.", metrics.Sum, "node")
 	missingPods     = metrics.NewGauge("virtual_kubelet_missing_pods_quarantined", "Pods that the backend lacks, held back because there are too many at once.", metrics.Sum, "node")
 	queueDepth      = metrics.NewGauge("virtual_kubelet_queue_depth", "Number of pods that wait for a worker, by queue: sync (towards the provider), status (towards the API server) or poll (asked for their status).", metrics.Sum, "queue")
 	queueOldest     = metrics.NewGauge("virtual_kubelet_queue_oldest_seconds", "For how long the pod that waits longest has waited for a worker, by queue.", metrics.Greatest, "queue")

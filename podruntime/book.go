@@ -114,7 +114,7 @@ func (r *Runtime) identify(ctx context.Context) (string, error) {
 	}
 	status, err := r.cfg.Runtime.Status(ctx, false)
 	if err != nil {
-		return "", fmt.Errorf("ask the container runtime what it can do: %w", err)
+		return "", fmt.Errorf("read the abilities of the container runtime: %w", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

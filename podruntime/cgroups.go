@@ -45,7 +45,7 @@ func openCgroups(cfg Config, kept reserved, node corev1.NodeStatus) (cgroups, er
 	c := cgroups{pids: cfg.PodPidsLimit, sandbox: cfg.SandboxOverhead}
 	if cfg.CgroupParent == "" {
 		if c.pids > 0 {
-			return c, errdefs.InvalidInputf("pod runtime: podPidsLimit: pods have no cgroups of their own (cgroupParent), so nobody could keep it")
+			return c, errdefs.InvalidInputf("pod runtime: podPidsLimit: pods have no cgroups of their own, so nothing could enforce it: set cgroupParent")
 		}
 		return c, nil
 	}

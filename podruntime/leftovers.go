@@ -38,7 +38,7 @@ func (r *Runtime) clean(ctx context.Context) {
 		}
 		left, err := r.leftovers()
 		if err != nil {
-			log.G(ctx).WithError(err).Warn("look for what pods that are gone have left on disk")
+			log.G(ctx).WithError(err).Warn("look for files of deleted pods")
 		}
 		next := map[types.UID]bool{}
 		for _, uid := range left {

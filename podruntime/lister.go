@@ -91,7 +91,7 @@ func (l *lister) run(ctx context.Context) {
 			}
 			healthy = true
 		case healthy && ctx.Err() == nil:
-			log.G(ctx).WithError(err).Warn("list what the container runtime has; pods are left as they are until it answers")
+			log.G(ctx).WithError(err).Warn("list the containers of the container runtime; pods stay as they are until it answers")
 			healthy = false
 		}
 		if l.events.Load() && err == nil {

@@ -20,7 +20,7 @@ const reflectTimeout = 2 * time.Second
 // CreatePod records that the pod is wanted, and returns.
 func (r *Runtime) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	if uid := string(pod.UID); !filepath.IsLocal(uid) || filepath.Base(uid) != uid || uid == "." {
-		return errdefs.InvalidInputf("pod %s/%s: %q cannot be a UID: what a pod has on disk is named by it", pod.Namespace, pod.Name, uid)
+		return errdefs.InvalidInputf("pod %s/%s: %q cannot be a UID: the files of a pod are named by its UID", pod.Namespace, pod.Name, uid)
 	}
 	if err := r.volumes.Check(pod); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (r *Runtime) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 		return nil, err
 	}
 	if why := r.lister.failing.Load(); why != nil {
-		return nil, fmt.Errorf("list what the container runtime has: %w", *why)
+		return nil, fmt.Errorf("list the containers of the container runtime: %w", *why)
 	}
 	patience, cancel := context.WithTimeout(ctx, reflectTimeout)
 	defer cancel()

@@ -97,7 +97,7 @@ func (e *evictor) round(ctx context.Context) {
 			met, summary, err = e.know(ctx, begin)
 		}
 		if err != nil {
-			log.G(ctx).WithError(err).Warn("the disk is full, and what pods use of it cannot be measured; it is tried again")
+			log.G(ctx).WithError(err).Warn("the disk is full, and the use of the disk by pods cannot be measured; trying again")
 		}
 		if len(met) == 0 || err != nil {
 			return

@@ -90,7 +90,7 @@ func (r *Runtime) written(ctx context.Context, pod *corev1.Pod, sandbox string) 
 	defer cancel()
 	list, err := r.cfg.Runtime.ListContainerStats(ctx, &runtimeapi.ContainerStatsFilter{PodSandboxId: sandbox})
 	if err != nil {
-		return nil, fmt.Errorf("ask the container runtime what containers have written: %w", err)
+		return nil, fmt.Errorf("read the disk use of containers from the container runtime: %w", err)
 	}
 	ref := statsv1alpha1.PodReference{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
 	all := map[string]int64{}

@@ -77,7 +77,7 @@ func freeSocket(ctx context.Context, path string) error {
 		return fmt.Errorf("another plugin listens on %s: stop it, or choose another path", path)
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("somebody may listen on %s: %w", path, err)
+		return fmt.Errorf("another process may listen on %s: %w", path, err)
 	}
 	return nil
 }

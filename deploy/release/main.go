@@ -84,7 +84,7 @@ func run(ctx context.Context, args []string) error {
 // make writes the whole release into an empty folder.
 func (r *release) make(ctx context.Context) error {
 	if left, _ := filepath.Glob(filepath.Join(r.out, "*")); len(left) > 0 {
-		return fmt.Errorf("the folder %s is not empty: remove what is in it", r.out)
+		return fmt.Errorf("the folder %s is not empty: remove its content", r.out)
 	}
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return err

@@ -108,7 +108,7 @@ func (s *Source) reached(ctx context.Context, version string) error {
 	if err != nil || order >= 0 { // not comparable: as it always was
 		return nil
 	}
-	log.G(ctx).Errorf("the API server has gone back from version %s to %s, as one that was restored from a backup does; listing anew", version, versionOf(now))
+	log.G(ctx).Errorf("the API server has gone back from version %s to %s, as after a restore from a backup; listing anew", version, versionOf(now))
 	return apierrors.NewResourceExpired("the API server has gone back to version " + versionOf(now))
 }
 

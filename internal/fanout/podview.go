@@ -118,7 +118,7 @@ func (v *PodView) add(handler cache.ResourceEventHandler) *registration {
 func (v *PodView) drop(handle cache.ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration)
 	if !ok || r.view != v {
-		return errors.New("remove event handler: it is not one of this informer")
+		return errors.New("remove event handler: it belongs to another informer")
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -29,7 +29,7 @@ func Resource(pod *corev1.Pod, ref *corev1.ResourceFieldSelector, allocatable fu
 	}
 	value, answer, err := r.resourceValue(&corev1.Container{}, ref, path)
 	if err == nil && answer != known {
-		err = fmt.Errorf("%s: %s has no limit, and what the node has is not known", path, ref.Resource)
+		err = fmt.Errorf("%s: %s has no limit, and the allocatable resources of the node are unknown", path, ref.Resource)
 	}
 	return value, err
 }

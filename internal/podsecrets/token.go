@@ -89,7 +89,7 @@ func (m *Manager) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Ser
 			}
 			slot.failed = time.Now()
 			slot.token.RefreshAt = slot.failed.Add(refreshPause)
-			log.G(ctx).WithError(err).WithField("pod", api.Namespace+"/"+api.Name).Warn("the token is not renewed; going on with the one that is still valid")
+			log.G(ctx).WithError(err).WithField("pod", api.Namespace+"/"+api.Name).Warn("the token is not renewed; the present token is still valid and stays in use")
 		}
 	}
 	return m.hand(p, api, key, slot.token)

@@ -10,7 +10,7 @@ import (
 // notServed has the parts of a kubelet's API that a virtual node does not serve, by the first part of the path,
 // and the reasons.
 var notServed = map[string]string{
-	"logs":       "a virtual node has no log files of its own to show; see kubectl logs for those of containers",
+	"logs":       "a virtual node has no log files of its own; use kubectl logs for containers",
 	"checkpoint": "the provider cannot checkpoint containers",
 	"run":        "commands run through /exec",
 	"debug":      "it is not turned on: profiling for /debug/pprof, SetVerbosity for PUT /debug/flags/v",

@@ -99,7 +99,7 @@ func (c *certNotices) message(s certrequest.State) string {
 	}
 	switch s.Reason {
 	case certrequest.Pending:
-		return fmt.Sprintf("nobody has approved the request for a %s certificate; if it is right, run: kubectl certificate approve %s (%s)", c.what, s.Request, until)
+		return fmt.Sprintf("the request for a %s certificate is not approved; if it is right, run: kubectl certificate approve %s (%s)", c.what, s.Request, until)
 	case certrequest.Nameless:
 		return fmt.Sprintf("the node has no address that a %s certificate could be for; give it one (%s)", c.what, until)
 	case certrequest.Denied:

@@ -55,7 +55,7 @@ func (f *Fleet) route(w http.ResponseWriter, req *http.Request) {
 	case slices.Contains(ofProcess, firstPart(req.URL.Path)), slices.Contains(metricsOfProcess, strings.TrimSuffix(req.URL.Path, "/")):
 		f.common.ServeHTTP(w, req)
 	default:
-		http.Error(w, "this port serves several nodes: ask at an address, or by a host name, that only one of them has", http.StatusMisdirectedRequest)
+		http.Error(w, "this port serves several nodes: use an address or a host name of one node", http.StatusMisdirectedRequest)
 	}
 }
 

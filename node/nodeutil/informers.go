@@ -97,8 +97,8 @@ func (w *watchErrors) handle(ctx context.Context, r *cache.Reflector, err error)
 	w.mu.Unlock()
 	logger := log.G(ctx).WithField("type", r.TypeDescription()).WithError(err)
 	if news {
-		logger.Warn("the API server refuses what the node needs to read; trying again")
+		logger.Warn("the API server refuses objects that the node needs to read; trying again")
 	} else {
-		logger.Debug("the API server still refuses what the node needs to read")
+		logger.Debug("the API server still refuses objects that the node needs to read")
 	}
 }

@@ -196,7 +196,7 @@ func (f *facts) init(c *corev1.Container) corev1.ContainerStatus {
 	}
 	if f.begun && f.seen[c.Name] == nil {
 		s.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			Reason: reasonCompleted, Message: "the backend does not tell of this container, and those that start after it have run",
+			Reason: reasonCompleted, Message: "the backend does not report this container, and containers that start after it have run",
 		}}
 	}
 	s.Ready = s.State.Terminated != nil && s.State.Terminated.ExitCode == 0

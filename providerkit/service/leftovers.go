@@ -72,7 +72,7 @@ func (l *leftovers) run(ctx context.Context) {
 				return
 			}
 			if first {
-				log.G(ctx).WithError(err).WithField("name", name).Warn("What a pod has left behind is not removed yet")
+				log.G(ctx).WithError(err).WithField("name", name).Warn("the leftovers of a pod are not removed yet")
 			}
 		}
 		timer.Stop()

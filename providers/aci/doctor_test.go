@@ -56,8 +56,8 @@ func TestDoctor(t *testing.T) {
 		"a clock that is wrong": {fault: func(a *azure) {
 			a.answers(refuses(http.StatusUnauthorized, "InvalidAuthenticationToken", map[string]string{"Date": time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)}))(true)
 		}, wants: []string{"the clock of this machine is", "off that of Azure: set it"}},
-		"an authority that is not known": {config: func(c *Config) { c.Cloud.CAFile = "" }, wants: []string{"look at cloud.caFile"}},
-		"nobody listens":                 {config: func(c *Config) { c.Cloud.Endpoint = "https://127.0.0.1:1" }, wants: []string{"connection refused", "look at cloud"}},
+		"an authority that is not known": {config: func(c *Config) { c.Cloud.CAFile = "" }, wants: []string{"check cloud.caFile"}},
+		"nobody listens":                 {config: func(c *Config) { c.Cloud.Endpoint = "https://127.0.0.1:1" }, wants: []string{"connection refused", "check cloud"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

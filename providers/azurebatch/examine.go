@@ -47,7 +47,7 @@ func (d *driver) examinePool(ctx context.Context) error {
 	}):
 		return fmt.Errorf("pool %s does not have the identity of storage.identity: make the pool with it", d.config.Pool)
 	case m.each.milliCPU == 0 || m.each.memory == 0:
-		return fmt.Errorf("the machines of pool %s are %s, of which this program knows no size: set nodeResources", d.config.Pool, m.vmSize)
+		return fmt.Errorf("the machines of pool %s are %s, whose size is unknown: set nodeResources", d.config.Pool, m.vmSize)
 	case value(p.EnableAutoScale) && d.config.MaxNodes == 0:
 		return fmt.Errorf("pool %s scales by itself: set maxNodes", d.config.Pool)
 	case m.most == 0:

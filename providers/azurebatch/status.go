@@ -43,7 +43,7 @@ var failures = map[string]failure{
 	"BlobAccessDenied":              {"BlobAccessDenied", "give storage.identity the role Storage Blob Data Contributor on the container"},
 	"BlobDownloadMiscError":         {"BlobDownloadFailed", "look at the storage account"},
 	"BlobDownloadTimedOut":          {"BlobDownloadFailed", "look at the way from the pool to the storage account"},
-	"BlobNotFound":                  {"BlobNotFound", "somebody has removed a blob of the pod"},
+	"BlobNotFound":                  {"BlobNotFound", "a blob of the pod was removed"},
 	"CommandLaunchFailed":           {reasonFailed, "look at program: it is one for another machine"},
 	"CommandProgramNotFound":        {reasonFailed, "look at program: it is one for another machine"},
 	"ContainerInvalidImage":         {reasonFailed, "the pool has a containerConfiguration: name another pool"},

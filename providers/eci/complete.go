@@ -85,7 +85,7 @@ func (c *Config) completeCredentials(problem func(string, ...any)) {
 	case count > 1:
 		problem("accessKeyID, oidc and instanceRole: are more than one: remove the others")
 	case keys && (!c.AccessKeyID.IsSet() || !c.AccessKeySecret.IsSet()):
-		problem("accessKeyID and accessKeySecret: one of both is missing")
+		problem("accessKeyID and accessKeySecret: one of them is missing")
 	}
 	if o := &c.OIDC; o.RoleARN != "" {
 		if o.ProviderARN == "" || o.TokenFile == "" {

@@ -49,8 +49,8 @@ func TestDoctor(t *testing.T) {
 			h.next.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 				return (&net.Dialer{}).DialContext(ctx, network, "127.0.0.1:1")
 			}
-		}, []string{"connection refused", "look at endpoint"}},
-		{"an authority that is not known", func(h *home) { h.next = http.DefaultTransport.(*http.Transport).Clone() }, []string{"look at caFile"}},
+		}, []string{"connection refused", "check endpoint"}},
+		{"an authority that is not known", func(h *home) { h.next = http.DefaultTransport.(*http.Transport).Clone() }, []string{"check caFile"}},
 		{"a key that is none", func(h *home) { h.config.AccessKeyID = config.Literal("LTAI-other") }, []string{"InvalidAccessKeyId", "look at accessKeyID"}},
 		{"a wrong secret", func(h *home) { h.config.AccessKeySecret = config.Literal("other") }, []string{"SignatureDoesNotMatch", "look at accessKeyID and accessKeySecret"}},
 		{"a key that has ended", func(h *home) {

@@ -146,9 +146,9 @@ func (e *apiError) explain(h http.Header, now time.Time) string {
 	case strings.HasPrefix(e.Code, "InvalidRegionId"):
 		return "look at region, and at endpoint, which is that of a region"
 	case strings.HasPrefix(e.Code, "InvalidVSwitchId"):
-		return "look at vSwitchIDs: each is one of the region, and of the VPC of the security group"
+		return "check vSwitchIDs: each switch must be in the region, and in the VPC of the security group"
 	case strings.HasPrefix(e.Code, "InvalidSecurityGroupId"):
-		return "look at securityGroupID: it is one of the region, and of the VPC of the switches"
+		return "check securityGroupID: the group must be in the region, and in the VPC of the switches"
 	case strings.HasPrefix(e.Code, "Forbidden"), e.Code == "NoPermission":
 		return "give the user or role the right eci:" + e.action
 	}

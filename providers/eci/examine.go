@@ -73,11 +73,11 @@ func (d *driver) place(err error) error {
 	}
 	var stranger x509.UnknownAuthorityError
 	if errors.As(err, &stranger) {
-		return fmt.Errorf("%w: look at caFile, and at what is between this machine and %s", err, d.config.Endpoint)
+		return fmt.Errorf("%w: check caFile, and proxies and firewalls between this machine and %s", err, d.config.Endpoint)
 	}
 	var refused *net.OpError
 	if errors.As(err, &refused) {
-		return fmt.Errorf("%w: look at endpoint, and at what is between this machine and %s", err, d.config.Endpoint)
+		return fmt.Errorf("%w: check endpoint, and proxies and firewalls between this machine and %s", err, d.config.Endpoint)
 	}
 	return err
 }

@@ -28,7 +28,7 @@ var (
 	notThere = []string{"ResourceNotFoundException"}
 	refused  = map[string]string{
 		"AccessDeniedException":       "the credentials lack a right: the policy is in the README",
-		"UnrecognizedClientException": "the credentials are not known: look at those of this machine",
+		"UnrecognizedClientException": "the credentials are unknown: check the credentials of this machine",
 		"InvalidSignatureException":   "the secret key is another one, or the clock of this machine is off: set both right",
 		"ExpiredTokenException":       "the credentials have expired: renew them",
 		"AccessDenied":                "the credentials lack a right: the policy is in the README",

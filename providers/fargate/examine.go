@@ -186,7 +186,7 @@ func (c *client) examineNetwork(ctx context.Context, conf Config) error {
 		for _, id := range ask.ids { // one by one: an answer names the first one that is not there
 			form := url.Values{"Action": {ask.action}, "Version": {"2016-11-15"}, ask.list + ".1": {id}}
 			if err := c.signed.query(ctx, "ec2", host, conf.Region, form, &struct{}{}); err != nil && !denied(err) {
-				problems = append(problems, fmt.Errorf("look for %s of %s: %w: configure one that is in the VPC and the region, or make it", id, ask.field, err))
+				problems = append(problems, fmt.Errorf("look for %s of %s: %w: configure an existing one in the VPC and the region, or make it", id, ask.field, err))
 			}
 		}
 	}

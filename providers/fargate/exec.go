@@ -48,7 +48,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[types.Task], comman
 	ended, err := shell.Ended()
 	if !ended {
 		_ = shell.Flush()
-		return fmt.Errorf("the session has ended, and nobody told how the command did: does the image have sh? %s", s.last)
+		return fmt.Errorf("the session has ended without the exit code of the command: does the image have sh? %s", s.last)
 	}
 	return err
 }

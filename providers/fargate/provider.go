@@ -68,7 +68,7 @@ func (a advised) Advise(ctx context.Context) (versions []string, advice []cli.Ad
 	}
 	if c.LogGroup != "" && a.driver.client.keepsForEver(ctx, c.LogGroup) {
 		advice = append(advice, cli.Advice{
-			Problem: "logGroup: " + c.LogGroup + " has no retention: what pods have said stays there for ever, and costs by the month",
+			Problem: "logGroup: " + c.LogGroup + " has no retention: the logs of pods stay there for ever, and cost by the month",
 			Fix:     "set one, such as by aws logs put-retention-policy --log-group-name " + c.LogGroup + " --retention-in-days 30",
 		})
 	}

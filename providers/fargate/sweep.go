@@ -32,7 +32,7 @@ func (d *driver) sweeps(ctx context.Context) {
 			return
 		}
 		if err != nil && !quiet {
-			log.G(ctx).WithError(err).Warn("What pods have left at AWS is not looked for")
+			log.G(ctx).WithError(err).Warn("the leftovers of pods at AWS are not looked for")
 		}
 		quiet = err != nil
 		wait := d.sweeper.every

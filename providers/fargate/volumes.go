@@ -212,7 +212,7 @@ func ebsOf(config Config, csi *corev1.CSIVolumeSource, at *field.Path) (*types.T
 	case !known:
 		return nil, errdefs.InvalidInputf("%s: %q: want one of %s", at.Key("type"), *out.VolumeType, strings.Join(slices.Sorted(maps.Keys(volumeTypes)), ", "))
 	case out.SizeInGiB == nil && out.SnapshotId == nil:
-		return nil, errdefs.InvalidInputf("%s: want size, or snapshotId of what the volume is made from", at)
+		return nil, errdefs.InvalidInputf("%s: want size, or snapshotId of the snapshot for the volume", at)
 	case out.SizeInGiB != nil && (int64(*out.SizeInGiB) < sizes[0] || int64(*out.SizeInGiB) > sizes[1]):
 		return nil, errdefs.InvalidInputf("%s: a volume of the type %s has %d to %d GiB", at.Key("size"), *out.VolumeType, sizes[0], sizes[1])
 	case strings.HasPrefix(*out.VolumeType, "io") && out.Iops == nil:

@@ -178,11 +178,11 @@ func (c *Config) completeCredentials(problem func(string, ...any)) {
 	keys, user := c.AccessKey.IsSet() || c.SecretKey.IsSet(), c.IAM.User != ""
 	switch {
 	case keys && user:
-		problem("iam: requests are signed by accessKey: remove one of both")
+		problem("iam: requests are signed by accessKey: remove iam or accessKey")
 	case user && (c.IAM.Domain == "" || !c.IAM.Password.IsSet()):
 		problem("iam: domain or password is missing")
 	case !user && (!c.AccessKey.IsSet() || !c.SecretKey.IsSet()):
-		problem("accessKey and secretKey: are missing, or one of them, and there is no iam.user: name the files that have them")
+		problem("accessKey and secretKey: at least one is missing, and there is no iam.user: name the files with the keys")
 	}
 	if user && c.IAM.Endpoint == "" && c.Region != "" {
 		c.IAM.Endpoint = endpointOf("iam", c.Region)

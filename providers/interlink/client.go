@@ -137,7 +137,7 @@ func (c *client) ask(ctx context.Context, timeout time.Duration, method, path st
 		return nil
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		return fmt.Errorf("interLink %s: the answer is not what the protocol says: %w", path, err)
+		return fmt.Errorf("interLink %s: the answer does not follow the protocol: %w", path, err)
 	}
 	return nil
 }
@@ -248,10 +248,10 @@ func (c *client) ping(ctx context.Context) (wire.Ping, error) {
 	case text == "" || text == "null" || text == "0" || strings.HasPrefix(text, "["):
 		return ping, nil // the statuses of no pods, or what older servers say
 	case !strings.HasPrefix(text, "{"): // such as the 503 of a server whose plugin broke off after its 200, or the page of a proxy
-		return ping, fmt.Errorf("interLink %s: the answer is not what the protocol says: %s", wire.PathPing, words(text))
+		return ping, fmt.Errorf("interLink %s: the answer does not follow the protocol: %s", wire.PathPing, words(text))
 	}
 	if err := json.Unmarshal(data, &ping); err != nil {
-		return wire.Ping{}, fmt.Errorf("interLink %s: the answer is not what the protocol says: %w", wire.PathPing, err)
+		return wire.Ping{}, fmt.Errorf("interLink %s: the answer does not follow the protocol: %w", wire.PathPing, err)
 	}
 	return ping, nil
 }

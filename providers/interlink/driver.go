@@ -190,7 +190,7 @@ func (d *driver) forget(ctx context.Context, pods []*corev1.Pod, known map[types
 	for _, uid := range forgotten {
 		if err := d.client.forget(ctx, string(uid)); err != nil { // the states of the others are true all the same
 			if !d.stuck {
-				log.G(ctx).WithError(err).Warn("The interLink API server does not forget pods; one that its plugin has lost is told of as it was")
+				log.G(ctx).WithError(err).Warn("the interLink API server does not forget pods; a pod that its plugin has lost is reported in its last state")
 			}
 			d.stuck = true
 			return forgotten

@@ -35,7 +35,7 @@ func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	defer cancel()
 	ping, err := d.client.ping(bounded)
 	if err != nil {
-		log.G(ctx).WithError(err).Warn("The plugin of interLink does not say yet what it has for pods")
+		log.G(ctx).WithError(err).Warn("the plugin of interLink does not report its resources yet")
 	}
 	if n.Labels == nil {
 		n.Labels = map[string]string{}

@@ -132,7 +132,7 @@ func (c Config) complete() (Config, error) {
 	most := int64(20)
 	switch {
 	case (c.QEMU == nil) == (c.EC2 == nil):
-		problem("qemu, ec2: want one of them: qemu: {} has machines started on this host")
+		problem("qemu, ec2: want one of them; qemu: {} starts machines on this host")
 	case c.QEMU != nil:
 		most = 4
 		if c.QEMU.Egress {
@@ -145,7 +145,7 @@ func (c Config) complete() (Config, error) {
 		c.Types = ec2Types()
 	}
 	if c.Image == "" {
-		problem("image: want what machines boot")
+		problem("image: want the image that machines boot")
 	}
 	if c.Containers = cmp.Or(c.Containers, podjob.RuntimeUnpack); c.Containers != podjob.RuntimeUnpack && c.Containers != programs {
 		problem("containers: %q: want unpack or programs", c.Containers)

@@ -354,7 +354,7 @@ func (d *driver) agentOf(i instance) (agent, error) {
 	c := d.cells[i.ID]
 	switch {
 	case c == nil || c.State == machine.Gone || c.State == machine.Stopping:
-		return nil, errdefs.InvalidInputf("machine %s has ended, and what was in it with it: keepEnded of the provider's configuration is how long it is kept", i.ID)
+		return nil, errdefs.InvalidInputf("machine %s has ended, and its content is gone: keepEnded of the provider's configuration says how long ended machines stay", i.ID)
 	case c.agent == nil || !c.joined:
 		return nil, fmt.Errorf("the agent of machine %s does not answer yet", i.ID)
 	}

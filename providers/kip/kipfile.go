@@ -102,7 +102,7 @@ func fromKip(name string, data []byte) (c Config, err error) {
 	refuse(cells.Itzo != nil, "cells.itzo", "the agent is in the image: remove it")
 	refuse(cells.CellConfig != nil, "cells.cellConfig", "the agent has no such settings: remove it")
 	refuse(cells.UseCloudParameterStore, "cells.useCloudParameterStore", "user data have nothing secret for long: remove it")
-	refuse(cells.CloudInitFile != "", "cells.cloudInitFile", "the agent reads the user data itself: put what is needed into the image")
+	refuse(cells.CloudInitFile != "", "cells.cloudInitFile", "the agent reads the user data itself: put files and programs into the image")
 	refuse(len(cells.ExtraCIDRs) > 0, "cells.extraCIDRs", "this provider makes no security groups: name one that lets the node reach port 6421")
 	refuse(len(f.Kubelet.Labels) > 0, "kubelet.labels", "set --node-labels or the labels of the node")
 	refuse(cells.BootImageSpec["imageIDs"] == "", "cells.bootImageSpec.imageIDs", "name an image with the agent: those of Elotl are gone, and images are not looked for")

@@ -88,7 +88,7 @@ func LoadConfig(path string) (Config, error) { return format.Load(path) }
 func (c Config) complete() (Config, error) {
 	for _, id := range []struct{ field, value string }{{"clusterName", c.ClusterName}, {"foreignClusterID", c.ForeignClusterID}} {
 		if problems := validation.IsDNS1123Label(id.value); len(problems) > 0 {
-			return c, fmt.Errorf("liqo provider: %s: %q: want what Liqo calls the cluster, as liqoctl info says: %s", id.field, id.value, problems[0])
+			return c, fmt.Errorf("liqo provider: %s: %q: want Liqo's name of the cluster, from liqoctl info: %s", id.field, id.value, problems[0])
 		}
 	}
 	for home, remote := range c.Namespaces {

@@ -24,7 +24,7 @@ type answerError struct {
 
 func (e *answerError) Error() string {
 	if e.foreign {
-		return fmt.Sprintf("%s: what is at the address of Nomad answers %d, not as Nomad does: %s", e.what, e.code, e.text)
+		return fmt.Sprintf("%s: the server at the address of Nomad answers %d, and is not Nomad: %s", e.what, e.code, e.text)
 	}
 	return fmt.Sprintf("%s: Nomad answers %d: %s", e.what, e.code, e.text)
 }

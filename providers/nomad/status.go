@@ -57,7 +57,7 @@ func observe(pod *corev1.Pod, s seen) podstatus.Pod {
 	if a == nil {
 		switch {
 		case s.halted:
-			out.Ended, out.Failed, out.Reason, out.Message = true, true, reasonStopped, "somebody stopped the job of the pod before Nomad had a place for it"
+			out.Ended, out.Failed, out.Reason, out.Message = true, true, reasonStopped, "the job of the pod was stopped before Nomad had a place for it"
 		case s.blocked != nil:
 			out.Reason, out.Message = reasonUnschedulable, whyBlocked(s.blocked)
 		}

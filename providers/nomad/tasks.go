@@ -292,7 +292,7 @@ func (b taskBuilder) below(t *task, dir string, files []podspec.File, secret boo
 
 func (b taskBuilder) file(t *task, destination string, f podspec.File, secret bool, at *field.Path) error {
 	if strings.Contains(f.Path, "..") && slices.Contains(strings.Split(f.Path, "/"), "..") || strings.Contains(destination, "${") {
-		return errdefs.InvalidInputf("%s: the path %q leads out of the volume, or is one that Nomad would replace", at, f.Path)
+		return errdefs.InvalidInputf("%s: the path %q leads out of the volume, or Nomad would replace parts of it", at, f.Path)
 	}
 	if slices.ContainsFunc(t.Templates, func(k *nomadapi.Template) bool { return *k.DestPath == destination }) {
 		return nil

@@ -52,7 +52,7 @@ func declared(d *rpc.Declaration) (capability.Declaration, error) {
 	feature := func(n *rpc.FeatureNote) (capability.Feature, error) {
 		f := capability.Feature(n.GetFeature())
 		if !slices.Contains(known, f) {
-			return f, fmt.Errorf("it declares the feature %q, which this virtual-kubelet does not know: see docs/reports/support.md for those that are", f)
+			return f, fmt.Errorf("it declares the feature %q, which this virtual-kubelet does not know: docs/reports/support.md lists the known features", f)
 		}
 		return f, nil
 	}
@@ -95,7 +95,7 @@ func (a agreement) keptBy(now agreement) error {
 		}
 	}
 	if len(less) > 0 {
-		return fmt.Errorf("plugin %s came back without what it declared when the node was registered: %s: restart virtual-kubelet", now.name, strings.Join(less, ", "))
+		return fmt.Errorf("plugin %s came back without features that it declared when the node was registered: %s: restart virtual-kubelet", now.name, strings.Join(less, ", "))
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (p *plugin) decode(ctx context.Context, s *session, err error, trailer meta
 		return false, lostError{context.Cause(s.ctx)}
 	}
 	if wire.Unimplemented(err) {
-		return false, fmt.Errorf("plugin %s declares what it does not have: %w", p.agreed.name, err)
+		return false, fmt.Errorf("plugin %s declares a method that it lacks: %w", p.agreed.name, err)
 	}
 	kind, complete = wire.Decode(ctx, err, trailer)
 	return complete, kind

@@ -120,9 +120,9 @@ func TestWireDeclaresWhatItLacks(t *testing.T) {
 	_, endpoint, server := lies(t, hello(rpc.Ability_ABILITY_ATTACH, rpc.Ability_ABILITY_PING))
 	server()
 	p := connectedTo(t, endpoint)
-	contains(t, p.AttachToContainer(t.Context(), "default", "web", "c", &console{}), "plugin liar declares what it does not have", "AttachToContainer")
-	contains(t, ping(t, p), "plugin liar declares what it does not have", "Ping")
-	contains(t, p.CreatePod(t.Context(), pod("web", "u1")), "plugin liar declares what it does not have", "CreatePod")
+	contains(t, p.AttachToContainer(t.Context(), "default", "web", "c", &console{}), "plugin liar declares a method that it lacks", "AttachToContainer")
+	contains(t, ping(t, p), "plugin liar declares a method that it lacks", "Ping")
+	contains(t, p.CreatePod(t.Context(), pod("web", "u1")), "plugin liar declares a method that it lacks", "CreatePod")
 	err := p.RunInContainer(t.Context(), "default", "web", "c", []string{"true"}, &console{})
 	contains(t, err, "plugin liar has no exec")
 	if !errdefs.IsInvalidInput(err) {
@@ -135,7 +135,7 @@ func TestWireDeclaresWhatItLacks(t *testing.T) {
 	eventually(t, "the node is not ready", func() bool { return ping(t, p) != nil })
 	eventually(t, "and says why", func() bool {
 		err := ping(t, p)
-		return err != nil && errText(err, "reports of pods", "declares what it does not have")
+		return err != nil && errText(err, "reports of pods", "declares a method that it lacks")
 	})
 }
 

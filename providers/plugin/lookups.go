@@ -86,7 +86,7 @@ func (p *plugin) lookUp(ctx context.Context, pod *corev1.Pod, q *rpc.LookupQuest
 		}
 		object, err = p.objects.Container(ctx, pod, ask.Container)
 	default:
-		return errdefs.InvalidInput("the plugin asks what this virtual-kubelet does not know: update it")
+		return errdefs.InvalidInput("the plugin sends a request that this virtual-kubelet does not know: update virtual-kubelet")
 	}
 	if err != nil {
 		return err

@@ -104,7 +104,7 @@ func (s *session) handshake(ctx context.Context, p *plugin) error {
 	})
 	switch {
 	case wire.Unimplemented(err):
-		return fmt.Errorf("what listens there does not speak virtualkubelet.provider.v1: it is another program, or a plugin for another version of the protocol (%s)", status.Convert(err).Message())
+		return fmt.Errorf("the server does not speak virtualkubelet.provider.v1: it is another program, or a plugin for another version of the protocol (%s)", status.Convert(err).Message())
 	case status.Code(err) == codes.DeadlineExceeded:
 		return errNoAnswer
 	case err != nil:

@@ -133,7 +133,7 @@ func delegate(dir string) error {
 	}
 	for pid := range strings.Lines(string(procs)) {
 		if pid = strings.TrimSpace(pid); !own(pid) {
-			return fmt.Errorf("process %s of somebody else is in the cgroup of the daemon, %s: run the daemon in a cgroup of its own, or set cgroupParent", pid, dir)
+			return fmt.Errorf("process %s of another program is in the cgroup of the daemon, %s: run the daemon in a cgroup of its own, or set cgroupParent", pid, dir)
 		}
 	}
 	for pid := range strings.Lines(string(procs)) {

@@ -171,7 +171,7 @@ func (r *Runtime) start(ctx context.Context, c *container) error {
 		return status.Errorf(codes.FailedPrecondition, "container %s was started before", c.id)
 	}
 	if len(c.Spec.Argv) == 0 {
-		return status.Errorf(codes.FailedPrecondition, "container %s was made by an earlier daemon, and what it runs is on no disk: make it again", c.id)
+		return status.Errorf(codes.FailedPrecondition, "container %s was made by an earlier daemon, and its command is not on disk: make it again", c.id)
 	}
 	group, err := r.cgroups.in(r.podCgroup(c)).make(c.id, c.config.GetLinux().GetResources())
 	if err != nil {
@@ -188,7 +188,7 @@ func (r *Runtime) start(ctx context.Context, c *container) error {
 	cmd, err := shim.Start(ctx, c.dir, c.Spec)
 	if err != nil {
 		if left := r.discard(context.WithoutCancel(ctx), c); left != nil {
-			log.G(ctx).WithError(left).Errorf("process provider: remove what container %s left; it is tried again with its removal", c.id)
+			log.G(ctx).WithError(left).Errorf("process provider: remove the leftovers of container %s; its removal tries again", c.id)
 		}
 		return status.Error(codes.Unknown, err.Error())
 	}
@@ -295,7 +295,7 @@ func (r *Runtime) discard(ctx context.Context, c *container) error {
 		c.Spec.Cgroup.Kill() // what a killed supervisor left in a pid namespace that is not the container's own
 	}
 	if err := discard(ctx, c.dir, c.Spec.OCI); err != nil {
-		return fmt.Errorf("remove what container %s left: %w", c.id, err)
+		return fmt.Errorf("remove the leftovers of container %s: %w", c.id, err)
 	}
 	return c.Spec.Cgroup.Remove()
 }

@@ -220,7 +220,7 @@ func (r *Runtime) discardGuest(ctx context.Context, s *sandbox) error {
 	group := r.guestGroup(s).of(s.id)
 	group.Kill()
 	if err := discard(ctx, s.supervisorDir(), r.oci.guestOf(s.id, s)); err != nil {
-		return fmt.Errorf("remove what gVisor left: %w", err)
+		return fmt.Errorf("remove the leftovers of gVisor: %w", err)
 	}
 	return group.Remove()
 }

@@ -58,7 +58,7 @@ func (r *Runtime) findIsolation(ctx context.Context) error {
 		}
 		log.G(ctx).WithFields(log.Fields{"isolation": r.Isolation(), "layers": overlay}).Info("process provider: found how to isolate containers")
 		if len(errs) > 0 {
-			log.G(ctx).Warnf("process provider: what did not work: %v", errors.Join(errs...))
+			log.G(ctx).Warnf("process provider: the failure: %v", errors.Join(errs...))
 		}
 		return nil
 	}

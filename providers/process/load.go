@@ -48,7 +48,7 @@ func (r *Runtime) loadEach(ctx context.Context, kind string, load func(ctx conte
 	parent := filepath.Join(r.config.StateDir, kind)
 	entries, err := os.ReadDir(parent)
 	if err != nil {
-		return fmt.Errorf("read what an earlier process left: %w", err)
+		return fmt.Errorf("read the state of an earlier process: %w", err)
 	}
 	for _, e := range entries {
 		id, dir := e.Name(), filepath.Join(parent, e.Name())
@@ -57,12 +57,12 @@ func (r *Runtime) loadEach(ctx context.Context, kind string, load func(ctx conte
 			continue
 		}
 		if durable.Passing(err) {
-			return fmt.Errorf("read what an earlier process left in %s; nothing is touched: %w", dir, err)
+			return fmt.Errorf("read the state of an earlier process in %s; nothing is changed: %w", dir, err)
 		}
 		if _, missing := os.Lstat(filepath.Join(dir, recordFile)); errors.Is(missing, fs.ErrNotExist) {
 			log.G(ctx).Infof("process provider: %s was being made or removed when an earlier process ended; it is removed", dir)
 		} else {
-			log.G(ctx).WithError(err).Errorf("process provider: the state in %s is broken; what runs of it is ended, it is removed, and its pod begins anew", dir)
+			log.G(ctx).WithError(err).Errorf("process provider: the state in %s is broken; its processes are ended, it is removed, and its pod begins anew", dir)
 		}
 		r.leftovers = append(r.leftovers, leftover{id, dir, remove})
 	}
@@ -142,7 +142,7 @@ func (r *Runtime) sweep(ctx context.Context) {
 		return // what still runs may have an image that nobody lists
 	}
 	if err := r.images.Sweep(); err != nil {
-		log.G(ctx).WithError(err).Errorf("process provider: remove what no image has; it is tried again in %v", sweepEvery)
+		log.G(ctx).WithError(err).Errorf("process provider: remove files without an image; trying again in %v", sweepEvery)
 	}
 }
 

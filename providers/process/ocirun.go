@@ -96,7 +96,7 @@ func memoryDir(stateDir string) (string, error) {
 			return "", err
 		}
 		if !info.IsDir() || info.Mode().Perm() != 0o700 || !isOurs(info) {
-			return "", fmt.Errorf("%s is of somebody else, and what the daemon keeps there may be secret", dir)
+			return "", fmt.Errorf("%s belongs to another user, and the files of the daemon in it may be secret", dir)
 		}
 		return dir, nil
 	}

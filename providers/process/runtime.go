@@ -175,7 +175,7 @@ func (r *Runtime) watch(ctx context.Context, c *container) {
 		err := r.discard(ctx, c)
 		c.working.Unlock()
 		if err != nil {
-			log.G(ctx).WithError(err).Errorf("process provider: remove what container %s left; it is tried again with its removal", c.id)
+			log.G(ctx).WithError(err).Errorf("process provider: remove the leftovers of container %s; its removal tries again", c.id)
 		}
 	}
 	r.publish(c.id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)

@@ -72,7 +72,7 @@ func (d *driver) adopt(ctx context.Context, jobs map[types.UID][]queued) error {
 		case err != nil && !errors.Is(err, job.ErrDamaged):
 			return fmt.Errorf("read the files of the pod with UID %s: %w", uid, err)
 		case err != nil || b.Pod == nil:
-			log.G(ctx).WithField("uid", uid).Warn("The file bundle.json of a pod is damaged: the pod is what the comment of its job says")
+			log.G(ctx).WithField("uid", uid).Warn("the file bundle.json of a pod is damaged: the comment of its job identifies the pod")
 			if b = named(jobs[uid]); b.Pod == nil {
 				continue // nobody knows its name
 			}

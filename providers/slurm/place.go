@@ -179,7 +179,7 @@ func (p place) usedFile() string {
 // used checks that the root is the pods' root.
 func (p place) used() error {
 	if _, err := os.Lstat(p.usedFile()); err != nil {
-		return fmt.Errorf("sharedDir: it is not what it was, look whether it is mounted: %w", err)
+		return fmt.Errorf("sharedDir: the directory is not the same as before; check that it is mounted: %w", err)
 	}
 	return nil
 }

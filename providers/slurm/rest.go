@@ -143,7 +143,7 @@ func (r *rest) understand(what string, code int, data []byte, out any) error {
 	}
 	var said restAnswer
 	if err := json.Unmarshal(data, &said); err != nil || said.Meta == nil {
-		return fmt.Errorf("slurmrestd: %s: the answer %d is not one of slurmrestd %s", what, code, r.version)
+		return fmt.Errorf("slurmrestd: %s: the answer %d does not come from slurmrestd %s", what, code, r.version)
 	}
 	if out != nil && len(said.Errors) > 0 {
 		_ = json.Unmarshal(data, out) // what it says beside its complaint
@@ -167,7 +167,7 @@ func (r *rest) understand(what string, code int, data []byte, out any) error {
 // without returns the error of an answer that lacks a field: that says nothing, least of all that there is no
 // job.
 func (r *rest) without(what, field string) error {
-	return fmt.Errorf("slurmrestd: %s: the answer is not one of slurmrestd %s: it has no %s", what, r.version, field)
+	return fmt.Errorf("slurmrestd: %s: the answer does not come from slurmrestd %s: it has no %s", what, r.version, field)
 }
 
 // gone reports whether Slurm says that the job does not exist.

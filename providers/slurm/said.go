@@ -38,7 +38,7 @@ func (d *driver) readFiles(ctx context.Context) {
 		l := &looks[i]
 		var err error
 		if l.said, l.now, err = d.place.said(l.t.id.UID, l.seen, l.again); err != nil {
-			away = fmt.Errorf("sharedDir: what pods say cannot be read: %w", err)
+			away = fmt.Errorf("sharedDir: the status files of pods cannot be read: %w", err)
 		}
 	}
 	if err := d.place.used(); err != nil && len(looks) > 0 {

@@ -12,15 +12,15 @@ func (c Config) Capabilities() capability.Declaration {
 		Note("HTTP and TCP to the container itself; no gRPC", capability.NetworkProbes).
 		Note("each container has the smallest of eight sizes with room for it", capability.ContainerLimits).
 		Note("dnsConfig; no dnsPolicy None", capability.DNS).
-		LacksFields("a workload may keep the name servers of its network beside those of dnsConfig", capability.DNS, "dnsPolicy").
+		LacksFields("a workload may use the name servers of its network in addition to dnsConfig", capability.DNS, "dnsPolicy").
 		Note("no supplementalGroupsPolicy", capability.RunAsUser).
 		LacksFields("a workload has no field for it", capability.RunAsUser, "supplementalGroupsPolicy").
 		Lacks("workloads take a list of names without ALL, and this provider passes none on", capability.Capabilities).
 		Lacks("this provider passes none on", capability.Sysctls).
-		Lacks("a workload has no restart policy: its containers are started again, whatever they end with", capability.RunToCompletion, capability.ContainerRestartRules).
+		Lacks("a workload has no restart policy: its containers always start again", capability.RunToCompletion, capability.ContainerRestartRules).
 		Lacks("a workload has neither files nor empty directories: use variables", capability.EmptyDir, capability.MemoryEmptyDir, capability.ObjectVolumes, capability.SubPath, capability.EnvFiles).
 		Lacks("a workload has no files: set automountServiceAccountToken to false", capability.TokenVolumes, capability.CertificateFiles).
-		Lacks("what becomes of a volume after its workload is not described", capability.PersistentVolume, capability.CSIVolumes, capability.OtherVolumes, capability.BlockDevices).
+		Lacks("the description does not say whether a volume outlives its workload", capability.PersistentVolume, capability.CSIVolumes, capability.OtherVolumes, capability.BlockDevices).
 		Lacks("the console runs commands, and has no attach", capability.InteractiveContainers).
 		Lacks("a workload that changes is deployed anew", capability.EphemeralContainers, capability.InPlaceResize)
 }

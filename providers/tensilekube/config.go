@@ -90,7 +90,7 @@ func (c Config) complete() (Config, error) {
 		return c, fmt.Errorf("tensilekube provider: clusterName: %q: want a name for the upper cluster, such as upper-1: set it in the file of --provider-config or in VKUBELET_TENSILEKUBE_CLUSTER_NAME: %s", c.ClusterName, problems[0])
 	}
 	if c.Namespace != "" && len(c.Namespaces) > 0 {
-		return c, errors.New("tensilekube provider: namespaces: all pods go to namespace: remove one of both")
+		return c, errors.New("tensilekube provider: namespaces: all pods go to namespace: remove one of the two")
 	}
 	if c.Namespace != "" && c.GlobalServices {
 		return c, errors.New("tensilekube provider: globalServices: services of two namespaces may have one name, and all go to namespace: remove one of both")

@@ -49,7 +49,7 @@ func (d *driver) place(err error) error {
 	case errors.As(err, &stranger):
 		return fmt.Errorf("%w: look at caFile", err)
 	case errors.As(err, &refused):
-		return fmt.Errorf("%w: look at authURL and the catalog of Keystone, and at what is between this machine and them", err)
+		return fmt.Errorf("%w: check authURL, the catalog of Keystone, and proxies and firewalls between this machine and them", err)
 	}
 	return err
 }

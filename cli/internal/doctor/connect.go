@@ -58,9 +58,9 @@ func explain(err error) (cause, fix string) {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "refuses connections", "see that the API server runs, and that host and port of the server in the kubeconfig are right"
 	case errors.As(err, &authority):
-		return "has a certificate of an unknown authority", "set certificate-authority-data in the kubeconfig to the authority of this cluster; if the address is right, somebody may sit in between"
+		return "has a certificate of an unknown authority", "set certificate-authority-data in the kubeconfig to the authority of this cluster; if the address is right, another machine may intercept the connection"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "has an expired certificate, or one that is not valid yet", "renew the API server's certificate, or set the clock of this machine"
+		return "has a certificate that has expired or is not valid yet", "renew the API server's certificate, or set the clock of this machine"
 	case errors.As(err, &name):
 		return "has a certificate for other names", "use a name in the kubeconfig that the certificate has, or set tls-server-name"
 	case strings.Contains(err.Error(), "remote error: tls: "): // the type of an alert is not exported
@@ -70,7 +70,7 @@ func explain(err error) (cause, fix string) {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), isTimeout(err):
 		return "does not answer in time", "see whether a firewall or a proxy (HTTPS_PROXY, NO_PROXY) is in between, and whether the API server is overloaded"
 	}
-	return "cannot be asked", "see what the error says, and try kubectl with the same kubeconfig"
+	return "cannot be asked", "read the error, and try kubectl with the same kubeconfig"
 }
 
 func isTimeout(err error) bool {

@@ -135,7 +135,7 @@ func TestEveryMisconfigurationIsFound(t *testing.T) {
 		}, "api-server", "does not speak TLS", "scheme"},
 		{"wrong token", func(w *world) { w.token = "other" }, "api-server", "(401)", "renew the token"},
 		{"clocks apart", func(w *world) { w.ahead = -time.Minute }, "clock", "ahead of the API server's", "time server"},
-		{"another node's credentials", func(w *world) { w.user = "system:node:n2" }, "identity", "credentials are those of node n2", "set --nodename n2"},
+		{"another node's credentials", func(w *world) { w.user = "system:node:n2" }, "identity", "credentials belong to node n2", "set --nodename n2"},
 		{"no credentials", func(w *world) { w.user = "system:anonymous" }, "identity", "system:anonymous", "put a client certificate or a token"},
 		{"no right to heartbeats", func(w *world) { w.denied = "update leases" }, "rights",
 			"system:node:n1 may not update leases (coordination.k8s.io) in kube-node-lease, which is there so that the node has a heartbeat", "ClusterRole"},

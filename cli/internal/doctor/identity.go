@@ -55,7 +55,7 @@ func checkIdentity(ctx context.Context, e *exam) {
 
 // OtherNode returns the problem of credentials that belong to another node, and the fix.
 func OtherNode(of, name string) (problem, fix string) {
-	return fmt.Sprintf("the credentials are those of node %s, and the node is %s: it may write only what is its own", of, name),
+	return fmt.Sprintf("the credentials belong to node %s, and this node is %s: a node may write only its own objects", of, name),
 		fmt.Sprintf("set --nodename %s, or use the credentials of %s%s", of, nodeUser, name)
 }
 

@@ -53,7 +53,7 @@ func (e *exam) judge(csr *certificatesv1.CertificateSigningRequest) {
 			e.found("see who denied it and why, delete the request, and start the node anew to ask again", "%s was denied: %s: %s", what, c.Reason, c.Message)
 			return
 		case certificatesv1.CertificateFailed:
-			e.found("see whether it asks for what the signer grants: the names and addresses of the node, and no more", "%s has failed: %s: %s", what, c.Reason, c.Message)
+			e.found("check that the request has only the names and addresses of the node, because the signer grants no others", "%s has failed: %s: %s", what, c.Reason, c.Message)
 			return
 		case certificatesv1.CertificateApproved:
 			approved = true

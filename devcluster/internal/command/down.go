@@ -88,7 +88,7 @@ func stop(dir state.Dir) (pid int, err error) {
 func removeStopped(dir state.Dir) error {
 	lock, err := dir.TryLock()
 	if errors.Is(err, state.ErrLocked) {
-		return fmt.Errorf("delete cluster %s: somebody has started it again", dir.Name)
+		return fmt.Errorf("delete cluster %s: another command has started it again", dir.Name)
 	}
 	if err != nil {
 		return err

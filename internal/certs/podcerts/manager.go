@@ -119,7 +119,7 @@ func (m *Manager) Get(ctx context.Context, pod *corev1.Pod, source *corev1.PodCe
 		return Certificate{}, err
 	}
 	if err != nil && !errors.Is(err, errNotIssued) && s.refused == nil {
-		log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("the certificate is not renewed; going on with the one that is still valid")
+		log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("the certificate is not renewed; the present certificate is still valid and stays in use")
 	}
 	return Certificate{Key: s.have.key, Chain: s.have.chain, ExpiresAt: s.have.ends}, nil
 }

@@ -159,7 +159,7 @@ func (v *Volumes) claimed(uid types.UID, volume string) (c claim, err error) {
 		return c, err
 	}
 	if err := json.Unmarshal(raw, &c); err != nil || c.Path == "" {
-		return c, errors.Join(fmt.Errorf("volume %q: what is known of its PersistentVolume cannot be read", volume), err)
+		return c, errors.Join(fmt.Errorf("volume %q: the record of its PersistentVolume cannot be read", volume), err)
 	}
 	return c, nil
 }

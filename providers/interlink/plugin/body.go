@@ -13,7 +13,7 @@ import (
 // decode reads a body. An error does not repeat it.
 func decode(r *http.Request, to any) error {
 	if err := json.NewDecoder(r.Body).Decode(to); err != nil {
-		return errdefs.InvalidInputf("%s: the body is not what the protocol says", r.URL.Path)
+		return errdefs.InvalidInputf("%s: the body does not follow the protocol", r.URL.Path)
 	}
 	return nil
 }
@@ -33,12 +33,12 @@ func submitted(raw json.RawMessage) (in wire.Retrieved, err error) {
 	if _, sorted := fields["container"]; !sorted { // by container, which a server does
 		var c wire.Create
 		if json.Unmarshal(raw, &c) != nil {
-			return in, errdefs.InvalidInput("the body is not what the protocol says")
+			return in, errdefs.InvalidInput("the body does not follow the protocol")
 		}
 		return wire.Retrieved{Pod: c.Pod, Containers: []wire.Container{{ConfigMaps: c.ConfigMaps, Projected: c.Projected, Secrets: c.Secrets}}}, nil
 	}
 	if json.Unmarshal(raw, &in) != nil {
-		return in, errdefs.InvalidInput("the body is not what the protocol says")
+		return in, errdefs.InvalidInput("the body does not follow the protocol")
 	}
 	return in, nil
 }

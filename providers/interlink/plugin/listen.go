@@ -28,7 +28,7 @@ func listen(ctx context.Context, where string, token, open bool) (net.Listener, 
 	case u.Scheme == "http" && net.ParseIP(u.Hostname()) != nil && net.ParseIP(u.Hostname()).IsLoopback():
 		if !token && !open {
 			return nil, errdefs.InvalidInputf("interlink-plugin: listen on %q: every user of this machine could run programs with the rights of this one: "+
-				"want unix:///path, or a token by --token-file; --open-to-this-machine if that is what you want", where)
+				"want unix:///path, or a token by --token-file, or --open-to-this-machine", where)
 		}
 		return c.Listen(ctx, "tcp", u.Host)
 	case u.Scheme == "http":
@@ -41,7 +41,7 @@ func listen(ctx context.Context, where string, token, open bool) (net.Listener, 
 		return nil, fmt.Errorf("interlink-plugin: another process listens on %s", u.Path)
 	}
 	if there, err := os.Lstat(u.Path); err == nil && there.Mode().Type() != os.ModeSocket {
-		return nil, errdefs.InvalidInputf("interlink-plugin: listen on %q: what is there is no socket, and is left as it is", where)
+		return nil, errdefs.InvalidInputf("interlink-plugin: listen on %q: the path exists and is not a socket; remove it or choose another path", where)
 	}
 	if err := os.Remove(u.Path); err != nil && !os.IsNotExist(err) {
 		return nil, fmt.Errorf("interlink-plugin: %w", err)

@@ -192,9 +192,9 @@ func Unreached(err error) error {
 	case strings.Contains(text, "no such host"):
 		return fmt.Errorf("%w: look at cloud, and at the DNS of this machine", err)
 	case strings.Contains(text, "x509: "):
-		return fmt.Errorf("%w: look at cloud.caFile, and at what is between this machine and Azure", err)
+		return fmt.Errorf("%w: check cloud.caFile, and proxies and firewalls between this machine and Azure", err)
 	case strings.Contains(text, "connection refused"), strings.Contains(text, "i/o timeout"):
-		return fmt.Errorf("%w: look at cloud, and at what is between this machine and Azure", err)
+		return fmt.Errorf("%w: check cloud, and proxies and firewalls between this machine and Azure", err)
 	}
 	return err
 }

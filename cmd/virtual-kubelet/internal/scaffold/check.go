@@ -31,7 +31,7 @@ var taken = []string{
 func (n New) checkName() error {
 	switch {
 	case n.Name == "":
-		return errors.New("the provider has no name: set --name to what users will choose it by, such as nomad")
+		return errors.New("the provider has no name: set --name to the value that users will pass to --provider, such as nomad")
 	case !nameFormat.MatchString(n.Name):
 		return fmt.Errorf("--name %q: want a lower-case letter, and up to 30 lower-case letters and digits after it: it becomes the name of a package, too", n.Name)
 	case token.IsKeyword(n.Name) || slices.Contains(taken, n.Name):

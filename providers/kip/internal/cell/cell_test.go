@@ -385,7 +385,7 @@ func TestMachineGetsTheImagesOfItsPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	watched(t, c)
-	for _, want := range []string{"1files<nil> <nil>", "NotFound rpc error: code = NotFound desc = no such image, u", "PermissionDenied rpc error: code = PermissionDenied desc = image others is not one of the pod"} {
+	for _, want := range []string{"1files<nil> <nil>", "NotFound rpc error: code = NotFound desc = no such image, u", "PermissionDenied rpc error: code = PermissionDenied desc = image others does not belong to the pod"} {
 		if got := <-said; got != want {
 			t.Errorf("the machine gets %q, want %q", got, want)
 		}

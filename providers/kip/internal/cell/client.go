@@ -366,7 +366,7 @@ func (c *Client) ServeImages(pull podjob.PullFunc, allowed func(image string) bo
 func (c *Client) sendImage(ctx context.Context, w Want) {
 	var head imageHead
 	var files io.ReadCloser
-	err := status.Errorf(codes.PermissionDenied, "image %s is not one of the pod", w.Image)
+	err := status.Errorf(codes.PermissionDenied, "image %s does not belong to the pod", w.Image)
 	if c.images != nil && c.allowed(w.Image) {
 		head.Image, files, err = c.images(ctx, w.Image, w.Login)
 	}

@@ -69,7 +69,7 @@ func (a *Agent) image(_ http.ResponseWriter, r *http.Request) error {
 	arrives := a.wanted[r.PathValue("id")]
 	a.mu.Unlock()
 	if arrives == nil {
-		return errdefs.NotFound("nobody waits for this image any more")
+		return errdefs.NotFound("no machine waits for this image any more")
 	}
 	body := bufio.NewReader(r.Body)
 	line, err := body.ReadBytes('\n')

@@ -34,7 +34,7 @@ var (
 	// ErrTaken is that the machine has another pod, or is for another one.
 	ErrTaken = errors.New("the machine is another pod's")
 	// ErrStranger is that what answers at the address of a machine is not this machine.
-	ErrStranger = errors.New("what answers is not the machine that the node started")
+	ErrStranger = errors.New("the answer does not come from the machine that the node started")
 	// ErrNoPod is that the machine has no pod yet.
 	ErrNoPod = errors.New("the machine has no pod")
 )

@@ -117,7 +117,7 @@ func (r *Request) check() error {
 	case r.Op == OpDial && r.Address.Is4() && r.Port > 0, r.Op == OpDetach && r.Address.Is4():
 		return nil
 	}
-	return fmt.Errorf("request %q is unknown, or lacks what it is about", r.Op)
+	return fmt.Errorf("request %q is unknown, or has no subject", r.Op)
 }
 
 const (

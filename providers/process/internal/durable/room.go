@@ -28,7 +28,7 @@ func keep(room string) error {
 	// The file must not be sparse, because a hole reserves no space. The write is not flushed: after a loss of
 	// power there is no process that needs the room.
 	if err := os.WriteFile(room, bytes.Repeat([]byte{' '}, roomSize), 0o600); err != nil {
-		return fmt.Errorf("keep room for what is to be said later: %w", err)
+		return fmt.Errorf("reserve disk space for later records: %w", err)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func fetch(ctx context.Context, from []v1.Layer, dir string, limit int64) ([]lay
 			return nil, fmt.Errorf("read the sizes of the layers: %w", err)
 		}
 		if all += size; size < 0 || all > limit {
-			return nil, fmt.Errorf("the layers of the image have more than %d bytes, which is what there is room for", limit)
+			return nil, fmt.Errorf("the layers of the image have more than %d bytes, and there is no room for more", limit)
 		}
 	}
 	layers := make([]layer, len(from))

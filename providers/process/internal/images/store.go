@@ -100,7 +100,7 @@ func Open(dir string, options Options) (*Store, error) {
 		}
 		if err != nil || s.path(image.ID) != filepath.Join(dir, e.Name()) {
 			if _, err := s.aside(filepath.Join(dir, e.Name())); err != nil {
-				return nil, fmt.Errorf("put aside what is no image: %w", err)
+				return nil, fmt.Errorf("put incomplete images aside: %w", err)
 			}
 			continue
 		}

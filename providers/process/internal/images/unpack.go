@@ -76,7 +76,7 @@ func (u *unpacker) accept(h *tar.Header) (bool, error) {
 	case len(h.Name) > maxName || len(h.Linkname) > maxName || u.names > maxNames:
 		return false, fmt.Errorf("the names of files in the image are longer than %d bytes each, or %d together", maxName, maxNames)
 	case h.Size < 0 || u.bytes > u.limit:
-		return false, fmt.Errorf("the files of the image have more than %d bytes, which is what there is room for", u.limit)
+		return false, fmt.Errorf("the files of the image have more than %d bytes, and there is no room for more", u.limit)
 	}
 	switch h.Typeflag {
 	case tar.TypeBlock, tar.TypeChar, tar.TypeFifo:
@@ -122,7 +122,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	}
 	n, err := b.r.Read(p)
 	if b.u.read += int64(n); b.u.read > b.u.limit {
-		return 0, fmt.Errorf("the layers of the image have more than %d bytes, which is what there is room for", b.u.limit)
+		return 0, fmt.Errorf("the layers of the image have more than %d bytes, and there is no room for more", b.u.limit)
 	}
 	return n, err
 }

@@ -119,10 +119,10 @@ func ReadStats(said []byte) (cpu, memory uint64, err error) {
 		}
 	}
 	if err := json.Unmarshal(said, &event); err != nil {
-		return 0, 0, fmt.Errorf("read what the container uses: %w", err)
+		return 0, 0, fmt.Errorf("read the resource use of the container: %w", err)
 	}
 	if event.Data == nil {
-		return 0, 0, fmt.Errorf("read what the container uses: the runtime said %q", said)
+		return 0, 0, fmt.Errorf("read the resource use of the container: the runtime said %q", said)
 	}
 	return event.Data.CPU.Usage.Total, event.Data.Memory.Usage.Usage, nil
 }

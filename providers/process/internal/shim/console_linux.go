@@ -65,5 +65,5 @@ func (c *console) receive() (*os.File, error) {
 		}
 		return os.NewFile(uintptr(fds[0]), "terminal"), nil
 	}
-	return fail(errors.New("it was not among what the runtime sent"))
+	return fail(errors.New("the runtime did not send it"))
 }

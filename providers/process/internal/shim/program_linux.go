@@ -45,7 +45,7 @@ func programIn(dir string) (string, error) {
 	}
 	defer f.Close()
 	if build == "" {
-		return self(), fmt.Errorf("%s: it is not known to be of this version, as this was built of nobody knows what: make build says it to both", f.Name())
+		return self(), fmt.Errorf("cannot verify the version of %s: this binary has no build stamp; build both with make build", f.Name())
 	}
 	// This path names the same file for ever, even if another file replaces it on disk. No child uses this
 	// number, and it is never closed.

@@ -122,7 +122,7 @@ func readSpec(spec *Spec) error {
 	f := os.NewFile(4, "spec")
 	defer f.Close()
 	if err := json.NewDecoder(f).Decode(spec); err != nil {
-		return fmt.Errorf("read what the container is: %w", err)
+		return fmt.Errorf("read the spec of the container: %w", err)
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func masked(path string) error {
 			return nil
 		}
 	}
-	return errors.New("what covers it is not the kernel's")
+	return errors.New("its cover is not a file of the kernel")
 }
 
 // UnmountRoot unmounts the root of the container in dir, if it is mounted there.
