@@ -61,8 +61,8 @@ func TestDoctor(t *testing.T) {
 		{"no right to create", func(h *home) { h.region.Permit(accessKey, withoutAction("eci:CreateContainerGroup")) }, []string{"the right eci:CreateContainerGroup"}},
 		{"no right to delete", func(h *home) { h.region.Permit(accessKey, withoutAction("eci:DeleteContainerGroup")) }, []string{"the right eci:DeleteContainerGroup"}},
 		{"no right to logs and exec", func(h *home) { h.region.Permit(accessKey, policy[:5]) }, []string{"the right eci:DescribeContainerLog", "the right eci:ExecContainerCommand"}},
-		{"a switch that is none", func(h *home) { h.config.VSwitchIDs = []string{"vsw-1", "vsw-2"} }, []string{"vsw-2", "look at vSwitchIDs"}},
-		{"a security group that is none", func(h *home) { h.config.SecurityGroupID = "sg-2" }, []string{"sg-2", "look at securityGroupID"}},
+		{"a switch that is none", func(h *home) { h.config.VSwitchIDs = []string{"vsw-1", "vsw-2"} }, []string{"vsw-2", "check vSwitchIDs"}},
+		{"a security group that is none", func(h *home) { h.config.SecurityGroupID = "sg-2" }, []string{"sg-2", "check securityGroupID"}},
 		{"a quota that is used up", func(h *home) {
 			h.region.Quota = 1
 			p, stop := h.start()
