@@ -125,7 +125,7 @@ func TestEveryMisconfigurationIsFound(t *testing.T) {
 		{"another authority", func(w *world) { w.kubeconfig.Clusters["test"].CertificateAuthorityData = testpki.New(w.T).PEM },
 			"api-server", "certificate of an unknown authority", "certificate-authority-data"},
 		{"API server's certificate expired", func(w *world) { w.serving = certificate(-2*time.Hour, -time.Hour, "127.0.0.1") },
-			"api-server", "an expired certificate", "renew the API server's certificate"},
+			"api-server", "a certificate that has expired", "renew the API server's certificate"},
 		{"API server's certificate for other names", func(w *world) { w.serving = certificate(-time.Hour, time.Hour, "192.0.2.1") },
 			"api-server", "certificate for other names", "tls-server-name"},
 		{"wrong scheme", func(w *world) {
