@@ -161,7 +161,7 @@ test-gvisor:
 	@case $$(go env GOOS GOARCH | xargs) in "linux amd64"|"linux arm64") cd providers/process/gvisor && $(GO_TEST) ./... ;; esac
 
 test-devcluster:
-	@cd devcluster && DEVCLUSTER_BIN=$(CURDIR)/bin/devcluster $(GO_TEST) -count=1 -timeout 20m ./...
+	@. hack/goenv.sh && cd devcluster && DEVCLUSTER_BIN=$(CURDIR)/bin/devcluster $(GO_TEST) "$${quick_kubernetes[@]}" -count=1 -timeout 20m ./...
 
 # go.mod asks for the oldest Kubernetes that the library is built with. With the newest, all of it has to build, and what
 # touches the API's types and the streams is tested.
