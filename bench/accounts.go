@@ -31,7 +31,7 @@ const containerdGroup = "containerd"
 // killTime is the longest time until killed processes are gone.
 const killTime = 10 * time.Second
 
-// openAccounts makes the group that all others are below.
+// openAccounts makes the group above all others.
 func openAccounts() (*accounts, error) {
 	a := &accounts{name: fmt.Sprintf("/vk-bench-%d", os.Getpid()), root: "/sys/fs/cgroup"}
 	_, err := os.Stat(filepath.Join(a.root, "cgroup.controllers"))
@@ -56,7 +56,7 @@ func (a *accounts) daemon(name string) (string, error) {
 	return filepath.Join(dir, "cgroup.procs"), nil
 }
 
-// take lets the program be in the group from its first moment.
+// take puts the program into the group from its first moment.
 func (a *accounts) take(cmd *exec.Cmd, name string) error {
 	file, err := a.daemon(name)
 	if err != nil {

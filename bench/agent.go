@@ -58,7 +58,7 @@ type agent interface {
 	start(ctx context.Context, m *machine, s scenario, prefix string) (*process, error)
 }
 
-// errCannot is the error of an agent that a scenario is not for.
+// errCannot is the error of an agent that is not part of a scenario.
 var errCannot = errors.New("this agent cannot do that")
 
 // newAgent returns the agent of that name, with its program built.

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// onCloud is this project's agent with the provider of a cloud, and the emulator of that. The emulator is not counted with it.
+// onCloud is this project's agent with the provider of a cloud, and the cloud's emulator. The emulator is not
+// counted.
 type onCloud struct {
 	*ours
 	emulator string // the program
@@ -22,10 +23,10 @@ type onCloud struct {
 	push     bool   // the service tells of changes by a queue
 }
 
-// pushed ends the name of an agent that is told of changes.
+// pushed is the suffix of the name of an agent that gets changes pushed.
 const pushed = "-push"
 
-// newOnCloud returns the agent with the provider of that name, which is also that of the emulator.
+// newOnCloud returns the agent with the provider of that name. The emulator has the same name.
 func newOnCloud(ctx context.Context, o *ours, cfg config, name string) (agent, error) {
 	o.as = name
 	emulator, err := buildEmulator(ctx, cfg)
@@ -75,7 +76,7 @@ func (a onCloud) setQueue(file string) error {
 	return writeConfig(file, strings.Join(without, "\n"))
 }
 
-// buildEmulator builds the program of the emulators, and returns where it is.
+// buildEmulator builds the program of the emulators, and returns its path.
 func buildEmulator(ctx context.Context, cfg config) (string, error) {
 	program, err := filepath.Abs(filepath.Join(cfg.bin, "emulate"))
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// onInterLink is an agent whose pods go to interLink's own API server, and from there to this project's plugin with provider mock: this project's
-// agent with provider interlink, or interLink's own virtual kubelet. Server and plugin are not counted with it.
+// onInterLink is an agent whose pods go to interLink's own API server, and from there to this project's plugin
+// with provider mock: this project's agent with provider interlink, or interLink's own virtual kubelet. Server
+// and plugin are not counted.
 type onInterLink struct {
 	*ours
 	folder string // of interLink's programs
@@ -47,7 +48,8 @@ kind: InterLinkProviderConfiguration
 url: unix://%s
 `
 
-// interLinkServer is the configuration of interLink's API server, interLinkNode that of its virtual kubelet.
+// interLinkServer is the configuration of interLink's API server, interLinkNode the configuration of its virtual
+// kubelet.
 const (
 	interLinkServer = `InterlinkAddress: unix://%[1]s/api
 InterlinkPort: "0"
@@ -161,8 +163,8 @@ func (i *interLink) stop() {
 	_ = os.RemoveAll(i.dir)
 }
 
-// startTheirs starts interLink's own virtual kubelet. It starts its informers beside the code that makes them; where it is too early it sees no
-// pods, ever, and is started again.
+// startTheirs starts interLink's own virtual kubelet. It starts its informers beside the code that makes them.
+// If it does so too early it never sees a pod, and is started again.
 func (a onInterLink) startTheirs(ctx context.Context, m *machine, i *interLink, prefix string) (*process, error) {
 	file := filepath.Join(i.dir, "node.yaml")
 	if err := writeConfig(file, fmt.Sprintf(interLinkNode, i.edge())); err != nil {

@@ -14,7 +14,7 @@ import (
 
 const (
 	kwokModule = "sigs.k8s.io/kwok"
-	// kwokPin is the folder of the module that says which version of KWOK is built.
+	// kwokPin is the folder of the module that fixes the version of KWOK.
 	kwokPin = "kwok"
 )
 

@@ -47,7 +47,8 @@ network: host
 defaultResources: {cpu: 1m, memory: 16Mi}
 `
 
-// nomadAgent is the configuration of Nomad. It is told that there is room for all pods, as nothing that they do needs any.
+// nomadAgent is the configuration of Nomad. It claims room for all pods, because their programs need no
+// resources.
 const nomadAgent = `
 data_dir  = "%[1]s/data"
 bind_addr = "127.0.0.1"
@@ -157,7 +158,7 @@ func (a onNomad) startNomad(ctx context.Context, m *machine, prefix string) (*no
 	return n, nil
 }
 
-// await waits until Nomad's answer is as it is to be.
+// await waits until Nomad's answer fulfils the condition.
 func (n *nomad) await(ctx context.Context, path string, ok func(string) bool) error {
 	for {
 		text, err := n.get(ctx, path)

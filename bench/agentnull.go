@@ -12,7 +12,7 @@ import (
 // nullCommand makes this program the null agent.
 const nullCommand = "null-agent"
 
-// nullAgent is the least that a program can do: see runNull.
+// nullAgent is a minimal program: see runNull.
 type nullAgent struct{}
 
 func (nullAgent) name() string { return "null" }

@@ -14,7 +14,7 @@ type onProcess struct {
 	isolation string
 }
 
-// newOnProcess returns the agent of that name, which is its isolation.
+// newOnProcess returns the agent of that name. The name is its isolation.
 func newOnProcess(o *ours, name string) agent {
 	o.as = name
 	return onProcess{o, name}
@@ -24,7 +24,7 @@ func (p onProcess) settings() string {
 	return "virtual-kubelet --provider=process, isolation: " + p.isolation
 }
 
-// processConfig leaves everything as it comes but where things are.
+// processConfig sets paths only; all other settings are the defaults.
 const processConfig = `apiVersion: process.virtual-kubelet.io/v1alpha1
 kind: ProcessProviderConfiguration
 stateDir: %[1]s/state

@@ -162,8 +162,8 @@ const (
 	quietLimit = 3 * time.Minute
 )
 
-// awaitQuiet returns when the agent has sent nothing but heartbeats for a while: events may go on
-// long after the pods are where they should be.
+// awaitQuiet returns when the agent has sent nothing but heartbeats for a while: events may go on long after the
+// pods have reached their state.
 func (a *audit) awaitQuiet(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errRestless)
 	defer cancel()

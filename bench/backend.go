@@ -16,7 +16,7 @@ import (
 type backend interface {
 	// requests counts the agent's requests between two times.
 	requests(from, to time.Time) (requests, error)
-	// lives returns how it knows the pods of a namespace, by their names.
+	// lives returns the backend's times of the pods of a namespace, by their names.
 	lives(ctx context.Context, namespace string) (map[string]lived, error)
 	stop()
 }
@@ -69,7 +69,7 @@ func (r *round) setBackend(ctx context.Context, l *life, at marks, up, down phas
 	return err
 }
 
-// awaitLives waits until the backend knows of each pod when it began and when it ended.
+// awaitLives waits until the backend knows the beginning and the end of each pod.
 func awaitLives(ctx context.Context, b backend, namespace string, pods int) ([]lived, error) {
 	for {
 		known, err := b.lives(ctx, namespace)
@@ -136,8 +136,8 @@ func (l *ledger) requests(from, to time.Time) (requests, error) {
 	return (&audit{seen: l.seen}).requests(from, to), nil
 }
 
-// telling is the program of pods at backends that run programs: it writes when it begins and ends into files that are named after the pod, in the
-// folder that is its first argument, and ends at once when it is asked to.
+// telling is the program of pods at backends that run programs: it writes its beginning and its end into files
+// that are named after the pod, in the folder that is its first argument, and ends at once when it is asked to.
 const telling = `trap 'printf %s "$EPOCHREALTIME" >"$1/$2.ended"; kill $!; exit 0' TERM; printf %s "$EPOCHREALTIME" >"$1/$2.began"; sleep infinity & wait $!`
 
 // errNoTime means that a text is no time.

@@ -49,7 +49,7 @@ func newPod(namespace, node string, i int) *corev1.Pod {
 			NodeName:                     node,
 			AutomountServiceAccountToken: &noToken,
 			Containers:                   []corev1.Container{{Name: "app", Image: "example.com/app:1"}},
-			// As a node with a taint wants it, should a controller look.
+			// This is the toleration for a node with a taint, in case a controller checks it.
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		},
 	}

@@ -65,7 +65,7 @@ func (c *cloud) journal() (all []happening, err error) {
 	return all, nil
 }
 
-// refusedFor begins the kind of a request that was refused, as there were too many.
+// refusedFor is the prefix of the kind of a request that was refused because of too many requests.
 const refusedFor = "refused for its rate: "
 
 func (c *cloud) requests(from, to time.Time) (requests, error) {
@@ -212,7 +212,8 @@ func (l *life) exits(ctx context.Context) error {
 // errUnseen means that the ends of some pods were not seen.
 var errUnseen = fmt.Errorf("some ends were not seen within %s", endingsPatience)
 
-// setExits compares when containers exited by themselves with when that was seen, until a time.
+// setExits compares the times at which containers exited by themselves with the times at which that was seen,
+// until a given time.
 func (r *remote) setExits(known []lived, seen []time.Time, until time.Time) {
 	var at, after []time.Time
 	for i, k := range known {

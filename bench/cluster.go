@@ -30,8 +30,8 @@ const (
 	protobuf    = "application/vnd.kubernetes.protobuf"
 )
 
-// startCluster starts a control plane with its files below base, and returns when it is ready.
-// Scheduler and controller manager would only take part by using the machine, so they are off unless flags say otherwise.
+// startCluster starts a control plane with its files below base, and returns when it is ready. Scheduler and
+// controller manager are off unless flags turn them on, because they would only use the machine.
 func startCluster(ctx context.Context, cfg config, base string, flags ...string) (*cluster, error) {
 	c := &cluster{program: filepath.Join(cfg.bin, "devcluster"), base: base}
 	args := []string{"up", "--dir=" + base, "--name=" + clusterName, "--keep=false", "--exit-with-stdin", "--progress-fd=3",
@@ -111,7 +111,7 @@ func (c *cluster) credentials(ctx context.Context, node string) (credentials, er
 	}, nil
 }
 
-// stop ends the cluster and throws its data away.
+// stop ends the cluster and deletes its data.
 func (c *cluster) stop() {
 	c.process.stop()
 	_ = c.stdin.Close()

@@ -69,7 +69,7 @@ func startContainers(ctx context.Context, counted *accounts, folder string) (con
 	return containerd{c}, nil
 }
 
-// count takes containerd into its account, and with it the shims that it will start.
+// count counts containerd in its account, with the shims that it will start.
 func count(c *containerdtest.Containerd, counted *accounts) error {
 	file, err := counted.daemon(containerdGroup)
 	if err != nil {

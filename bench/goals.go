@@ -89,7 +89,7 @@ var goals = append([]goal[*round]{
 	{label: "requests to interLink's server at rest, a minute", scenarios: []string{"interlink"}, by: "interlink", limit: 130, format: "%.1f", of: (*round).restPerMinute},
 }, cloudGoals()...)
 
-// lagByPolling and lagByPush are how many milliseconds a change may take until it is in the status.
+// lagByPolling and lagByPush are the longest times, in milliseconds, until a change is in the status.
 const lagByPolling, lagByPush = 3000, 500
 
 // endGoal is the label of the goal about pods that end by themselves.

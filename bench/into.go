@@ -15,19 +15,19 @@ const (
 	intoEnd   = "<!-- end of the sample -->\n"
 )
 
-// That of scenarios with containers stands between these.
+// The sample of scenarios with containers stands between these lines.
 const (
 	startsBegin = "<!-- begin of the sample with containers: written by -into -->\n"
 	startsEnd   = "<!-- end of the sample with containers -->\n"
 )
 
-// That of a provider over the wire stands between these.
+// The sample of a provider over the wire stands between these lines.
 const (
 	wireBegin = "<!-- begin of the sample over the wire: written by -into -->\n"
 	wireEnd   = "<!-- end of the sample over the wire -->\n"
 )
 
-// That of a second cluster stands between these.
+// The sample of a second cluster stands between these lines.
 const (
 	remoteBegin = "<!-- begin of the sample of a second cluster: written by -into -->\n"
 	remoteEnd   = "<!-- end of the sample of a second cluster -->\n"
@@ -51,7 +51,7 @@ const (
 	backendEnd   = "<!-- end of the sample at %s -->\n"
 )
 
-// places say which scenarios' table stands between which lines.
+// places has the lines between which the table of each scenario stands.
 var places = append([]place{
 	{func(s scenario) bool { return !s.Containers && !s.Wire && !s.Remote && s.Backend == "" }, intoBegin, intoEnd},
 	{func(s scenario) bool { return s.Containers && !s.Runtimes }, startsBegin, startsEnd},

@@ -30,7 +30,7 @@ type life struct {
 	end      func()     // ends agent and tracker, once
 }
 
-// beginLife starts the agent with new nodes, and gets ready for their pods.
+// beginLife starts the agent with new nodes, and prepares for their pods.
 func beginLife(ctx context.Context, m *machine, s scenario, a agent, prefix string) (*life, error) {
 	p, err := a.start(ctx, m, s, prefix)
 	if err != nil {
@@ -49,8 +49,7 @@ func beginLife(ctx context.Context, m *machine, s scenario, a agent, prefix stri
 	return l, nil
 }
 
-// newLife gets ready for pods of an agent that runs already, in a new namespace. Its end leaves
-// the agent alone.
+// newLife prepares for pods of a running agent, in a new namespace. Its end leaves the agent alone.
 func (m *machine) newLife(ctx context.Context, s scenario, p *process, nodes []string, namespace string) (*life, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &life{
@@ -165,7 +164,7 @@ func (l *life) deleteAll(ctx context.Context) (phase, error) {
 	return ph, err
 }
 
-// wait waits for the channel to be closed, for as long as everything lives.
+// wait waits until the channel is closed, as long as all processes live.
 func (l *life) wait(ctx context.Context, happened <-chan struct{}) error {
 	select {
 	case <-happened:
@@ -190,7 +189,7 @@ func (l *life) wait(ctx context.Context, happened <-chan struct{}) error {
 // total is the time from the beginning until the last pod was seen.
 func (p phase) total() time.Duration { return latest(p.seen).Sub(p.begin) }
 
-// client is the time that the client took to ask.
+// client is the time of the client's requests.
 func (p phase) client() time.Duration { return latest(p.asked).Sub(p.begin) }
 
 // lag is the time from the last answer to the client until the last pod was seen.

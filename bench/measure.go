@@ -82,7 +82,7 @@ func measure(ctx context.Context, cfg config) (*report, error) {
 	return r, err
 }
 
-// runScenario runs all rounds of a scenario. Another agent is first in each.
+// runScenario runs all rounds of a scenario. Each round begins with another agent.
 func runScenario(ctx context.Context, m *machine, s scenario, agents []agent) (outcome, error) {
 	out := outcome{scenario: s, Rounds: map[string][]*round{}, Skipped: map[string]string{}}
 	for i := range m.cfg.rounds {

@@ -23,7 +23,7 @@ func cpuTime(pid int) (time.Duration, error) {
 	return parseCPUTime(stat)
 }
 
-// cpuTimeOfAll returns the CPU time that a process has used, with that of the programs that it has run and that have ended.
+// cpuTimeOfAll returns the CPU time of a process and of its ended child processes.
 func cpuTimeOfAll(pid int) (time.Duration, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -141,7 +141,7 @@ func (p *process) besideDone() <-chan struct{} {
 	return p.beside.done
 }
 
-// startReady starts a program that says on its third descriptor when it is ready, and returns then.
+// startReady starts a program, and returns when the program reports on its third descriptor that it is ready.
 func (m *machine) startReady(ctx context.Context, name string, cmd *exec.Cmd) (*process, error) {
 	says, theirs, err := os.Pipe()
 	if err != nil {

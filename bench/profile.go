@@ -18,8 +18,8 @@ import (
 // profileVariable has the directory for the profiles of a program that was built by buildProfiled.
 const profileVariable = "BENCH_PROFILE"
 
-// buildProfiled builds virtual-kubelet with a profiler in it, which the released program has not: the file
-// is laid over the command's folder for this build.
+// buildProfiled builds virtual-kubelet with a profiler, which the released program does not have: the file is
+// laid over the command's folder for this build.
 func buildProfiled(ctx context.Context, cfg config) (string, error) {
 	command, err := filepath.Abs("../cmd/virtual-kubelet")
 	if err != nil {
@@ -57,8 +57,8 @@ func buildProfiled(ctx context.Context, cfg config) (string, error) {
 	return program, nil
 }
 
-// The signals ask a program that was built by buildProfiled for its profiles: of the heap, and
-// of all that it did.
+// The signals ask a program that was built by buildProfiled for its profiles: of the heap, and of all of its
+// work.
 const (
 	heapProfile = syscall.SIGUSR2
 	restProfile = syscall.SIGUSR1

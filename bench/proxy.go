@@ -59,13 +59,13 @@ func startProxy(from net.Listener, network, address string) *proxy {
 	return p
 }
 
-// stop ends it, with all that is under way.
+// stop ends it, with all requests in progress.
 func (p *proxy) stop() {
 	_ = p.server.Close()
 	<-p.ended
 }
 
-// handler counts requests, and notes which pods were made and ended by the answers.
+// handler counts requests, and records from the answers which pods were made and ended.
 func (p *proxy) handler(to http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.note(time.Now(), requestKey(r.Method, r.URL.Path))
@@ -139,7 +139,7 @@ func (p *proxy) lives(_ context.Context, namespace string) (map[string]lived, er
 // uid matches the part of a path that identifies an object.
 var uid = regexp.MustCompile(`^.*[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// requestKey is how a request is counted, such as "DELETE /v1/job/*".
+// requestKey returns the kind under which a request is counted, such as "DELETE /v1/job/*".
 func requestKey(method, path string) string {
 	parts := strings.Split(path, "/")
 	for i, part := range parts {

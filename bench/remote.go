@@ -43,7 +43,7 @@ func upperName(pod *corev1.Pod) string {
 	return pod.Name
 }
 
-// track begins to note when the pods of a life are seen in the lower cluster.
+// track begins to record when the pods of a life are seen in the lower cluster.
 func (l *lower) track(ctx context.Context, life *life) error {
 	open := func(version string) (watch.Interface, error) {
 		return watchPods(ctx, l.watcher, life.namespace, version)
@@ -98,7 +98,7 @@ func (r *remote) perPod() float64 { return float64(r.Requests.sum()) / r.Pods }
 // toBoth is the number of requests to both API servers for the life of one pod.
 func (r *round) toBoth() float64 { return float64(r.Requests.sum())/r.Remote.Pods + r.Remote.perPod() }
 
-// listsAtRest are the lists of the lower cluster while nothing was to do.
+// listsAtRest are the lists of the lower cluster while there is no work.
 func (r *remote) listsAtRest() (n int) {
 	for key, count := range r.Rest {
 		if strings.HasPrefix(key, "list ") {

@@ -78,8 +78,7 @@ func (r *report) printTable(w io.Writer) error {
 	return nil
 }
 
-// print writes the table of one scenario: a column per agent, and how many times the value of
-// another agent ours is.
+// print writes the table of one scenario: a column per agent, and the ratio of ours to another agent's value.
 func (o outcome) print(w io.Writer, agents []string) error {
 	agents = slices.DeleteFunc(slices.Clone(agents), func(name string) bool { return len(o.Rounds[name]) == 0 })
 	fmt.Fprintf(w, "\n%s\n\n", o.scenario)

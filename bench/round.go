@@ -36,7 +36,7 @@ type round struct {
 	Remote            *remote  `json:"remote,omitempty"` // nil: the pods run nowhere else
 }
 
-// resting is the time with all pods Running and nothing to do.
+// resting is the time with all pods Running and no work.
 type resting struct {
 	Seconds    float64  `json:"seconds"`
 	Requests   requests `json:"requests"`
@@ -44,17 +44,18 @@ type resting struct {
 	CPUPercent float64  `json:"cpuPercent"` // of one core
 }
 
-// mark is a moment, and the CPU time that everybody has used until then.
+// mark is a moment, and the CPU time of all processes until then.
 type mark struct {
 	at   time.Time
 	used cpu
 }
 
-// marks are the moments of a life. Without a time at rest, three of them are one, and resumed is another one only where pods end at rest.
+// marks are the moments of a life. Without a time at rest, three of them are the same moment. resumed differs
+// only if pods end at rest.
 type marks struct{ begin, running, settled, rested, resumed, gone, end mark }
 
-// runRound lets all pods of the scenario live once, kept by a process of the agent. With atRest, the agent
-// is watched at rest too.
+// runRound lets all pods of the scenario live once, with one process of the agent. With atRest, the agent is
+// watched at rest too.
 func runRound(ctx context.Context, m *machine, s scenario, a agent, prefix string, atRest bool) (r *round, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.cfg.timeout+m.cfg.idleOf(s)+s.paced(m.cfg), fmt.Errorf("not done within -timeout %s", m.cfg.timeout))
 	defer cancel()
@@ -175,7 +176,7 @@ func (r *round) setRest(log *audit, from, to mark) {
 	}
 }
 
-// cpu is the CPU time that everybody has used so far.
+// cpu returns the CPU time of all processes so far.
 type cpu struct {
 	agent, cluster, client time.Duration
 	all                    time.Duration // of the agent and all that it needs for its pods; 0 without containers

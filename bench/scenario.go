@@ -16,13 +16,13 @@ type scenario struct {
 	Nodes int    `json:"nodes"`
 	// Containers is set if the pods are real ones, with containers.
 	Containers bool `json:"containers,omitempty"`
-	// Runtimes is set if that which runs the containers is compared.
+	// Runtimes is set if container runtimes are compared.
 	Runtimes bool `json:"runtimes,omitempty"`
 	// Wire is set if the same provider is compared in the program and over the wire.
 	Wire bool `json:"wire,omitempty"`
-	// Replicas is set if one process is compared with several that share the nodes.
+	// Replicas is set if a single process is compared with several that share the nodes.
 	Replicas bool `json:"replicas,omitempty"`
-	// Remote is set if the pods run in a second cluster, and have the tokens that pods have.
+	// Remote is set if the pods run in a second cluster, with the usual tokens of pods.
 	Remote bool `json:"remote,omitempty"`
 	// Liqo is set if Liqo's controllers make the pods in the second cluster. It needs their program.
 	Liqo bool `json:"liqo,omitempty"`
@@ -43,7 +43,7 @@ type scenario struct {
 	Settle time.Duration `json:"settle,omitempty"`
 }
 
-// scenarios are all of them. A node's number has three digits, so there are 1,000 at most.
+// scenarios are all scenarios. A node's number has three digits, so there are 1,000 nodes at most.
 var scenarios = []scenario{
 	{Name: "1000", Pods: 1000, Nodes: 1},
 	{Name: "5000", Pods: 5000, Nodes: 1},
@@ -83,7 +83,7 @@ func (s scenario) singlesOfLife() float64 {
 	return float64(s.Singles) * 2 * s.Every.Minutes()
 }
 
-// runtimesGrace is the grace period of pods where that which runs containers is compared.
+// runtimesGrace is the grace period of pods in comparisons of container runtimes.
 const runtimesGrace = time.Second
 
 // warmUp comes before the others: the first pods cost a new API server more.
@@ -147,8 +147,8 @@ func (s scenario) String() string {
 	return fmt.Sprintf("%d pods on %d nodes of one process", s.Pods, s.Nodes)
 }
 
-// nodeNames are the names of the nodes: the prefix, if there is one only, and else with a number of
-// three digits.
+// nodeNames returns the names of the nodes: the prefix, if there is only one node, or the prefix with a number
+// of three digits.
 func (s scenario) nodeNames(prefix string) []string {
 	if s.Nodes == 1 {
 		return []string{prefix}

@@ -21,8 +21,8 @@ type slurm struct {
 	daemons []*process // in the order in which they were started
 }
 
-// slurmConf is slurm.conf. The node is told to have room for all pods, and to take its time for their starts: by default the controller ends a job
-// that its node does not know of after 10 s.
+// slurmConf is slurm.conf. The node claims room for all pods, and has much time for their starts: by default the
+// controller ends a job after 10 s if the job's node does not know it.
 const slurmConf = `ClusterName=bench
 SlurmctldHost=localhost
 SlurmctldPort=%[2]d
@@ -55,7 +55,7 @@ NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 Port=%[3]d CPUs=1024 RealM
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 `
 
-// counting is the text of a command that writes down that it was called.
+// counting is the text of a command that records its call.
 const counting = `#!/bin/bash
 printf '%%s %%s\n' "$EPOCHREALTIME" %[1]s >>%[2]s/calls
 exec %[3]s "$@"

@@ -36,7 +36,7 @@ type starts struct {
 	LoadBefore        float64   `json:"loadAverageBefore"`
 }
 
-// runStarts runs all rounds of a scenario with containers. Another agent is first in each.
+// runStarts runs all rounds of a scenario with containers. Each round begins with another agent.
 func runStarts(ctx context.Context, m *machine, s scenario, agents []agent) (out outcome, err error) {
 	out = outcome{scenario: s, Starts: map[string][]*starts{}}
 	progress("starting a container runtime")

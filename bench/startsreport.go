@@ -29,7 +29,7 @@ var startMetrics = []startMetric{
 	{"load average before", "%.1f", func(r *starts) float64 { return r.LoadBefore }},
 }
 
-// runtimeMetrics are the lines where that which runs containers is compared.
+// runtimeMetrics are the lines of comparisons of container runtimes.
 var runtimeMetrics = []startMetric{
 	{"one after another, median", "%.0f ms", oneByOneMedian},
 	{"  99th percentile", "%.0f ms", oneByOneLate},
@@ -47,7 +47,8 @@ var runtimeMetrics = []startMetric{
 	{"load average before", "%.1f", func(r *starts) float64 { return r.LoadBefore }},
 }
 
-// pool gives each round the percentiles of the pods of all rounds: one round has too few for a 99th percentile.
+// pool gives each round the percentiles of the pods of all rounds: a single round has too few pods for a 99th
+// percentile.
 func pool(rounds []*starts) {
 	var all []float64
 	for _, r := range rounds {

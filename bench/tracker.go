@@ -51,8 +51,8 @@ func newTracker(pods int) *tracker {
 	return t
 }
 
-// watchPods begins to watch the pods of a namespace. Without a version it begins with the
-// state of now, which must be that there are none.
+// watchPods begins to watch the pods of a namespace. Without a version it begins with the current state, in
+// which there must be no pods.
 func watchPods(ctx context.Context, client kubernetes.Interface, namespace, version string) (watch.Interface, error) {
 	if version == "" {
 		list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: 1})
@@ -69,9 +69,9 @@ func watchPods(ctx context.Context, client kubernetes.Interface, namespace, vers
 	return w, nil
 }
 
-// run follows the watch until all pods are gone. The API server ends a watch whose reader is
-// slower than its writers, as on a busy machine; again begins one at the version where the last one
-// ended, so nothing is missed, and it is counted.
+// run follows the watch until all pods are gone. The API server ends a watch whose reader is slower than its
+// writers, as on a busy machine. Then again begins a watch at the version at which the last watch ended, so
+// nothing is missed. Such watches are counted.
 func (t *tracker) run(w watch.Interface, again func(version string) (watch.Interface, error)) error {
 	defer func() { w.Stop() }()
 	for version := ""; ; t.resumed.Add(1) {

@@ -56,8 +56,8 @@ type Config struct {
 	// Nameserver is the DNS server of pods with a network of their own, if they may not reach the machine's DNS
 	// servers; "" stands for the machine's.
 	Nameserver string
-	// Pods is the network of pods, where the machine is not in it: probes and hooks reach pods by it. Nil: the machine reaches the
-	// addresses of pods.
+	// Pods is the network of pods if the machine is not part of it: probes and hooks reach pods through it. Nil
+	// means that the machine reaches the addresses of pods.
 	Pods probe.PodNetwork
 	// HostPaths are the directories for volumes of the kind hostPath. An empty list refuses such volumes; "/"
 	// allows all.

@@ -112,7 +112,7 @@ func (w *worker) report(now time.Time) {
 	}
 }
 
-// show lets others see the pod as it is now.
+// show publishes the pod in its current state.
 func (w *worker) show() {
 	places, ready := w.seen.places(), ""
 	if s := w.seen.sandbox(); s != nil && s.Ready {

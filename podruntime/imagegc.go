@@ -20,8 +20,8 @@ import (
 // ImageGC configures the removal of unused images. The fields correspond to a kubelet's settings imageGC…,
 // imageMinimumGCAge and imageMaximumGCAge.
 type ImageGC struct {
-	// HighThresholdPercent is how full the disk of images may be: from there on images are removed, those first that were not
-	// used for the longest time, until it is as full as LowThresholdPercent says. Defaults 85 and 80; 100 removes none.
+	// HighThresholdPercent is the usage of the disk of images from which images are removed, the longest unused
+	// first, until the usage is LowThresholdPercent. Defaults 85 and 80; 100 removes none.
 	HighThresholdPercent int64 `json:"highThresholdPercent,omitempty"`
 	LowThresholdPercent  int64 `json:"lowThresholdPercent,omitempty"`
 	// MinimumAge is the least time that an image stays after it was seen first. Default 2m.

@@ -19,7 +19,7 @@ const (
 	// listEvery is the interval of complete lists. It bounds the time until an unexpected end is noticed with a
 	// runtime without events.
 	listEvery = time.Second
-	// listWithEvents is the same while the runtime sends events.
+	// listWithEvents is the interval of lists while the runtime sends events.
 	listWithEvents = 10 * time.Second
 	// listAnew is the number of lists after which workers get a list without changes: neither of two lists has a
 	// container that came and went between them.
@@ -109,7 +109,7 @@ func (l *lister) list(ctx context.Context) (map[types.UID]*listed, error) {
 	defer cancel()
 	round := l.rounds.Add(1)
 	mine := map[string]string{criconfig.LabelNode: l.r.settings.Node}
-	// A sandbox is older than its containers, so in this order none of these is without it.
+	// A sandbox is older than its containers, so in this order no container is without its sandbox.
 	containers, err := l.r.cfg.Runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{LabelSelector: mine})
 	if err != nil {
 		return nil, err

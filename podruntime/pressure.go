@@ -208,7 +208,7 @@ func (e *evictor) evict(ctx context.Context, m eviction.Met, summary *statsv1alp
 	}
 }
 
-// lastShown is the pod as it was reported last, nil if it was not. It must not be changed.
+// lastShown returns the pod of the last report, nil if there was none. It must not be changed.
 func (w *worker) lastShown() *corev1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// GetMetricsProbes returns how the probes of containers went, for /metrics/probes.
+// GetMetricsProbes returns the results of the probes of containers, for /metrics/probes.
 func (r *Runtime) GetMetricsProbes(ctx context.Context) ([]*dto.MetricFamily, error) {
 	return r.prober.Metrics(ctx)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
 )
 
-// storageLimited reports whether a pod may use only so much of the disk.
+// storageLimited reports whether a pod has a limit of the disk.
 func storageLimited(pod *corev1.Pod) bool {
 	_, limited := storageLimit(pod)
 	return limited || slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil && v.EmptyDir.SizeLimit != nil })

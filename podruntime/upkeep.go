@@ -22,7 +22,7 @@ const (
 	critical = eviction.Critical
 )
 
-// cares reports whether the volumes of the pod are there and needed.
+// cares reports whether the volumes of the pod exist and are needed.
 func (w *worker) cares() bool {
 	return w.full && w.mem.VolumesReady() && !w.mem.Finished() && !w.mem.Deleted() && w.mem.Eviction == nil
 }
@@ -71,7 +71,7 @@ func (w *worker) measure(ctx context.Context, now time.Time) time.Duration {
 	return idle
 }
 
-// measured takes in how much the volumes use.
+// measured records the usage of the volumes.
 func (w *worker) measured(exceeded string) {
 	w.measuring, w.measureAt = false, time.Now().Add(measureEvery)
 	if exceeded == "" || !w.cares() {

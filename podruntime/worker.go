@@ -143,7 +143,7 @@ const idle = 10 * time.Minute
 func (w *worker) pass(ctx context.Context) (again time.Duration, gone bool) {
 	w.absorb(w.take())
 	if err := w.observe(ctx); err != nil {
-		// Not knowing is no reason to act, nor to say something else than before.
+		// A missing answer is no reason to act, or to report another status than before.
 		if w.failures++; w.failures == 1 && ctx.Err() == nil {
 			log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithError(err).Warn("the pod is left as it is until the container runtime tells of it")
 		}
@@ -196,7 +196,7 @@ func (w *worker) unread() {
 	w.settle()
 }
 
-// end forgets the worker, unless something came meanwhile.
+// end forgets the worker, unless new input came meanwhile.
 func (w *worker) end() bool {
 	w.mu.Lock()
 	if in := &w.inbox; in.pod != nil || in.stop != nil && w.pod == nil || len(in.done) > 0 || in.list.any() {

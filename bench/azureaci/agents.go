@@ -77,7 +77,7 @@ func (c *cluster) stop() {
 	_ = c.process.Wait()
 }
 
-// node makes the credentials of a node, and returns where they are.
+// node makes the credentials of a node, and returns their paths.
 func (c *cluster) node(ctx context.Context, name string) (string, error) {
 	dir := filepath.Join(c.base, "nodes", name)
 	out, err := exec.CommandContext(ctx, c.program, "node-credentials", name, "--dir="+c.base, "--name="+clusterName, "--out="+dir).CombinedOutput()

@@ -44,7 +44,7 @@ type cloud struct {
 	stop          func()
 }
 
-// handed is a listener of connections that a proxy hands over.
+// handed is a listener for connections that a proxy hands over.
 type handed struct {
 	conns chan net.Conn
 	ended chan struct{}

@@ -31,7 +31,7 @@ func withTarget(ctx context.Context, t Target) context.Context {
 
 // dialer connects probes and hooks with their servers.
 type dialer struct {
-	// pods is nil where the machine reaches the addresses of pods by itself.
+	// pods is nil if the machine reaches the addresses of pods by itself.
 	pods PodNetwork
 }
 

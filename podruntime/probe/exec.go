@@ -47,7 +47,7 @@ func outOfTime(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded
 }
 
-// both returns as much of the outputs as is looked at.
+// both returns the part of the outputs that is used.
 func both(stdout, stderr []byte) string {
 	stdout = stdout[:min(len(stdout), readLimit)]
 	stderr = stderr[:min(len(stderr), readLimit-len(stdout))]

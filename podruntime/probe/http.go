@@ -22,8 +22,8 @@ import (
 // version is the version of the imitated kubelet; servers see it.
 const version = "1.37"
 
-// transports returns those for HTTP as servers choose it and for HTTP/2 without TLS. They use no proxy of the
-// node, verify no certificate, and keep no connection.
+// transports returns the transports for HTTP as servers choose it and for HTTP/2 without TLS. They use no proxy
+// of the node, verify no certificate, and keep no connection.
 func transports(d dialer) (plain, h2c *http.Transport) {
 	plain = &http.Transport{
 		TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},

@@ -54,7 +54,7 @@ func containerLabels(t Target) prometheus.Labels {
 	return prometheus.Labels{"container": t.Container.Name, "pod": t.Pod.Name, "namespace": t.Pod.Namespace}
 }
 
-// add counts a run. Only how long good ones take is told, as a kubelet does.
+// add counts a run. It records the duration of successful runs only, as a kubelet does.
 func (c counts) add(o outcome, took time.Duration) {
 	switch o {
 	case success, warning:

@@ -56,7 +56,7 @@ func (p *Prober) run(ctx context.Context, w *probe, t Target) {
 	}
 }
 
-// enter waits until a probe may begin. False is the end of ctx.
+// enter waits until a probe may begin. False means that ctx has ended.
 func (p *Prober) enter(ctx context.Context) (leave func(), begun bool) {
 	if p.slots == nil {
 		return func() {}, true
@@ -103,7 +103,7 @@ func (p *Prober) tell(kind Kind, t Target, outcome outcome, output string, err e
 	p.cfg.Event(t.Pod, t.Container.Name, corev1.EventTypeWarning, reason, text)
 }
 
-// shown makes an output short, and text: others than UTF-8 are refused in an event.
+// shown makes an output short, and valid UTF-8: other bytes are refused in an event.
 func shown(output string) string { return redact.Cut(strings.ToValidUTF8(output, "\uFFFD")) }
 
 // podName is how kubelets write a pod in the texts of errors.

@@ -65,7 +65,7 @@ func New(cfg Config) *Prober {
 // Make returns New(cfg), as the kit of services takes it.
 func Make(cfg Config) probing.Prober { return New(cfg) }
 
-// Run probes until ctx ends, and returns when no probe is under way any more.
+// Run probes until ctx ends, and returns when no probe is in progress any more.
 func (p *Prober) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()

@@ -46,7 +46,7 @@ type surroundings struct {
 	isolation string
 	// root is true if the daemon has the rights of root.
 	root bool
-	// noLimits is why limits are not kept, or nil.
+	// noLimits is the reason why limits are not kept, or nil.
 	noLimits error
 	// selinux is true if the kernel enforces labels.
 	selinux bool

@@ -117,8 +117,9 @@ func writable(dir, parent string) bool {
 	return err == nil && os.Remove(probe) == nil
 }
 
-// delegate lets groups below dir limit memory and CPU. The kernel wants no process beside them, so this one moves aside with the
-// supervisors of containers. Processes of others stay, and then there are no groups: a daemon needs a group of its own.
+// delegate allows groups below dir to limit memory and CPU. The kernel allows no process beside them, so this
+// process moves aside with the supervisors of containers. Foreign processes stay, and then there are no groups:
+// a daemon needs a group of its own.
 func delegate(dir string) error {
 	if enable(dir) == nil {
 		return nil

@@ -25,10 +25,10 @@ type cniNetwork struct {
 	cni  *libcni.CNIConfig
 }
 
-// cniPlugins are where plugins are, without a word in the configuration: upstream's place, and Debian's.
+// cniPlugins are the default directories of plugins: upstream's, and Debian's.
 var cniPlugins = []string{"/opt/cni/bin", "/usr/lib/cni"}
 
-// openCNI reads the configuration, and asks the plugins whether they can do it.
+// openCNI reads the configuration, and checks that the plugins support it.
 func openCNI(ctx context.Context, config Config) (*cniNetwork, error) {
 	fail := func(err error) (*cniNetwork, error) {
 		return nil, fmt.Errorf("podNetwork %s: %w", config.PodNetwork, err)
@@ -138,7 +138,7 @@ func (s *sandbox) dial(ctx context.Context, port int32) (net.Conn, error) {
 	}
 	var conn net.Conn
 	err := netns.Do(s.netns(), func() (err error) {
-		// A number is dialled on this thread; a name would not be.
+		// A number is dialled on this thread; a name would be resolved on another thread.
 		for _, host := range []string{"127.0.0.1", "::1"} {
 			var failed error
 			if conn, failed = d.DialContext(ctx, "tcp", net.JoinHostPort(host, number)); failed == nil {

@@ -25,7 +25,7 @@ const (
 const (
 	// IsolationGVisor gives every pod a kernel of its own, by gVisor's runsc. It is the default.
 	IsolationGVisor = "gvisor"
-	// IsolationRunc has containers made by runc, a program of the machine, on the machine's kernel.
+	// IsolationRunc makes containers by runc, a program of the machine, on the machine's kernel.
 	IsolationRunc = "runc"
 	// IsolationCrun has them made by crun.
 	IsolationCrun = "crun"
@@ -49,7 +49,8 @@ type Config struct {
 	// Images are directories with images, looked at before any registry: OCI layouts, and archives as
 	// docker save and others write them.
 	Images []string `json:"images,omitempty"`
-	// InsecureRegistries are registries without TLS, as host:port. No other is spoken to without, also not on localhost.
+	// InsecureRegistries are registries without TLS, as host:port. TLS is required for all others, also on
+	// localhost.
 	InsecureRegistries []string `json:"insecureRegistries,omitempty"`
 	// RegistryMirrors are URLs that are asked for images first, by the registry of the image: docker.io, or
 	// host:port. A mirror gets no credentials. Images that it lacks come from the registry.
@@ -91,8 +92,8 @@ type Config struct {
 	// of the machine, link-local addresses and metadata services anyway. 0.0.0.0/0 leaves pods each other, DNS
 	// and services. Default: none.
 	PodNetworkDenied []string `json:"podNetworkDenied,omitempty"`
-	// NetworkProgram is the runsc with the network process, for the default network with isolation runc or crun. Default: the one beside this
-	// program, or on PATH; where there is none, pods are in the network of the machine.
+	// NetworkProgram is the runsc with the network process, for the default network with isolation runc or crun.
+	// Default: the runsc beside this program, or on PATH. Without any, pods are in the network of the machine.
 	NetworkProgram string `json:"networkProgram,omitempty"`
 	// CNIPlugins are the directories of the plugins of that network. Default: /opt/cni/bin and /usr/lib/cni.
 	CNIPlugins []string `json:"cniPlugins,omitempty"`

@@ -44,7 +44,7 @@ func (r *containerRecord) check() error {
 	return nil
 }
 
-// public is the record as it is on disk.
+// public is the record on the disk.
 func (r containerRecord) public() containerRecord {
 	r.Spec = r.Spec.Public()
 	return r
@@ -70,7 +70,8 @@ type container struct {
 	going *shim.State // how it stood with it when its files began to go
 }
 
-// state is how it stands with the container. Its file of states goes before the container does, and without one it would be a new one.
+// state returns the state of the container. The file of states is removed before the container, and a container
+// without the file would count as new.
 func (c *container) state() (shim.State, error) {
 	state, err := shim.ReadState(c.dir)
 	c.mu.Lock()
@@ -155,7 +156,8 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	return r.start(ctx, c)
 }
 
-// start starts the process, unless the container was started, stopped with its sandbox or removed while it waited. The caller holds working.
+// start starts the process, unless the container was started, removed, or stopped with its sandbox meanwhile.
+// The caller holds working.
 func (r *Runtime) start(ctx context.Context, c *container) error {
 	if _, err := r.container(c.id); err != nil {
 		return err
@@ -300,7 +302,7 @@ func (r *Runtime) discard(ctx context.Context, c *container) error {
 	return c.Spec.Cgroup.Remove()
 }
 
-// ReopenContainerLog makes the log go on in a new file.
+// ReopenContainerLog continues the log in a new file.
 func (r *Runtime) ReopenContainerLog(ctx context.Context, id string) error {
 	c, err := r.container(id)
 	if err != nil {

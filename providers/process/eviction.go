@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 )
 
-// evictionFile has the default thresholds, as they were when no pod was on the machine.
+// evictionFile has the default thresholds from a time without pods on the machine.
 const evictionFile = "eviction.json"
 
 // evictionHard returns the configured thresholds, or the default thresholds. The defaults depend on the

@@ -41,7 +41,7 @@ func (o *ociRuntime) gvisor() bool { return o != nil && o.name == IsolationGViso
 const guestHint = "make runsc builds it beside virtual-kubelet; isolation: runc is for a daemon with the rights of root, on the machine's kernel, and isolation: none runs " +
 	"programs of the machine"
 
-// besideThis is the path of a program in the directory of this one; "" if it is not there.
+// besideThis returns the path of a program in the directory of this program; "" if it does not exist.
 func besideThis(name string) string {
 	self, err := os.Executable()
 	if err != nil {
@@ -71,7 +71,8 @@ func guestFlags(ownNetwork bool) []string {
 	return append(flags, "--network=host")
 }
 
-// guestOf is a container of a sandbox as the runtime knows it; the sandbox itself if the IDs are the same.
+// guestOf returns a container of a sandbox in the form of the runtime. It is the sandbox itself if the IDs are
+// the same.
 func (o *ociRuntime) guestOf(id string, s *sandbox) *shim.OCI {
 	c := o.of(id)
 	// A socket has the ID in its name, and its path must be short.

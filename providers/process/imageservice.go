@@ -25,7 +25,7 @@ type imageService struct{ r *Runtime }
 // Images returns the images of the runtime.
 func (r *Runtime) Images() imageService { return imageService{r} }
 
-// hostImage stands for an image where none is used.
+// hostImage stands for an image where images are not used.
 func hostImage(ref string) images.Image { return images.Image{ID: "host:" + ref, Tags: []string{ref}} }
 
 func imageRef(i images.Image) string {

@@ -34,7 +34,7 @@ type layers struct {
 	last map[string]written // guarded by mu: by container; never changed, but replaced
 	// asked holds a token if there was a request since the last measurement.
 	asked chan struct{}
-	// images are the sizes of images whose files are copied into each container; owned by run.
+	// images has the sizes of images whose files are copied into each container; owned by run.
 	images map[string]written
 }
 

@@ -104,7 +104,7 @@ func (r *Runtime) loadContainer(ctx context.Context, id, dir string) error {
 	r.containers[id] = c
 	switch {
 	case state.Ended() && c.Spec.OCI != nil:
-		// Its supervisor was killed, perhaps with the daemon. If it was not, nothing is left.
+		// The supervisor was killed, perhaps with the daemon. If it was not, no process is left.
 		if err := r.discard(ctx, c); err != nil {
 			log.G(ctx).WithError(err).Errorf("process provider: container %s has ended; it is tried again with its removal", id)
 		}

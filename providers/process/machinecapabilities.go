@@ -32,7 +32,7 @@ func (r *Runtime) refuseMachineCapabilities(own bool, added []string) error {
 	return nil
 }
 
-// refusePodCapabilities does it for the containers of a pod, and names the field.
+// refusePodCapabilities does the same for the containers of a pod, and names the field.
 func (r *Runtime) refusePodCapabilities(pod *corev1.Pod) error {
 	spec := fieldpath.NewPath("spec")
 	own := r.network != nil && !pod.Spec.HostNetwork

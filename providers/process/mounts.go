@@ -64,7 +64,8 @@ func (r *Runtime) mounts(ctx context.Context, s *sandbox, config *runtimeapi.Con
 	return mounts, nil
 }
 
-// imageMount is the directory of an image, or one below it, read-only. No link of the image leads out of it.
+// imageMount returns the read-only mount of the directory of an image, or of a directory below it. No link of
+// the image leads out of it.
 func (r *Runtime) imageMount(ctx context.Context, m *runtimeapi.Mount) (shim.Mount, error) {
 	image, err := r.imageFor(ctx, m.GetImage().GetImage())
 	if err != nil {

@@ -48,7 +48,7 @@ func (r *Runtime) openNetwork(ctx context.Context) (podNetwork, error) {
 	return r.openUserNetwork(ctx)
 }
 
-// userNetwork is the network if it is the default one, else nil.
+// userNetwork returns the network if it is the default one, else nil.
 func (r *Runtime) userNetwork() *userNetwork {
 	user, _ := r.network.(*userNetwork)
 	return user

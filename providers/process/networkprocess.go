@@ -112,7 +112,7 @@ func (p *networkProcess) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make the cgroup of the network process: %w", err)
 	}
-	// Not CommandContext: it lives longer than the daemon.
+	// CommandContext does not fit: the process outlives the daemon.
 	cmd := &exec.Cmd{
 		Path: p.program, Args: []string{p.program, "podnet", "serve"}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/",
 		Stdout: output, Stderr: output, ExtraFiles: []*os.File{socket}, SysProcAttr: shim.Detached(),
@@ -158,7 +158,7 @@ func (p *networkProcess) end(ctx context.Context) error {
 	return errors.Join(append(errs, p.cgroups.of(p.name).Remove())...)
 }
 
-// newNetworkProcess is the network process of this daemon. Its socket is in memory, where paths are short.
+// newNetworkProcess returns the network process of this daemon. Its socket is in memory, where paths are short.
 func (r *Runtime) newNetworkProcess(program string) *networkProcess {
 	memory := filepath.Dir(r.oci.bundles)
 	return &networkProcess{

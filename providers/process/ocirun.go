@@ -157,7 +157,7 @@ func discard(ctx context.Context, dir string, o *shim.OCI) error {
 	return errors.Join(shim.UnmountRoot(dir), os.RemoveAll(o.Bundle))
 }
 
-// close removes the directories in memory, if no container has anything in them.
+// close removes the directories in memory, unless a container uses them.
 func (o *ociRuntime) close() {
 	if o == nil {
 		return

@@ -57,7 +57,8 @@ func apiServerService(in cli.ProviderInput, server *lastNumeric) []podnet.Servic
 	return all
 }
 
-// lastNumeric remembers the address of a server while its name cannot be resolved: pods would lose it else.
+// lastNumeric remembers the address of a server while its name cannot be resolved: otherwise pods would lose the
+// server.
 type lastNumeric struct {
 	resolve func(hostPort string) string
 	last    atomic.Pointer[string]

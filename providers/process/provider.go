@@ -104,7 +104,8 @@ func New(ctx context.Context, in cli.ProviderInput, config Config) (*provider, e
 	return &provider{Runtime: pods, runtime: r, in: in}, nil
 }
 
-// RunInBackground works until ctx ends, and gives up the state directory then: the next daemon may open it. Containers go on.
+// RunInBackground works until ctx ends, and then releases the state directory: the next daemon may open it.
+// Containers go on.
 func (p *provider) RunInBackground(ctx context.Context) error {
 	p.tellSharedNetwork()
 	watched := make(chan error, 1)

@@ -27,7 +27,8 @@ type record interface {
 	check() error
 }
 
-// saveRecord makes dir with a record and a configuration in it; the record last, since it makes them count.
+// saveRecord makes dir with a record and a configuration. It writes the record last, because a directory counts
+// only with a record.
 func saveRecord(dir string, r record, config proto.Message) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err

@@ -39,7 +39,7 @@ type Runtime struct {
 	// overlay means that roots of containers are layers over their image instead of copies.
 	overlay bool
 	cgroups cgroups
-	// oci makes the containers; nil where they are programs of the machine.
+	// oci makes the containers; nil if they are programs of the machine.
 	oci *ociRuntime
 	// network is the network of pods, or nil for the machine's network.
 	network podNetwork
@@ -181,7 +181,7 @@ func (r *Runtime) watch(ctx context.Context, c *container) {
 	r.publish(c.id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
 }
 
-// Close gives up the state directory. Containers go on.
+// Close releases the state directory. Containers go on.
 func (r *Runtime) Close(ctx context.Context) error {
 	var err error
 	if r.network != nil {
@@ -242,7 +242,7 @@ func (r *Runtime) container(id string) (*container, error) {
 	return nil, status.Errorf(codes.NotFound, "container %q not found", id)
 }
 
-// containersOf returns the containers of a sandbox, the oldest first; of all for "".
+// containersOf returns the containers of a sandbox, the oldest first. "" means all containers.
 func (r *Runtime) containersOf(sandbox string) []*container {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,7 +17,7 @@ func no(call string) error {
 	return status.Errorf(codes.Unimplemented, "the process provider has no %s", call)
 }
 
-// Exec, Attach and PortForward would return a URL: see StreamExec and the like.
+// Exec, Attach and PortForward would return a URL: see StreamExec and the other Stream methods.
 func (unsupported) Exec(context.Context, *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
 	return nil, no("Exec")
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// account is a user as the files of an image know it.
+// account is a user in the files of an image.
 type account struct {
 	uid, gid uint32
 	name     string
@@ -80,7 +80,7 @@ func (r *Runtime) user(spec *shim.Spec, security *runtimeapi.LinuxContainerSecur
 // accounts reads /etc/passwd and /etc/group below dir, which another user may control.
 type accounts struct{ dir string }
 
-// user finds one by name or number; a number need not be in the files.
+// user finds a user by name or number; a number need not be in the files.
 func (f accounts) user(wanted string) (account, error) {
 	number, err := strconv.ParseUint(wanted, 10, 32)
 	found := account{uid: uint32(number), home: "/"}
@@ -160,7 +160,7 @@ var capabilityNames = strings.Fields(`CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER 
 	SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE
 	MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE`)
 
-// capabilityNamesOf are the names of those in a bit mask, as runtimes know them.
+// capabilityNamesOf returns the names of the capabilities in a bit mask, as runtimes write them.
 func capabilityNamesOf(mask uint64) (names []string) {
 	for i, name := range capabilityNames {
 		if mask&(1<<i) != 0 {

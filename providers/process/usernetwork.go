@@ -34,7 +34,7 @@ type userNetwork struct {
 	// denied are the prefixes of the configuration that pods do not reach, and nameservers the DNS servers behind the gateway.
 	denied      []string
 	nameservers func() []string
-	// services are the addresses that lead elsewhere, as they are now.
+	// services are the current addresses that lead elsewhere.
 	services func() []podnet.Service
 	// tunnels is true if pods have network namespaces of the machine's kernel, with a TUN interface. Otherwise a
 	// supervisor has the link of each pod.
@@ -42,8 +42,9 @@ type userNetwork struct {
 	prefix  netip.Prefix
 	gateway netip.Addr
 
-	// configuring is held while the network process is told its configuration, and links while it is told of a pod that the daemon attaches.
-	// Neither is held for a question of a probe: an answer of the process may take long.
+	// configuring is held during configurations of the network process, and links during changes of the pods
+	// that the daemon attaches. Neither is held for a question of a probe: an answer of the process may take
+	// long.
 	configuring, links sync.Mutex
 	// configured is the last configuration of the network process; guarded by configuring.
 	configured podnet.Config
@@ -96,7 +97,8 @@ func (r *Runtime) openUserNetwork(ctx context.Context) (podNetwork, error) {
 	return n, nil
 }
 
-// networkProgram is the program that has the network process as a command; "" where pods stay in the network of the machine, which is said.
+// networkProgram returns the program with the network process as a command. It returns "" if pods stay in the
+// network of the machine, and logs that.
 func (r *Runtime) networkProgram(ctx context.Context) (string, error) {
 	if r.oci.gvisor() {
 		return r.oci.Program, nil
@@ -152,8 +154,8 @@ func (n *userNetwork) connected() bool {
 	return n.connection != nil
 }
 
-// join takes an address for a sandbox, and makes the link of one in a network namespace. Another link is made by the supervisor of the
-// sandbox.
+// join takes an address for a sandbox, and makes the link of a sandbox in a network namespace. Otherwise the
+// supervisor of the sandbox makes the link.
 func (n *userNetwork) join(ctx context.Context, s *sandbox) ([]string, error) {
 	if err := n.configure(ctx); err != nil {
 		return nil, err
@@ -443,7 +445,7 @@ func (n *userNetwork) link(s *sandbox) *shim.Network {
 	}
 }
 
-// pod is a pod as the network process is told of it.
+// pod returns the pod in the form for the network process.
 func (n *userNetwork) pod(s *sandbox, address string) podnet.Pod {
 	meta := s.config.GetMetadata()
 	pod := podnet.Pod{Name: meta.GetNamespace() + "/" + meta.GetName(), Address: address, HostPorts: []podnet.HostPort{}}

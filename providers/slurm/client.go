@@ -71,7 +71,7 @@ func (c client) command(ctx context.Context, name string, args ...string) *exec.
 	return cmd
 }
 
-// step is a command of srun. It is asked to end, as only then it ends its step.
+// step is a command of srun. It gets a request to end, because a killed srun does not end its step.
 func (c client) step(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := c.command(ctx, "srun", args...)
 	dieTogether(cmd, syscall.SIGTERM)
@@ -80,7 +80,7 @@ func (c client) step(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// close has nothing to let go of: each command is a process.
+// close has nothing to release: each command is a process.
 func (client) close() {}
 
 // run returns the output of a command.
@@ -145,7 +145,7 @@ func unclear(err error) bool {
 // submissionFailed precedes the reason in the output of sbatch.
 const submissionFailed = "Batch job submission failed: "
 
-// queued is a job as squeue has it.
+// queued is a job in the output of squeue.
 type queued struct {
 	ID         int
 	State      string
@@ -156,7 +156,7 @@ type queued struct {
 	Comment    string
 }
 
-// queueFormat names the fields of queued; the comment is the last one, as it may have anything in it.
+// queueFormat names the fields of queued. The comment is the last one, because it may contain anything.
 const queueFormat = "%i|%T|%r|%j|%B|%V|%S|%k"
 
 // jobs returns all jobs of this user that Slurm still knows, including recently ended jobs and jobs in
@@ -281,7 +281,7 @@ type machine struct {
 	usable   bool
 }
 
-// partition returns the nodes of a partition, and whether it is up. "" is the default one.
+// partition returns the nodes of a partition, and whether it is up. "" is the default partition.
 func (c client) partition(ctx context.Context, name string) (machines []machine, up bool, err error) {
 	args := []string{"--noheader", "--Node", "--exact", "--format=%N|%c|%m|%T|%a|%P|%G"}
 	if name != "" {

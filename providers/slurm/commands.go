@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// slurm is Slurm as pods need it: its commands, or slurmrestd in their place.
+// slurm is the interface of Slurm for pods: its commands, or slurmrestd in their place.
 type slurm interface {
 	// jobs returns all jobs of the user that Slurm still knows, including recently ended jobs, or the jobs that
 	// the squeue flags in more select.
 	jobs(ctx context.Context, more ...string) ([]queued, error)
-	// submit submits a job, as the command line of sbatch says. It returns its number.
+	// submit submits a job with the command line of sbatch, and returns its number.
 	submit(ctx context.Context, args []string) (int, error)
 	// cancel cancels jobs, or acts on them by the scancel flags in more. An error may be about some of them
 	// only.
@@ -24,9 +24,9 @@ type slurm interface {
 	cancelNamed(ctx context.Context, uids []types.UID) error
 	// accounted returns the states of jobs that Slurm has forgotten, from its accounting.
 	accounted(ctx context.Context, jobs []queued) (map[int]string, error)
-	// partition returns the nodes of a partition, and whether it is up. "" is the default one.
+	// partition returns the nodes of a partition, and whether it is up. "" is the default partition.
 	partition(ctx context.Context, name string) (machines []machine, up bool, err error)
-	// step is a command of srun: streams have no other way.
+	// step is a command of srun: there is no other way for streams.
 	step(ctx context.Context, args ...string) *exec.Cmd
 	// close releases resources that are kept for the next call. A call may still follow.
 	close()

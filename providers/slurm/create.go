@@ -134,7 +134,8 @@ func (d *driver) Gone(pod *corev1.Pod) {
 // endTime is the time that a job has to end after the grace period of its pod.
 const endTime = 20 * time.Second
 
-// Stop implements service.Driver: it tells the job to stop the pod within its grace period. Asked again, the pod has no more time than before.
+// Stop implements service.Driver: it tells the job to stop the pod within its grace period. A second call does
+// not give the pod more time.
 func (d *driver) Stop(_ context.Context, pod *corev1.Pod, i *instance) error {
 	d.mu.Lock()
 	t := d.pods[i.id.UID]

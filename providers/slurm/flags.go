@@ -67,7 +67,8 @@ func (c Config) allowed() []string {
 	return c.Flags
 }
 
-// flags returns the flags of the annotation, if the configuration allows all of them and none can take another argument for its value.
+// flags returns the flags of the annotation, if the configuration allows all of them and none can use another
+// argument as its value.
 func (c Config) flags(pod *corev1.Pod) ([]string, error) {
 	taken, _, err := c.readFlags(pod)
 	return taken, err

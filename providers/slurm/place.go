@@ -83,7 +83,7 @@ func keep(from, to string) (string, error) {
 	return to, writeNew(to, f)
 }
 
-// writeNew writes a program, unless it is there as it should be: whole, or not at all.
+// writeNew writes a program, unless it is there and correct: completely, or not at all.
 func writeNew(path string, from io.ReadSeeker) error {
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && own(info) && info.Mode().Perm() == 0o700 && same(path, from) {
 		return nil
@@ -184,7 +184,7 @@ func (p place) used() error {
 	return nil
 }
 
-// use has the root used from now on.
+// use sets the root that is used from now on.
 func (p place) use() error {
 	if _, err := os.Lstat(p.usedFile()); err == nil {
 		return nil

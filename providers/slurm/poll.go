@@ -16,7 +16,7 @@ import (
 const (
 	// filesEvery is the interval of reads of jobs' files, which send no request to Slurm.
 	filesEvery = 200 * time.Millisecond
-	// filesSlow is the same where nothing has changed for a while.
+	// filesSlow is the interval after a while without changes.
 	filesSlow = time.Second
 	// lively is the time after a change during which another change is expected.
 	lively = 15 * time.Second
@@ -139,7 +139,7 @@ func (d *driver) podOf(q queued) (types.UID, bool) {
 	return types.UID(uid), ok && d.pods[types.UID(uid)] != nil
 }
 
-// choose returns the job that runs the pod, and others that are not to.
+// choose returns the job that runs the pod, and the others, which must not run it.
 func choose(t *tracked, jobs []queued) (own *queued, others []int) {
 	sort.Slice(jobs, func(i, k int) bool { return jobs[i].ID < jobs[k].ID })
 	for i := range jobs {
@@ -163,7 +163,7 @@ func choose(t *tracked, jobs []queued) (own *queued, others []int) {
 	return own, others
 }
 
-// List implements service.Driver. Follow makes the lists, so it is not asked.
+// List implements service.Driver. It is not called, because Follow makes the lists.
 func (d *driver) List(ctx context.Context) ([]*instance, error) {
 	d.list(ctx)
 	return d.instances(func(*tracked) bool { return true }), d.health()

@@ -271,7 +271,7 @@ func (r *rest) cancelNamed(ctx context.Context, uids []types.UID) error {
 	return r.cancel(ctx, ids)
 }
 
-// accounted knows none: slurmrestd has the accounting at a place of its own.
+// accounted knows no job: slurmrestd has the accounting in another place.
 func (*rest) accounted(context.Context, []queued) (map[int]string, error) { return nil, nil }
 
 func (r *rest) partition(ctx context.Context, name string) (machines []machine, up bool, err error) {

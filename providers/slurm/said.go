@@ -63,8 +63,8 @@ func (d *driver) readFiles(ctx context.Context) {
 	}
 }
 
-// unsettled reports whether the job of t is over and its last status may yet be seen: until its files were looked at in vain when its time was
-// up. A job that had no node has none. The caller holds mu.
+// unsettled reports whether the job of t is over and its last status may yet be seen: until a look at its files
+// after the deadline has found none. A job without a node has no status. The caller holds mu.
 func (d *driver) unsettled(t *tracked) bool {
 	if ended[t.job.State] == "" {
 		t.overAt = time.Time{}

@@ -12,7 +12,7 @@ import (
 // SSH configures access to Slurm's commands on another machine, by the program ssh. The host must be a known
 // one, and no password is asked.
 type SSH struct {
-	// Host is a login node. It has sharedDir too, under the same path.
+	// Host is a login node. It must have sharedDir under the same path.
 	Host string `json:"host,omitempty"`
 	// Port is the port of its SSH server. Default 22.
 	Port int `json:"port,omitempty"`

@@ -27,7 +27,7 @@ type order struct {
 	stops []*stopping // of pods that know, or are over, once the command succeeded
 }
 
-// Waits before a job is told the same again.
+// These are the waits before a job gets the same order again.
 const (
 	askPending = time.Second
 	askRunning = 5 * time.Second
@@ -60,7 +60,7 @@ func (d *driver) orders(now time.Time) (due []order) {
 			drop.ids = append(drop.ids, t.job.ID)
 			s.again(now, askPending) // it may have begun to run meanwhile
 		case t.said == nil:
-			// It has begun, and cannot be told yet.
+			// The job has begun, and cannot get the order yet.
 		case !t.said.Ended && !s.told:
 			signal.ids, signal.stops = append(signal.ids, t.job.ID), append(signal.stops, s)
 			s.again(now, askRunning)

@@ -7,7 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// User is whom an image runs as; without either, root.
+// User is the user of an image; without either field, root.
 type User struct {
 	ID   *int64
 	Name string

@@ -33,7 +33,7 @@ func OpenDir(path string) (*Dir, error) {
 	return &Dir{path: whole, root: root}, nil
 }
 
-// Close closes the directory, when nothing is read any more.
+// Close closes the directory. No read may be in progress.
 func (d *Dir) Close() error { return d.root.Close() }
 
 const (

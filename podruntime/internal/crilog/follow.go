@@ -28,7 +28,7 @@ func (r *reader) wait() error {
 	case !same && exists && r.behind:
 		return r.follow()
 	case !same && exists:
-		// Between making the new file and writing there the runtime may still write here.
+		// The runtime may still write to this file between making the new file and writing to it.
 		r.behind = true
 		return r.pause()
 	case r.last:
@@ -93,7 +93,7 @@ func (r *reader) awaitLive() error {
 	}
 }
 
-// pause waits a little, or says why reading ends.
+// pause waits a little, or returns the reason why reading ends.
 func (r *reader) pause() error {
 	timer := time.NewTimer(followEvery)
 	defer timer.Stop()

@@ -21,9 +21,8 @@ type lines struct {
 	r, w   int // what is read and not yet taken
 }
 
-// next returns a line with its newline, or so much of a longer one as there is room for. It is
-// valid until the next call. At io.EOF an unfinished line stays; without mayRead the source is
-// not asked.
+// next returns a line with its newline, or the part of a longer line for which there is room. It is valid until
+// the next call. At io.EOF an unfinished line stays; without mayRead the source is not read.
 func (l *lines) next(mayRead bool) ([]byte, error) {
 	looked := l.r
 	for {

@@ -26,8 +26,8 @@ type plan struct {
 	newest string   // of all rotated files, without .gz
 }
 
-// find opens the file that is written and looks at which others there are. They
-// belong together: no rotation came between.
+// find opens the file that is being written and lists the other files. They belong together: no rotation came
+// between.
 func (l logFile) find() (p plan, names []string, err error) {
 	for {
 		p.live, err = l.open(l.name)
@@ -112,7 +112,7 @@ func (l logFile) chooseParts(p *plan, names []string, t *tail, since time.Time) 
 	return nil
 }
 
-// measure sets size, and live to where the tail begins.
+// measure sets size, and sets live to the beginning of the tail.
 func (p *plan) measure(t *tail) error {
 	if p.live == nil {
 		return nil

@@ -127,8 +127,8 @@ func (r *Rotator) makeRoom(ctx context.Context, file logFile) error {
 	return nil
 }
 
-// rotate gives the file another name and has the runtime begin a new one. It is not compressed yet: the runtime may still write
-// to it.
+// rotate renames the file and makes the runtime begin a new one. It does not compress the old file yet: the
+// runtime may still write to it.
 func (r *Rotator) rotate(ctx context.Context, c Container, file logFile) error {
 	to := file.name + "." + time.Now().UTC().Format(rotatedLayout)
 	if _, err := file.root.Lstat(to); err == nil {

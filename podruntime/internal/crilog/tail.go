@@ -17,7 +17,7 @@ const (
 	maxTailLine = 64 << 10
 )
 
-// tail finds where the last lines of a log begin. It is shown the files from the newest to the oldest.
+// tail finds the beginning of the last lines of a log. It gets the files from the newest to the oldest.
 type tail struct {
 	want  int
 	found int
@@ -32,7 +32,7 @@ type tail struct {
 // done means that older files are not needed.
 func (t *tail) done() bool { return t.found >= t.want }
 
-// plain returns where the wanted lines begin in the first size bytes of a file.
+// plain returns the beginning of the wanted lines in the first size bytes of a file.
 func (t *tail) plain(f io.ReaderAt, size int64) (int64, error) {
 	if t.want == 0 {
 		return size, nil
@@ -99,7 +99,7 @@ func (t *tail) headAt(f io.ReaderAt, start, end int64) ([]byte, error) {
 	return head, nil
 }
 
-// compressed returns how many lines there are in r before the wanted ones.
+// compressed returns the number of lines in r before the wanted lines.
 func (t *tail) compressed(r io.Reader) (skip int, err error) {
 	var l lines
 	l.reset(r)

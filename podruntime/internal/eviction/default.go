@@ -11,8 +11,8 @@ type standard struct {
 	most    float64
 }
 
-// largest is the most bytes of a disk that the defaults keep free, and largestInodes the most inodes: on a large disk a kubelet's
-// percentages are more than the machine itself ever needs.
+// largest is the most bytes of a disk that the defaults keep free, and largestInodes the most inodes: on a large
+// disk a kubelet's percentages are more than the machine itself ever needs.
 const (
 	largest       = 5 << 30
 	largestInodes = 250_000

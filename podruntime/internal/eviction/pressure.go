@@ -14,7 +14,7 @@ import (
 // Transition is the time for which a condition stays after its last cause.
 const Transition = 5 * time.Minute
 
-// Pressure is which conditions of a node are true. The zero value is none.
+// Pressure has the conditions of a node that are true. The zero value has none.
 type Pressure struct {
 	last map[corev1.NodeConditionType]time.Time // when there was a cause
 }

@@ -111,14 +111,14 @@ type Observation struct{ Available, Capacity uint64 }
 // Observations are the measurements.
 type Observations map[Signal]Observation
 
-// Met is a threshold below which a machine is.
+// Met is a threshold that the machine is below.
 type Met struct {
 	Threshold
 	// Least is the amount that should be available, and Available the amount that is.
 	Least, Available resource.Quantity
 }
 
-// Met returns the thresholds below which the machine is, in their order.
+// Met returns the thresholds that the machine is below, in their order.
 func (o Observations) Met(thresholds []Threshold) []Met {
 	var list []Met
 	for _, t := range thresholds {

@@ -99,7 +99,7 @@ func (r *Runtime) Hang(method string, n int) {
 	r.faultsOf(method).hang += n
 }
 
-// Delay makes all calls of a method take so long.
+// Delay makes all calls of a method take this time.
 func (r *Runtime) Delay(method string, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +129,7 @@ func pop(list *[]error) error {
 	return err
 }
 
-// do is the way of every call: the ledger, the faults, and then f without the lock of the runtime.
+// do is the path of every call: the record, the faults, and then f without the lock of the runtime.
 func do[T any](ctx context.Context, c *Client, method, id string, f func() (T, error)) (T, error) {
 	call, pass, lost := c.begin(method, id)
 	var answer, none T

@@ -34,7 +34,7 @@ type container struct {
 	done                       chan struct{} // closed when it has ended
 }
 
-// CreateContainer creates a container in a sandbox that is ready, of an image that is there.
+// CreateContainer creates a container in a ready sandbox, from an image on the machine.
 func (c *Client) CreateContainer(ctx context.Context, sandboxID string, config *runtimeapi.ContainerConfig, sandboxConfig *runtimeapi.PodSandboxConfig) (string, error) {
 	subject := podName(sandboxConfig) + "/" + config.GetMetadata().GetName()
 	return do(ctx, c, "CreateContainer", subject, func() (string, error) {
@@ -185,7 +185,7 @@ func (r *Runtime) remove(c *container) {
 	r.tell(c.sandbox, c.id, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
 }
 
-// ListContainers returns the containers that the filter leaves.
+// ListContainers returns the containers that match the filter.
 func (c *Client) ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
 	return do(ctx, c, "ListContainers", "", func() ([]*runtimeapi.Container, error) {
 		r := c.runtime
@@ -237,7 +237,7 @@ func (c *container) status() *runtimeapi.ContainerStatus {
 	}
 }
 
-// user returns as whom the container runs: as its config says, or else as its image does.
+// user returns the user of the container: from its config, or else from its image.
 func (c *container) user() *runtimeapi.ContainerUser {
 	context := c.config.GetLinux().GetSecurityContext()
 	user := &runtimeapi.LinuxContainerUser{SupplementalGroups: slices.Clone(context.GetSupplementalGroups())}

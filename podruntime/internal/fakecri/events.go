@@ -79,7 +79,7 @@ func (r *Runtime) take(w *watcher) []*runtimeapi.ContainerEventResponse {
 	return queue
 }
 
-// DropEvents forgets the events that no reader has had yet, as a runtime under load may.
+// DropEvents forgets the events that no reader has got yet, as a runtime under load may.
 func (r *Runtime) DropEvents() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -23,8 +23,8 @@ type Answer struct {
 	Err error
 }
 
-// ExecSync runs a command in a container that runs. An exit code other than 0 is an utilexec.CodeExitError,
-// and a command that takes longer than timeout a status DeadlineExceeded.
+// ExecSync runs a command in a running container. An exit code other than 0 is an utilexec.CodeExitError. A
+// command that takes longer than timeout gives the status DeadlineExceeded.
 func (c *Client) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (stdout, stderr []byte, err error) {
 	answer, err := do(ctx, c, "ExecSync", id, func() (Answer, error) { return c.runtime.exec(ctx, id, command, timeout) })
 	if err == nil && answer.Code != 0 {

@@ -19,7 +19,7 @@ import (
 type Image struct {
 	// Name is the name in a pod: "busybox", "registry.example/app:v1".
 	Name string
-	// UID or User is as whom its processes run; without either as root.
+	// UID or User is the user of its processes; without either it is root.
 	UID  *int64
 	User string
 	Size uint64
@@ -127,7 +127,7 @@ func (r *Runtime) findImage(name string) *image {
 	return nil
 }
 
-// PullImage puts an image on the machine, as Publish told, and returns its reference by digest.
+// PullImage puts an image on the machine, as set by Publish, and returns its reference by digest.
 func (c *Client) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
 	return do(ctx, c, "PullImage", spec.GetImage(), func() (string, error) {
 		r := c.runtime

@@ -16,7 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Config is how a Runtime behaves; the zero value is a modern runtime without streaming.
+// Config is the behaviour of a Runtime; the zero value is a modern runtime without streaming.
 type Config struct {
 	// IPs returns the addresses of the nth sandbox, counted from 1. Nil gives one IPv4 address each.
 	IPs func(n int) []string
@@ -192,7 +192,7 @@ func notFound(kind, id string) error {
 	return status.Errorf(codes.NotFound, "an error occurred when try to find %s %q: not found", kind, id)
 }
 
-// id returns a new identifier, with which lists are in no useful order. The caller has r.mu.
+// id returns a new identifier, which gives lists no useful order. The caller has r.mu.
 func (r *Runtime) id() string {
 	r.numbered++
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d", r.numbered))

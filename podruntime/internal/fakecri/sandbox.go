@@ -153,7 +153,7 @@ func (s *sandbox) status() *runtimeapi.PodSandboxStatus {
 	}
 }
 
-// ListPodSandbox returns the sandboxes that the filter leaves.
+// ListPodSandbox returns the sandboxes that match the filter.
 func (c *Client) ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
 	return do(ctx, c, "ListPodSandbox", "", func() ([]*runtimeapi.PodSandbox, error) {
 		r := c.runtime

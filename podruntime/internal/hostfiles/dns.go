@@ -22,8 +22,8 @@ const (
 	maxSearchChars = 2048
 )
 
-// DNS returns the DNS settings of the pod's sandbox. Limits that are exceeded, and a cluster DNS that is not
-// there, are events about the pod.
+// DNS returns the DNS settings of the pod's sandbox. Exceeded limits and a missing cluster DNS lead to events
+// about the pod.
 func (f *Files) DNS(pod *corev1.Pod) (*runtimeapi.DNSConfig, error) {
 	config, err := f.basis(pod)
 	if err != nil {
@@ -96,7 +96,7 @@ func (f *Files) fitSearches(pod *corev1.Pod, searches []string) []string {
 	return searches
 }
 
-// mergeOptions puts the pod's options over others: one with the same name takes its place.
+// mergeOptions puts the pod's options over others. A pod's option replaces an option with the same name.
 func mergeOptions(options []string, own []corev1.PodDNSConfigOption) []string {
 	for _, o := range own {
 		text := o.Name
@@ -119,8 +119,8 @@ func setOption(options []string, option string) []string {
 	return append(options, option)
 }
 
-// readResolvConf reads a resolver configuration: nameservers add up, of search lines the last counts, and of
-// options of one name the last.
+// readResolvConf reads a resolver configuration. Nameservers add up. Of several search lines, and of options
+// with the same name, the last counts.
 func readResolvConf(name string) (*runtimeapi.DNSConfig, error) {
 	config := &runtimeapi.DNSConfig{}
 	content, err := read(name)

@@ -15,7 +15,7 @@ type Config struct {
 	ClusterDNS []string
 	// ClusterDomain is the domain of the cluster's DNS; "" is cluster.local.
 	ClusterDomain string
-	// Nameserver takes the place of the machine's DNS servers for pods that are not in its network; "" for none.
+	// Nameserver replaces the machine's DNS servers for pods outside of its network; "" means no replacement.
 	Nameserver string
 	// ResolvConf is the resolver configuration of the machine; "" is /etc/resolv.conf. A missing file counts as
 	// an empty one.

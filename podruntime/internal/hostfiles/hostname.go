@@ -60,8 +60,8 @@ func (f *Files) names(pod *corev1.Pod) (name, domain string, err error) {
 	return name, spec.Subdomain + "." + pod.Namespace + ".svc." + f.cfg.ClusterDomain, nil
 }
 
-// shorten cuts a name so that it fits, and so that it does not end within a separator. A valid name begins with a
-// letter or digit, so something stays.
+// shorten cuts a name so that it fits, and does not end within a separator. A valid name begins with a letter or
+// digit, so something stays.
 func shorten(name string) string {
 	if len(name) <= maxLabel {
 		return name

@@ -22,8 +22,8 @@ const (
 	managed     = "# Kubernetes-managed hosts file.\n"
 	managedHost = "# Kubernetes-managed hosts file (host network).\n"
 
-	// maxFile is the size of the largest file that is read or written: an object of the API, which hostAliases come from, is not
-	// larger either.
+	// maxFile is the size of the largest file that is read or written. An object of the API, the source of
+	// hostAliases, is not larger either.
 	maxFile = 2 << 20
 )
 
@@ -36,8 +36,8 @@ fe00::1	ip6-allnodes
 fe00::2	ip6-allrouters
 `
 
-// Mount writes /etc/hosts for the pod into dir, the pod's own directory, and returns its mount; nil if the container has
-// a mount there itself, or the pod has no address yet.
+// Mount writes /etc/hosts for the pod into dir, the pod's own directory, and returns its mount. It returns nil
+// if the container has a mount there itself, or the pod has no address yet.
 func (f *Files) Mount(dir string, pod *corev1.Pod, container *corev1.Container, ips []string) (*runtimeapi.Mount, error) {
 	for i := range container.VolumeMounts {
 		if path.Clean(container.VolumeMounts[i].MountPath) == hostsPath {

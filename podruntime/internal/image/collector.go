@@ -32,8 +32,8 @@ const (
 
 // Policy decides when unused images are removed.
 type Policy struct {
-	// High is how full the disk may be, in percent; from there on images are removed until it is as full as Low says.
-	// 100 is never.
+	// High is the usage of the disk, in percent, from which images are removed until the usage is Low. 100 is
+	// never.
 	High, Low int64
 	// MinAge is the least time that an image stays after it was seen first. MaxAge is the longest time that an
 	// image may be unused, however much space there is; 0 is for ever.
@@ -231,7 +231,7 @@ func (c *Collector) remove(ctx context.Context, s *seen) error {
 	return nil
 }
 
-// excess returns how many bytes must be freed of a disk, 0 if it is not too full.
+// excess returns how many bytes must be freed on a disk, 0 if it is not too full.
 func (p Policy) excess(d Disk) uint64 {
 	free := d.Available * 100 / d.Capacity
 	if p.High >= 100 || 100-int64(free) < p.High { //nolint:gosec // a percentage

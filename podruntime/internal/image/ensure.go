@@ -139,7 +139,7 @@ func lostAnswer(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || code == codes.Canceled || code == codes.DeadlineExceeded || code == codes.Unavailable
 }
 
-// pulled says so, and finds out whom the image runs as.
+// pulled records the pull, and finds out the user of the image.
 func (p *Puller) pulled(req Request, ref string, answer *runtimeapi.ImageStatusResponse, err error, begin, got time.Time) (Image, *Error) {
 	took, all := time.Since(got).Truncate(time.Millisecond), time.Since(begin).Truncate(time.Millisecond)
 	p.say(req, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",

@@ -59,7 +59,7 @@ func (p *Puller) auths(ctx context.Context, req Request) ([]*runtimeapi.AuthConf
 	return auths, nil
 }
 
-// spec is the full name of an image: credentials are by the name of the registry.
+// spec returns the full name of an image, because credentials are by the name of the registry.
 func spec(image string) string {
 	name, err := Normalize(image)
 	if err != nil {
@@ -90,7 +90,7 @@ type failure struct {
 	again time.Time
 }
 
-// messages are the failures of images, by pod and image: a pod may have had other images than it has now.
+// messages are the failures of images, by pod and image: a pod may have had other images before.
 type messages struct {
 	mu  sync.Mutex
 	all map[types.UID]map[string]failure // guarded by mu

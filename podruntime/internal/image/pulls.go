@@ -117,7 +117,7 @@ func openPulls(dir string) (*pulls, error) {
 	return p, p.write(keyFile, p.key)
 }
 
-// fileOf is the name of the file about an image, or about the name of one, without its ending.
+// fileOf returns the name of the file about an image, or about the name of an image, without its suffix.
 func fileOf(image string) string {
 	sum := sha256.Sum256([]byte(image))
 	return hex.EncodeToString(sum[:])
@@ -208,7 +208,7 @@ func (p *pulls) pulled(id, name string, auth *runtimeapi.AuthConfig) error {
 	return nil
 }
 
-// known are the files of all images, and how often anything was noted until now.
+// known returns the files of all images, and the number of changes until now.
 func (p *pulls) known() (map[string]bool, int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,7 +219,8 @@ func (p *pulls) known() (map[string]bool, int) {
 	return files, p.changes
 }
 
-// forget forgets images that are gone. If anything was noted since, they may have come back, and it is left to the next time.
+// forget forgets images that are gone. After any change since, they may have come back, and forget leaves them
+// to the next time.
 func (p *pulls) forget(files map[string]bool, changes int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -237,7 +238,7 @@ func (p *pulls) forget(files map[string]bool, changes int) error {
 	return errors.Join(errs...)
 }
 
-// write replaces a file, so that also a machine that loses power has it.
+// write replaces a file durably, so that the new file survives a loss of power.
 func (p *pulls) write(name string, data []byte) error {
 	if p.dir == "" {
 		return nil

@@ -32,8 +32,8 @@ const (
 	Kill
 	// PreStop runs the preStop hook of the instance ID for no longer than Grace.
 	PreStop
-	// Stop stops the instance ID: it is asked to end, and killed after Grace. It may be asked for again with a shorter
-	// Grace while the first call still waits, or while a PreStop does.
+	// Stop stops the instance ID: it is asked to end, and killed after Grace. Stop may be repeated with a
+	// shorter Grace while the first call still waits, or while a PreStop does.
 	Stop
 	// Resize gives the running instance ID the resources of its container in the spec.
 	Resize
@@ -53,7 +53,7 @@ var kinds = [...]string{
 
 func (k Kind) String() string { return kinds[k] }
 
-// Action is one thing to do for a pod.
+// Action is an action for a pod.
 type Action struct {
 	Kind      Kind
 	Container string        // the name, of actions on containers
@@ -61,7 +61,7 @@ type Action struct {
 	SandboxID string        // of Start
 	Attempt   uint32        // of RunSandbox and Start
 	Grace     time.Duration // of PreStop and Stop
-	// Last is of Stop: the pod ends, and nothing is started in its sandbox any more.
+	// Last is a field of Stop: the pod ends, and nothing is started in its sandbox any more.
 	Last bool
 	// Event is recorded when the action begins, if it is set; about the container, if there is one.
 	Event *Event
@@ -90,7 +90,7 @@ type Plan struct {
 	Gone bool
 }
 
-// Outcome is how an action ended. The zero value is success.
+// Outcome is the result of an action. The zero value is success.
 type Outcome struct {
 	// ID is the instance or sandbox that Start or RunSandbox made, also after a later failure.
 	ID string

@@ -55,7 +55,8 @@ func (s *starter) mustEnd(c *corev1.Container, inst *Container) (kill, bool) {
 	return kill{}, false
 }
 
-// resize gives an instance the resources of the spec: as it runs, or with a restart if the container wants one.
+// resize gives an instance the resources of the spec: while it runs, or with a restart if the container asks for
+// one.
 func (s *starter) resize(c *corev1.Container, inst *Container) {
 	has := s.Has(inst)
 	if has == nil || s.mem.ResizePending != nil || s.mem.container(c.Name).starting {

@@ -14,8 +14,9 @@ import (
 // status.
 const keepDead = 2
 
-// containers keeps the containers of a pod as they should be. Ephemeral containers wait for nothing. The others are started one after
-// the other, in the order of the spec: a postStart hook keeps those after it from starting.
+// containers keeps the containers of a pod in their desired state. Ephemeral containers wait for nothing. The
+// others are started one after the other, in the order of the spec: a postStart hook delays the containers after
+// it.
 func (p *planner) containers(box *Sandbox, volumes bool) {
 	s := starter{planner: p, box: box, ready: volumes}
 	for i := range p.pod.Spec.EphemeralContainers {

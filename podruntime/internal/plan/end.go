@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// end brings the pod to its end: containers, sandboxes, volumes; and if it was deleted, nothing is left.
+// end brings the pod to its end: containers, sandboxes, volumes. After a deletion nothing is left.
 func (p *planner) end() {
 	busy := p.cancelStarts()
 	for c := range p.alive() {

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// kill is how an instance is brought to its end.
+// kill is the way to end an instance.
 type kill struct {
 	grace   time.Duration
 	message string // of the event; "" is that of a pod that ends
@@ -33,8 +33,8 @@ func (p *planner) alive() iter.Seq[*Container] {
 	}
 }
 
-// kill does the next step to the end of an instance: the announcement, the preStop hook, the stop. The hook is counted within the
-// grace period, and so is the time until it is its turn to be stopped.
+// kill does the next step to the end of an instance: the announcement, the preStop hook, the stop. The hook
+// counts within the grace period, and so does the time until the instance's turn to be stopped.
 func (p *planner) kill(c *Container, k kill, turn bool) {
 	i := p.mem.instance(c.ID)
 	by := i.killBy
@@ -66,7 +66,7 @@ func (p *planner) announce(c *Container, k kill, by time.Time) {
 	})
 }
 
-// hook runs the preStop hook, and reports whether it is to be waited for.
+// hook runs the preStop hook, and reports whether to wait for it.
 func (p *planner) hook(c *Container, i instanceMemory, by time.Time) bool {
 	spec := named(p.pod, c.Name)
 	if spec == nil || spec.Lifecycle == nil || spec.Lifecycle.PreStop == nil || i.hookDone || i.stops > 0 || c.State != Running {
@@ -78,7 +78,7 @@ func (p *planner) hook(c *Container, i instanceMemory, by time.Time) bool {
 	return true
 }
 
-// stop stops an instance, again if it is to end earlier than it was told.
+// stop stops an instance, and again if it must end earlier than the first stop allowed.
 func (p *planner) stop(c *Container, i instanceMemory, by time.Time, last bool) {
 	grace := max(by.Sub(p.now), minGrace)
 	grace = (grace + time.Second - 1).Truncate(time.Second)

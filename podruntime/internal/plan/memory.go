@@ -21,7 +21,7 @@ type Memory struct {
 	Eviction *Eviction
 	// Reclaim means that an ended pod must leave the disk, except for its sandbox. The worker sets it.
 	Reclaim bool
-	// ResizePending is why new resources of the pod are not given to its containers. The worker sets it.
+	// ResizePending is the reason why the containers do not get new resources of the pod. The worker sets it.
 	ResizePending *ResizePending
 
 	deletion   *deletion
@@ -46,7 +46,7 @@ type Eviction struct {
 	Disruption bool
 }
 
-// ResizePending is why a resize does not begin: Deferred or Infeasible.
+// ResizePending is the reason why a resize does not begin: Deferred or Infeasible.
 type ResizePending struct{ Reason, Message string }
 
 // Result is the result of a probe.
@@ -80,7 +80,7 @@ type containerMemory struct {
 	id        string    // of the last start that made an instance
 	startedAt time.Time // when it ended
 	again     time.Time // after a failed start
-	// Why it waits, as the status shows it; nil: nothing is known.
+	// The reason why it waits, as the status shows it; nil: nothing is known.
 	waiting *corev1.ContainerStateWaiting
 	backoff backoff
 	said    time.Time // the end of the back-off that an event told of

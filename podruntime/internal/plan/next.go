@@ -99,7 +99,7 @@ func (p *planner) frontier() int {
 	return -1
 }
 
-// run keeps a pod as it should be.
+// run keeps a pod in its desired state.
 func (p *planner) run() {
 	alive := p.killOld()
 	volumes := p.setupVolumes()

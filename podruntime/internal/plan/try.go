@@ -42,7 +42,7 @@ func (t *try) end(o Outcome, now time.Time) (ok bool) {
 	return false
 }
 
-// due reports whether the action can be begun; if only the time keeps it, p looks again then.
+// due reports whether the action can be begun. If only the time prevents it, p looks again at that time.
 func (t try) due(p *planner) bool {
 	if t.busy {
 		return false

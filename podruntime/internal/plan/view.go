@@ -158,7 +158,7 @@ func (v *View) Evicted() (reason, message string, evicted bool) {
 	return "", "", false
 }
 
-// reset reports whether the instance is to be replaced, because another one wants all to be.
+// reset reports whether the instance must be replaced, because another container's exit restarts all.
 func (v *View) reset(i *Container) bool {
 	return !v.resetAt.IsZero() && (i.CreatedAt.Before(v.resetAt) || v.overtook(i))
 }

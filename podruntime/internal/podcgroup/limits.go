@@ -19,11 +19,12 @@ const (
 
 // Limits are the limits of a group.
 type Limits struct {
-	// CPUShares is its part of the CPUs when others want them too, in the numbers of version 1. 0 leaves it.
+	// CPUShares is the group's part of the CPUs under contention, in the numbers of version 1. 0 changes
+	// nothing.
 	CPUShares int64
-	// CPUQuota is the time in µs of CPUs in each CPUPeriod. 0 is no limit; without a period it is left.
+	// CPUQuota is the time in µs of CPUs in each CPUPeriod. 0 is no limit; without a period nothing changes.
 	CPUQuota, CPUPeriod int64
-	// Memory is in bytes, Pids in processes and threads. 0 leaves it, and below 0 is no limit.
+	// Memory is in bytes, Pids in processes and threads. 0 changes nothing, and below 0 is no limit.
 	Memory, Pids int64
 }
 

@@ -58,7 +58,7 @@ func (t *Tree) Pods() []types.UID {
 	return uids
 }
 
-// places are the directories that the groups of pods are in.
+// places returns the parent directories of the groups of pods.
 func (t *Tree) places() []string {
 	var dirs []string
 	for _, dir := range slices.Concat(t.in.limiting(), t.in.Others) {
@@ -69,8 +69,8 @@ func (t *Tree) places() []string {
 	return dirs
 }
 
-// Refused returns how often each pod was refused a process because of a limit. The kernel counts it in the group that asked, or in
-// that which has the limit.
+// Refused returns how often each pod was refused a process because of a limit. The kernel counts refusals in the
+// group of the request, or in the group with the limit.
 func (t *Tree) Refused() map[types.UID]int64 {
 	dir := t.in.Unified
 	if dir == "" {

@@ -80,7 +80,7 @@ const (
 	podPrefix  = "pod"
 )
 
-// Tree is the cgroups of the pods of a node. All methods can be called from several goroutines.
+// Tree has the cgroups of the pods of a node. All methods can be called from several goroutines.
 type Tree struct {
 	in   Hierarchies
 	name string
@@ -110,7 +110,7 @@ func (t *Tree) Prepare(all Limits) error {
 	return errors.Join(t.write(t.name, all), t.write(path.Join(t.name, bestEffort), Limits{CPUShares: minShares}))
 }
 
-// Group is the group of a pod, as runtimes are told it.
+// Group returns the group of a pod in the form for runtimes.
 func (t *Tree) Group(uid types.UID, class corev1.PodQOSClass) string {
 	switch class {
 	case corev1.PodQOSBurstable:
@@ -159,7 +159,7 @@ func (t *Tree) Know(uid types.UID, class corev1.PodQOSClass, limits Limits) erro
 	return t.share()
 }
 
-// Forget counts the shares of a pod no more.
+// Forget no longer counts the shares of a pod.
 func (t *Tree) Forget(uid types.UID) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -184,7 +184,7 @@ func (t *Tree) share() error {
 	return err
 }
 
-// mkdir makes a group with those above it. In version 2 each must let those below it be limited.
+// mkdir makes a group and its parents. In version 2 each parent must allow limits below it.
 func (t *Tree) mkdir(group string) error {
 	for _, dir := range t.in.limiting() {
 		enable(dir)

@@ -179,14 +179,16 @@ func (f *facts) waiting(s *corev1.ContainerStatus, c *corev1.Container, list []p
 	s.State = corev1.ContainerState{Waiting: why.DeepCopy()}
 }
 
-// replaced reports whether the next instance of a container is on its way although the container's policy lets none follow, as after a change of
-// the image: the API server does not take back an end that is told of such a container.
+// replaced reports whether the next instance of a container is coming although the policy of the container
+// allows none, as after a change of the image. The API server does not accept that such a container runs again
+// after its end was reported.
 func (f *facts) replaced(c *corev1.Container, list []plan.Container) bool {
 	return len(list) > 0 && list[0].State == plan.Exited && f.view.Restarts(c, &list[0]) &&
 		!kitstatus.RestartsAfter(f.pod, c, list[0].ExitCode) && !plan.MayRestartAll(f.pod)
 }
 
-// startedAndReady sets both, of ephemeral containers neither. A regular init container is ready when it is done.
+// startedAndReady sets started and ready, except for ephemeral containers. A regular init container is ready
+// when it is done.
 func (f *facts) startedAndReady(s *corev1.ContainerStatus, c *corev1.Container, i *plan.Container, k kind) {
 	s.Ready = false
 	if k == ephemeralKind {

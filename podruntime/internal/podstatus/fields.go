@@ -68,7 +68,7 @@ func (f *facts) mounts(c *corev1.Container) (out []corev1.VolumeMountStatus) {
 	return out
 }
 
-// Below these, all CPU shares and quotas are the same to the kernel: the spec says more.
+// Below these values, all CPU shares and quotas are the same to the kernel: the spec is more exact.
 const (
 	minShares   = 2
 	minCPULimit = 10

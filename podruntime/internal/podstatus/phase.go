@@ -9,7 +9,8 @@ import (
 	kitstatus "github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// phase sets phase, reason and message. A terminal phase is not told before the pod has ended, and never taken back.
+// phase sets phase, reason and message. A terminal phase is not reported before the pod has ended, and never
+// taken back.
 func (f *facts) phase(s *corev1.PodStatus) {
 	last := &f.pod.Status
 	if terminal(last.Phase) {

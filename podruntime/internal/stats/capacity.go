@@ -65,7 +65,7 @@ func (m machine) hugePages() map[string]resource.Quantity {
 	return sizes
 }
 
-// text returns the one line of a file, "" if there is none.
+// text returns the content of a file with one line, "" if there is no file.
 func (m machine) text(path ...string) string {
 	data, err := os.ReadFile(filepath.Join(append([]string{m.root}, path...)...))
 	if err != nil {
@@ -90,7 +90,7 @@ func (m machine) info() corev1.NodeSystemInfo {
 	return info
 }
 
-// osImage returns how the operating system calls itself.
+// osImage returns the name of the operating system.
 func (m machine) osImage() string {
 	for _, path := range [][]string{{"etc", "os-release"}, {"usr", "lib", "os-release"}} {
 		for line := range strings.Lines(m.text(path...)) {

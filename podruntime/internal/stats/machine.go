@@ -138,7 +138,7 @@ func (m machine) swap(now metav1.Time) *statsv1alpha1.SwapStats {
 	return &statsv1alpha1.SwapStats{Time: now, SwapAvailableBytes: &free, SwapUsageBytes: &used}
 }
 
-// processes returns how many threads there are and may be.
+// processes returns the number of threads, and its limit.
 func (m machine) processes(now metav1.Time) *statsv1alpha1.RlimitStats {
 	limit, load := m.fields("sys", "kernel", "pid_max"), m.fields("loadavg")
 	if len(limit) == 0 || len(load) == 0 || len(load[0]) < 4 {
@@ -190,7 +190,7 @@ func (m machine) defaultInterface(process string) string {
 	return "eth0"
 }
 
-// usedOf returns a file system as the runtime uses it.
+// usedOf returns a file system with the runtime's usage.
 func (m machine) usedOf(u *runtimeapi.FilesystemUsage) *statsv1alpha1.FsStats {
 	when := at(u.GetTimestamp())
 	stats := m.filesystem(when, u.GetFsId().GetMountpoint())

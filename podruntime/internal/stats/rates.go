@@ -8,7 +8,7 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// rates knows how much CPU time things had used when they were last measured.
+// rates has the CPU times of the last measurement.
 type rates map[string]*reading
 
 type reading struct {

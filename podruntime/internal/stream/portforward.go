@@ -46,8 +46,8 @@ func forward(ctx context.Context, url string, port int32, conn io.ReadWriteClose
 	return nil
 }
 
-// join copies between a client and a pod until the pod has sent all, or ctx has ended and with it the connection to the
-// pod. When the client has sent all, ended tells the pod.
+// join copies between a client and a pod until the pod has sent all, or until ctx has ended and with it the
+// connection to the pod. When the client has sent all, ended signals that to the pod.
 func join(ctx context.Context, client io.ReadWriteCloser, pod io.ReadWriter, ended func()) error {
 	go func() {
 		_, _ = io.Copy(pod, client)

@@ -29,7 +29,7 @@ const (
 	maxStatus = 1 << 20
 )
 
-// errSilent is the end of a session that the runtime has said nothing about.
+// errSilent is the end of a session without a result of the runtime.
 var errSilent = errors.New("the runtime closed the connection and did not say how the session ended")
 
 // session is one exec or attach session over SPDY. A stream that the client did not ask for is nil.

@@ -116,9 +116,9 @@ type Target struct {
 	IP string
 }
 
-// PortForward connects conn with a TCP port of a pod, and returns when the pod has closed the connection. A runtime that
-// forwards no ports is done without: the port is dialled on the address of the pod, or
-// on the loopback device for a pod on the network of the machine.
+// PortForward connects conn with a TCP port of a pod, and returns when the pod has closed the connection. If the
+// runtime forwards no ports, PortForward dials the port itself on the address of the pod, or on the loopback
+// device for a pod on the network of the machine.
 func (s *Streams) PortForward(ctx context.Context, pod Target, port int32, conn io.ReadWriteCloser) error {
 	if s.direct != nil {
 		return s.direct.StreamPort(ctx, pod.SandboxID, port, conn)

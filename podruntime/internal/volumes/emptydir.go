@@ -69,7 +69,7 @@ func (v *Volumes) stands(dir string, memory bool) bool {
 	return err == nil && info.IsDir()
 }
 
-// make makes the directory of a volume, open for all, and mounts a file system in memory there if it is to be one.
+// make makes the directory of a volume, open for all, and mounts a file system in memory there if required.
 func (v *Volumes) make(pod *corev1.Pod, name string, memory bool, limit int64) error {
 	dir := v.place(pod.UID, name, memory)
 	if memory && v.mounts && isMemoryMount(dir) {

@@ -104,8 +104,8 @@ func readWithin(dir, name string) (string, error) {
 	return string(text), err
 }
 
-// parseEnv finds a variable in a file of lines NAME='value'; "" is none. A value may go over lines, and is taken as
-// it is. Anything else than such lines, comments and empty lines before it is an error.
+// parseEnv finds a variable in a file of lines NAME='value'; "" is none. A value may span lines, and is used
+// unchanged. Anything else than such lines, comments and empty lines before the variable is an error.
 func parseEnv(text, key string) (string, error) {
 	for text != "" {
 		var line string

@@ -17,8 +17,9 @@ import (
 
 const nonBlocking = unix.O_NONBLOCK
 
-// canMount reports whether the process may mount: it mounts a folder below root, and removes the leftovers of an earlier process first. On a full
-// disk it mounts in memory instead, because a full disk does not take the right away.
+// canMount reports whether the process may mount: it mounts a folder below root, after it has removed the
+// leftovers of an earlier process. On a full disk it mounts in memory instead, because a full disk does not take
+// the right away.
 func canMount(root string) bool {
 	dir := filepath.Join(root, ".mount-probe")
 	err := os.Mkdir(dir, 0o700)
@@ -147,7 +148,7 @@ func open(root *os.Root, name string) (*os.File, error) {
 		if filepath.IsAbs(link) {
 			return nil, errors.New("a link leads out of the volume")
 		}
-		// Not cleaned: .. goes up from where a link leads to, not from its name.
+		// The path is not cleaned, because .. goes up from the target of a link, not from its name.
 		name = filepath.Dir(name) + "/" + link
 	}
 	return nil, unix.ELOOP

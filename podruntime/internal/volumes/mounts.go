@@ -81,7 +81,7 @@ func (v *Volumes) mount(ctx context.Context, pod *corev1.Pod, container *corev1.
 	return mount, p.in(dir)
 }
 
-// options fills in how a volume is mounted.
+// options sets the options of a volume's mount.
 func (v *Volumes) options(pod *corev1.Pod, volume *corev1.Volume, wish *corev1.VolumeMount) (*runtimeapi.Mount, error) {
 	path := wish.MountPath
 	if !strings.HasPrefix(path, "/") && !filepath.IsAbs(path) {

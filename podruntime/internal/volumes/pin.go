@@ -97,7 +97,7 @@ func (p *pin) failed(what string, err error) error {
 	return fmt.Errorf("failed to %s for volumeMount %q of container %q%s", what, p.volume, p.container, openReason(err))
 }
 
-// errNotHeld is about a volume that a container can write.
+// errNotHeld is an error about a volume that a container can write.
 var errNotHeld = errors.New("this node may not mount, so the runtime would look for it a second time, when a container may have put a link there: " +
 	"mount the volume without subPath, or run the node with the right to mount (CAP_SYS_ADMIN)")
 

@@ -107,7 +107,7 @@ func removeTree(parent, name string) error {
 	if err := r.remove(fd, name, 0); err != nil {
 		return err
 	}
-	// Deep ones last: each was moved up, and is one more tree.
+	// Deep directories come last: each was moved up, and is one more tree.
 	for i := 0; i < r.moved; i++ {
 		if err := r.remove(fd, r.aside(i), 0); err != nil {
 			return err
@@ -164,7 +164,7 @@ func (r *remover) remove(parent int, name string, depth int) error {
 	return nil
 }
 
-// enter opens a directory of the same mount, and makes it writable if it is not and we are not root.
+// enter opens a directory of the same mount, and makes it writable if necessary and this process is not root.
 func enter(parent int, name string) (int, error) {
 	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	if os.Geteuid() != 0 {

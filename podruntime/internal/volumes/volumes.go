@@ -21,8 +21,8 @@ const (
 	subPathsDir = "volume-subpaths" // <volume>/<container>/<index>: what is mounted of it with subPath
 )
 
-// Volumes are the volumes of all pods of a node. Its methods can be called from any goroutine; those about one
-// pod wait for each other.
+// Volumes are the volumes of all pods of a node. Its methods can be called from any goroutine; calls about the
+// same pod wait for each other.
 type Volumes struct {
 	cfg     Config
 	objects Objects

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// had returns a file of a volume as it is now; nil if it is not there.
+// had returns the current file of a volume; nil if there is none.
 func (v *Volumes) had(pod *corev1.Pod, volume *corev1.Volume, name string) []byte {
 	root, err := os.OpenRoot(v.place(pod.UID, volume.Name, onMemory(volume)))
 	if err != nil {

@@ -66,7 +66,7 @@ func (b *bundle) Secret(ctx context.Context, _ *corev1.Pod, name string) (*corev
 	return nil, missing("secrets", name)
 }
 
-// Container implements node.PodObjects. The addresses are known here only.
+// Container implements node.PodObjects. The addresses are known only here.
 func (b *bundle) Container(_ context.Context, _ *corev1.Pod, name string) (*corev1.Container, error) {
 	c := b.Containers[name]
 	if c == nil {

@@ -65,7 +65,7 @@ func (r *runtime) CreateContainer(ctx context.Context, sandboxID string, config 
 	return c.id, nil
 }
 
-// entry is how the process of a container begins.
+// entry returns the configuration of the container's first process.
 func (r *runtime) entry(ctx context.Context, id string, config *runtimeapi.ContainerConfig) (enter.Entry, error) {
 	e := enter.Entry{
 		Argv: append(slices.Clone(config.GetCommand()), config.GetArgs()...), Dir: cmp.Or(config.GetWorkingDir(), "/"),
@@ -105,10 +105,10 @@ func (r *runtime) entry(ctx context.Context, id string, config *runtimeapi.Conta
 	return e, setUser(&e, config.GetLinux().GetSecurityContext(), of)
 }
 
-// ofDevices are the beginnings of variables that name the devices of a process.
+// ofDevices are prefixes of variables that name the devices of a process.
 var ofDevices = []string{"CUDA_", "GPU_", "ROCR_", "HIP_", "ZE_"}
 
-// ofUser are variables that mean something where the files of the machine are.
+// ofUser are variables with a meaning only on the machine's files.
 var ofUser = []string{"TMPDIR", "USER", "LOGNAME", "HOME", "SHELL"}
 
 // kept reports whether containers get a variable of this process.
@@ -122,7 +122,7 @@ func (r *runtime) kept(name string, of *Image) bool {
 	return r.keepVariable != nil && r.keepVariable(name)
 }
 
-// image has e begin in the image of the container; nil where containers are programs of the machine.
+// image makes e begin in the image of the container; nil if containers are programs of the machine.
 func (r *runtime) image(ctx context.Context, e *enter.Entry, id string, config *runtimeapi.ContainerConfig) (*Image, error) {
 	if r.store == nil {
 		return nil, nil
@@ -150,7 +150,7 @@ func (r *runtime) image(ctx context.Context, e *enter.Entry, id string, config *
 	return of, nil
 }
 
-// withDefault adds a variable that env has not.
+// withDefault adds a variable if env lacks it.
 func withDefault(env []string, name, value string) []string {
 	if slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") }) {
 		return env
@@ -323,7 +323,7 @@ func (r *runtime) RemoveContainer(ctx context.Context, id string) error {
 	return nil
 }
 
-// ReopenContainerLog does nothing: a log begins a new file by itself before anybody asks.
+// ReopenContainerLog does nothing: logs begin new files by themselves.
 func (r *runtime) ReopenContainerLog(context.Context, string) error { return nil }
 
 func (r *runtime) container(id string) (*container, error) {

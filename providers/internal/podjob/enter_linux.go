@@ -150,7 +150,7 @@ func inside(pid int) (*exec.Cmd, error) {
 	if os.Getuid() != 0 {
 		args = append(args, "--user", "--preserve-credentials")
 	}
-	// 3 and 4 are the pipes of begin; the path of this program may be another one there.
+	// 3 and 4 are the pipes of begin. The path of this program may differ there.
 	cmd := exec.Command("nsenter", append(args, "--", "/proc/self/fd/5", enter.Marker, enter.ModeEnter)...) //nolint:noctx // its command has a context of its own, and it ends with the job
 	cmd.ExtraFiles = []*os.File{self}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Kinds of frames. Between a node and a job all goes through the standard input and output of one process.
+// Kinds of frames. All data between a node and a job goes through the standard input and output of one process.
 const (
 	FrameInput    = byte(iota) // for the command, or the port
 	FrameInputEnd              // there is no more of it

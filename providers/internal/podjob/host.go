@@ -16,8 +16,8 @@ type Host interface {
 	// Claim takes the pod for this process, before anything of the pod is read. After an error no part of the
 	// pod runs: another process runs it, or has run it, or that cannot be known.
 	Claim(ctx context.Context) error
-	// Bundle returns the pod with all that it needs. It is called again when the pod asks for an object, a token or a login; after an error
-	// the pod gets the former ones. It may be called by several goroutines at once.
+	// Bundle returns the pod with all of its input. It is called again when the pod asks for an object, a token
+	// or a login. After an error the pod gets the former ones. Several goroutines may call it at once.
 	Bundle(ctx context.Context) (Bundle, error)
 	// WriteStatus writes the status of the pod to the place where the node reads it.
 	WriteStatus(ctx context.Context, s Status) error
@@ -38,8 +38,8 @@ type Config struct {
 	LogDir string
 	// Hide is a directory of the machine that containers do not see. Default: none.
 	Hide string
-	// Confine takes from containers each capability that they lack in a usual runtime. Without it root in a container is root of the machine, as where the
-	// machine is another system's, which bounds the process itself.
+	// Confine removes from containers each capability that they lack in a usual runtime. Without it root in a
+	// container is root of the machine, for machines of another system that confines the process itself.
 	Confine bool
 	// Pull pulls images for RuntimeUnpack. Default: PullImage.
 	Pull PullFunc
@@ -50,17 +50,17 @@ type Config struct {
 	KillGrace time.Duration
 	// LookEvery is the interval at which the host is asked for a stop order without a signal. Default 5s.
 	LookEvery time.Duration
-	// Wake has the host asked for an order to stop at once, as SIGUSR1 does. Default: none.
+	// Wake makes this process ask the host for a stop order at once, as SIGUSR1 does. Default: none.
 	Wake <-chan struct{}
 	// Listener accepts streams in addition to the socket in the status. A client that can connect to it can run
 	// commands in the pod. Default: none.
 	Listener net.Listener
 }
 
-// Bundle is a pod with all that it needs.
+// Bundle is a pod with all of its input.
 type Bundle struct {
 	Pod *corev1.Pod
-	// Containers have their environments resolved, but for addresses.
+	// Containers have resolved environments, except for addresses.
 	Containers map[string]*corev1.Container
 	ConfigMaps map[string]*corev1.ConfigMap
 	Secrets    map[string]*corev1.Secret
@@ -79,7 +79,7 @@ const (
 	RuntimeUnpack = "unpack" // this process pulls them itself
 )
 
-// Login is how to log in at a registry.
+// Login is a login at a registry.
 type Login struct{ Registry, Username, Password, IdentityToken, RegistryToken string }
 
 // Token is a token of a service account.
@@ -88,7 +88,7 @@ type Token struct {
 	ExpiresAt, RefreshAt time.Time
 }
 
-// Status is how a pod is, by the process that runs it.
+// Status is the status of a pod by the process that runs it.
 type Status struct {
 	Pod corev1.PodStatus
 	// Job is Config.Job, and Host is Config.Machine.

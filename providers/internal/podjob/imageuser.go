@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// account is a user as the files of an image know it.
+// account is a user in the files of an image.
 type account struct {
 	uid, gid int
 	home     string
@@ -25,7 +25,7 @@ type account struct {
 // accounts reads /etc/passwd and /etc/group of an image. The files are not trusted.
 type accounts struct{ root string }
 
-// user finds one by USER[:GROUP], each a name or a number. A number need not be in the files.
+// user finds a user by USER[:GROUP], each a name or a number. A number need not be in the files.
 func (a accounts) user(text string) (account, error) {
 	wanted, group, _ := strings.Cut(cmp.Or(text, "0"), ":")
 	number, err := strconv.Atoi(wanted)

@@ -4,7 +4,7 @@ package podjob
 
 import "github.com/virtual-kubelet/virtual-kubelet/capability"
 
-// Lacks returns why a pod in a job does not have some features, and notes about others.
+// Lacks returns the reasons why a pod in a job lacks some features, and notes about others.
 func Lacks() (lacks, notes map[capability.Feature]string) {
 	lacks, notes = map[capability.Feature]string{}, map[capability.Feature]string{}
 	for why, features := range map[string][]capability.Feature{

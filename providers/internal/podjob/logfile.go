@@ -106,7 +106,7 @@ func (l *logFile) rotate() {
 	l.open()
 }
 
-// open opens the file. Where that fails, the next line tries it again. The caller holds mu.
+// open opens the file. If that fails, the next line tries again. The caller holds mu.
 func (l *logFile) open() {
 	l.file, l.size = nil, 0
 	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

@@ -19,7 +19,8 @@ func init() {
 	}
 }
 
-// Main has this process run a pod with run, if it was started for a host of that name, and then ends it: see the documentation of the package.
+// Main makes this process run a pod with run, if it was started for a host of that name, and then ends the
+// process: see the documentation of the package.
 func Main(host string, run func(args []string) error) {
 	if len(os.Args) < 4 || os.Args[1] != enter.Marker || os.Args[2] != enter.ModeRun || os.Args[3] != host {
 		return

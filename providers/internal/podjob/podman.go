@@ -46,7 +46,7 @@ func (e refusedByPodman) Error() string { return "podman: " + e.said }
 // podmanCommand is a command that ends with this process.
 func podmanCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "podman", args...)
-	// That of this job is for its volumes; podman of a user has its state there, which all jobs share.
+	// The directory of this job is for its volumes. A user's podman has its state there, which all jobs share.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "XDG_RUNTIME_DIR=") })
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
@@ -69,7 +69,7 @@ func (*podman) run(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-// find returns an image that the node has; nil if it has none of that name.
+// find returns an image of the node; nil if the node has none of that name.
 func (p *podman) find(ctx context.Context, text string) (*Image, error) {
 	ref, err := reference(text)
 	if err != nil {
@@ -101,7 +101,7 @@ func (p *podman) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ 
 	return &runtimeapi.ImageStatusResponse{Image: found.cri()}, nil
 }
 
-// cri is an image as a kubelet looks at it.
+// cri returns an image in the form of the CRI.
 func (i *Image) cri() *runtimeapi.Image {
 	is := &runtimeapi.Image{
 		Id: "sha256:" + i.ID, RepoTags: i.RepoTags, RepoDigests: i.RepoDigests, Size: uint64(max(0, i.Size)), Spec: &runtimeapi.ImageSpec{Image: "sha256:" + i.ID}, //nolint:gosec // it is not negative
@@ -119,7 +119,7 @@ func (i *Image) cri() *runtimeapi.Image {
 	return is
 }
 
-// PullImage has podman pull an image. Credentials are in a file for this user alone, while it does.
+// PullImage pulls an image with podman. Credentials are in a file for this user alone, during the pull.
 func (p *podman) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
 	ref, err := reference(spec.GetImage())
 	if err != nil {
@@ -174,7 +174,7 @@ func (p *podman) unpack(ctx context.Context, id string) (dir string, err error) 
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil { //nolint:gosec // it is a root for others
 		return "", err
 	}
-	// It is never started, and needs no network.
+	// The container is never started, and needs no network.
 	container, err := p.run(ctx, "create", "--pull=never", "--network=none", "--label=virtual-kubelet=podjob", id, "/none")
 	if err != nil {
 		return "", err

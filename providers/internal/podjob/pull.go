@@ -29,7 +29,8 @@ import (
 
 var imageID = regexp.MustCompile(`^(sha256:)?[0-9a-f]{64}$`)
 
-// reference is the whole name of an image, by the rules of Kubernetes: podman would look for a short one elsewhere.
+// reference returns the full name of an image, by the rules of Kubernetes: podman would look for a short name
+// elsewhere.
 func reference(text string) (string, error) {
 	if imageID.MatchString(text) {
 		return strings.TrimPrefix(text, "sha256:"), nil
@@ -116,7 +117,8 @@ func plain(to io.Writer, from io.Reader) error {
 	}
 }
 
-// encrypted sends nothing by http but to this machine: the library tries that for private addresses too, and credentials would go with it.
+// encrypted sends nothing by http except to this machine: the library also tries http for private addresses, and
+// would send credentials.
 type encrypted struct{ under http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

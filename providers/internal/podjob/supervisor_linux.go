@@ -48,7 +48,8 @@ const (
 	defaultKillGrace = 25 * time.Second
 )
 
-// Run runs the pod of a host until it has ended, or was told to stop, and that is written. When ctx ends, so does all that runs of the pod.
+// Run runs the pod of a host until it has ended, or was told to stop, and the last status is written. When ctx
+// ends, all processes of the pod end.
 func Run(ctx context.Context, c Config) error {
 	c.LookEvery, c.KillGrace = cmp.Or(c.LookEvery, defaultLookEvery), cmp.Or(c.KillGrace, defaultKillGrace)
 	if err := claim(ctx, c.Host); err != nil {
@@ -64,7 +65,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer os.RemoveAll(s.local)
 	defer func() { s.clean() }()
-	// Where nothing can be mounted, volumes in memory are in this directory, which would outlive the job elsewhere.
+	// If nothing can be mounted, volumes in memory are in this directory, which would outlive the job elsewhere.
 	if dir := filepath.Join("/dev/shm", filepath.Base(s.local)); os.Mkdir(dir, 0o700) == nil {
 		defer os.RemoveAll(dir)
 		if err := os.Setenv("XDG_RUNTIME_DIR", dir); err != nil {
@@ -86,7 +87,7 @@ func Run(ctx context.Context, c Config) error {
 	return err
 }
 
-// counted takes in that sessions began, or ended.
+// counted records that sessions began or ended.
 func (s *supervisor) counted(n int) {
 	s.mu.Lock()
 	s.streams += n
@@ -124,7 +125,7 @@ func claim(ctx context.Context, host Host) error {
 	return nil
 }
 
-// noEvents drops events: the node is told by the status alone.
+// noEvents drops events: the node learns about the pod by the status alone.
 type noEvents struct{}
 
 func (noEvents) Event(kruntime.Object, string, string, string)          {}
@@ -295,10 +296,10 @@ func lateSignal(signals <-chan os.Signal) os.Signal {
 	}
 }
 
-// usualHeap gives the heap the room that programs have: a host may begin with more. Many supervisors may share a machine.
+// usualHeap gives the heap its usual room: a host may begin with more. Many supervisors may share a machine.
 func usualHeap() { debug.SetGCPercent(100) }
 
-// order returns how long the pod has, if a signal, or the host, says that it is to stop.
+// order returns the time that the pod has, if a signal or the host orders a stop.
 func (s *supervisor) order(ctx context.Context, sig os.Signal, look bool) (grace int64, cause string, asked bool) {
 	if sig == syscall.SIGTERM || sig == syscall.SIGINT {
 		grace = int64(s.config.KillGrace / time.Second)
@@ -327,7 +328,7 @@ func (s *supervisor) stop(ctx context.Context, grace int64) error {
 	return nil
 }
 
-// hostAddress is an address of this machine that others reach, as far as it can be told.
+// hostAddress returns an address of this machine for other machines, if it can find one.
 func hostAddress() string {
 	addresses, _ := net.InterfaceAddrs() // without one there is the loopback
 	for _, a := range addresses {

@@ -23,7 +23,7 @@ import (
 // imageStore has the images of a job's containers.
 type imageStore interface {
 	cri.ImageManagerService
-	// find returns an image that is there; nil if there is none of that name.
+	// find returns a pulled image; nil if there is none of that name.
 	find(ctx context.Context, text string) (*Image, error)
 	// unpack returns the root file system of an image, which must not be changed.
 	unpack(ctx context.Context, id string) (dir string, err error)
@@ -36,7 +36,8 @@ var (
 	_ imageStore = (*unpacker)(nil)
 )
 
-// unpacker pulls images itself, and unpacks them into the directory of the job: it needs no program of the site but tar, and no rights.
+// unpacker pulls images itself, and unpacks them into the directory of the job. It needs no program of the site
+// except tar, and no rights.
 type unpacker struct {
 	images
 	pull    PullFunc
@@ -114,7 +115,7 @@ func (u *unpacker) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, au
 	return "sha256:" + of.ID, nil
 }
 
-// extract unpacks an image into a directory: whole, or not at all. tar lets nothing out of it.
+// extract unpacks an image into a directory: completely, or not at all. tar writes nothing outside of it.
 func (u *unpacker) extract(ctx context.Context, files io.Reader, dir string) (err error) {
 	defer func() {
 		if err != nil {

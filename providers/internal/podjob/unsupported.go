@@ -14,7 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// unsupported answers the calls that a job has no use for.
+// unsupported answers the calls that have no use in a job.
 type unsupported struct{}
 
 func no(call string) error { return status.Errorf(codes.Unimplemented, "a job has no %s", call) }
@@ -81,7 +81,7 @@ func (unsupported) RuntimeConfig(context.Context) (*runtimeapi.RuntimeConfigResp
 	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_CGROUPFS}}, nil
 }
 
-// images stand for the programs of the machine: each is there, by its name.
+// images stand for the programs of the machine: every name exists.
 type images struct{ dir string }
 
 // hostImage returns an image of the host. Its user is the owner of the job: a kubelet treats an image without a

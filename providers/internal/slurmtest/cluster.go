@@ -59,7 +59,7 @@ type Cluster struct {
 	nodes   map[string]*exec.Cmd
 }
 
-// Available returns why no cluster can be started here; nil if one can.
+// Available returns the reason why no cluster can be started here; nil if there is none.
 func Available() error {
 	for _, program := range []string{"slurmctld", "slurmd", "sbatch", "srun", "munged"} {
 		if _, err := find(program); err != nil {
@@ -155,8 +155,8 @@ func open(o Options) (*Cluster, error) {
 	return c, os.WriteFile(c.Conf, []byte(text), 0o644) //nolint:gosec // there is nothing secret in it
 }
 
-// conf is slurm.conf. A machine that is busy with the tests must not look lost: by default the controller ends a job, as NODE_FAIL, that its node
-// does not know of 10 s after its start.
+// conf returns slurm.conf. A machine that is busy with the tests must not look lost: by default the controller
+// ends a job, as NODE_FAIL, if its node does not know it 10 s after its start.
 func (c *Cluster) conf() (string, error) {
 	ports, err := freePorts(c.options.Nodes + 1)
 	if err != nil {

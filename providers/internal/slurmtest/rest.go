@@ -18,8 +18,8 @@ import (
 // restUser runs slurmrestd, which refuses to be root.
 const restUser = 1
 
-// StartREST starts slurmrestd, which takes tokens alone, until the test ends. It returns its URL. Without Debian's packages slurmrestd and
-// slurm-wlm-jwt-plugin the test is skipped, or fails if VK_REQUIRE_SLURM is 1.
+// StartREST starts slurmrestd, which accepts only tokens, until the test ends. It returns its URL. Without
+// Debian's packages slurmrestd and slurm-wlm-jwt-plugin the test is skipped, or fails if VK_REQUIRE_SLURM is 1.
 func (c *Cluster) StartREST(t testing.TB) (url string) {
 	t.Helper()
 	path, err := find("slurmrestd")

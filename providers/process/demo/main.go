@@ -151,7 +151,7 @@ func sleep(args []string) error {
 	return err
 }
 
-// linger starts processes that ignore being asked to end, in sessions of their own.
+// linger starts processes that ignore requests to end, in sessions of their own.
 func linger(args []string) error {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
 	depth := 2
@@ -189,7 +189,8 @@ func eatInChild(mebibytes string) error {
 	return nil
 }
 
-// eat uses so many MiB of memory, and then waits. After "child" a child does, and this ends with its exit code as a shell would.
+// eat uses so many MiB of memory, and then waits. After "child" a child process does that, and this process ends
+// with its exit code as a shell would.
 func eat(args []string) error {
 	if len(args) == 2 && args[0] == "child" {
 		return eatInChild(args[1])

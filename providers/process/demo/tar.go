@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// archive is as much of tar as kubectl cp asks for: "cf - PATH" and "-xmf - [-C DIR]".
+// archive is the part of tar that kubectl cp uses: "cf - PATH" and "-xmf - [-C DIR]".
 func archive(args []string) error {
 	if len(args) < 2 || args[1] != "-" {
 		return errors.New("want cf - PATH, or xf - [-C DIR]")
@@ -117,7 +117,7 @@ func write(root *os.Root, name string, mode fs.FileMode, content io.Reader) erro
 	return err
 }
 
-// decode is as much of base64 as files need on their way into a container: "-d".
+// decode is the part of base64 that copies of files into a container use: "-d".
 func decode(args []string) error {
 	if len(args) != 1 || args[0] != "-d" {
 		return errors.New("want -d")

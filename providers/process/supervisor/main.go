@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command supervisor is the process that provider process has for each container, as a program of its own, without all that the daemon
-// is made of: that takes 15 ms of CPU at each start of the whole program, and memory for as long as the container runs. Beside
-// the daemon it is named virtual-kubelet-container; without it the daemon's own program does the same.
+// Command supervisor is provider process's process for each container, as a separate program without the parts
+// of the daemon. The whole program would take 15 ms of CPU at each start, and memory for as long as the
+// container runs. Beside the daemon the program is named virtual-kubelet-container. Without it the daemon's own
+// program does the same.
 package main
 
 import (

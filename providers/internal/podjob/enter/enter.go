@@ -21,7 +21,8 @@ const (
 	ModeEnter  = "enter"  // begins a process of a container
 )
 
-// Entry is how a process of a container begins. It passes through a pipe: nothing of it is in a command line or on a disk.
+// Entry is the configuration of a container's process. It passes through a pipe: no part of it is in a command
+// line or on a disk.
 type Entry struct {
 	Argv, Env  []string
 	Dir        string
@@ -33,7 +34,7 @@ type Entry struct {
 	UID, GID   int
 	Groups     []int
 	NoNewPrivs bool
-	// Confined takes from it every capability that containers usually lack, and the making of devices.
+	// Confined removes every capability that containers usually lack, and the right to make devices.
 	Confined bool
 	// Inside means that the process is already in the namespaces of the container.
 	Inside bool

@@ -38,7 +38,8 @@ func init() {
 // privateMounts means that this process has a mount namespace of its own.
 const privateMounts = "VIRTUAL_KUBELET_PRIVATE_MOUNTS"
 
-// takePrivateMounts begins this program anew with mounts of its own, so that no volume of a killed job stays mounted. It returns only if that fails.
+// takePrivateMounts starts this program again with mounts of its own, so that no volume of a killed job stays
+// mounted. It returns only if that fails.
 func takePrivateMounts() error {
 	goruntime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeRoot makes the root of a container: the files of the machine, or of an image, with the mounts of the pod over them. Directories that must be
-// made for a mount are made in memory: the machine's stay as they are.
+// makeRoot makes the root of a container: the files of the machine, or of an image, with the mounts of the pod
+// over them. Missing directories for mounts are made in memory: the machine's directories stay unchanged.
 func makeRoot(e Entry) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("private mounts: %w", err)
@@ -50,7 +50,7 @@ func makeRoot(e Entry) error {
 	return os.Chdir("/")
 }
 
-// root is the root of a container while it is made.
+// root is the root of a container during its setup.
 type root struct {
 	dir  string
 	made map[string]bool // directories in memory
@@ -64,7 +64,7 @@ func (r *root) base(e Entry) error {
 	return r.copyDir("/", "/")
 }
 
-// copyDir makes target a directory in memory with all that source has.
+// copyDir makes target a directory in memory with the contents of source.
 func (r *root) copyDir(source, target string) error {
 	entries, err := os.ReadDir(source)
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *root) copyDir(source, target string) error {
 	if err != nil {
 		return err
 	}
-	// The source is covered by its copy: it is still to be had through its handle.
+	// The copy covers the source, but the source can still be reached through its handle.
 	handle, err := unix.Open(source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -138,7 +138,8 @@ func (r *root) mount(m Mount) error {
 	return unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|locked, "")
 }
 
-// place returns where path is, and makes it if it is not there. Links of the machine are followed within its root.
+// place returns the place of path, and makes it if it is missing. Links of the machine are followed within its
+// root.
 func (r *root) place(path string, dir bool) (string, error) {
 	at := "/"
 	parts := strings.Split(strings.Trim(path, "/"), "/")

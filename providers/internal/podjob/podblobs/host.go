@@ -61,7 +61,8 @@ func newClaim() Claim {
 	return c
 }
 
-// Claim implements podjob.Host: only one run of the task can make the blob. The answer to a try that succeeded may have been lost.
+// Claim implements podjob.Host: only one run of the task can make the blob. The answer to a successful try may
+// have been lost.
 func (p *place) Claim(ctx context.Context) error {
 	name := claimName(p.Prefix, p.UID)
 	data, err := json.Marshal(p.claim)
@@ -147,7 +148,7 @@ func (p *place) WriteStatus(ctx context.Context, s podjob.Status) error {
 	return p.blobs.Put(ctx, StatusName(p.Prefix, p.UID), data, meta, false)
 }
 
-// failed writes that the pod could not be run, if it is this run's to say.
+// failed writes that the pod could not be run, if this run may write that.
 func (p *place) failed(ctx context.Context, cause error) error {
 	if !p.own {
 		return nil

@@ -45,7 +45,7 @@ func BundleName(prefix string, uid types.UID) string { return podPrefix(prefix, 
 // claimName is the blob with the Claim of the run that has the pod.
 func claimName(prefix string, uid types.UID) string { return podPrefix(prefix, uid) + "claim" }
 
-// Claim is how the run that has a pod can be told from others, and how its machine is reached by SSH.
+// Claim identifies the run that has a pod, and has the SSH address of its machine.
 type Claim struct {
 	Nonce   string
 	Program string // the path of this program
@@ -83,7 +83,7 @@ func Written(s podjob.Status) (data []byte, meta map[string]string, err error) {
 	return data, packed(data), err
 }
 
-// packed is a status as metadata, so that a list has it; none if it is too long.
+// packed returns a status as metadata, so that a list has it; none if it is too long.
 func packed(status []byte) map[string]string {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
@@ -96,7 +96,8 @@ func packed(status []byte) map[string]string {
 	return map[string]string{metaStatus: text}
 }
 
-// statusOf returns the status that the metadata of a blob have. False: they have none, and the blob itself is the status in JSON.
+// statusOf returns the status in the metadata of a blob. False means that the metadata have none, and the blob
+// itself is the status in JSON.
 func statusOf(meta map[string]string) (s podjob.Status, ok bool) {
 	data, err := base64.StdEncoding.DecodeString(meta[metaStatus])
 	if err != nil || len(data) == 0 {

@@ -24,8 +24,9 @@ const maxRoot = 80
 // lastTime bounds the last write of a program that failed.
 const lastTime = 10 * time.Second
 
-// Run runs the pod of the package in the working directory. The job and the machine are names for its status; root is the directory of the machine
-// that has its data, which containers do not see. The error is ErrClaimed if an earlier run has the pod.
+// Run runs the pod of the package in the working directory. The job and the machine are names for its status;
+// root is the data directory of the machine, which containers do not see. The error is ErrClaimed if an earlier
+// run has the pod.
 func Run(ctx context.Context, job, machine, root string) error {
 	data, err := os.ReadFile(PackageFile)
 	if err != nil {

@@ -51,7 +51,7 @@ type said struct {
 	status *podjob.Status
 }
 
-// New returns the pods of a node, as none of them is known.
+// New returns the pods of a node. It knows no pod yet.
 func New(blobs *azblobs.Container, prefix, identity string, every time.Duration) *Pods {
 	return &Pods{Blobs: blobs, Prefix: prefix, Identity: identity, Every: every, said: map[types.UID]said{}, leaving: map[types.UID]bool{}}
 }
@@ -77,7 +77,7 @@ func (p *Pods) Order(ctx context.Context, uid types.UID, s podjob.Stop) error {
 	return err
 }
 
-// Claim returns the claim of the run that has a pod, which is empty if it does not say how its machine is reached.
+// Claim returns the claim of the run that has a pod. It is empty if it does not have the address of its machine.
 func (p *Pods) Claim(ctx context.Context, uid types.UID) (c Claim, err error) {
 	blob, err := p.Blobs.Get(ctx, claimName(p.Prefix, uid), "", 0)
 	if err == nil && json.Unmarshal(blob.Data, &c) != nil {
@@ -136,7 +136,7 @@ func (p *Pods) Said(uid types.UID) *podjob.Status {
 	return p.said[uid].status
 }
 
-// Leave has Sweep remove the blobs of a pod, unless it is written again before.
+// Leave makes Sweep remove the blobs of a pod, unless it is written again before.
 func (p *Pods) Leave(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

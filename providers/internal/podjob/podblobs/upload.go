@@ -36,7 +36,7 @@ type uploader struct {
 	runs map[string]*upload // guarded by mu; by the path of the file
 }
 
-// upload is how far a run is copied.
+// upload is the progress of the copy of a run.
 type upload struct {
 	file    os.FileInfo // the one that is being copied
 	offset  int64       // in the file

@@ -64,14 +64,14 @@ func pack(out, tag, shell, program string, tools []string) error {
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		return err
 	}
-	// Renamed at the end: a daemon may look at the directory meanwhile.
+	// The file is renamed at the end: a daemon may look at the directory meanwhile.
 	if err := tarball.WriteToFile(out+".new", parsed, image); err != nil {
 		return err
 	}
 	return os.Rename(out+".new", out)
 }
 
-// files is a layer with the program, its other names, and the directories that programs expect.
+// files returns a layer with the program, its other names, and the usual directories.
 func files(program, shell string, tools []string) (v1.Layer, error) {
 	programs := map[string]string{"bin/" + filepath.Base(program): program}
 	if shell != "" {

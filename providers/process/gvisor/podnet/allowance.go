@@ -77,7 +77,7 @@ const podFiles = 2
 
 var errFiles = errors.New("the network process has no file descriptors left: raise its limit (ulimit -Hn)")
 
-// reserve takes n for the process itself, or nothing.
+// reserve takes n for the process itself, completely or not at all.
 func (s *supply) reserve(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -83,7 +83,7 @@ func (p *pod) connect(ctx context.Context, from, to tcpip.FullAddress) (*connect
 	return fail(errors.New(terr.String()))
 }
 
-// refusal is an errRefused with the words of the stack.
+// refusal is an errRefused with the message of the stack.
 type refusal struct{ text string }
 
 func (r refusal) Error() string        { return r.text }
@@ -101,7 +101,8 @@ func (c *connection) discard() {
 	c.finish()
 }
 
-// join copies between both sides until both have ended, and closes them. The end of one direction is passed on, as is a failure.
+// join copies between both sides until both have ended, and closes them. It passes on the end of one direction,
+// and failures.
 func (c *connection) join(other stream) {
 	abort := func() {
 		c.ep.Abort()
@@ -229,13 +230,13 @@ type socketReader struct {
 	err          error
 }
 
-// open finds out how much the socket has.
+// open finds out how much data the socket has.
 func (r *socketReader) open(fd int) {
 	*r = socketReader{fd: fd}
 	if r.size, r.err = unix.IoctlGetInt(fd, unix.TIOCINQ); r.err != nil || r.size > 0 {
 		return
 	}
-	// Nothing, the end and an error are told apart by a look at the next byte.
+	// A look at the next byte separates no data, the end and an error.
 	var next [1]byte
 	var n int
 	var err error

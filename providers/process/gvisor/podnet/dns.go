@@ -94,7 +94,7 @@ type silentServers struct {
 	until map[netip.AddrPort]time.Time // guarded by mu
 }
 
-// order returns the servers, those that answer first.
+// order returns the servers, the answering servers first.
 func (s *silentServers) order(servers []netip.AddrPort) []netip.AddrPort {
 	s.mu.Lock()
 	defer s.mu.Unlock()

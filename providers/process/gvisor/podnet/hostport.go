@@ -142,7 +142,8 @@ func (c *clients) run() {
 	}
 }
 
-// flow returns the flow of a client, a new one if it has none; nil if it cannot have one.
+// flow returns the flow of a client. It makes a new flow if the client has none, and returns nil if the client
+// cannot have one.
 func (c *clients) flow(client netip.AddrPort) *flow {
 	c.mu.Lock()
 	defer c.mu.Unlock()

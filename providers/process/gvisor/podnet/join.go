@@ -53,8 +53,8 @@ func join(control string, card *os.File, input io.Reader) error {
 	return nil
 }
 
-// links are the network cards of a sandbox. Its stack neither computes nor compares checksums of TCP and UDP, as packets stay in memory, and does
-// not merge segments: that is slower here by orders of magnitude.
+// links returns the network cards of a sandbox. Its stack neither computes nor compares checksums of TCP and
+// UDP, because packets stay in memory. It does not merge segments: that is slower here by orders of magnitude.
 func links(c JoinConfig, card *os.File) *boot.CreateLinksAndRoutesArgs {
 	return &boot.CreateLinksAndRoutesArgs{
 		FilePayload:   urpc.FilePayload{Files: []*os.File{card}},

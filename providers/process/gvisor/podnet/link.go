@@ -13,7 +13,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
-// link is the network card of the stack: all pods are behind it. It has no header and no address, as the cards of pods have none.
+// link is the network card of the stack: all pods are behind it. Like the cards of pods, it has no header and no
+// address.
 type link struct {
 	network    *Network
 	mtu        atomic.Uint32

@@ -25,10 +25,11 @@ import (
 
 const (
 	nicID = 1
-	// bufferDefault and bufferMost are for connections until they have a share: see connection.limit.
+	// bufferDefault and bufferMost are the buffers of connections without a share: see connection.limit.
 	bufferDefault = 256 << 10
 	bufferMost    = 4 << 20
-	// timeWait is short: no packet is on its way for longer between two ends on one machine, and a pod must not fill the memory with them.
+	// timeWait is short: between two ends on one machine no packet is on its way for longer, and a pod must not
+	// fill the memory with such connections.
 	timeWait = time.Second
 	// finWait is the time to wait for the end of a connection that the pod does not end itself.
 	finWait = 10 * time.Second
@@ -87,7 +88,7 @@ func (n *Network) setUp() error {
 	if err := n.stack.CreateNIC(nicID, n.link); err != nil {
 		return fmt.Errorf("make the network card of the stack: %s", err)
 	}
-	// The stack takes packets to every address, and answers from it.
+	// The stack accepts packets to every address, and answers from it.
 	if err := n.stack.SetPromiscuousMode(nicID, true); err != nil {
 		return fmt.Errorf("take packets to every address: %s", err)
 	}
@@ -95,7 +96,7 @@ func (n *Network) setUp() error {
 		return fmt.Errorf("answer from every address: %s", err)
 	}
 	n.stack.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nicID}})
-	// The stack's own limit of half-open connections is for all pods together; each has its own.
+	// The stack's own limit of half-open connections is for all pods together; each pod has a limit of its own.
 	n.stack.SetTransportProtocolHandler(tcp.ProtocolNumber, tcp.NewForwarder(n.stack, bufferDefault, 1<<20, n.forwardTCP).HandlePacket)
 	n.stack.SetTransportProtocolHandler(udp.ProtocolNumber, udp.NewForwarder(n.stack, n.forwardUDP).HandlePacket)
 	return nil

@@ -51,7 +51,7 @@ type queued struct {
 	cost int
 }
 
-// openNIC takes over a descriptor, also if it fails.
+// openNIC takes over a descriptor, even if it fails.
 func openNIC(fd int) (*nic, error) {
 	tun, err := isTUN(fd)
 	if err == nil {

@@ -70,7 +70,8 @@ func (p *pod) forStack(packet []byte, to address) bool {
 		case header.ICMPv4Echo:
 			return true
 		case header.ICMPv4DstUnreachable:
-			// About a packet of the gateway to this pod. One about another packet would end or slow down connections of another pod.
+			// The error is about a packet of the gateway to this pod. An error about another packet would end or
+			// slow down connections of another pod.
 			about := message.Payload()
 			return len(about) >= header.IPv4MinimumSize && address(about[12:16]) == to && address(about[16:20]) == p.address
 		}

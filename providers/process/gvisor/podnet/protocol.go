@@ -86,7 +86,7 @@ type Pod struct {
 // HostPort is a port of the machine that leads to a port of a pod.
 type HostPort struct {
 	Protocol string `json:"protocol"`
-	// HostIP is the address of the machine; without, it is all of them.
+	// HostIP is the address of the machine; "" means all addresses.
 	HostIP   netip.Addr `json:"hostIP"`
 	HostPort uint16     `json:"hostPort"`
 	Port     uint16     `json:"port"`

@@ -26,7 +26,8 @@ const (
 	bindService = 1 << unix.CAP_NET_BIND_SERVICE
 )
 
-// raiseFiles raises the limit of descriptors as far as the process may, and returns how many pods may have.
+// raiseFiles raises the limit of descriptors as far as the process may, and returns the number of descriptors
+// for pods.
 func raiseFiles() (int, error) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

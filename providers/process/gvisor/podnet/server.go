@@ -34,7 +34,7 @@ type server struct {
 	connections atomic.Int64
 }
 
-// idleTime is longer than a daemon takes to start again.
+// idleTime is longer than the restart of a daemon takes.
 const idleTime = 2 * time.Minute
 
 // awaitIdle returns when there was neither a pod nor a connection for some time, or when ctx ends.

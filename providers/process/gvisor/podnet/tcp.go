@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// dialTimeout is for a connection, in and out.
+	// dialTimeout is the longest time for a connection, in and out.
 	dialTimeout = 10 * time.Second
 	// nextTimeout is the time to connect to one of several addresses.
 	nextTimeout = 2 * time.Second

@@ -68,7 +68,8 @@ func (f *flow) dial(to netip.AddrPort) (*net.UDPConn, error) {
 	return c, nil
 }
 
-// receive carries datagrams to the pod until the socket is closed, or the other side has none there. While nothing comes it holds no buffer.
+// receive carries datagrams to the pod until the socket is closed, or the other side has no listener. It holds
+// no buffer while no data comes.
 func (f *flow) receive(from *net.UDPConn) {
 	defer f.close()
 	raw, err := from.SyscallConn()

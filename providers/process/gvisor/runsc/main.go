@@ -4,8 +4,8 @@
 
 // Command runsc is gVisor's program of that name, with three differences:
 //
-//   - The seccomp filters of its sandboxes are compiled when it is built. As a Go module gVisor compiles them at each start of a sandbox,
-//     which takes longer than the rest of the start; its own releases link them as this does.
+//   - The seccomp filters of its sandboxes are compiled during its build. As a Go module gVisor compiles them at each start of a sandbox,
+//     which takes longer than the rest of the start. gVisor's own releases are linked in the same way as this program.
 //   - `runsc podnet` is the network of pods: see package podnet.
 //   - A sandbox may have a network of its own (--network=sandbox) with --rootless.
 package main

@@ -11,7 +11,7 @@ import (
 	"gvisor.dev/gvisor/runsc/version"
 )
 
-// gvisorModule is the module that runsc is built of.
+// gvisorModule is the source module of runsc.
 const gvisorModule = "gvisor.dev/gvisor"
 
 // gvisorVersion is what gVisor says of itself with --version. Its own builds set it when they link.

@@ -36,7 +36,8 @@ func Config(spec *shim.Spec, root string, capabilities []string) ([]byte, error)
 		Process: &specs.Process{
 			Terminal: spec.TTY, Args: spec.Argv, Env: spec.Env, Cwd: spec.Cwd, NoNewPrivileges: spec.NoNewPrivs, OOMScoreAdj: &score,
 			User: specs.User{UID: spec.UID, GID: spec.GID, AdditionalGids: spec.Groups},
-			// None is inheritable or ambient: a program of another user than root has none, as elsewhere.
+			// No capability is inheritable or ambient: a program of another user than root has none, as
+			// elsewhere.
 			Capabilities: &specs.LinuxCapabilities{Bounding: capabilities, Effective: capabilities, Permitted: capabilities},
 		},
 		Root: &specs.Root{Path: root, Readonly: spec.ReadOnly}, Hostname: spec.Hostname, Mounts: mounts,
@@ -69,14 +70,14 @@ func namespaces(spec *shim.Spec) []specs.LinuxNamespace {
 	if spec.NetNS != "" {
 		all = append(all, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: spec.NetNS})
 	}
-	// In version 1 the runtime shows a container its own groups without one.
+	// In version 1, without a namespace the runtime shows a container its own groups.
 	if spec.Cgroup.V2 != "" && !spec.Privileged {
 		all = append(all, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}
 	return all
 }
 
-// propagation is how mounts of the machine reach the root: as far as a volume needs it.
+// propagation returns the propagation of the machine's mounts to the root: as far as a volume needs it.
 func propagation(spec *shim.Spec) string {
 	out := "rprivate"
 	for _, m := range spec.Mounts {

@@ -51,7 +51,7 @@ func devices(spec *shim.Spec) (made []specs.LinuxDevice, rules []specs.LinuxDevi
 	return made, rules, nil
 }
 
-// device is the one at path, for the container to find at target.
+// device returns the device at path, for the container to find at target.
 func device(path, target string) (specs.LinuxDevice, error) {
 	var stat unix.Stat_t
 	if err := unix.Stat(path, &stat); err != nil {

@@ -44,8 +44,8 @@ func WriteBeginJSON(path string, v any) error {
 	return writeKept(path, path+beginSuffix, v)
 }
 
-// WriteLastJSON replaces the file at path by v, also on a full disk, once, if KeepRoom kept room for it. A file system that never
-// writes to the same place again may have none even so.
+// WriteLastJSON replaces the file at path by v, even on a full disk, once, if KeepRoom reserved room for it. It
+// may fail on a file system that never writes to the same place again.
 func WriteLastJSON(path string, v any) error { return writeKept(path, path+roomSuffix, v) }
 
 func writeKept(path, room string, v any) error {

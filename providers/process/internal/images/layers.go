@@ -45,8 +45,8 @@ func local(from []v1.Layer) []layer {
 	return layers
 }
 
-// fetch writes the layers of an image in a registry into dir, as they come. It holds no lock: how long it takes is for the
-// registry to say.
+// fetch writes the layers of an image in a registry into dir as they arrive. It holds no lock, because the
+// registry decides how long it takes.
 func fetch(ctx context.Context, from []v1.Layer, dir string, limit int64) ([]layer, error) {
 	var all int64
 	for _, l := range from {

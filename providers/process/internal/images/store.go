@@ -54,7 +54,7 @@ type Options struct {
 	Insecure []string
 	// Mirrors are asked before a registry, by its name: URLs.
 	Mirrors map[string]string
-	// Own makes files belong to the users of the image; it needs the rights of root.
+	// Own gives files to the users of the image; it needs the rights of root.
 	Own bool
 }
 

@@ -102,7 +102,7 @@ func (c Call) pid(file string) (pid int, err error) {
 	return pid, nil
 }
 
-// Failed is why a call failed: the errors in its log, or else how the program ended.
+// Failed returns the reason why a call failed: the errors in its log, or else the exit status of the program.
 func (c Call) Failed(ended string) error {
 	name := filepath.Base(c.Argv[0])
 	said, err := c.Errors()

@@ -22,7 +22,8 @@ func (r Runtime) Run(dir, id, bundle string, terminal bool) Call {
 	return r.call(dir, terminal, "run", "--detach", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
 }
 
-// Keep does the same, and ends with the container and with its exit code: see Runs and Kept. It leaves nothing of it.
+// Keep does the same, and ends with the container and with its exit code: see Runs and Kept. No state of the
+// container is left.
 func (r Runtime) Keep(dir, id, bundle string, terminal bool) Call {
 	return r.call(dir, terminal, "run", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
 }
@@ -69,7 +70,8 @@ func (r Runtime) Attend(dir, id string) Call {
 	return r.call(dir, false, "exec", "--process", filepath.Join(dir, processFile), "--internal-pid-file", filepath.Join(dir, guestPidFile))(id)
 }
 
-// GuestPID is the number of the process of Attend in the sandbox; an error if it does not run yet.
+// GuestPID returns the number of the process of Attend in the sandbox. It is an error if the process does not
+// run yet.
 func (c Call) GuestPID() (int, error) { return c.pid(guestPidFile) }
 
 // Signal sends a signal to the first process of the container.
@@ -77,7 +79,7 @@ func (r Runtime) Signal(dir, id string, signal int) Call {
 	return r.call(dir, false, "kill")(id).with(signal)
 }
 
-// SignalProcess sends it to a process, by its number in the sandbox.
+// SignalProcess sends a signal to a process, by its number in the sandbox.
 func (r Runtime) SignalProcess(dir, id string, pid, signal int) Call {
 	return r.call(dir, false, "kill", "--pid", strconv.Itoa(pid))(id).with(signal)
 }

@@ -101,8 +101,8 @@ func parseVersion(said string) (name string, version *utilversion.Version, ok bo
 	return name, version, err == nil
 }
 
-// fixedIn reports whether a version is without the vulnerability: it is not older than the fix of its series, or than all fixes if its series
-// has none.
+// fixedIn reports whether a version is without the vulnerability: the version is not older than the fix of its
+// series. If its series has no fix, it must not be older than any fix.
 func (v Vulnerability) fixedIn(version *utilversion.Version) bool {
 	newest := true
 	for _, first := range v.Fixed {

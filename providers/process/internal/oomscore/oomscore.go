@@ -23,7 +23,8 @@ const daemon = -999
 // before is the score of this process before LowerTo, nil if that changed nothing.
 var before atomic.Pointer[string]
 
-// Lower gives this process the score of a kubelet, where it may do that: it needs the capability SYS_RESOURCE. Otherwise it changes nothing.
+// Lower gives this process the score of a kubelet, if it may do that: it needs the capability SYS_RESOURCE.
+// Otherwise it changes nothing.
 func Lower() { LowerTo(daemon) }
 
 // LowerTo gives this process a lower score, if the process may do that. Only the first call has an effect.
@@ -49,7 +50,7 @@ func Restore(pid int) {
 	}
 }
 
-// Run runs a command with the score that this process had before LowerTo.
+// Run runs a command with the score of this process before LowerTo.
 func Run(cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return err

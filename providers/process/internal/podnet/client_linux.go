@@ -22,7 +22,7 @@ const patience = 15 * time.Second
 // maxMessage is the largest packet: a configuration with its services.
 const maxMessage = 64 << 10
 
-// Connection is a connection with the network process. It is not for several goroutines.
+// Connection is a connection with the network process. Only one goroutine may use it.
 type Connection struct{ socket *net.UnixConn }
 
 // CheckVersion asks the network process at the path for its version. Another version is an error.

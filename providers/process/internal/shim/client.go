@@ -60,7 +60,7 @@ func run(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd, er
 	}
 	defer log.Close()
 	path, _ := program() // the reason is for who starts the daemon
-	// Not CommandContext: the shim lives longer than the call.
+	// CommandContext does not fit: the shim lives longer than the call.
 	cmd := &exec.Cmd{
 		Path: path, Args: []string{Argv0, mode}, Dir: dir,
 		Env:    []string{"GOMAXPROCS=2", "GOGC=25"},
@@ -212,7 +212,7 @@ func KillWithSandbox(ctx context.Context, dir string) error {
 	return call(ctx, dir, request{Op: opKill, Sandbox: true})
 }
 
-// Reopen makes the log go on in a new file.
+// Reopen continues the log in a new file.
 func Reopen(ctx context.Context, dir string) error { return call(ctx, dir, request{Op: opReopen}) }
 
 // WaitGone returns when the process has gone, or when ctx ends.

@@ -58,7 +58,7 @@ func (c *console) receive() (*os.File, error) {
 			continue
 		}
 		unix.CloseOnExec(fds[0])
-		// So a read of it can be given up.
+		// With this a read of the console can be given up.
 		if err := unix.SetNonblock(fds[0], true); err != nil {
 			unix.Close(fds[0])
 			return fail(err)

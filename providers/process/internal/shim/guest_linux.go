@@ -24,7 +24,7 @@ const fileServer = "runsc-gofer"
 // guest reports whether the container is in a sandbox, or is one.
 func (s *supervisor) guest() bool { return s.spec.OCI != nil && s.spec.OCI.Sandbox != "" }
 
-// createGuest makes the container and starts it: its streams are taken then.
+// createGuest makes the container and starts it, because it takes the streams at that time.
 func (s *supervisor) createGuest(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	status, pid, err := s.runGuest(out, child)
 	if err == nil && s.spec.Network != nil {

@@ -46,7 +46,8 @@ func (c *commands) forget(pid int) {
 	delete(c.pid, pid)
 }
 
-// executeGuest runs one more process in the container. The call stays for as long, and ends as the process does.
+// executeGuest runs one more process in the container. The call lasts as long as the process, and ends with its
+// exit code.
 func (s *supervisor) executeGuest(req request, out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	o := s.spec.OCI
 	dir, err := os.MkdirTemp(o.Bundle, "c")
@@ -87,8 +88,8 @@ func (s *supervisor) executeGuest(req request, out *streams, child *childIO) (<-
 	return status, pid, nil
 }
 
-// begun returns when the process of the call runs, or has run: runs tells the one, and hasRun, if it is not nil, tells the other of a call
-// that has ended before anybody saw it.
+// begun returns when the process of the call runs, or has run. runs reports the former. hasRun, if it is not
+// nil, reports a call that ended before its process was seen.
 func (s *supervisor) begun(call oci.Call, ended <-chan syscall.WaitStatus, pid int, runs func() bool, hasRun func(syscall.WaitStatus) bool) (<-chan syscall.WaitStatus, error) {
 	late := time.After(callTimeout)
 	const often, seldom = 3 * time.Millisecond, 20 * time.Millisecond // where many start at once, none is quick

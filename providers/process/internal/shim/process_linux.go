@@ -41,7 +41,7 @@ func statOf(pid string) (parent int, start uint64, state byte) {
 	if err != nil {
 		return 0, 0, 0
 	}
-	// The name of the command stands in parentheses, and may contain some.
+	// The name of the command stands in parentheses, and may contain parentheses.
 	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
 	if len(fields) < 20 {
 		return 0, 0, 0
@@ -80,8 +80,8 @@ var listsChildren = sync.OnceValue(func() bool {
 	return err == nil
 })
 
-// quickDescendants are the processes below pid, without a look at all others of the machine. While some of them end, it may pass
-// over others.
+// quickDescendants returns the processes below pid, without a look at all other processes of the machine. While
+// some of them end, it may miss others.
 func quickDescendants(pid int) []int {
 	if !listsChildren() {
 		return Descendants(pid)

@@ -18,7 +18,7 @@ import (
 // answerTime bounds the wait for a program's version.
 const answerTime = 10 * time.Second
 
-// program is the program for shims, and the reason if it is not the one beside this binary.
+// program is the program for shims, and the reason if it is not the small program beside this binary.
 var program = sync.OnceValues(func() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -34,10 +34,10 @@ func Program() error {
 	return err
 }
 
-// self is the path of this binary, also after another one took its place on disk.
+// self is the path of this binary, also after another file took its place on the disk.
 func self() string { return "/proc/self/exe" }
 
-// programIn returns the program in dir if it is of this version, else this one.
+// programIn returns the program in dir if it has this version, else this program.
 func programIn(dir string) (string, error) {
 	f, err := os.Open(filepath.Join(dir, Argv0))
 	if err != nil {

@@ -42,7 +42,8 @@ type request struct {
 	Argv   []string `json:",omitempty"`
 	TTY    bool     `json:",omitempty"`
 	Stdin  bool     `json:",omitempty"`
-	// Kill is of opExec: the command is killed when the caller has gone. Supervisors of earlier versions do so only then.
+	// Kill is a field of opExec: the command is killed when the caller has gone. Supervisors of earlier versions
+	// kill it only in that case.
 	Kill bool `json:",omitempty"`
 	// Sandbox, for opKill, kills the container's sandbox, too.
 	Sandbox bool `json:",omitempty"`

@@ -191,7 +191,7 @@ func (s *supervisor) discard() {
 	if o == nil {
 		return
 	}
-	// Where there are volumes of the sandbox, files of the runtime's are in them.
+	// If there are volumes of the sandbox, the runtime's own files are in them.
 	if s.commands.killed.Load() || o.ID == o.Sandbox && len(o.Volumes) == 0 {
 		if err := o.Forget(o.ID, o.Sandbox); err != nil {
 			fmt.Fprintln(os.Stderr, err) // as below

@@ -20,7 +20,7 @@ import (
 // readersTimeout bounds the wait of a shim with an ended container for remaining readers.
 const readersTimeout = 5 * time.Second
 
-// serve answers the daemon until the listener is closed. It returns when everybody has his answer.
+// serve answers the daemon until the listener is closed. It returns when all callers have their answers.
 func (s *supervisor) serve(listener net.Listener) {
 	var answers sync.WaitGroup
 	defer answers.Wait()

@@ -26,7 +26,8 @@ const (
 	stateFile  = "state.json"
 	socketFile = "s"
 	shimLog    = "shim.log"
-	// networkErrorFile is there as long as the network process does not take the sandbox again, and says why.
+	// networkErrorFile exists as long as the network process refuses to attach the sandbox again, and has the
+	// reason.
 	networkErrorFile = "network-error"
 	// rootDir is the directory in which the root of the container is made.
 	rootDir = "rootfs"
@@ -43,7 +44,7 @@ type Mount struct {
 	// Source itself.
 	Way                         string `json:",omitempty"`
 	ReadOnly, RecursiveReadOnly bool
-	// Shared and Slave are how later mounts below it are passed on.
+	// Shared and Slave are the propagation of later mounts below it.
 	Shared, Slave bool
 	// Device keeps device nodes usable.
 	Device bool
@@ -58,7 +59,7 @@ type MemoryVolume struct {
 	Size int64
 }
 
-// Spec is a container as a shim starts it.
+// Spec is the configuration of a container for a shim.
 type Spec struct {
 	Argv, Env []string
 	Cwd       string
@@ -75,7 +76,7 @@ type Spec struct {
 	Groups     []uint32
 	Caps       uint64
 	NoNewPrivs bool
-	// Seccomp filters system calls by the runtime's default profile. Only a runtime does.
+	// Seccomp filters system calls by the runtime's default profile. It needs a runtime.
 	Seccomp    bool
 	Privileged bool
 	HostPID    bool
@@ -105,7 +106,7 @@ type Network struct {
 	Link   podnet.Link
 }
 
-// NetworkError is why the sandbox in dir has no network any more; "" if it has one.
+// NetworkError returns the reason why the sandbox in dir has no network any more; "" if it has one.
 func NetworkError(dir string) string {
 	why, err := os.ReadFile(filepath.Join(dir, networkErrorFile))
 	if err != nil {
@@ -114,7 +115,7 @@ func NetworkError(dir string) string {
 	return string(why)
 }
 
-// OCI is a container as a runtime of the Open Container Initiative makes it.
+// OCI is the part of a container's configuration for a runtime of the Open Container Initiative.
 type OCI struct {
 	oci.Runtime
 	// ID is its name for the runtime.
@@ -188,7 +189,7 @@ type State struct {
 	StartedAt  time.Time
 	FinishedAt time.Time
 	ExitCode   int
-	// Reason is set when the exit code does not say enough: OOMKilled, StartError, Unknown.
+	// Reason is set if the exit code is not enough: OOMKilled, StartError, Unknown.
 	Reason, Message string
 }
 
@@ -216,7 +217,7 @@ func ReadState(dir string) (State, error) {
 	if err := durable.ReadJSON(filepath.Join(dir, stateFile), &s); err != nil || s.Ended() {
 		return s, err
 	}
-	// The kernel does it where the supervisor was its parent from the start, and not where a runtime made it.
+	// The kernel kills it if the supervisor was its parent from the start, but not if a runtime made it.
 	if err := KillProcess(s.Init); err != nil {
 		return s, err
 	}

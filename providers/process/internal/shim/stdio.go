@@ -33,7 +33,7 @@ func (c *childIO) close() {
 	}
 }
 
-// openStdio makes the streams of a process. A terminal is made later, where the process will be.
+// openStdio makes the streams of a process. A terminal is made later, at the place of the process.
 func openStdio(tty, stdin bool) (s streams, c *childIO, err error) {
 	s, c = streams{tty: tty, copiers: &copiers{}}, &childIO{}
 	if tty {

@@ -45,7 +45,7 @@ func verify(pid int, spec *Spec) error {
 	return nil
 }
 
-// has is an error if the process is not in the control group.
+// has returns an error if the process is not in the control group.
 func (g Cgroup) has(pid int) error {
 	dirs := slices.Collect(maps.Values(g.V1))
 	if g.V2 != "" {

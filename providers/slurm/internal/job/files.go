@@ -37,7 +37,8 @@ func ReadJSON(path string, into any) error {
 	return nil
 }
 
-// WriteJSON writes a file for its user alone: whole, or as it was, also after a crash of the file server.
+// WriteJSON writes a file for its user alone. The file is complete or unchanged, even after a crash of the file
+// server.
 func WriteJSON(path string, v any) error {
 	return writeJSON(path, v, func(f *os.File) error {
 		if err := errors.Join(f.Sync(), f.Close()); err != nil {
@@ -63,7 +64,7 @@ func writeJSON(path string, v any, finish func(*os.File) error) error {
 	if err != nil {
 		return err
 	}
-	// Writers on several machines may have the same number of a process.
+	// Processes on several machines may have the same number.
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err

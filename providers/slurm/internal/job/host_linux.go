@@ -21,7 +21,7 @@ func init() {
 		dir := args[0]
 		return podjob.Run(context.Background(), podjob.Config{
 			Host: directory(dir), Job: os.Getenv("SLURM_JOB_ID"), Machine: os.Getenv("SLURMD_NODENAME"), LogDir: filepath.Join(dir, LogDir),
-			// The directory of a pod is sharedDir/CLUSTER/NODE/UID: no pod is to read the files of others.
+			// The directory of a pod is sharedDir/CLUSTER/NODE/UID: a pod must not read the files of others.
 			Hide: filepath.Join(dir, "..", "..", ".."), KeepVariable: ofSlurm,
 		})
 	})
@@ -40,7 +40,8 @@ var _ podjob.Host = directory("")
 
 func (d directory) file(name string) string { return filepath.Join(string(d), name) }
 
-// Claim implements podjob.Host. Of two jobs for one pod, as when the answer to a submission got lost, the second one does nothing.
+// Claim implements podjob.Host. If the answer to a submission was lost, there may be two jobs for one pod, and
+// the second one does nothing.
 func (d directory) Claim(context.Context) error {
 	path, own := d.file(ClaimFile), os.Getenv("SLURM_JOB_ID")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
