@@ -10,17 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// EndsWhenRejected reports whether a pod that the provider rejects has failed: one that is never restarted, and one of a Job,
-// which counts its failures. Another may be of a controller that makes a new one for each that fails, without end; it waits.
+// EndsWhenRejected reports whether a pod fails when the provider rejects it. A pod that is never restarted
+// fails. A pod of a Job fails too, because the Job counts its failures. Any other pod waits: its controller
+// might create a new pod for each failed pod, without end.
 func EndsWhenRejected(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	ofJob := owner != nil && owner.Kind == "Job" && strings.HasPrefix(owner.APIVersion, "batch/")
 	return ofJob || pod.Spec.RestartPolicy == corev1.RestartPolicyNever
 }
 
-// FoundInList returns the pod of a name among all that the backend has, the wanted one if that is among them, nil if it has none. It decides when
-// GetPod returned an error without a kind, as many providers do for a pod that they do not have. An empty list may be no answer
-// either, and leaves the absence doubtful. shared says that the wanted one is not the only one of the name.
+// FoundInList returns the pod with this name from a list of all pods of the backend. It prefers the wanted pod,
+// and returns nil if no pod has the name. The list decides when GetPod returned an error without a kind, which
+// many providers do for a pod that they do not have. An empty list may be a failed answer, too, so the absence
+// is then doubtful. shared reports whether another pod than the wanted one has the name.
 func FoundInList(pods []*corev1.Pod, namespace, name string, wanted types.UID) (pod *corev1.Pod, doubtful, shared bool) {
 	for _, p := range pods {
 		if p.Namespace != namespace || p.Name != name {

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// conditions returns the conditions of the pod: those of other writers as they
-// are, those of the provider, and those that a kubelet derives.
+// conditions returns the conditions of the pod. Conditions of other writers stay unchanged. The provider's
+// conditions and the conditions that a kubelet derives are set.
 func conditions(v View, s *corev1.PodStatus) []corev1.PodCondition {
 	out := slices.Clone(v.API.Status.Conditions)
 	set := func(c corev1.PodCondition) { out = upsert(out, c, s.ObservedGeneration, v) }
@@ -91,7 +91,8 @@ func isGate(pod *corev1.Pod, t corev1.PodConditionType) bool {
 	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == t })
 }
 
-// initialized is the provider's word, else what the init containers say.
+// initialized returns the provider's condition, or derives the condition from the statuses of the init
+// containers.
 func initialized(pod *corev1.Pod, s *corev1.PodStatus, reported []corev1.PodCondition) (corev1.PodCondition, bool) {
 	c := corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
 	if r := condition(reported, c.Type); r != nil {
@@ -122,8 +123,9 @@ func initDone(c *corev1.Container, st *corev1.ContainerStatus) bool {
 	return st.State.Terminated != nil && st.State.Terminated.ExitCode == 0
 }
 
-// containersReady is the provider's word, else what its container statuses or
-// its word on the pod say; known is false when it says nothing at all.
+// containersReady returns the provider's condition. Without it, the condition follows from the reported
+// container statuses, or from the reported condition Ready of the pod. known is false when the provider reports
+// none of these.
 func containersReady(pod *corev1.Pod, s *corev1.PodStatus, reported []corev1.PodCondition) (c corev1.PodCondition, known bool) {
 	c = corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}
 	switch s.Phase {
@@ -151,7 +153,8 @@ func containersReady(pod *corev1.Pod, s *corev1.PodStatus, reported []corev1.Pod
 	return corev1.PodCondition{}, false
 }
 
-// outlived reports whether the provider's word that the pod is ready is older than the end of a container that the pod shows.
+// outlived reports whether the condition that reports the pod as ready is older than the end of a container in
+// the status.
 func outlived(ready *corev1.PodCondition, pod *corev1.Pod, s *corev1.PodStatus) bool {
 	return ready.Status == corev1.ConditionTrue && slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		st := statusNamed(s.ContainerStatuses, c.Name)
@@ -168,8 +171,8 @@ func unreadyContainers(pod *corev1.Pod, s *corev1.PodStatus) (names []string) {
 	return names
 }
 
-// podReady is the provider's word, else that of the containers, and False as
-// long as a readiness gate is not True in all.
+// podReady returns the provider's condition, or derives the condition from the containers. The condition is
+// False as long as a readiness gate is not True in the list all.
 func podReady(pod *corev1.Pod, s *corev1.PodStatus, reported, all []corev1.PodCondition, containers corev1.PodCondition) corev1.PodCondition {
 	c := containers
 	c.Type, c.LastTransitionTime = corev1.PodReady, metav1.Time{}

@@ -12,13 +12,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// reasonStatusUnknown is that of a container that has run and whose end nobody told.
+// reasonStatusUnknown is the reason of a container that has run and whose end was never reported.
 const reasonStatusUnknown = "ContainerStatusUnknown"
 
-// mergeContainers returns the statuses that follow from the reported ones. A
-// report without any leaves the old ones. Restart counts never fall; after the
-// end of the pod no container runs or starts again, and before it none that is final, unless it is another instance. How a
-// container ended is the backend's to tell: until it does, that is unknown.
+// mergeContainers returns the container statuses that follow from the reported ones. A report without container
+// statuses keeps the old ones. Restart counts never fall. After the end of the pod no container runs or starts
+// again. Before the end of the pod no container with a final end starts again, unless the report shows another
+// instance. Only the backend can tell how a container ended; until then, the end is unknown.
 func mergeContainers(old, reported []corev1.ContainerStatus, ended bool, final func(*corev1.ContainerStatus) bool) []corev1.ContainerStatus {
 	if len(reported) == 0 {
 		reported = old
@@ -44,8 +44,8 @@ func mergeContainers(old, reported []corev1.ContainerStatus, ended bool, final f
 	return merged
 }
 
-// replaces reports whether a container that runs is another instance than the one that has ended, and not an earlier one: the backend replaced it,
-// for a new image for example. The same instance is told late.
+// replaces reports whether the running container is a later instance than the ended one. The backend replaces an
+// instance for a new image, for example. A report that the same instance runs is a late report.
 func replaces(running, ended *corev1.ContainerStatus) bool {
 	switch {
 	case running.State.Running == nil, running.RestartCount < ended.RestartCount:
@@ -57,8 +57,8 @@ func replaces(running, ended *corev1.ContainerStatus) bool {
 		!running.State.Running.StartedAt.Time.Before(ended.State.Terminated.FinishedAt.Time)
 }
 
-// hasEverRun reports whether a container has run, as far as the report and the status before tell. One that comes
-// after an init container that failed has not, for example.
+// hasEverRun reports whether the report or the earlier status shows that a container has run. A container that
+// follows a failed init container has not run, for example.
 func hasEverRun(now, before *corev1.ContainerStatus) bool {
 	return ran(now) || before != nil && ran(before)
 }
@@ -68,13 +68,13 @@ func ran(s *corev1.ContainerStatus) bool {
 		s.ContainerID != "" || s.RestartCount > 0 || endUnknown(s)
 }
 
-// endUnknown reports whether the container is shown as one that has ended nobody knows how.
+// endUnknown reports whether the status shows a container that has ended in an unknown way.
 func endUnknown(s *corev1.ContainerStatus) bool {
 	return s.State.Waiting != nil && s.State.Waiting.Reason == reasonStatusUnknown
 }
 
-// endNotTold is the state of a container of a pod that has ended: it has run, and did not end
-// as far as the backend told. No exit code is made up.
+// endNotTold returns the state of a container that has run in a pod that has ended, when the backend did not
+// report the end of the container. No exit code is made up.
 func endNotTold() *corev1.ContainerStateWaiting {
 	return &corev1.ContainerStateWaiting{
 		Reason: reasonStatusUnknown, Message: "the pod has ended, and the backend has not told how this container ended",
@@ -90,8 +90,8 @@ func statusNamed(list []corev1.ContainerStatus, name string) *corev1.ContainerSt
 	return nil
 }
 
-// byPolicy says of a terminated container of the pod that it can never run
-// again: the API server refuses a report that says otherwise.
+// byPolicy returns a function that reports whether a terminated container of the pod can never run again. The
+// API server refuses a report that shows such a container as restarted.
 func byPolicy(pod *corev1.Pod) func(*corev1.ContainerStatus) bool {
 	return func(st *corev1.ContainerStatus) bool {
 		var ended *corev1.Container
@@ -113,7 +113,7 @@ func restartsAll(r corev1.ContainerRestartRule) bool {
 	return r.Action == corev1.ContainerRestartRuleActionRestartAllContainers
 }
 
-// once is byPolicy for ephemeral containers, which are never restarted.
+// once replaces byPolicy for ephemeral containers, which are never restarted.
 func once(*corev1.ContainerStatus) bool { return true }
 
 // truncateTimes cuts every time to whole seconds, as the API server does: a
@@ -178,7 +178,8 @@ func truncateConditions(list []corev1.PodCondition) []corev1.PodCondition {
 // fraction reports whether there is anything to cut.
 func fraction(t metav1.Time) bool { return t.Nanosecond() != 0 }
 
-// unsupportedContainers is the status of containers that were added to a pod whose backend adds none.
+// unsupportedContainers returns the statuses of containers that were added to a pod although the backend cannot
+// add containers.
 func unsupportedContainers(added []corev1.EphemeralContainer) []corev1.ContainerStatus {
 	statuses := make([]corev1.ContainerStatus, len(added))
 	for i := range added {

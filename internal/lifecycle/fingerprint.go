@@ -29,11 +29,11 @@ func specHash(spec *corev1.PodSpec) uint64 {
 	return h.Sum64()
 }
 
-// adoptable reports whether the backend has the pod as the API server has it:
-// no generation was missed while nobody watched, and the backend's copy agrees
-// as far as it goes. Backends drop fields, so what the copy lacks says nothing, and
-// they name images in their own way, so names only count when nobody knows which
-// generation the backend has: also after creates that have failed, each of which may have made the pod as it was then.
+// adoptable reports whether the backend has the current version of the pod in the API server. No generation may
+// have been missed while no process watched, and the fields of the backend's copy must agree. Backends drop
+// fields, so a field that the copy lacks proves nothing. Backends also rename images. Therefore image names
+// count only when it is unknown which generation the backend has. This includes a pod after failed creates,
+// because each of them may have created the pod as it was then.
 func adoptable(api, backend *corev1.Pod, sent *Sent) bool {
 	switch observed := api.Status.ObservedGeneration; {
 	case observed != 0 && observed < api.Generation:
@@ -57,8 +57,7 @@ func sameImages(api, backend *corev1.Pod) bool {
 	return true
 }
 
-// fullImage is the name of an image with what may be left out: x is
-// docker.io/library/x:latest.
+// fullImage returns the full name of an image with the defaults filled in: x becomes docker.io/library/x:latest.
 func fullImage(image string) string {
 	host, rest, found := strings.Cut(image, "/")
 	if !found || !strings.ContainsAny(host, ".:") && host != "localhost" {

@@ -8,16 +8,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Told is what the backend knows of the labels and annotations of the pod in the API server.
-// What the provider itself wrote to the pod comes back from there, and is no change.
+// Told is the backend's knowledge about the labels and annotations of the pod in the API server. Changes that
+// the provider wrote to the pod come back from the API server. They do not count as changes.
 type Told struct {
-	// Labels and Annotations are what both sides have: what the backend was given, with what the
-	// API server has taken since of the provider's own changes.
+	// Labels and Annotations are the entries that both sides have: the entries that the backend was given, and
+	// the provider's own changes that the API server has taken since.
 	Labels, Annotations map[string]string
-	// WritingLabels and WritingAnnotations are changes of the provider that are being written: the API
-	// server may have them already. A nil value removes.
+	// WritingLabels and WritingAnnotations are the changes of the provider that are being written. The API
+	// server may have them already. A nil value removes the key.
 	WritingLabels, WritingAnnotations map[string]*string
-	// Behind says that the pod is older than the last write to it, and so nothing to compare with.
+	// Behind reports whether the pod is older than the last write to it. Such a pod must not be compared.
 	Behind bool
 }
 
@@ -51,12 +51,11 @@ func known(api, told map[string]string, writing map[string]*string) bool {
 	return true
 }
 
-// MetadataDiff returns what the provider changed in the labels or annotations
-// that it was handed: keys that it added or set to another value, and keys
-// that it had added, with the values in own, and dropped again. What it merely lacks it may
-// never have kept, a value that it was handed at any time it only repeats, late, and
-// what others have changed since is theirs.
-// Keys that the API server's pod has already as wanted are left out.
+// MetadataDiff returns the provider's changes to the labels or annotations that it was handed. A change is a key
+// that the provider added or set to another value. A key that the provider had added, with the value in own, and
+// dropped again is a change, too. A key that the provider merely lacks may never have been kept. A value that
+// was handed to the provider at any time is a late repetition. A key that another writer has changed since
+// belongs to that writer. Keys that already have the wanted value in the API server are left out.
 func MetadataDiff(reported, api map[string]string, handed func(k, v string) bool, own map[string]string) map[string]*string {
 	d := map[string]*string{}
 	for k, v := range reported {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// The library is built with the API of the program that it is part of. These are the fields of
-// the oldest one, which same.go compares by name; TestSameNoticesEveryField sees that it does.
+// The library is built with the API version of the program that imports it. These are the fields of the oldest
+// supported version, which same.go compares by name. TestSameNoticesEveryField checks the comparison.
 var (
 	newStatus = fieldsBeyond[corev1.PodStatus](`ObservedGeneration Phase Reason Message NominatedNodeName QOSClass Resize
 		HostIP HostIPs PodIP PodIPs StartTime Conditions InitContainerStatuses ContainerStatuses EphemeralContainerStatuses
@@ -25,7 +25,7 @@ var (
 	newTerminated = fieldsBeyond[corev1.ContainerStateTerminated](`ExitCode Signal Reason Message ContainerID StartedAt FinishedAt`)
 )
 
-// newFields are the places of the fields of a T that this code does not know.
+// newFields are the indexes of the fields of a T that this code does not know.
 type newFields[T any] struct{ at []int }
 
 // fieldsBeyond returns the fields of T but those with the known names.
@@ -39,8 +39,8 @@ func fieldsBeyond[T any](known string) (f newFields[T]) {
 	return f
 }
 
-// same compares the fields as equality.Semantic does. What neither has costs next to nothing: the
-// copies, which go to the heap, are made for the others only.
+// same compares the fields as equality.Semantic does. Fields that are empty on both sides cost next to nothing.
+// The copies, which go to the heap, are made only for the other fields.
 func (f newFields[T]) same(a, b *T) bool {
 	if len(f.at) == 0 || f.none(a) && f.none(b) {
 		return true

@@ -6,10 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// messageLost is what is said of a pod that has failed because the backend lost it.
+// messageLost is the message of a pod that has failed because the backend lost it.
 const messageLost = "the backend no longer has the pod"
 
-// nextAbsent decides for a wanted pod that the backend does not have.
+// nextAbsent decides about a wanted pod that the backend does not have.
 func nextAbsent(f *Facts) Decision {
 	switch {
 	case f.Finished:
@@ -31,16 +31,18 @@ func nextAbsent(f *Facts) Decision {
 	case f.Listed:
 		return Decision{Again: missingAfter} // GetPod and GetPods disagree: presence is believed
 	case !f.ReadLive && (f.lackedAt().Before(lostAt) || f.Now.Sub(f.lackedAt()) > confirmedFor):
-		// An older list does not tell what happened to the pods that came since, and so not whether many are missing.
+		// An older list does not show what happened to newer pods, and so it does not show whether many are
+		// missing.
 		return Decision{Step: Relist, Again: missingAfter / 2}
 	}
 	return nextLost(f)
 }
 
-// madeBefore reports whether the provider tells of a pod that this process has not tried to create: the backend has it since before a restart.
+// madeBefore reports whether the provider reports a pod that this process has not tried to create. The backend
+// then has the pod from before a restart.
 func (f *Facts) madeBefore() bool { return f.Runs && !f.Sent.Attempted }
 
-// nextCreate decides for a pod that the backend never had, or is to get again.
+// nextCreate decides about a pod that the backend never had, or that must be created again.
 func nextCreate(f *Facts) Decision {
 	switch {
 	case !f.Admitted:
@@ -51,9 +53,9 @@ func nextCreate(f *Facts) Decision {
 	return Decision{Step: Create}
 }
 
-// nextLost decides for a pod that the backend had and no longer has: by its restart policy it is created again, or has
-// failed. A live read says first that the pod still exists: an older view of the API server shows pods that were deleted and
-// stopped since.
+// nextLost decides about a pod that the backend had and lost. The restart policy decides whether the pod is
+// created again or has failed. A live read must first confirm that the pod still exists: an older view of the
+// API server shows pods that were deleted and stopped since.
 func nextLost(f *Facts) Decision {
 	switch {
 	case !f.ReadLive:

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// nextFailure returns the failure that the pod has now, nil if there is none: the node shuts down, or the
-// pod is for another operating system, as a kubelet would say, its active deadline has passed, the node has no room for it, or the
-// backend lacks what it asks for and such pods are to fail.
+// nextFailure returns the failure that the pod has now, or nil. A pod fails when the node shuts down, when the
+// pod needs another operating system (with a kubelet's words), or when its active deadline has passed. It also
+// fails when the node has no room for it, or when the backend lacks a feature that the pod needs and such pods
+// are set to fail.
 func nextFailure(f *Facts) *PodFailure {
 	if f.API == nil || Terminal(&f.API.Status) || f.Finished {
 		return nil

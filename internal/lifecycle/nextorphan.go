@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// orphanAge is how long a pod must be unwanted before it is deleted at the backend, when nobody saw the
-	// deletion. A pod that this process ran has been in the API server; the age is then long enough for
-	// all the tombstones of one list to arrive, so that many at once show.
+	// orphanAge is how long a pod must be unwanted before the backend deletes it, when its deletion was not
+	// seen. A pod that this process ran has been in the API server, so orphanAgeKnown is enough for it. That
+	// time lets all the tombstones of one list arrive, so that a mass deletion is noticed.
 	orphanAge      = 10 * time.Second
 	orphanAgeKnown = 2 * time.Second
-	// orphanHeldFor is after how long at most a pod among many that the API server lacks is looked at again.
+	// orphanHeldFor is the longest pause until the next look at an orphan while the API server lacks many pods.
 	orphanHeldFor = time.Minute
 )
 
@@ -44,7 +44,8 @@ func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 	}
 	switch {
 	case f.ByList && f.API != nil && f.Now.Before(f.shownAt(later(f.Sent.AttemptedAt, f.Sent.AcceptedAt), true)):
-		// An old list may have it, and by the name the stop would be that of the wanted pod, which need not show yet.
+		// The pod may come from an old list. A stop by name would then stop the wanted pod, which the backend
+		// may not show yet.
 		return Decision{Step: Wait, Again: missingAfter}
 	case !f.ReadLive:
 		return Decision{Step: ReadLive}
@@ -55,7 +56,8 @@ func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 	return Decision{Step: DeleteOrphan}
 }
 
-// nextBeside decides for a pod that is settled: another one that a list has under its name is an orphan, and nothing else is left to do.
+// nextBeside decides about a settled pod. Another pod that a list has under its name is an orphan; there is no
+// other work.
 func nextBeside(f *Facts) Decision {
 	if f.Beside == nil {
 		return Decision{Orphan: f.settledOrphan()}
@@ -67,12 +69,13 @@ func nextBeside(f *Facts) Decision {
 	return d
 }
 
-// IsBeside reports whether the backend's pod is beside the wanted one, which the backend has accepted.
+// IsBeside reports whether the backend's pod runs beside the wanted one, which the backend has accepted.
 func (f *Facts) IsBeside(backend *corev1.Pod) bool {
 	return f.Beside != nil && f.Beside.UID == backend.UID
 }
 
-// settledOrphan is what the presence of the wanted pod says of an orphan: it was that pod, unless it is another one that is still there.
+// settledOrphan returns the news about an orphan when the wanted pod is present. The orphan was the wanted pod,
+// unless another pod of the name is still there.
 func (f *Facts) settledOrphan() OrphanNews {
 	switch {
 	case f.Beside != nil && f.Orphan.UID == f.Beside.UID:
@@ -98,15 +101,15 @@ func (f *Facts) orphanAge() time.Duration {
 	return orphanAge
 }
 
-// SeenDeleted reports whether it is known that the backend's pod was deleted in the API server: that was seen, or there is
-// a newer pod of its name.
+// SeenDeleted reports whether the backend's pod is known to be deleted in the API server: the deletion was seen,
+// or a newer pod has the name.
 func (f *Facts) SeenDeleted(backend *corev1.Pod) bool {
 	newer := f.API != nil && !backend.CreationTimestamp.IsZero() && !f.API.CreationTimestamp.Before(&backend.CreationTimestamp)
 	return f.Orphan.UID != "" && (f.Witnessed == f.Orphan.UID || newer)
 }
 
-// stopping returns after which time to look whether the orphan has stopped; 0
-// means that it must be asked to, or asked again.
+// stopping returns the pause until the next check whether the orphan has stopped. It returns 0 if the stop must
+// be requested, or requested again.
 func (o *Orphan) stopping(now time.Time, grace time.Duration) time.Duration {
 	waited := now.Sub(o.Asked)
 	if waited >= grace+askAgain { // or it was not asked to
@@ -115,10 +118,9 @@ func (o *Orphan) stopping(now time.Time, grace time.Duration) time.Duration {
 	return stopLook(waited)
 }
 
-// Named returns the backend's pod with the UID that it must have, if the
-// backend keeps none: that of an older pod of the name which has not left yet,
-// or of the last one that it was given. wanted tells whether the API server has
-// a pod of that name.
+// Named returns the backend's pod with its UID filled in, if the backend keeps no UIDs. The UID is the one of an
+// older pod of the name that has not left yet, or of the last pod that the backend was given. wanted reports
+// whether the API server has a pod of that name.
 func Named(backend *corev1.Pod, sent *Sent, previous types.UID, wanted bool) *corev1.Pod {
 	uid := previous
 	if uid == "" && !wanted && sent.Attempted {
@@ -132,8 +134,8 @@ func Named(backend *corev1.Pod, sent *Sent, previous types.UID, wanted bool) *co
 	return backend
 }
 
-// HasLeft reports whether the pod has stopped, as it was asked to, and is merely
-// kept by the backend: some keep for ever what has ended.
+// HasLeft reports whether the pod has stopped after a request, and the backend merely keeps it. Some backends
+// keep ended pods forever.
 func HasLeft(backend *corev1.Pod, sent *Sent, left []types.UID, orphan *Orphan) bool {
 	asked := slices.Contains(left, backend.UID) ||
 		sent.StopAcked && sent.UID == backend.UID ||

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// nextStop decides for a pod that must not run any longer.
+// nextStop decides about a pod that must not run any longer.
 func nextStop(f *Facts, backend *corev1.Pod) Decision {
 	seconds := StopGrace(f.API, f.Failure)
 	grace, changed := time.Duration(seconds)*time.Second, f.Sent.StopGrace != seconds
@@ -30,7 +30,7 @@ func nextStop(f *Facts, backend *corev1.Pod) Decision {
 	return Decision{Again: stopLook(waited)}
 }
 
-// nextGone decides for a pod that the backend does not have after it was asked to stop it.
+// nextGone decides about a pod that the backend does not have after a request to stop it.
 func nextGone(f *Facts, grace, waited time.Duration) Decision {
 	hidden, gone := hiddenFor(f), f.Now.Sub(f.Sent.GoneSince)
 	switch {
@@ -58,8 +58,8 @@ func hiddenFor(f *Facts) time.Duration {
 	return f.shownAt(f.Sent.AttemptedAt, former).Sub(f.Now)
 }
 
-// shownAt returns when the backend shows a pod at the latest that it was given then: if this process did not give it, and a former
-// one may have, that was before the restart.
+// shownAt returns the latest time at which the backend shows a pod that it was given at the time given. If this
+// process did not create the pod and a former process may have, the pod was given before the restart.
 func (f *Facts) shownAt(given time.Time, former bool) time.Time {
 	visible := f.Visible
 	if former && f.Earlier && given.IsZero() {
@@ -71,9 +71,9 @@ func (f *Facts) shownAt(given time.Time, former bool) time.Time {
 	return given.Add(visible)
 }
 
-// nextNotFound decides for a pod that must stop and of which the backend says twice that it has none. That
-// confirms the stop, unless the backend lacks many that it should have, which takes a while to be known, or
-// a list has it.
+// nextNotFound decides about a pod that must stop when the backend has answered twice that it does not have the
+// pod. These answers confirm the stop, with two exceptions: the backend lacks many pods that it should have,
+// which takes a while to notice, or a list has the pod.
 func nextNotFound(f *Facts, waited time.Duration) Decision {
 	had := f.Sent.Accepted || HasRun(f.API) || f.Earlier
 	runs := f.Listed && !f.ended() // a report of its end is not one that it runs

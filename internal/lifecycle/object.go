@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// object is a JSON object that grows field by field, in the order in which they are set.
+// object is a JSON object that is built field by field, in the order of the calls.
 type object struct{ buf []byte }
 
 func (o *object) any() bool { return len(o.buf) > 0 }
@@ -23,13 +23,13 @@ func (o *object) name(name string) {
 	o.buf = append(o.buf, '"', ':')
 }
 
-// raw sets a field to what is JSON already.
+// raw sets a field to a value that is already JSON.
 func (o *object) raw(name string, value []byte) {
 	o.name(name)
 	o.buf = append(o.buf, value...)
 }
 
-// set sets a field. What pods are made of always marshals.
+// set sets a field. The parts of a pod always marshal.
 func (o *object) set(name string, value any) {
 	b, err := json.Marshal(value)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Change is what a patch brings about in a pod of the API server.
+// Change is the change that a patch makes to a pod in the API server.
 type Change struct {
 	Status corev1.PodStatus
 	// Labels and Annotations are set; a nil value removes.
@@ -17,13 +17,12 @@ type Change struct {
 	DropConditions []corev1.PodConditionType
 }
 
-// PatchBody returns a strategic-merge patch that turns pod into what change
-// says, and whether there is anything to do. It names the fields that differ
-// only, and the UID, which makes the API server refuse it for another pod of
-// the same name.
+// PatchBody returns a strategic-merge patch that applies change to pod, and reports whether there is anything to
+// patch. The patch contains only the fields that differ, and the UID. The API server refuses the patch for
+// another pod of the same name because of the UID.
 //
-// Lists of conditions are merged by type, so those of other writers survive.
-// Lists of addresses would be merged too; they are replaced.
+// Lists of conditions are merged by type, so conditions of other writers survive. Lists of addresses would be
+// merged too; therefore the patch replaces them.
 func PatchBody(pod *corev1.Pod, change Change) ([]byte, bool) {
 	status := statusDiff(&pod.Status, &change.Status, conditionsDiff(pod.Status.Conditions, change.Status.Conditions, change.DropConditions))
 	if !status.any() && len(change.Labels) == 0 && len(change.Annotations) == 0 {
@@ -45,8 +44,8 @@ func PatchBody(pod *corev1.Pod, change Change) ([]byte, bool) {
 	return body.end(), true
 }
 
-// statusDiff returns the fields that differ, and the given conditions. In the order of
-// their names, as encoding/json would write a map.
+// statusDiff returns the fields that differ, and the given conditions. The fields are ordered by name, as
+// encoding/json would write a map.
 func statusDiff(old, want *corev1.PodStatus, conditions []any) *object {
 	d := &object{}
 	if !sameMap(old.AllocatedResources, want.AllocatedResources) {
@@ -96,8 +95,7 @@ func statusDiff(old, want *corev1.PodStatus, conditions []any) *object {
 	return d
 }
 
-// replaceList is a list for a strategic-merge patch that replaces instead of
-// being merged.
+// replaceList returns a list for a strategic-merge patch that replaces the old list instead of merging.
 func replaceList[T any](list []T) []any {
 	out := []any{map[string]string{"$patch": "replace"}}
 	for _, e := range list {
@@ -123,8 +121,8 @@ func conditionsDiff(old, want []corev1.PodCondition, drop []corev1.PodConditionT
 	return d
 }
 
-// conditionDiff is a condition for a merge with the one before: what that says and the new one does not
-// must be named to go.
+// conditionDiff returns a condition for a merge with the earlier one. Fields that the earlier condition sets and
+// the new one does not set must be named, so that the merge removes them.
 func conditionDiff(before, want *corev1.PodCondition) any {
 	lost := before.Reason != "" && want.Reason == "" || before.Message != "" && want.Message == "" ||
 		before.ObservedGeneration != 0 && want.ObservedGeneration == 0
@@ -134,7 +132,7 @@ func conditionDiff(before, want *corev1.PodCondition) any {
 	return &wholeCondition{*want, orNull(want.Reason), orNull(want.Message), orNull(want.ObservedGeneration)}
 }
 
-// wholeCondition is a condition that names what it does not say.
+// wholeCondition is a condition that also names its empty fields.
 type wholeCondition struct {
 	corev1.PodCondition
 	Reason             *string `json:"reason"`

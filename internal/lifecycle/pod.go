@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SamePod reports whether b speaks about a. A backend that keeps no UID is
-// trusted to mean the pod of that name.
+// SamePod reports whether b refers to the pod a. A backend that keeps no UID is trusted to mean the pod of that
+// name.
 func SamePod(a, b *corev1.Pod) bool { return b.UID == "" || a.UID == b.UID }
 
 // Terminal reports whether the pod has Succeeded or Failed.
@@ -20,8 +20,8 @@ func Terminal(s *corev1.PodStatus) bool {
 // hasEnded reports whether the pod has Succeeded or Failed, and is not deleted.
 func hasEnded(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && Terminal(&pod.Status) }
 
-// Grace returns the grace period in seconds that a stop of the pod has: of its
-// deletion, else of its spec, else that which the API server sets.
+// Grace returns the grace period for a stop of the pod, in seconds. It comes from the deletion, else from the
+// spec, else from the default of the API server.
 func Grace(pod *corev1.Pod) int64 {
 	switch {
 	case pod.DeletionGracePeriodSeconds != nil:
@@ -32,8 +32,8 @@ func Grace(pod *corev1.Pod) int64 {
 	return corev1.DefaultTerminationGracePeriodSeconds
 }
 
-// ForeignOS reports whether a pod that has not run yet asks for another operating
-// system than the node's; "" is a node that does not tell.
+// ForeignOS reports whether a pod that has not run yet needs another operating system than the node's. An empty
+// os means that the node does not report its system.
 func ForeignOS(pod *corev1.Pod, os string) bool {
 	unborn := pod.Status.Phase == "" || pod.Status.Phase == corev1.PodPending
 	return unborn && os != "" && pod.Spec.OS != nil && string(pod.Spec.OS.Name) != os
@@ -48,14 +48,14 @@ func Deadline(pod *corev1.Pod) (time.Time, bool) {
 	return pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second), true
 }
 
-// HasRun reports whether the status shows that the backend had the pod, before
-// a restart for example, and does not show that it has ended.
+// HasRun reports whether the status shows that the backend had the pod (before a restart, for example), and does
+// not show that the pod has ended.
 func HasRun(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning || pod.Status.StartTime != nil && !Terminal(&pod.Status)
 }
 
-// OrphanGrace is the grace period of a pod that only the backend has.
+// OrphanGrace returns the grace period of a pod that only the backend has.
 func OrphanGrace(pod *corev1.Pod) time.Duration { return time.Duration(Grace(pod)) * time.Second }
 
-// CriticalPriority is the priority from which pods are critical to the system.
+// CriticalPriority is the lowest priority of pods that are critical to the system.
 const CriticalPriority int32 = 2_000_000_000

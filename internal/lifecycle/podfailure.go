@@ -16,7 +16,7 @@ const (
 	ReasonRejected = "ProviderPodRejected"
 )
 
-// What a kubelet says of pods when its node shuts down.
+// The reasons and messages of a kubelet for pods when its node shuts down.
 const (
 	reasonShutdown  = "Terminated"
 	messageShutdown = "Pod was terminated in response to imminent node shutdown."
@@ -24,22 +24,21 @@ const (
 	messageRefused  = "Pod was rejected as the node is shutting down."
 )
 
-// PodFailure is the node's own decision that a pod has failed. It is published
-// when the pod has stopped.
+// PodFailure is the node's own decision that a pod has failed. It is published when the pod has stopped.
 type PodFailure struct {
 	Reason  string
 	Message string
 	// Grace caps the grace period, in seconds; nil: the pod has its own.
 	Grace *int64
-	// Disrupted says that the pod did nothing wrong: with its end it gets the
-	// condition DisruptionTarget, so that a Job does not count it as a failure.
+	// Disrupted reports whether the pod did nothing wrong. At its end the pod gets the condition
+	// DisruptionTarget, so that a Job does not count the end as a failure.
 	Disrupted bool
-	// Normal says that the end is what somebody asked for: its event is no warning.
+	// Normal reports whether a user requested the end. The event is then no warning.
 	Normal bool
 }
 
-// ShutDown returns the failure on a pod whose node shuts down and has time left
-// for it. A failure that was passed before stays, but no longer than that.
+// ShutDown returns the failure of a pod whose node shuts down and has the time left for the pod. An earlier
+// failure stays, but its grace period is at most left.
 func ShutDown(passed *PodFailure, left time.Duration) *PodFailure {
 	v := PodFailure{Reason: reasonShutdown, Message: messageShutdown, Disrupted: true}
 	if passed != nil {
@@ -53,11 +52,11 @@ func ShutDown(passed *PodFailure, left time.Duration) *PodFailure {
 	return &v
 }
 
-// Refuse returns the failure on a pod that comes when the node shuts down.
+// Refuse returns the failure of a pod that arrives while the node shuts down.
 func Refuse() *PodFailure { return &PodFailure{Reason: reasonRefused, Message: messageRefused} }
 
-// StopGrace returns the grace period in seconds that a stop of the pod has: its
-// own, or less by the failure.
+// StopGrace returns the grace period for a stop of the pod, in seconds: the pod's own, or the shorter one of the
+// failure.
 func StopGrace(pod *corev1.Pod, v *PodFailure) int64 {
 	grace := Grace(pod)
 	if v != nil && v.Grace != nil {
@@ -66,7 +65,7 @@ func StopGrace(pod *corev1.Pod, v *PodFailure) int64 {
 	return grace
 }
 
-// disruption is the condition of a pod that the node ended for reasons of its own.
+// disruption returns the condition of a pod that the node ended for reasons of its own.
 func disruption(v *PodFailure) corev1.PodCondition {
 	return corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Write is what the status lane does next for one pod.
+// Write is the next action of the status lane for one pod.
 type Write int
 
 const (
@@ -22,8 +22,8 @@ const (
 	Remove
 )
 
-// Publish decides what the API server must be told about one pod, and returns
-// the status that it should have: with Keep, the one that it has.
+// Publish decides which write the API server needs for one pod. It also returns the status that the pod should
+// have; with Keep, this is the status that the pod has.
 func Publish(v View) (Write, corev1.PodStatus) {
 	if v.API == nil {
 		return Keep, corev1.PodStatus{}
@@ -51,24 +51,24 @@ func Publish(v View) (Write, corev1.PodStatus) {
 	return Remove, want
 }
 
-// leaving reports whether the API server is about to remove the pod, whatever we do. A
-// write to it then removes what has its name (ShouldDeleteDuringUpdate in the API server's
-// registry), and at that moment it may be the next pod that has it.
+// leaving reports whether the API server is about to remove the pod in any case. A write to the pod then removes
+// the object with its name (ShouldDeleteDuringUpdate in the API server's registry), and by then this object may
+// be the next pod of the name.
 func leaving(pod *corev1.Pod) bool {
 	grace := pod.DeletionGracePeriodSeconds // nil unless it is deleted
 	return grace != nil && *grace == 0 && len(pod.Finalizers) == 0
 }
 
-// compose returns the status that the pod in the API server should have. It
-// starts from the one that it has, so what is not ours stays. It shares with that and with
-// the report whatever it does not change, so nothing that a pointer or a list leads to is
-// written, but replaced.
+// compose returns the status that the pod in the API server should have. It starts from the current status, so
+// the fields of other writers stay. The result shares all unchanged parts with the current status and with the
+// report. Therefore compose never writes through a pointer or into a list; it replaces them.
 func compose(v View) corev1.PodStatus {
 	s := v.API.Status
 	absorbed := Terminal(&s)
 	if v.Report != nil {
 		applyReport(&s, v.API, v.Report, absorbed, v.Now)
-		// Once published it stays, as in the environment of the containers, whatever address the node has later.
+		// A published address stays, as it does in the environment of the containers, even if the node's address
+		// changes later.
 		if s.HostIP == "" && len(v.HostIPs) > 0 && !absorbed {
 			s.HostIP, s.HostIPs = v.HostIPs[0].IP, v.HostIPs
 		}
@@ -84,8 +84,8 @@ func compose(v View) corev1.PodStatus {
 	if v.NoEphemeral && len(v.API.Spec.EphemeralContainers) > len(s.EphemeralContainerStatuses) {
 		s.EphemeralContainerStatuses = unsupportedContainers(v.API.Spec.EphemeralContainers)
 	}
-	// Before there is a status that it could be about, the generation is not worth a write. With one of before the
-	// change it would say that the change is done.
+	// The generation alone is not worth a write before the pod has a status. With a status from before the
+	// change, the generation would claim that the change is done.
 	if v.Report != nil || Terminal(&s) {
 		s.ObservedGeneration = max(s.ObservedGeneration, min(v.Generation, v.Reflected))
 	}
@@ -96,8 +96,8 @@ func compose(v View) corev1.PodStatus {
 	return s
 }
 
-// applyReport lays the provider's status over s, within the rules: a terminal
-// phase stays, restart counts never fall, what a report leaves out stays.
+// applyReport applies the provider's status to s within the rules: a terminal phase stays, restart counts never
+// fall, and fields that the report leaves out stay.
 func applyReport(s *corev1.PodStatus, pod *corev1.Pod, r *corev1.PodStatus, absorbed bool, now time.Time) {
 	if !absorbed {
 		if r.Phase != "" {
@@ -140,12 +140,12 @@ func applyReport(s *corev1.PodStatus, pod *corev1.Pod, r *corev1.PodStatus, abso
 	}
 }
 
-// applySyncError shows what keeps the pod from being what it should be, and
-// takes it away when it is over.
+// applySyncError shows the error that keeps the pod from its desired state, and removes it from the status when
+// it is over.
 func applySyncError(s *corev1.PodStatus, v View) {
 	t := v.SyncError
 	if t == nil {
-		// Of a pod that has run, the message below it is the backend's, which is about to be asked.
+		// The message of a pod that has run belongs to the backend, which is asked next.
 		if v.Report == nil && s.Reason == ReasonProviderFailed && s.Phase == corev1.PodPending {
 			s.Reason, s.Message = "", ""
 			endWaiting(s)
@@ -175,8 +175,8 @@ func applySyncError(s *corev1.PodStatus, v View) {
 	}
 }
 
-// endWaiting lets containers that waited for their configuration wait for their start. What they wait
-// for is known from a SyncError only.
+// endWaiting changes the reason of containers that waited for their configuration: they now wait for their
+// start. Only a SyncError tells what containers wait for.
 func endWaiting(s *corev1.PodStatus) {
 	s.ContainerStatuses = slices.Clone(s.ContainerStatuses)
 	for i := range s.ContainerStatuses {

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// What is compared for every write and every resync is compared field by field, without
-// reflection. The outcome is that of equality.Semantic, which is used for what pods seldom
-// have and for the fields of an API that is newer than this code (newfields.go).
+// Values that every write and every resync compares are compared field by field, without reflection. The outcome
+// equals equality.Semantic. equality.Semantic itself compares fields that pods seldom have, and the fields of an
+// API that is newer than this code (newfields.go).
 
 func sameStatus(a, b *corev1.PodStatus) bool {
 	return all(
@@ -87,10 +87,10 @@ func sameTerminated(a, b *corev1.ContainerStateTerminated) bool {
 // all reports whether each of the comparisons of a list holds.
 func all(same ...bool) bool { return !slices.Contains(same, false) }
 
-// sameValue is for pointers to what can be compared.
+// sameValue compares pointers to comparable values.
 func sameValue[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// samePointer, sameList and sameMap are for what is usually not there.
+// samePointer, sameList and sameMap compare values that are usually empty.
 func samePointer[T any](a, b *T) bool { return a == b || equality.Semantic.DeepEqual(a, b) }
 
 func sameList[T any](a, b []T) bool {

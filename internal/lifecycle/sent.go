@@ -9,35 +9,35 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Sent is what the sync lane remembers about one pod: what the backend was
-// told and what it acknowledged. The zero value knows nothing.
+// Sent is the sync lane's record of one pod: the requests to the backend and the acknowledgements. The zero
+// value records nothing.
 type Sent struct {
 	UID types.UID
-	// Generation is that of the pod which the backend was created with or accepted
-	// last. SpecVersion is that of the pod that it accepted last.
+	// Generation is the generation of the pod that the backend created or accepted last. SpecVersion is the
+	// version of the spec that the backend accepted last.
 	Generation  int64
 	SpecVersion uint64
-	// Attempted says that CreatePod was called, with whatever result, and AttemptedAt when last; zero if that was
-	// before a restart.
+	// Attempted reports whether CreatePod was called, whatever its result. AttemptedAt is the time of the last
+	// call; it is zero if the call was before a restart.
 	Attempted   bool
 	AttemptedAt time.Time
-	// Accepted says that the backend acknowledged the pod or was seen to have it.
+	// Accepted reports whether the backend acknowledged the pod or was seen to have it.
 	Accepted   bool
 	AcceptedAt time.Time
-	// Updating says that UpdatePod was called and has not succeeded since: nobody knows which
-	// pod the backend has.
+	// Updating reports whether UpdatePod was called and has not succeeded since. It is then unknown which
+	// version of the pod the backend has.
 	Updating bool
-	// Recreate says that the backend lost the pod and is to get it again.
+	// Recreate reports whether the backend lost the pod and must create it again.
 	Recreate bool
 	// MissingSince is when the backend was first seen without an accepted pod.
 	MissingSince time.Time
-	// Shown says that the backend has shown the pod since it was given it.
+	// Shown reports whether the backend has shown the pod since it was given the pod.
 	Shown bool
 	// StopAskedAt and StopGrace (seconds) are the last stop request, if any.
 	StopAskedAt time.Time
 	StopGrace   int64
-	// StopAcked says that a DeletePod returned without error, StopMissing that the backend
-	// did not have the pod then.
+	// StopAcked reports whether a DeletePod returned without error. StopMissing reports whether the backend did
+	// not have the pod then.
 	StopAcked   bool
 	StopMissing bool
 	// GoneSince is when the backend was first seen without the pod after the last stop request, if it reports.
@@ -60,8 +60,9 @@ func Expected(api *corev1.Pod, sent *Sent, failure *PodFailure) bool {
 // stopAsked reports whether the backend was asked to stop the pod.
 func (s *Sent) stopAsked() bool { return !s.StopAskedAt.IsZero() }
 
-// Missed reports whether a pod that the backend does not have counts among the missing: it should have it, or does
-// not know it when it is to stop. One that is to stop since before a restart may have stopped in it.
+// Missed reports whether a pod that the backend does not have counts as missing. It counts if the backend should
+// have it, or if the backend did not know it when asked to stop it. A pod that had to stop before a restart may
+// have stopped during the restart.
 func Missed(api *corev1.Pod, sent *Sent, failure *PodFailure) bool {
 	givenUp := failure != nil && failure.Reason == ReasonLost // on evidence
 	stops := sent.StopMissing && !givenUp && sent.Accepted && !Terminal(&api.Status)

@@ -8,12 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// exitUnknown is the exit code that a kubelet gives a container that it stopped and whose end it
-// did not see; 0 would claim a success that nobody saw.
+// exitUnknown is a kubelet's exit code for a container that it stopped without seeing the end. An exit code of 0
+// would claim a success that was never observed.
 const exitUnknown = 137
 
-// applyStop ends a pod that the backend has no more: it confirmed a stop, or has lost the pod, without telling how
-// the containers ended. Those that never ran stay as they are.
+// applyStop ends a pod that the backend no longer has. The backend confirmed a stop, or lost the pod, without a
+// report about the end of the containers. Containers that never ran keep their status.
 func applyStop(s *corev1.PodStatus, v View) {
 	before := &v.API.Status
 	s.ContainerStatuses = endContainers(s.ContainerStatuses, before.ContainerStatuses)
@@ -30,7 +30,7 @@ func applyStop(s *corev1.PodStatus, v View) {
 	}
 }
 
-// endContainers returns the statuses with every container that has run terminated.
+// endContainers returns the statuses. Every container that has run is terminated.
 func endContainers(statuses, before []corev1.ContainerStatus) []corev1.ContainerStatus {
 	statuses = slices.Clone(statuses)
 	for i := range statuses {

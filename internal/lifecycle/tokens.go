@@ -7,12 +7,14 @@ import corev1 "k8s.io/api/core/v1"
 const (
 	// tokenLife is the life of a token in seconds where a volume says nothing, as the API server sets it, and mostTokenLife the longest.
 	tokenLife, mostTokenLife = 3600, 1 << 32
-	// startWithin is how many seconds a pod may take from its token to its start, from which its deadline counts.
+	// startWithin is how many seconds may pass between the token and the start of the pod. The active deadline
+	// counts from that start.
 	startWithin = 600
 )
 
-// LastingToken returns the source of a token that lives as long as a pod with activeDeadlineSeconds can run, for those who cannot replace it in the containers.
-// It is the source itself for other pods, and where that lives longer.
+// LastingToken returns the source of a token that lives as long as a pod with activeDeadlineSeconds can run. It
+// is for providers that cannot replace the token in the containers. For other pods, and for a source with a
+// longer life, it returns source itself.
 func LastingToken(pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) *corev1.ServiceAccountTokenProjection {
 	deadline := pod.Spec.ActiveDeadlineSeconds
 	if deadline == nil {

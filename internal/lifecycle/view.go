@@ -8,15 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ReasonProviderFailed is the status reason of a pod that the provider cannot
-// do what is asked for.
+// ReasonProviderFailed is the status reason of a pod for which the provider cannot do the requested work.
 const ReasonProviderFailed = "ProviderFailed"
 
-// ReasonUnsupported is the status reason of a pod, and of its waiting containers, that asks for
-// what the backend does not have.
+// ReasonUnsupported is the status reason of a pod that needs a feature that the backend lacks. Its waiting
+// containers have the same reason.
 const ReasonUnsupported = "UnsupportedPodSpec"
 
-// WaitingConfig is why a container waits whose configuration is missing or wrong, as a kubelet says.
+// WaitingConfig is a kubelet's waiting reason of a container whose configuration is missing or wrong.
 const WaitingConfig = "CreateContainerConfigError"
 
 // SyncError is why a pod is not where it should be; it is shown in its status
@@ -24,12 +23,12 @@ const WaitingConfig = "CreateContainerConfigError"
 type SyncError struct {
 	Reason  string
 	Message string
-	// Container waits with WaitingReason, if that is set; "" is all containers.
+	// Container waits with WaitingReason, if that is set. An empty Container means all containers.
 	Container     string
 	WaitingReason string
 }
 
-// View is what Publish decides on.
+// View is the input of Publish.
 type View struct {
 	API         *corev1.Pod       // nil: gone, or not this node's
 	Report      *corev1.PodStatus // the provider's newest word on this UID; nil: none
@@ -41,13 +40,13 @@ type View struct {
 	FinalStatus bool  // the terminal status was written already
 	Attempted   bool  // CreatePod was called, or the backend had the pod
 	Generation  int64 // of the spec that the backend accepted; 0: none
-	// Reflected is the newest generation that what the backend tells is known to be about.
+	// Reflected is the newest generation that the backend's reports are known to describe.
 	Reflected int64
-	// NoEphemeral says that the backend adds no containers to a pod that runs.
+	// NoEphemeral reports whether the backend cannot add containers to a running pod.
 	NoEphemeral bool
 	// Infeasible says, unless it is empty, why the backend does not change the resources of the pod.
 	Infeasible string
-	// HostIPs are those of a pod of which no others are known.
+	// HostIPs are the host addresses of a pod without known addresses.
 	HostIPs []corev1.HostIP
 	Now     time.Time
 }

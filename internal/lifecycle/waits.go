@@ -12,22 +12,24 @@ const (
 	// missingAfter is how long a pod must be missing at the backend before it
 	// counts as lost: a list of an eventually consistent backend may lag.
 	missingAfter = 10 * time.Second
-	// inFlight is how long a call of a process that was killed may take to have its effect at a backend that knows
-	// what it has.
+	// inFlight is how long a call of a killed process may take to have its effect, at a backend that knows all
+	// its pods.
 	inFlight = 2 * time.Second
-	// confirmedFor is how long a list confirms that a pod is lost: some take the better part of it.
+	// confirmedFor is how long a list confirms that a pod is lost. Some lists take most of this time.
 	confirmedFor = time.Minute
-	// stopAgainAfter is how long after the end of the grace period a stop that
-	// was acknowledged but did not happen is asked for again.
+	// stopAgainAfter is how long after the end of the grace period the stop is requested again, if the backend
+	// acknowledged the stop but the pod still runs.
 	stopAgainAfter = 30 * time.Second
-	// lookAgain is after how long a pod is looked at again that waits for another one of its name, or for a cache that is behind.
+	// lookAgain is the pause until the next look at a pod that waits for another pod of its name or for an
+	// outdated cache.
 	lookAgain = time.Second
-	// askAgain is how long after the time that a backend has for a stop it is asked for it again, and how long
-	// what speaks against a removal lets it wait.
+	// askAgain is how long after the backend's time for a stop the stop is requested again. It is also the wait
+	// when there is evidence against a removal.
 	askAgain = 10 * time.Second
 )
 
-// stopLook is after how long to look again whether a pod has stopped that was asked to so long ago.
+// stopLook returns the pause until the next check whether a pod has stopped. waited is the time since the
+// request to stop it.
 func stopLook(waited time.Duration) time.Duration {
 	return min(max(waited/2, ReportedWithin), 10*time.Second)
 }
