@@ -8,7 +8,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// Capabilities returns what pods get. It is the same for all configurations.
+// Capabilities returns the features of pods. They are the same for all configurations.
 func (Config) Capabilities() capability.Declaration {
 	lacks, notes := podjob.Lacks()
 	notes[capability.ContainerLimits] = "no cgroup keeps them: the pod takes as many slots of a machine as its share of it"

@@ -25,7 +25,7 @@ type client struct {
 	http *http.Client
 }
 
-// newClient returns a client of a configuration that is complete, and what gives tokens for its storage.
+// newClient returns a client for a complete configuration, and a function for tokens of its storage.
 func newClient(c Config) (*client, func(context.Context) (string, error), error) {
 	through, err := azlogin.HTTPClient(c.Cloud.CAFile)
 	if err != nil {
@@ -51,7 +51,7 @@ func newClient(c Config) (*client, func(context.Context) (string, error), error)
 	}, err
 }
 
-// scoped is a credential whose tokens are for one service: the SDK knows the scope of the public cloud only.
+// scoped is a credential with tokens for one service: the SDK knows the scope of the public cloud only.
 type scoped struct {
 	next  azcore.TokenCredential
 	scope string
@@ -63,7 +63,7 @@ func (s scoped) GetToken(ctx context.Context, options policy.TokenRequestOptions
 	return s.next.GetToken(ctx, options)
 }
 
-// selected are the properties of tasks that are read.
+// selected are the requested properties of tasks.
 var selected = []string{"id", "displayName", "creationTime", "state", "stateTransitionTime", "executionInfo", "nodeInfo"}
 
 // list returns all tasks of a job.
@@ -91,7 +91,7 @@ func (c *client) create(ctx context.Context, job string, t azbatch.CreateTaskCon
 	return batch.Explain("create task "+*t.ID, err)
 }
 
-// delete removes a task, and kills what runs of it.
+// delete removes a task and kills its processes.
 func (c *client) delete(ctx context.Context, job, id string) error {
 	_, err := c.DeleteTask(ctx, job, id, nil)
 	return batch.Explain("delete task "+id, err)
@@ -123,7 +123,8 @@ func (c *client) counts(ctx context.Context, pool string) (of []azbatch.NodeCoun
 	return of, batch.Explain("count the machines of pool "+pool, err)
 }
 
-// nodeState returns the state of a machine; "" for one that is not there, or that this provider may not look at.
+// nodeState returns the state of a machine. It returns "" if the machine does not exist, or if this provider may
+// not read it.
 func (c *client) nodeState(ctx context.Context, pool, id string) (azbatch.NodeState, error) {
 	answer, err := c.GetNode(ctx, pool, id, &azbatch.GetNodeOptions{SelectParam: []string{"id", "state"}})
 	if err = batch.Explain("look at machine "+id, err); azlogin.Answered(err) && azlogin.StatusOf(err) != http.StatusTooManyRequests {
@@ -132,7 +133,7 @@ func (c *client) nodeState(ctx context.Context, pool, id string) (azbatch.NodeSt
 	return value(answer.State), err
 }
 
-// value is what a pointer points to; zero for nil.
+// value returns the value of a pointer, and zero for nil.
 func value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

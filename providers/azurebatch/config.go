@@ -17,14 +17,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// APIVersion and Kind are what a configuration file of this provider says about itself.
+// APIVersion and Kind are the type of this provider's configuration file.
 const (
 	APIVersion = "azurebatch.virtual-kubelet.io/v1alpha1"
 	Kind       = "AzureBatchProviderConfiguration"
 )
 
-// Config is the configuration of the provider. A field that is one value can also be set by an environment variable, such as
-// VKUBELET_AZUREBATCH_POOL.
+// Config is the configuration of the provider. An environment variable, such as VKUBELET_AZUREBATCH_POOL, can
+// also set a field with a single value.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -35,27 +35,31 @@ type Config struct {
 	Location string `json:"location,omitempty" env:"AZURE_BATCH_ACCOUNT_LOCATION"`
 	// Endpoint is the URL of the Batch account. Default: https://ACCOUNT.LOCATION.batch.azure.com.
 	Endpoint string `json:"endpoint,omitempty"`
-	// Pool is the ID of the pool of Linux machines that runs pods, without containerConfiguration. Required.
+	// Pool is the ID of the pool of Linux machines for pods. The pool must not have a containerConfiguration.
+	// Required.
 	Pool string `json:"pool,omitempty" env:"AZURE_BATCH_POOLID"`
-	// ClusterName names the home cluster in Azure. No two clusters that use one account may have the same, and it must not change while there
-	// are pods. Required.
+	// ClusterName names the home cluster in Azure. Clusters with the same account need different names. The name
+	// must not change while pods exist. Required.
 	ClusterName string `json:"clusterName,omitempty"`
 	// Storage is where pods, their statuses and their logs are. Required.
 	Storage Storage `json:"storage,omitzero"`
-	// Cloud is which Azure. Default: the public one.
+	// Cloud selects the Azure cloud. Default: the public cloud.
 	Cloud Cloud `json:"cloud,omitzero"`
-	// Credentials are whose rights the provider has. Default: the managed identity of this machine.
+	// Credentials select the Azure identity of the provider. Default: the managed identity of this machine.
 	Credentials azlogin.Credentials `json:"credentials,omitzero"`
-	// Containers is unpack for images that tasks pull by themselves, podman for those that podman of the machines pulls, or programs for programs
-	// of the machines, without images. Default: unpack.
+	// Containers is unpack, podman or programs. With unpack, tasks pull images themselves. With podman, podman
+	// on the machines pulls them. With programs, pods run programs of the machines, without images. Default:
+	// unpack.
 	Containers string `json:"containers,omitempty"`
-	// NodeResources are the cpu and memory of one machine of the pool. Default: those of its size, for sizes that this program knows.
+	// NodeResources are the cpu and memory of one machine of the pool. Default: the resources of the pool's
+	// machine size, if this program knows the size.
 	NodeResources corev1.ResourceList `json:"nodeResources,omitempty"`
-	// MaxNodes is how many machines the pool has at most. Required for a pool that scales by itself; else the default is its target.
+	// MaxNodes is the maximum number of machines in the pool. It is required for a pool with automatic scaling.
+	// Default for other pools: the target size.
 	MaxNodes int64 `json:"maxNodes,omitempty"`
 	// SSH is how exec, attach and port-forward reach pods. Default: they are refused.
 	SSH SSH `json:"ssh,omitzero"`
-	// Program is the file of this program for the machines of the pool. Default: the one that runs.
+	// Program is the path of this program's file for the machines of the pool. Default: the running program.
 	Program string `json:"program,omitempty"`
 }
 
@@ -63,29 +67,32 @@ type Config struct {
 type Storage struct {
 	// ContainerURL is the URL of the container, such as https://account.blob.core.windows.net/pods. Required.
 	ContainerURL string `json:"containerURL,omitempty"`
-	// Identity is the resource ID of the user-assigned identity of the pool that reads and writes there. Required.
+	// Identity is the resource ID of the pool's user-assigned identity. Tasks read and write the storage with
+	// it. Required.
 	Identity string `json:"identity,omitempty"`
 }
 
 // SSH is how this provider reaches the machines of the pool.
 type SSH struct {
-	// Enabled has this provider make a user of its own, who may do all, on each machine whose pod it is to reach. The pool must let SSH in from here.
+	// Enabled lets this provider create a user with administrator rights on the machines of the pods that it
+	// must reach. The pool must allow SSH from here.
 	Enabled bool `json:"enabled,omitempty"`
 }
 
 // Cloud is an Azure.
 type Cloud struct {
-	// Authority is the URL that gives tokens. Default: https://login.microsoftonline.com.
+	// Authority is the URL of the token service. Default: https://login.microsoftonline.com.
 	Authority string `json:"authority,omitempty" env:"AZURE_AUTHORITY_HOST"`
 	// Scope is for whom tokens for Batch are. Default: https://batch.core.windows.net/.
 	Scope string `json:"scope,omitempty"`
-	// CAFile has the authorities that Azure is verified by. Default: those of this machine.
+	// CAFile has the certificate authorities for connections to Azure. Default: the authorities of this machine.
 	CAFile string `json:"caFile,omitempty"`
 }
 
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_AZUREBATCH"}
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+// LoadConfig returns the configuration in the file at path. Environment variables override the file. An empty
+// path is no file.
 func LoadConfig(path string) (Config, error) {
 	c, err := format.Load(path)
 	if err == nil && c.Credentials.File != "" {
@@ -94,10 +101,10 @@ func LoadConfig(path string) (Config, error) {
 	return c, err
 }
 
-// poolID is what Batch allows.
+// poolID matches the pool IDs that Batch allows.
 var poolID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// complete fills the defaults of c and refuses what cannot be, with every reason.
+// complete fills the defaults of c, and refuses an impossible configuration with every reason.
 func (c Config) complete() (Config, error) {
 	problems := config.Problems{Provider: "azurebatch"}
 	problem := problems.Add
@@ -142,7 +149,7 @@ func (c Config) complete() (Config, error) {
 
 const programs = "programs"
 
-// runtime is the one of package podjob.
+// runtime returns the runtime's name in package podjob.
 func (c Config) runtime() string {
 	if c.Containers == programs {
 		return ""
@@ -153,8 +160,9 @@ func (c Config) runtime() string {
 // size of a machine.
 type size struct{ milliCPU, memory int64 }
 
-// sizes are the sizes of machines with the same memory for each CPU, up to a number of CPUs.
-// Source: github.com/microsoft/aspire, src/Aspire.Hosting.Azure.Kubernetes/AksNodeVmSizes.cs, which is made from Azure's list of sizes; read 2026-11-28.
+// sizes are machine sizes with the same memory for each CPU, up to a number of CPUs.
+// Source: github.com/microsoft/aspire, src/Aspire.Hosting.Azure.Kubernetes/AksNodeVmSizes.cs, made from Azure's
+// list of sizes; read 2026-11-28.
 var sizes = []struct {
 	name    *regexp.Regexp
 	gib, to int64
@@ -164,7 +172,8 @@ var sizes = []struct {
 	{regexp.MustCompile(`(?i)^Standard_F(\d+)s_v2$`), 2, 72},
 }
 
-// sizeOf returns what a machine of the pool has. False: nobody says.
+// sizeOf returns the CPU and memory of a machine of the pool. False means that neither the configuration nor the
+// table has them.
 func (c Config) sizeOf(vmSize string) (size, bool) {
 	cpu, memory := c.NodeResources[corev1.ResourceCPU], c.NodeResources[corev1.ResourceMemory]
 	s := size{cpu.MilliValue(), memory.Value()}

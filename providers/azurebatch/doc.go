@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package azurebatch is a provider that runs pods as tasks of Azure Batch, on a pool of virtual machines that is there already.
+// Package azurebatch is a provider that runs pods as tasks of Azure Batch, on an existing pool of virtual
+// machines.
 //
-// The guarantee: a pod runs once, also when Batch runs its task again by itself. Nothing secret is in a task. What a pod says and how it ends
-// is in blobs, which outlive its machine.
+// The guarantee: a pod runs once, even if Batch runs its task again by itself. Tasks contain nothing secret. The
+// statuses of pods are in blobs, which outlive the machines.
 //
-// What surprises: this program itself is what a task runs. It brings the images and keeps the containers, so the pool must be one without
-// containerConfiguration: on another one every task would be inside a container.
+// The surprise: each task runs this program itself. It brings the images and keeps the containers, so the pool
+// must not have a containerConfiguration: otherwise every task would run inside a container.
 package azurebatch

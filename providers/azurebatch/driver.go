@@ -23,7 +23,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 )
 
-// List implements service.Driver. Tasks come first: of one that has ended, the status that is read then is the last one.
+// List implements service.Driver. It lists tasks before it reads statuses, so the status of an ended task is the
+// last one.
 func (d *driver) List(ctx context.Context) ([]instance, error) {
 	all, err := d.client.list(ctx, d.job)
 	if err != nil && !errdefs.IsNotFound(err) { // without the job there are no tasks
@@ -53,7 +54,7 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 	return d.instances(), nil
 }
 
-// Changed implements service.ChangeLister: the statuses tell all of tasks that run.
+// Changed implements service.ChangeLister. The statuses alone describe running tasks.
 func (d *driver) Changed(ctx context.Context, _ time.Time) ([]instance, error) {
 	d.mu.Lock()
 	settled, any := true, len(d.tasks) > 0
@@ -81,7 +82,8 @@ func (d *driver) hasTask(uid types.UID) bool {
 	return has
 }
 
-// findLost finds pods whose task Batch runs again after they had begun, and has the first run stop, should it be there.
+// findLost finds pods whose task Batch runs again after the pod had begun. It stops the first run, in case the
+// run still exists.
 func (d *driver) findLost(ctx context.Context) error {
 	for _, i := range d.instances() {
 		info := i.task.ExecutionInfo
@@ -107,7 +109,7 @@ func (d *driver) findLost(ctx context.Context) error {
 	return nil
 }
 
-// instances are those that are known, and lets those go whose pod is to stop and has ended, or has had its time.
+// instances returns the known instances. It releases a stopping pod that has ended or has had its time.
 func (d *driver) instances() (all []instance) {
 	var over []types.UID
 	d.mu.Lock()
@@ -150,7 +152,8 @@ func (d *driver) track(pod *corev1.Pod, t azbatch.Task) instance {
 // Refuse implements service.Refuser.
 func (d *driver) Refuse(pod *corev1.Pod) error { return d.config.refuse(pod) }
 
-// Create implements service.Driver. The ID of the task is the pod's, so a create that is asked again finds the first one.
+// Create implements service.Driver. The ID of the task comes from the pod, so a repeated create finds the first
+// task.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {
 	pod := in.Pod
 	m, err := d.pool(ctx)
@@ -189,7 +192,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 	return d.track(pod, azbatch.Task{ID: content.ID, DisplayName: content.DisplayName, State: new(azbatch.TaskStateActive)}), nil
 }
 
-// writeBundle writes what the task of a pod needs.
+// writeBundle writes the inputs of a pod's task.
 func (d *driver) writeBundle(ctx context.Context, in *service.Inputs) error {
 	b, err := pack.Bundle(ctx, in, d.in, d.config.runtime())
 	if err != nil {
@@ -205,7 +208,8 @@ func (d *driver) writeBundle(ctx context.Context, in *service.Inputs) error {
 	return d.pods.Write(ctx, in.Pod.UID, b)
 }
 
-// Renew implements service.Renewer: it writes what a pod mounts anew, as it is now, as long as its task runs and is not to stop.
+// Renew implements service.Renewer. It writes the current files of the pod's mounts, as long as the task runs
+// and does not have to stop.
 func (d *driver) Renew(ctx context.Context, in *service.Inputs, i instance) error {
 	d.mu.Lock()
 	_, stops := d.stopping[i.pod.UID]
@@ -222,12 +226,13 @@ func (d *driver) Renew(ctx context.Context, in *service.Inputs, i instance) erro
 	return err
 }
 
-// Update implements service.Updater: it takes over what is new of what a pod mounts.
+// Update implements service.Updater. It writes changed files of the pod's mounts.
 func (d *driver) Update(ctx context.Context, pod *corev1.Pod, i instance) error {
 	return d.Renew(ctx, &service.Inputs{Pod: pod}, i)
 }
 
-// Stop implements service.Driver. A pod that runs is told to stop within its grace period, and has no more time when it is told again.
+// Stop implements service.Driver. The first call gives a running pod its grace period; a second call gives it no
+// more time.
 func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	uid := i.pod.UID
 	if i.said == nil && !ended(i) { // by now it may have begun
@@ -252,7 +257,7 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	return d.pods.Order(ctx, uid, podjob.Stop{GraceSeconds: int64(grace / time.Second), Until: until})
 }
 
-// Remove implements service.Remover: it removes the task of a pod. Its blobs are removed with those of others.
+// Remove implements service.Remover. It removes the task of a pod. Work removes the blobs later.
 func (d *driver) Remove(ctx context.Context, uid string) error {
 	err := d.client.delete(ctx, d.job, taskID(types.UID(uid)))
 	if err != nil && !errdefs.IsNotFound(err) {
@@ -268,7 +273,7 @@ func (d *driver) Remove(ctx context.Context, uid string) error {
 // Gone implements service.Mourner: a pod without a task may have blobs.
 func (d *driver) Gone(pod *corev1.Pod) { d.pods.Leave(pod.UID) }
 
-// Work implements service.Worker: it removes blobs of pods that are gone, and looks at the pool.
+// Work implements service.Worker. It removes the blobs of removed pods, and watches the pool.
 func (d *driver) Work(ctx context.Context) {
 	var beside sync.WaitGroup
 	defer beside.Wait()

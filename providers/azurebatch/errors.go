@@ -11,7 +11,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
-// advice is what to do about an error of Batch, by its code. See "Batch Error Codes" of the REST reference, 2026-11-28.
+// advice is the advice for errors of Batch, by error code. See "Batch Error Codes" of the REST reference,
+// 2026-11-28.
 var advice = map[string]string{
 	"AuthenticationFailed":             "look at the clock of this machine, and at cloud.scope",
 	"AuthorizationFailure":             "give the identity of this provider the role of its README",
@@ -32,11 +33,11 @@ var advice = map[string]string{
 	"ServerBusy":                       "Batch has too much to do: it is tried again",
 }
 
-// final are the codes of a create that say that the task cannot be, today and tomorrow.
+// final are the error codes of a create for a task that Batch will never accept.
 var final = []string{"InvalidPropertyValue", "RequestBodyTooLarge", "PropertyValueTooLarge", "OutOfRangeInput"}
 
-// batch is how errors of Batch are explained. An object that is missing, other than the pool, is an error of the kind not-found. A task that Batch can
-// never accept is an error of the kind invalid-input.
+// batch explains errors of Batch. A missing object, other than the pool, is an error of the kind not-found. A
+// task that Batch can never accept is an error of the kind invalid-input.
 var batch = azlogin.Errors{
 	Service: "Batch", Advice: advice,
 	Said: func(body []byte) (code, message string) {

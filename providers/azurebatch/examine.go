@@ -17,7 +17,8 @@ import (
 // nobody is the name of no task and no blob: rights are found out with it.
 const nobody = "vk-doctor"
 
-// Examine implements service.Examiner. It looks at the pool, and tries each right on a task and a blob that are not there.
+// Examine implements service.Examiner. It reads the pool, and tries each right on a task and a blob that do not
+// exist.
 func (d *driver) Examine(ctx context.Context) error {
 	problems := []error{d.examinePool(ctx)}
 	problem := func(err error) {

@@ -25,19 +25,20 @@ import (
 const (
 	// longest is how long a task may be there: 180 days, by the page of tasks of Batch, 2026-01-12.
 	longest = 180 * 24 * time.Hour
-	// retention is how long the directory of a task stays on its machine: all that counts is in blobs.
+	// retention is how long the directory of a task stays on its machine. It is short because everything
+	// important is in blobs.
 	retention = 10 * time.Minute
 	// endTime is how long a task may take to end after the grace period of its pod.
 	endTime = 20 * time.Second
 )
 
-// uidForm is what the ID of a task can have after "vk-".
+// uidForm matches the UIDs that the ID of a task can have after "vk-".
 var uidForm = regexp.MustCompile(`^[a-z0-9_-]{1,61}$`)
 
-// taskID is that of the task of a pod, for ever.
+// taskID returns the permanent ID of a pod's task.
 func taskID(uid types.UID) string { return "vk-" + string(uid) }
 
-// displayName says whose task it is; identify is the reverse. None of the names has a slash.
+// displayName names the owner and the pod of a task; identify is the reverse. None of the names has a slash.
 func displayName(o identity.Owner, pod *corev1.Pod) string {
 	return strings.Join([]string{"virtual-kubelet", o.Cluster, o.Node, pod.Namespace, pod.Name}, "/")
 }
@@ -51,7 +52,7 @@ func identify(o identity.Owner, t azbatch.Task) (identity.Pod, bool) {
 	return identity.Pod{Namespace: p[3], Name: p[4], UID: types.UID(uid)}, true
 }
 
-// refuse refuses what no task can have.
+// refuse refuses a pod that tasks cannot run.
 func (c Config) refuse(pod *corev1.Pod) error {
 	if !uidForm.MatchString(string(pod.UID)) && pod.UID != "" {
 		return errdefs.InvalidInputf("metadata.uid: %q: cannot be in the ID of a task", pod.UID)
@@ -90,7 +91,7 @@ func (m *machines) slots(pod *corev1.Pod) (int32, error) {
 	return int32(min(slots, m.slotsEach)), nil //nolint:gosec // a machine has 256 slots at most
 }
 
-// task is that of a pod. Nothing in it is secret: it can be read by whoever may read the job.
+// task returns the task of a pod. It has nothing secret, because every reader of the job can read it.
 func (d *driver) task(pod *corev1.Pod, program string, slots int32) azbatch.CreateTaskContent {
 	life := longest
 	if s := pod.Spec.ActiveDeadlineSeconds; s != nil { // the program keeps it to the second

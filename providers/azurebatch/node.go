@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// errContainers is that of a pool on which every task is inside a container.
+// errContainers is the error for a pool that runs every task inside a container.
 var errContainers = errors.New("it has a containerConfiguration, so that every task would run inside a container: make a pool without one")
 
 const (
@@ -30,7 +30,8 @@ const (
 	storagePerPod = "10Gi"
 )
 
-// pool returns the machines of the pool, which are looked at again when that is some time ago. A pool that cannot run pods is an error.
+// pool returns the machines of the pool, and reads the pool again after d.at.pool. A pool that cannot run pods
+// is an error.
 func (d *driver) pool(ctx context.Context) (*machines, error) {
 	d.mu.Lock()
 	known := d.machines
@@ -68,7 +69,7 @@ func (d *driver) pool(ctx context.Context) (*machines, error) {
 	return m, nil
 }
 
-// offers are what the pool has for pods.
+// offers returns the resources of the pool for pods.
 func (m *machines) offers() corev1.ResourceList {
 	return storage.Offer(corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(m.most*m.each.milliCPU, resource.DecimalSI),
@@ -88,7 +89,7 @@ func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.ContainerRuntimeVersion = "linux", "azurebatch://"+d.config.Containers
 }
 
-// watchPool tells what the pool offers when that has changed, until ctx ends.
+// watchPool reports the resources of the pool when they have changed, until ctx ends.
 func (d *driver) watchPool(ctx context.Context) {
 	ticker := time.NewTicker(d.at.pool)
 	defer ticker.Stop()
@@ -105,7 +106,7 @@ func (d *driver) watchPool(ctx context.Context) {
 	}
 }
 
-// explainWaits finds out why tasks wait that have waited for some time, once a minute.
+// explainWaits finds the reason why tasks have waited for some time, once a minute.
 func (d *driver) explainWaits(ctx context.Context) {
 	waiting := false
 	d.mu.Lock()

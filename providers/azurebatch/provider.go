@@ -61,7 +61,7 @@ func Provider() cli.Provider {
 	}
 }
 
-// newDriver returns the driver of a configuration that is complete, with its provider.
+// newDriver returns the driver for a complete configuration, with its provider.
 func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 	client, token, err := newClient(config)
 	if err != nil {

@@ -26,13 +26,13 @@ import (
 const (
 	// keyBits is the size of the key of this process. The documentation of Batch has RSA keys alone.
 	keyBits = 3072
-	// loginTime is how long a user of a machine is used, which expires after a day.
+	// loginTime is how long this process uses a user of a machine. The user expires after a day.
 	loginTime = 12 * time.Hour
 	// loginTries is how often a new user tries to log in, later and later: when the user is on the machine is not published.
 	loginTries = 4
 )
 
-// newKey returns a key, which this process has in its memory alone.
+// newKey returns a key in the memory of this process alone.
 func newKey() (ssh.Signer, error) {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
@@ -41,7 +41,7 @@ func newKey() (ssh.Signer, error) {
 	return ssh.NewSignerFromKey(key)
 }
 
-// stream does what req says, by the program of the task of a pod, which is reached by SSH. The request goes through its input.
+// stream serves req through the program of a pod's task, by SSH. The input of the program carries the request.
 func (d *driver) stream(ctx context.Context, i instance, req podjob.Request, e podjob.Ends) error {
 	switch {
 	case !d.config.SSH.Enabled:
@@ -63,7 +63,7 @@ func (d *driver) stream(ctx context.Context, i instance, req podjob.Request, e p
 	return pack.OverSSH(ctx, client, claim.Program, i.said.Socket, req, e)
 }
 
-// dial logs in to a machine that has a host key. A user that the machine does not know any more is made anew.
+// dial logs in to a machine with the host key. It creates the user again if the machine has lost it.
 func (d *driver) dial(ctx context.Context, machine, hostKey string) (*ssh.Client, error) {
 	key, err := d.key()
 	if err != nil {
@@ -86,7 +86,8 @@ func (d *driver) dial(ctx context.Context, machine, hostKey string) (*ssh.Client
 	}
 }
 
-// login returns the user of this process on a machine, which is made unless it is there and may stay.
+// login returns the user of this process on a machine. It creates the user if there is none, if the user expires
+// soon, or if anew is set.
 func (d *driver) login(ctx context.Context, machine string, key ssh.Signer, anew bool) (login, error) {
 	d.mu.Lock()
 	l := d.logins[machine]
@@ -114,7 +115,7 @@ func (d *driver) login(ctx context.Context, machine string, key ssh.Signer, anew
 	return l, nil
 }
 
-// addUser makes a user of a machine who may do all, or gives one that is there the key.
+// addUser creates a user with administrator rights on a machine, or gives an existing user the key.
 func (c *client) addUser(ctx context.Context, pool, machine, name, publicKey string) error {
 	what := "make user " + name + " of machine " + machine
 	_, err := c.CreateNodeUser(ctx, pool, machine, azbatch.CreateNodeUserContent{Name: &name, IsAdmin: new(true), SSHPublicKey: &publicKey}, nil)

@@ -26,7 +26,7 @@ type pace struct {
 	earlier          time.Duration // see service.Config.EarlierWithin
 }
 
-// usual is the pace by which there are 12 lists of statuses and 2 of tasks a minute at rest.
+// usual is the pace with 12 lists of statuses and 2 lists of tasks a minute at rest.
 var usual = pace{busy: 2 * time.Second, rest: 5 * time.Second, list: 30 * time.Second, look: 3 * time.Second, sweep: time.Minute, pool: 5 * time.Minute}
 
 // driver is Azure Batch as the kit asks it.
@@ -64,7 +64,7 @@ type login struct {
 	until   time.Time
 }
 
-// machines are those of the pool.
+// machines describes the machines of the pool.
 type machines struct {
 	pool, vmSize string
 	each         size

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 )
 
-// instance is what is known of a pod at one time.
+// instance is the known state of a pod at one time.
 type instance struct {
 	pod   identity.Pod
 	task  azbatch.Task
@@ -25,7 +25,7 @@ type instance struct {
 	waits string         // why tasks of the pool wait
 }
 
-// Reasons of pods that did not end by themselves.
+// These are reasons of pods that did not end by themselves.
 const (
 	reasonNodeLost  = "NodeLost"
 	reasonPreempted = "Preempted"
@@ -34,7 +34,7 @@ const (
 	reasonEnded     = "TaskEnded"
 )
 
-// failure is what a code of a failed task says of its pod: the reason, and what to do.
+// failure explains the error code of a failed task: the reason of its pod, and what to do.
 type failure struct{ reason, do string }
 
 // failures are the codes of failureInfo. See "Task Failure Information Codes" of the REST reference of Batch, 2026-11-28.
@@ -58,10 +58,12 @@ var failures = map[string]failure{
 	"Unknown":                       {reasonFailed, ""},
 }
 
-// wallClock is the exit code of a task whose maxWallClockTime is over: 0xC000013A, by the page of tasks of Batch, 2026-01-12.
+// wallClock is the exit code of a task after its maxWallClockTime: 0xC000013A, from Batch's page about tasks,
+// 2026-01-12.
 const wallClock = -1073741510
 
-// claimedBefore is the reason of a pod whose task did nothing in its last run, as an earlier run has the pod; "" for others.
+// claimedBefore returns the reason of a pod if the last run of its task did nothing, because an earlier run has
+// the pod; otherwise "".
 func claimedBefore(t azbatch.Task) string {
 	if info := t.ExecutionInfo; isState(t, azbatch.TaskStateCompleted) && info != nil && value(info.ExitCode) == task.ExitClaimed {
 		return reasonNodeLost
@@ -78,7 +80,7 @@ func ended(i instance) bool {
 	return i.said != nil && i.said.Ended || isState(i.task, azbatch.TaskStateCompleted) || i.lost != ""
 }
 
-// statusOf is how a pod is, by its task and what that wrote.
+// statusOf returns the status of a pod from its task and the status written by the task.
 func statusOf(pod *corev1.Pod, i instance) corev1.PodStatus {
 	reason, message := over(i)
 	switch {
@@ -112,7 +114,7 @@ func statusOf(pod *corev1.Pod, i instance) corev1.PodStatus {
 	return s
 }
 
-// over is why a pod is over that did not say so itself; "" if it is not.
+// over returns why a pod has ended without its own report; "" if it has not.
 func over(i instance) (reason, message string) {
 	info := i.task.ExecutionInfo
 	switch {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package task is this program as what a task of Azure Batch runs: a pod, by package podblobs.
+// Package task is the part of this program that a task of Azure Batch runs: a pod, by package podblobs.
 //
-// The guarantee: nothing of the pod is in the command line, nor in the environment.
+// The guarantee: neither the command line nor the environment has anything of the pod.
 //
-// What surprises: it imports none of the SDK of Batch, so that a task begins soon.
+// The surprise: it does not import the SDK of Batch, so that a task starts fast.
 package task
 
 import (
@@ -20,9 +20,9 @@ import (
 
 const (
 	host = "azurebatch"
-	// CommandLine is that of every task. It is executed without a shell.
+	// CommandLine is the command line of every task. Batch runs it without a shell.
 	CommandLine = "./" + podblobs.ProgramFile + " " + enter.Marker + " " + enter.ModeRun + " " + host
-	// ExitClaimed is the exit code of a task that did nothing, because an earlier run of it took the pod.
+	// ExitClaimed is the exit code of a task that did nothing, because an earlier run of the task has the pod.
 	ExitClaimed = 75
 )
 
