@@ -37,7 +37,7 @@ type allocation struct {
 	ports    []portClaim
 }
 
-// Rejection is why a node has no room for a pod, in a kubelet's words.
+// Rejection is the reason why a node has no room for a pod, in a kubelet's words.
 type Rejection struct{ Reason, Message string }
 
 // Admit reserves the resources of a pod, or says why the node has no room for it. With a nil allocatable, the

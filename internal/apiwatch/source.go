@@ -51,9 +51,9 @@ func NewSource(list func(context.Context, metav1.ListOptions) (runtime.Object, e
 	return &Source{list: list, watch: watch}
 }
 
-// IsWatchListSemanticsUnSupported keeps a reflector from asking for its list as a stream.
-// While the API server refuses connections, the reflector waits between such attempts for
-// up to a minute without looking at its context, and Run would wait with it.
+// IsWatchListSemanticsUnSupported keeps a reflector from streaming its list. While the API server refuses
+// connections, the reflector waits between such attempts for up to a minute without looking at its context, and
+// Run would wait with it.
 func (*Source) IsWatchListSemanticsUnSupported() bool { return true }
 
 // ListWithContext lists at the latest version.
@@ -69,8 +69,7 @@ func (s *Source) ListWithContext(ctx context.Context, options metav1.ListOptions
 	return list, nil
 }
 
-// WatchWithContext watches from the version in options on, and goes on by itself when the
-// stream breaks.
+// WatchWithContext watches from the version in options, and continues by itself after a broken stream.
 func (s *Source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	stream, err := s.open(ctx, options)
 	if err != nil {
@@ -112,12 +111,12 @@ func (s *Source) reached(ctx context.Context, version string) error {
 	return apierrors.NewResourceExpired("the API server has gone back to version " + versionOf(now))
 }
 
-// List is ListWithContext for callers without a context; a reflector is none.
+// List is ListWithContext for callers without a context. A reflector does not use it.
 func (s *Source) List(options metav1.ListOptions) (runtime.Object, error) {
 	return s.ListWithContext(context.Background(), options)
 }
 
-// Watch is WatchWithContext for callers without a context; a reflector is none.
+// Watch is WatchWithContext for callers without a context. A reflector does not use it.
 func (s *Source) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return s.WatchWithContext(context.Background(), options)
 }

@@ -26,8 +26,8 @@ type retryWatch struct {
 	cancel context.CancelFunc
 }
 
-// ResultChan implements watch.Interface. It is closed when there is no way to go on; an
-// error event says why.
+// ResultChan implements watch.Interface. It is closed when the watch cannot continue; an error event has the
+// reason.
 func (w *retryWatch) ResultChan() <-chan watch.Event { return w.events }
 
 // Stop implements watch.Interface.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// PodView is the pods of one node, in the shape of an informer.
+// PodView has the pods of one node, in the shape of an informer.
 type PodView struct {
 	all   *Pods
 	store cache.Indexer // written under mu only
@@ -34,7 +34,7 @@ func (v *PodView) Informer() cache.SharedIndexInformer {
 // Lister returns a lister of the pods.
 func (v *PodView) Lister() corev1listers.PodLister { return corev1listers.NewPodLister(v.store) }
 
-// set takes a pod as it is now.
+// set stores the current state of a pod.
 func (v *PodView) set(pod *corev1.Pod) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -18,9 +18,8 @@ const hub = "index.docker.io"
 
 var hubNames = map[string]bool{"docker.io": true, hub: true, "registry-1.docker.io": true}
 
-// Matches reports whether credentials for a registry, as a Docker configuration names it,
-// are for an image: each part of the host may have wildcards, the port is the same, and the
-// path is the beginning of the image's.
+// Matches reports whether credentials for a registry, with a name from a Docker configuration, are for an image:
+// each part of the host may have wildcards, the port is the same, and the path is the beginning of the image's.
 func Matches(registry, image string) bool {
 	host, port, dir := place(registry)
 	imageHost, imagePort, name := placeOfImage(image)
@@ -39,7 +38,7 @@ func Matches(registry, image string) bool {
 	return true
 }
 
-// place takes apart the name of a registry. The path of a version of the registry's own API says nothing.
+// place splits the name of a registry. The path of a version of the registry's own API is ignored.
 func place(registry string) (host, port, dir string) {
 	if _, after, ok := strings.Cut(registry, "://"); ok {
 		registry = after
@@ -56,7 +55,7 @@ func place(registry string) (host, port, dir string) {
 	return host, port, dir
 }
 
-// placeOfImage takes apart the name of an image, and leaves its tag and digest out.
+// placeOfImage splits the name of an image, and leaves its tag and digest out.
 func placeOfImage(image string) (host, port, name string) {
 	image, _, _ = strings.Cut(image, "@")
 	first, rest, found := strings.Cut(image, "/")

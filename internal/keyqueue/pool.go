@@ -135,7 +135,7 @@ func (l *limit) hold() part {
 	return part{time.AfterFunc(longestPart, l.give)}
 }
 
-// end reports whether the part was not given back yet: it is the caller's then.
+// end reports whether the part was not given back yet. If so, the caller has it from now on.
 func (p part) end() (whole bool) { return p.timer == nil || p.timer.Stop() }
 
 // next returns the queue that has waited longest, or nil if no queue waits or no share is free.

@@ -21,8 +21,8 @@ type Work func(ctx context.Context, key string) (class int, err error)
 
 // Policy decides when failed work is tried again.
 type Policy interface {
-	// Failed is told of a failure and returns the delay until the next try.
-	// With again false the key is forgotten until it is added anew.
+	// Failed gets a failure and returns the delay until the next try. If again is false the key is forgotten
+	// until it is added again.
 	Failed(ctx context.Context, key string, tries int, firstAdded time.Time, err error) (delay time.Duration, again bool)
 	// Succeeded means that the work of the key succeeded or was given up, or that its earlier failures no longer
 	// count.

@@ -206,7 +206,7 @@ func (q *Queue) succeeded(key string) {
 	}
 }
 
-// retry lets a failed item wait, unless it is to come first or news came.
+// retry makes a failed item wait, unless it must come first or new work for it came.
 func (q *Queue) retry(it *item, delay time.Duration) {
 	if it.urgent {
 		q.makeReady(it)

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// MaxAge is how old the last renewal of the lease may be for an effect on pods.
+	// MaxAge is the largest age of the last renewal of the lease at which effects on pods are allowed.
 	MaxAge = 10 * time.Second
 	// renewAge is the age of a renewal at which steady work requests the next renewal, early enough that a slow
 	// answer delays nothing.
@@ -31,8 +31,8 @@ var ErrFenced = errors.New("this process does not hold the lease of the node for
 // term must not lead to an effect in another term: work enters first, and the fence compares its term before
 // each effect.
 type Fence struct {
-	// Beyond, if not nil, is asked whether something else than the lease lets this process act, and has done so since then. It is set before the
-	// fence is used.
+	// Beyond, if not nil, reports whether something else than the lease lets this process act, and has done so
+	// since then. It is set before the fence is used.
 	Beyond  func(since time.Time) bool
 	Wanted  chan struct{} // capacity 1: a renewal is wanted before it is due
 	changed chan struct{} // capacity 1: a term may have begun, or work that waits may go on
@@ -171,7 +171,7 @@ func (f *Fence) Lose(holder Mark) {
 	f.off, f.held, f.holder, f.anew = false, false, holder, true
 }
 
-// Disable opens the fence, until the lease can be renewed or is seen to be another's.
+// Disable opens the fence until the lease can be renewed, or is seen to have another holder.
 func (f *Fence) Disable() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

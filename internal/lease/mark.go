@@ -77,9 +77,9 @@ func (m Mark) String() string {
 	return fmt.Sprintf("process %d on host %s", m.PID, m.Host)
 }
 
-// Ended reports whether the process of the other mark has provably ended: it ran where
-// this one does, and its PID is free or another's. A PID namespace that is gone may
-// have left its name to a new one, but then its processes are gone too.
+// Ended reports whether the process of the other mark has provably ended: it ran where this process runs, and
+// its PID is free or belongs to another process. A new PID namespace may have the name of one that is gone, but
+// then the processes of the old one are gone too.
 func (m Mark) Ended(other Mark) bool {
 	if m.Space == "" || m.Space != other.Space || other.PID <= 0 || other.Start == "" {
 		return false

@@ -29,7 +29,7 @@ const (
 	NodeLabel = "virtual-kubelet.io/node"
 	// callTimeout bounds the requests for one object.
 	callTimeout = time.Minute
-	// firstRetry and lastRetry bound the pauses after something failed.
+	// firstRetry and lastRetry bound the pauses after a failure.
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
 	// standbyPause is the interval at which a standby process checks its role. The check costs no request.

@@ -23,7 +23,7 @@ const (
 	annotationBy        = "pv.kubernetes.io/provisioned-by"
 )
 
-// The reasons of events; others' provisioners have the same.
+// The reasons of events; other provisioners use the same.
 const (
 	eventFailed    = "ProvisioningFailed"
 	eventSucceeded = "ProvisioningSucceeded"

@@ -110,7 +110,7 @@ func (e *entry) tellLocked() {
 	}
 }
 
-// same compares by version. Without versions nothing is the same.
+// same compares by version. Without versions nothing is equal.
 func same(a, b object) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil

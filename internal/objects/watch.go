@@ -46,8 +46,8 @@ func (e *entry) watch(ctx context.Context) {
 		return
 	}
 	source := &singleObject{entry: e}
-	// The first retries come sooner than a reflector's: without the checker, or if another API
-	// server answers, the Node authorizer may not know of a pod yet, and refuses.
+	// The first retries come sooner than a reflector's: without the checker, or if another API server answers,
+	// the Node authorizer may not know a pod yet, and refuses.
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 9, Cap: 30 * time.Second}
 	reflector := cache.NewReflectorWithOptions(source, e.key.kind.example, source, cache.ReflectorOptions{
 		Name: e.key.String(), MinWatchTimeout: minWatchTimeout,
@@ -108,12 +108,12 @@ func (l *singleObject) WatchWithContext(ctx context.Context, options metav1.List
 	return k.kind.watch(ctx, l.entry.store.client, k.namespace, options)
 }
 
-// List is ListWithContext for callers without a context; the reflector is none.
+// List is ListWithContext for callers without a context. The reflector does not use it.
 func (l *singleObject) List(options metav1.ListOptions) (runtime.Object, error) {
 	return l.ListWithContext(context.Background(), options)
 }
 
-// Watch is WatchWithContext for callers without a context; the reflector is none.
+// Watch is WatchWithContext for callers without a context. The reflector does not use it.
 func (l *singleObject) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return l.WatchWithContext(context.Background(), options)
 }
@@ -130,7 +130,7 @@ func (l *singleObject) open() bool {
 	return true
 }
 
-// close refuses further lists and waits for those under way.
+// close refuses further lists and waits for those in progress.
 func (l *singleObject) close() {
 	l.mu.Lock()
 	l.closed = true

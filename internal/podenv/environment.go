@@ -4,8 +4,8 @@ package podenv
 
 import corev1 "k8s.io/api/core/v1"
 
-// environment collects the variables of one container. A name set again
-// takes the place, and the value, of its last setting.
+// environment collects the variables of one container. If a name is set again, the last setting determines its
+// place and value.
 type environment struct {
 	vars     []corev1.EnvVar
 	last     map[string]int // index in vars of the setting that counts

@@ -96,8 +96,8 @@ func (r *resolver) source(ctx context.Context, container string, key sourceKey, 
 	if !seen {
 		var err error
 		if src, err = r.read(ctx, key); err != nil {
-			// Only the API server may say that something is absent: starting a
-			// container without variables that exist would be worse than starting late.
+			// Only the API server may report that something is absent: starting a container without variables
+			// that exist would be worse than starting late.
 			if !errors.Is(ctx.Err(), context.Canceled) { // else the node stops, and nothing is wrong
 				r.warn("FailedToRead"+necessity(optional)+key.kind, fmt.Sprintf("container %s waits for %s: %v", container, r.describe(key), err))
 			}

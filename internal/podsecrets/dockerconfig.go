@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Login is how to log in at a registry.
+// Login is a login at a registry.
 type Login struct {
 	Registry                     string
 	Username, Password           string

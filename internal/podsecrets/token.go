@@ -142,7 +142,7 @@ func granted(got *authenticationv1.TokenRequest, key tokenKey) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// hand gives a token away, unless the pod has ended since.
+// hand returns a token to the caller, unless the pod has ended since.
 func (m *Manager) hand(p *entry, pod *corev1.Pod, key tokenKey, token Token) (Token, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// defaultLife is the life of a token in seconds, as the API server sets it where a volume says nothing.
+	// defaultLife is the life of a token in seconds if a volume sets none, as in the API server.
 	defaultLife = 3600
 	// longestUse bounds the use of a token with a longer life.
 	longestUse = 24 * time.Hour

@@ -22,7 +22,7 @@ type Right struct {
 	Verbs []string
 	// Group and Resource name the objects; a subresource is written as in RBAC, pods/status.
 	Group, Resource string
-	// Namespace is the only one; "" is all.
+	// Namespace is the only namespace of the right; "" means all.
 	Namespace string
 	// Own limits the right to the object with the name of the node.
 	Own bool
@@ -39,9 +39,9 @@ type Feature string
 
 // The features.
 const (
-	// Serving is answering kubectl logs, exec and the like.
+	// Serving is the feature to answer kubectl logs, exec and similar requests.
 	Serving Feature = "serving"
-	// CertificateRequests is asking the cluster for the certificate to serve with.
+	// CertificateRequests is the feature to request the serving certificate from the cluster.
 	CertificateRequests Feature = "certificate requests"
 	// PodTokens: the provider requests service account tokens.
 	PodTokens Feature = "pod tokens"

@@ -4,8 +4,8 @@ package redact
 
 import corev1 "k8s.io/api/core/v1"
 
-// Status redacts the texts of a status in place. The termination message of a container is
-// not cut, and only known values are taken out of it: the container wrote it, and the API limits it.
+// Status redacts the texts of a status in place. The termination message of a container is not cut, and only
+// known values are removed from it: the container wrote it, and the API limits it.
 func Status(s *corev1.PodStatus, values ...*Values) {
 	text := func(message *string) {
 		if *message != "" {

@@ -122,7 +122,7 @@ func lines(value []byte, f func(string)) {
 // span is a part of a text.
 type span struct{ from, to int }
 
-// without returns the text without the values, and how long the longest of them is.
+// without returns the text without the values, and the length of the longest value.
 func without(text string, all []*Values) (clean string, longest int) {
 	var found []span
 	for _, v := range all {

@@ -42,7 +42,7 @@ const (
 // Group is the membership of this process in a group that shares nodes. Make it with New, run it, and call Leave
 // after the last node has ended.
 type Group struct {
-	// Changed receives when other members are there than before. It has a capacity of 1.
+	// Changed receives when the members have changed. It has a capacity of 1.
 	Changed chan struct{}
 
 	leases coordclientset.LeaseInterface
@@ -143,7 +143,7 @@ const forbiddenFor = 15 * time.Second
 // refusals reports whether requests have been forbidden for long.
 type refusals struct{ since time.Time }
 
-// last takes in the result of the last request.
+// last records the result of the last request.
 func (r *refusals) last(err error) bool {
 	if !apierrors.IsForbidden(err) {
 		r.since = time.Time{}

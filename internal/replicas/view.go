@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxAge is how old the last renewal of the own lease may be for work on nodes.
+	// maxAge is the largest age of the last renewal of the own lease at which work on nodes is allowed.
 	maxAge = 7 * time.Second
 	// goneAfter is the time without a renewal of a process's lease after which others take its nodes. It is
 	// longer than maxAge.
@@ -37,7 +37,7 @@ type view struct {
 	members map[string]sign
 }
 
-// see takes in a list of all leases of the group.
+// see records a list of all leases of the group.
 func (v *view) see(leases []coordinationv1.Lease, now time.Time) {
 	blind := v.blind(now)
 	seen := make(map[string]sign, len(leases))

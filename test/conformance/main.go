@@ -159,7 +159,7 @@ func (o *options) outside(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(o.work)) }()
-	// Users of a container's own user namespace pass through it too.
+	// Users of a container's own user namespace must be able to pass through this directory, too.
 	if err := os.Chmod(o.work, 0o755); err != nil {
 		return err
 	}

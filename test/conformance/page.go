@@ -43,7 +43,7 @@ var isolated = func() report.Known {
 	return known
 }()
 
-// page writes the page from the reports of the sets, and says which tests failed that are not known to.
+// page writes the page from the reports of the sets, and prints the tests that failed without a known reason.
 func (o *options) page() error {
 	known, err := report.ReadKnown(o.known)
 	if err != nil {
@@ -86,7 +86,7 @@ func (o *options) page() error {
 	return nil
 }
 
-// listed is names as a sentence has them.
+// listed joins names for a sentence.
 func listed(names string) string {
 	all := strings.Split(names, ",")
 	for i := range all {
@@ -99,7 +99,7 @@ func listed(names string) string {
 	return strings.Join(all[:last], ", ") + " and " + all[last]
 }
 
-// wholeList is the table of totals of everything that is called conformance.
+// wholeList is the table of totals of all tests that are called conformance.
 var wholeList = report.Part{Title: "The whole list", Groups: []string{
 	"api-machinery", "apps", "architecture", "auth", "cli", "instrumentation", "network", "node", "scheduling", "storage",
 }}

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/suite"
 )
 
-// readSets reads the reports of the sets from a directory, and adds the tests that they would have, but that are not run.
+// readSets reads the reports of the sets from a directory, and adds the tests that are left out.
 func (o *options) readSets(dir string) (runs []report.Run, merged []report.Result, err error) {
 	notRun := regexp.MustCompile(suite.NotRun)
 	if o.network == "machine" {

@@ -45,7 +45,7 @@ func (s *EndToEndTestSuite) client(t *testing.T) *kubernetes.Clientset {
 	return client
 }
 
-// expectation is something that objects of type T are to fulfil.
+// expectation is a condition for objects of type T.
 type expectation[T runtime.Object] struct {
 	kind      T // an empty object
 	resource  string

@@ -75,8 +75,8 @@ func configMapKey(optional bool) *corev1.EnvVarSource {
 	}}
 }
 
-// waits returns an error if the provider runs a pod that lacks something. A provider that reads objects itself has the pod
-// already, and waits with its containers.
+// waits returns an error if the provider runs a pod that lacks something. A provider that reads objects itself
+// has the pod already, and holds back its containers.
 func waits(listed []corev1.Pod, pod *corev1.Pod) error {
 	for i := range listed {
 		if p := &listed[i]; same(p, pod) && p.Status.Phase != corev1.PodPending {

@@ -31,7 +31,7 @@ var withoutShared = map[int]string{
 	23: "the certificate is that of one node, and nodes that are shared have none of their own",
 }
 
-// noTest is how the result of a row begins that needs no test.
+// noTest is the prefix of the result of a row that needs no test.
 const noTest = "none: "
 
 // markdown is the report.
@@ -60,7 +60,7 @@ func (r *results) markdown() string {
 
 const holds = "holds"
 
-// failure is the result of a row: that of all its tests.
+// failure is the result of a row, from all its tests.
 func (r *results) failure(row int) string {
 	if why := without[row]; why != "" {
 		return noTest + why

@@ -69,7 +69,7 @@ func (a *API) version(ctx context.Context, resource string) (string, error) {
 	return "", fmt.Errorf("the API server does not serve %s.%s in %s", resource, group, strings.Join(versions, " or "))
 }
 
-// forget has the version of a resource looked for again: it was not where it had been.
+// forget drops the version of a resource, so that it is looked for again: the resource was not found there.
 func (a *API) forget(resource string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 
 const requests = "podcertificaterequests"
 
-// defaultLife is the longest life of a certificate in seconds where a volume says nothing, as the API server sets it.
+// defaultLife is the longest life of a certificate in seconds if a volume sets none, as in the API server.
 const defaultLife = 86400
 
 // Conditions that end a request.
@@ -54,7 +54,7 @@ type Answer struct {
 	Found bool
 	// Condition is Issued, Denied or Failed; "" before the decision.
 	Condition, Reason, Message string
-	// Chain is the certificate with those below it, in PEM.
+	// Chain is the certificate with its intermediate certificates, in PEM.
 	Chain string
 	// BeginRefreshAt is the time from which the signer accepts a request for the next certificate; zero if it
 	// gives none.
@@ -89,7 +89,8 @@ type object struct {
 	} `json:"status,omitzero"`
 }
 
-// Ask makes a PodCertificateRequest in the namespace of the pod, and returns its name. It goes with the pod.
+// Ask makes a PodCertificateRequest in the namespace of the pod, and returns its name. The request is deleted
+// with the pod.
 func (a *API) Ask(ctx context.Context, r Request) (string, error) {
 	version, err := a.version(ctx, requests)
 	if err != nil {

@@ -121,7 +121,7 @@ func KeyPair(cert, key string) (*Followed[*tls.Certificate], error) {
 	}, cert, key)
 }
 
-// Authorities are certificates of authorities, and the same as text.
+// Authorities are certificates of authorities, and their text.
 type Authorities struct {
 	Pool *x509.CertPool
 	PEM  []byte

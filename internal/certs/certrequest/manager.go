@@ -106,7 +106,7 @@ func renewAt(leaf *x509.Certificate, earliest time.Time) time.Time {
 	return at
 }
 
-// Current returns the certificate, nil if there is none or it has ended.
+// Current returns the certificate, nil if there is none or it has expired.
 func (m *Manager) Current() *tls.Certificate {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +128,7 @@ func (m *Manager) Changed() {
 	}
 }
 
-// hold takes cert into use, until earliest at least.
+// hold uses cert from now on, until earliest at least.
 func (m *Manager) hold(cert *tls.Certificate, earliest time.Time) {
 	m.mu.Lock()
 	m.current = cert
@@ -180,7 +180,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// soon is at, or earlier: timers stand still while a machine sleeps.
+// soon returns at, or an earlier time: timers stand still while a machine sleeps.
 func soon(at time.Time) time.Time {
 	if limit := time.Now().Add(maxNap); limit.Before(at) {
 		return limit

@@ -45,7 +45,7 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("certificate signing request %s: %s", r.request, r.text)
 }
 
-// request asks for a certificate until there is an answer, and takes it into use.
+// request asks for a certificate until there is an answer, and uses it from then on.
 func (m *Manager) request(ctx context.Context, template *x509.CertificateRequest) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -90,7 +90,7 @@ func (m *Manager) request(ctx context.Context, template *x509.CertificateRequest
 	return nil
 }
 
-// await looks at a request until it is granted or refused, or gone, or not wanted any more.
+// await looks at a request until it is granted, refused, gone, or not wanted any more.
 func (m *Manager) await(ctx context.Context, client kubernetes.Interface, template *x509.CertificateRequest, name string, uid types.UID) ([]byte, error) {
 	look := wait.Backoff{Duration: firstLook, Factor: 1.5, Jitter: 0.1, Steps: 100, Cap: maxLook}
 	for began := time.Now(); ; {
@@ -120,7 +120,7 @@ func (m *Manager) await(ctx context.Context, client kubernetes.Interface, templa
 	}
 }
 
-// answer returns the certificate of a request, or why there will be none, or neither yet.
+// answer returns the certificate of a request, or the reason why there will be none, or neither while it waits.
 func answer(request *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	approved := false
 	for _, c := range request.Status.Conditions {

@@ -24,7 +24,7 @@ const (
 	Failed Reason = "Failed"
 )
 
-// State is how it stands with a certificate.
+// State is the state of a certificate.
 type State struct {
 	Reason Reason
 	// Request is the name of the CertificateSigningRequest, if there is one.
@@ -45,7 +45,7 @@ func stateOf(err error) State {
 	return s
 }
 
-// tell passes a state on if it is news.
+// tell passes a changed state on.
 func (m *Manager) tell(ctx context.Context, s State) {
 	if current := m.Current(); current != nil {
 		s.Expires = current.Leaf.NotAfter

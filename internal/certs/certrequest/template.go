@@ -19,7 +19,7 @@ var (
 	ClientUsages  = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 )
 
-// ClientTemplate is the identity of a node, as its signer and the Node authorizer want it.
+// ClientTemplate returns the identity of a node, as its signer and the Node authorizer require it.
 func ClientTemplate(node string) *x509.CertificateRequest {
 	return &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}}
 }

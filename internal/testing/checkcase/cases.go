@@ -41,7 +41,7 @@ var specs = map[string]string{
 	"workingdir": `{containers: [{name: c, image: nginx, workingDir: /tmp}]}`,
 }
 
-// All returns the pods by name, as an API server has them before a node does.
+// All returns the pods by name, as an API server stores them before a node changes them.
 func All() map[string]*corev1.Pod {
 	all := map[string]*corev1.Pod{}
 	for name, spec := range specs {

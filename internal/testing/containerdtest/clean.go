@@ -152,8 +152,8 @@ func Unmount(dir string) error {
 	return errors.Join(errs...)
 }
 
-// RemoveCgroup removes the cgroup in every hierarchy, from below. Its processes were killed a moment
-// ago, and until the kernel has seen to that it says that the cgroup is busy.
+// RemoveCgroup removes the cgroup in every hierarchy, from below. Its processes were killed a moment ago; until
+// the kernel has removed them, the cgroup is busy.
 func RemoveCgroup(name string) error {
 	roots, _ := filepath.Glob("/sys/fs/cgroup/*" + name) // the pattern is well-formed
 	roots = append(roots, "/sys/fs/cgroup"+name)

@@ -42,8 +42,7 @@ type File struct {
 	UID, GID int
 }
 
-// BusyboxImage is an image with the machine's static busybox and a shell, for an example that wants
-// to run something.
+// BusyboxImage returns an image with the machine's static busybox and a shell, for examples that run a command.
 func BusyboxImage(names ...string) (Image, error) {
 	program, err := exec.LookPath("busybox")
 	if err != nil {

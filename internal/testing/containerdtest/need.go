@@ -14,16 +14,16 @@ import (
 	"testing"
 )
 
-// RequireVariable is the environment variable that makes tests fail which would be skipped, if it is 1.
+// RequireVariable is the environment variable that makes tests fail instead of skipping them, if it is 1.
 const RequireVariable = "VK_REQUIRE_CONTAINERD"
 
-// needed are the programs that a containerd of ours calls, and the Debian packages that have them.
+// needed are the programs that a containerd of this package calls, and the Debian packages that have them.
 var needed = [][2]string{
 	{"containerd", "containerd"}, {"containerd-shim-runc-v2", "containerd"}, {"ctr", "containerd"},
 	{"runc", "runc"}, {"ip", "iproute2"}, {"iptables", "iptables"},
 }
 
-// pluginFolders are where network plugins are, by distribution.
+// pluginFolders are the folders of network plugins, by distribution.
 var pluginFolders = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
 // Missing returns the reason why no containerd can be started here; nil if there is none.

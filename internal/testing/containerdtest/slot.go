@@ -24,7 +24,7 @@ type slot struct {
 	lock   *os.File
 }
 
-// takeSlot locks the first place that is free.
+// takeSlot locks the first free slot.
 func takeSlot() (*slot, error) {
 	for n := range slots {
 		path := filepath.Join(os.TempDir(), fmt.Sprintf("vk-containerd-%d", n))
@@ -57,5 +57,5 @@ func (s *slot) bridge() string { return fmt.Sprintf("vkt%d", s.number) }
 // subnet returns the subnet of the pods' addresses.
 func (s *slot) subnet() string { return fmt.Sprintf("10.93.%d.0/24", s.number) }
 
-// cgroup is the cgroup that containers are to be made in.
+// cgroup returns the cgroup for containers.
 func (s *slot) cgroup() string { return fmt.Sprintf("/vk-containerd-%d", s.number) }

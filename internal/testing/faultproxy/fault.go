@@ -20,16 +20,16 @@ import (
 type Fault struct {
 	// On selects the requests; nil means all.
 	On func(Request) bool
-	// Share is the part of them that is hit, from 0 to 1; 0 is all.
+	// Share is the share of these requests that is affected, from 0 to 1; 0 means all.
 	Share float64
 	// Delay is the time that a request waits before it is answered or sent on.
 	Delay time.Duration
-	// Status answers a request instead of the API server. RetryAfter is then the header of that name.
+	// Status is the answer to a request in place of the API server's. RetryAfter is the header of that name.
 	Status     int
 	RetryAfter time.Duration
-	// InStream lets a watch begin, and sends Status as its first event, the last one.
+	// InStream lets a watch begin, and sends Status as its first and last event.
 	InStream bool
-	// Silent lets a watch begin, and nothing comes.
+	// Silent lets a watch begin, and sends nothing.
 	Silent bool
 	// Revision answers a list with the objects as they were at this resource version.
 	Revision string
@@ -38,7 +38,7 @@ type Fault struct {
 // active is a fault that was injected and not removed.
 type active struct{ Fault }
 
-// Inject lets f happen from now on, to requests that no earlier fault hits, until remove is called.
+// Inject applies f from now on to requests without an earlier fault, until remove is called.
 func (p *Proxy) Inject(f Fault) (remove func()) {
 	a := &active{f}
 	p.mu.Lock()
@@ -51,7 +51,7 @@ func (p *Proxy) Inject(f Fault) (remove func()) {
 	}
 }
 
-// hit returns the fault that a request meets.
+// hit returns the fault of a request.
 func (p *Proxy) hit(req Request) Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +186,7 @@ type recorded struct {
 	told  bool
 }
 
-// Unwrap lets the server's other abilities be found.
+// Unwrap gives access to the server's other abilities.
 func (w *recorded) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.

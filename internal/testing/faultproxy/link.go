@@ -42,8 +42,7 @@ func listen() (*link, error) {
 	return l, nil
 }
 
-// Refuse lets the port be closed, as when no API server runs: open connections are reset, new
-// ones are refused.
+// Refuse closes the port, as when no API server runs: open connections are reset, new connections are refused.
 func (l *link) Refuse() {
 	l.mu.Lock()
 	if l.listener != nil {
@@ -146,8 +145,8 @@ func (l *link) Reset() int {
 	return len(open)
 }
 
-// Blackhole lets all packets vanish until Heal: connections stay open and nothing passes, and the
-// handshake of a new one is not answered.
+// Blackhole drops all packets until Heal: connections stay open and nothing passes, and the handshake of a new
+// connection is not answered.
 func (l *link) Blackhole() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -72,7 +72,7 @@ func Start(upstream *rest.Config) (*Proxy, error) {
 		Transport:     p,
 		FlushInterval: -1, // a watch must stream
 		ErrorLog:      quiet,
-		// The client learns as little as from an API server that went away.
+		// The client learns as little as from an API server that has gone.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	ctx, end := context.WithCancel(context.Background())

@@ -135,8 +135,8 @@ func (r *record) those(keep func(Request) bool) (out []Request) {
 // Count returns the number of those requests.
 func (r *record) Count(keep func(Request) bool) int { return len(r.Requests(keep)) }
 
-// Await returns when n requests for which keep is true have come and were answered as it wants
-// them, or with the cause of the end of ctx.
+// Await returns when n requests for which keep is true have come and their answers fulfil the condition, or with
+// the cause of the end of ctx.
 func (r *record) Await(ctx context.Context, n int, keep func(Request) bool) error {
 	for {
 		r.mu.Lock()

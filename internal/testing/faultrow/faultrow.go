@@ -54,12 +54,11 @@ func Record(t testing.TB, row int, injected, measured string, args ...any) {
 	t.Attr(Attr, string(text))
 }
 
-// Strict reports whether the figures of the matrix are to be held as they are
-// written, which needs a machine without other work: `make faults` sets
-// VK_FAULTS_STRICT.
+// Strict reports whether the exact figures of the matrix apply, which needs a machine without other work: `make
+// faults` sets VK_FAULTS_STRICT.
 func Strict() bool { return os.Getenv("VK_FAULTS_STRICT") != "" && !race }
 
-// Race reports whether the race detector is on, under which nothing can be said about memory.
+// Race reports whether the race detector is on. With it memory figures mean nothing.
 func Race() bool { return race }
 
 // Budget is the time that an operation may take: d when Strict, else six times d and a minute at least, because

@@ -2,7 +2,7 @@
 
 package fieldrow
 
-// interlink is the plugins, pods and files of interLink.
+// interlink has the plugins, pods and files of interLink.
 var interlink = []Row{
 	{
 		ID: "A1", Source: "interlink-hq/interlink-slurm-plugin f8451d9: pkg/slurm/Status.go",

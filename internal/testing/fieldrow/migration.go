@@ -2,7 +2,7 @@
 
 package fieldrow
 
-// migration is files and command lines of other providers.
+// migration has files and command lines of other providers.
 var migration = []Row{
 	{ID: "D1", Source: "virtual-kubelet/azure-aci: charts/virtual-kubelet/templates/deployment.yaml, values.yaml (1.6.4)",
 		Expects: "the arguments start a node, `--disable-taint true` too",

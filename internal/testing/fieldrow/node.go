@@ -2,7 +2,7 @@
 
 package fieldrow
 
-// node is issues and monitoring of a node in a cluster.
+// node has issues and monitoring of a node in a cluster.
 var node = []Row{
 	{
 		ID: "B0", Source: "kubernetes/kubernetes: pkg/features/kube_features.go (NodeControllerLeaseCircuitBreaker, on since 1.37)",

@@ -28,7 +28,7 @@ type Version struct {
 	Kind     watch.EventType
 	At       time.Time
 	By       Actor
-	// Pod is as it is since then, of a deleted one as it was last. It is shared.
+	// Pod is the pod after the change, or the last state of a deleted pod. It is shared.
 	Pod *corev1.Pod
 
 	unseen bool // no watch is told
@@ -66,8 +66,8 @@ func (a *API) Vanish(namespace, name string) {
 	}
 }
 
-// Compact forgets past events and ends every watch with "too old resource
-// version", so that watchers have to list anew.
+// Compact forgets past events and ends every watch with "too old resource version", so that watchers have to
+// list again.
 func (a *API) Compact() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -36,8 +36,8 @@ func (c *client) List(ctx context.Context, opts metav1.ListOptions) (*corev1.Pod
 	return answer(c, "list", "", list, err)
 }
 
-// list answers by resource version: with none it is current, with "0" as old as
-// may be, with another at least as new as that.
+// list answers by resource version: without a version the answer is current, with "0" as old as allowed, with
+// another version at least as new as that.
 func (c *client) list(opts metav1.ListOptions) (*corev1.PodList, error) {
 	selector, err := fields.ParseSelector(opts.FieldSelector)
 	if err != nil {

@@ -30,13 +30,12 @@ var resource = schema.GroupResource{Resource: "pods"}
 // API holds pods. Make one with New. The functions are set before it is used, and
 // may be called from any goroutine.
 type API struct {
-	// Fault is asked before every request; an error is the answer to it, and
-	// nothing happened.
+	// Fault is called before every request; an error is the answer to the request, which has no effect then.
 	Fault func(verb, namespace, name string) error
 	// Lost is called after every completed request. If it returns an error, the client gets that error instead
 	// of the answer, such as a time-out. The request has had its effect.
 	Lost func(verb, namespace, name string) error
-	// Witness is told of everything as it happens, in order. It must not call back.
+	// Witness gets every change as it happens, in order. It must not call back.
 	Witness func(Version)
 
 	mu       sync.Mutex
@@ -53,7 +52,7 @@ type API struct {
 
 const maxRevision = math.MaxInt64
 
-// Write is a request that was to change a pod.
+// Write is a request to change a pod.
 type Write struct {
 	Verb, Key string
 	UID       types.UID
@@ -71,8 +70,7 @@ func New() *API {
 
 func keyOf(namespace, name string) string { return namespace + "/" + name }
 
-// Writes returns the requests so far that were to change a pod of the key, or
-// of any with "".
+// Writes returns the requests so far to change a pod of the key, or any pod with "".
 func (a *API) Writes(key string) (out []Write) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -120,8 +118,7 @@ func (a *API) Create(pod *corev1.Pod) *corev1.Pod {
 	return pod.DeepCopy()
 }
 
-// Change lets a user or another controller change a pod. A changed spec raises
-// the generation.
+// Change changes a pod as a user or another controller does. A changed spec raises the generation.
 func (a *API) Change(namespace, name string, change func(*corev1.Pod)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -164,8 +161,7 @@ func (a *API) store(by Actor, kind watch.EventType, pod *corev1.Pod) {
 	a.record(Version{Revision: a.revision, Kind: kind, By: by, Pod: pod})
 }
 
-// settle stores a changed pod, which goes instead if it is deleted and nothing
-// holds it any longer.
+// settle stores a changed pod, or removes it if it is deleted and nothing holds it any longer.
 func (a *API) settle(by Actor, old, pod *corev1.Pod) {
 	if pod.DeletionTimestamp != nil && *pod.DeletionGracePeriodSeconds == 0 && len(pod.Finalizers) == 0 {
 		a.store(by, watch.Deleted, old.DeepCopy()) // as it was last

@@ -51,7 +51,7 @@ func (a *API) patchStatus(key string, body []byte) (*corev1.Pod, error) {
 	return pod.DeepCopy(), nil
 }
 
-// matchIPs keeps podIPs in step with podIP, which counts when they differ.
+// matchIPs keeps podIPs in step with podIP. podIP counts when they differ.
 func matchIPs(s *corev1.PodStatus) {
 	switch {
 	case s.PodIP != "" && (len(s.PodIPs) == 0 || s.PodIPs[0].IP != s.PodIP):
@@ -85,7 +85,8 @@ func invalid(old, patched *corev1.Pod) (refused field.ErrorList) {
 	return refused
 }
 
-// restarted refuses containers that ended, may not start again, and no longer have ended, as ValidatePodStatusUpdate of Kubernetes 1.37 does.
+// restarted refuses a status in which an ended container that may not start again is no longer ended, as
+// ValidatePodStatusUpdate of Kubernetes 1.37 does.
 func restarted(path *field.Path, old, now []corev1.ContainerStatus, mayRestart func(name string, code int32) bool) (refused field.ErrorList) {
 	for i, before := range old {
 		if before.State.Terminated == nil || mayRestart(before.Name, before.State.Terminated.ExitCode) {

@@ -131,8 +131,8 @@ func (w *podWatch) Stop() {
 	})
 }
 
-// Cut ends all watches without an event, as when a connection breaks. A watcher
-// that begins anew where it was misses nothing.
+// Cut ends all watches without an event, as when a connection breaks. A watcher that begins again at its last
+// version misses nothing.
 func (a *API) Cut() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -146,9 +146,8 @@ func (a *API) cut() {
 	}
 }
 
-// Silence lets all open watches go on without ever getting an event again, as
-// over a connection that died without a word. They end when the time is over
-// that the client named, or by Cut.
+// Silence lets all open watches go on without any further event, as over a connection that died silently. They
+// end at the time-out that the client named, or by Cut.
 func (a *API) Silence() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

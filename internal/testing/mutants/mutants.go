@@ -30,7 +30,7 @@ import (
 	"time"
 )
 
-// options say which mutants are tried, and for how long.
+// options select the mutants, and the time for them.
 type options struct {
 	dir    string
 	draw   int // 0: all
@@ -204,7 +204,7 @@ func mutantOf(place int, real func() bool) bool {
 }
 `
 
-// source is one file with the places where its conditions are.
+// source is one file with the places of its conditions.
 type source struct {
 	fset   *token.FileSet
 	text   []byte
@@ -249,7 +249,7 @@ func (f *source) look(n ast.Node) bool {
 	return true
 }
 
-// unruly are calls that are no rules: without them nothing works, or only the log is another.
+// unruly are calls that are no rules: without them nothing works, or only the log differs.
 var unruly = []string{"panic", "Lock", "Unlock", "RLock", "RUnlock", "Debug", "Debugf", "Info", "Infof", "Warn", "Warnf", "Error", "Errorf"}
 
 // calls makes calls that are statements removable.
@@ -276,7 +276,7 @@ func (f *source) calls(statements []ast.Stmt) {
 	}
 }
 
-// add makes the text of a node a place, between two others.
+// add makes a place of the text of a node, between two others.
 func (f *source) add(n ast.Node, call bool, before, after string) {
 	begin, end := f.fset.Position(n.Pos()), f.fset.Position(n.End())
 	number := f.first + len(f.places)

@@ -33,7 +33,7 @@ type testProgram struct {
 	reachedBy [][]timedTest // by the number of the place, the fastest first
 }
 
-// timedTest is a test and how long it takes.
+// timedTest is a test and its duration.
 type timedTest struct {
 	name string
 	took time.Duration
@@ -57,7 +57,8 @@ func buildTests(ctx context.Context, dir, work, overlay string) (*testProgram, e
 	return p, nil
 }
 
-// reach runs each test once without a mutant, and notes which of the places it reaches. A test that fails is left out.
+// reach runs each test once without a mutant, and records the places that it reaches. A failing test is left
+// out.
 func (p *testProgram) reach(ctx context.Context, places int) error {
 	list, err := p.command(ctx, "-test.list", ".").Output()
 	if err != nil {
@@ -156,7 +157,8 @@ func only(tests ...timedTest) string {
 	return "^(" + strings.Join(names, "|") + ")$"
 }
 
-// atOnce does something with each, with as many at once as there are processors, and returns when all are done.
+// atOnce calls a function for each element, as many at once as there are processors, and returns when all are
+// done.
 func atOnce[T any](all []T, do func(T)) {
 	next := make(chan T)
 	var workers sync.WaitGroup

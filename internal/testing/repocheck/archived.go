@@ -54,7 +54,7 @@ func (t *Tree) Archived(ctx context.Context, rows []Archived, shipped ...string)
 	return breaches, nil
 }
 
-// addImporters adds the modules that import each other module, as they are built in a folder without tests.
+// addImporters adds the importers of each module, as they are built in a folder without tests.
 func (t *Tree) addImporters(ctx context.Context, importers map[string]map[string]bool, dir string) error {
 	out, err := t.list(ctx, dir, `{{with .Module}}{{.Path}} {{$.ImportPath}} {{join $.Imports " "}}{{end}}`, "./...")
 	if err != nil {

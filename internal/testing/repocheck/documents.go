@@ -70,7 +70,7 @@ func (t *Tree) MakeTargets(documents ...string) (breaches []string, err error) {
 // fileName matches a path of a file of the tree in a document. A path with a placeholder in capitals is no file.
 var fileName = regexp.MustCompile(`^[a-z][a-z0-9_.-]*/(?:[a-z0-9_.-]+/)*[a-z0-9_.-]+\.(?:go|md|yaml|proto)$`)
 
-// NamedFiles checks that the files which documents name, in code and by their path, are there.
+// NamedFiles checks that the files exist that documents name in code by their path.
 func (t *Tree) NamedFiles(documents ...string) (breaches []string, err error) {
 	for _, document := range documents {
 		text, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(document)))
@@ -92,13 +92,12 @@ func (t *Tree) NamedFiles(documents ...string) (breaches []string, err error) {
 	return breaches, nil
 }
 
-// folderName matches a path in a document that means a folder of the tree:
-// relative, of plain names, with a slash at the end.
+// folderName matches a path of a folder of the tree in a document: relative, of plain names, with a slash at the
+// end.
 var folderName = regexp.MustCompile(`^[A-Za-z][\w.-]*/(?:[\w.-]+/)*$`)
 
-// Map checks that a document names every top-level folder that holds Go
-// files, and no folder that is not there. Folders are named in code, with a
-// final slash; a path with a placeholder is left alone.
+// Map checks that a document names every top-level folder with Go files, and no missing folder. Folders are
+// named in code, with a final slash; a path with a placeholder is ignored.
 func (t *Tree) Map(document string) (breaches []string, err error) {
 	text, err := os.ReadFile(filepath.Join(t.Root, document))
 	if err != nil {

@@ -37,7 +37,7 @@ func (a Arrow) String() string {
 	return fmt.Sprintf("%s uses %s of %s", a.From, names, a.To)
 }
 
-// Share returns how many arrows of all point up, in percent.
+// Share returns the percentage of arrows that point up.
 func (o FileOrder) Share() float64 { return 100 * float64(len(o.Up)) / float64(max(1, o.Arrows)) }
 
 // String returns the order as lines: the files from the ground up, each with its arrows that point up.
@@ -73,8 +73,9 @@ func (t *Tree) FileOrder(dir string) FileOrder {
 	return o
 }
 
-// FileOrders compares the arrows that point up in each package that a pattern matches with the ceiling of the package, which is 0 if ceilings
-// does not name it. More are breaches, and so are fewer: a ceiling is lowered with the number.
+// FileOrders compares the number of arrows that point up in each matching package with the ceiling of the
+// package, which is 0 if ceilings does not name it. More arrows are breaches, and so are fewer: a ceiling is
+// lowered with the number.
 func (t *Tree) FileOrders(ceilings map[string]int, patterns ...string) (breaches []string) {
 	dirs := map[string]bool{}
 	for _, f := range t.Files {

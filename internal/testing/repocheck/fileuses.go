@@ -59,7 +59,7 @@ func (t *Tree) usesIn(dir string) uses {
 	return u
 }
 
-// outlives reports whether an object is known outside the function that it is declared in.
+// outlives reports whether an object is known outside of the function that declares it.
 func outlives(object types.Object, pkg *types.Package) bool {
 	switch o := object.(type) {
 	case *types.Var:

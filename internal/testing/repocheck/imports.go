@@ -12,7 +12,7 @@ import (
 
 // Direction limits the imports of some packages. Patterns are folders, with a final /... for everything below.
 type Direction struct {
-	// Packages is the pattern of the packages that the rule is about.
+	// Packages is the pattern of the packages under the rule.
 	Packages string
 	// May lists patterns of this repository's packages. Packages matched by the
 	// same rule may import each other.

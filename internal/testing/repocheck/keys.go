@@ -25,7 +25,7 @@ var keyMaterial = map[string]*regexp.Regexp{
 	"the auth of a container registry":     regexp.MustCompile(`"auth"\s*:\s*"[A-Za-z0-9+/]{24,}={0,2}"`),
 }
 
-// keyFiles are names that only files with key material have.
+// keyFiles are names of files with key material only.
 var keyFiles = regexp.MustCompile(`(?i)(^|/)(id_(rsa|dsa|ecdsa|ed25519)|[^/]*\.(key|p12|pfx|jks|keystore|kdbx)|kubeconfig|\.netrc|\.npmrc|\.dockercfg)$`)
 
 // KeyMaterial checks that no file of the repository, of any kind, holds a secret.

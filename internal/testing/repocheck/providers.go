@@ -27,9 +27,9 @@ type Shape struct {
 	Files []string
 	// Entry are the files that may have the function Provider.
 	Entry []string
-	// Done are files that a provider does not need which imports the package that they are listed for.
+	// Done are files that a provider does not need if it imports the package for which they are listed.
 	Done map[string][]string
-	// Excused are files that a provider does not have, by provider and file, and why.
+	// Excused are missing files of a provider, by provider and file, with the reason.
 	Excused map[string]map[string]string
 	// Program is the folder of the program with all providers.
 	Program string
@@ -69,7 +69,7 @@ func (t *Tree) providers(dir, emulators string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// files checks that the files are there which the provider is not excused from.
+// files checks that the files exist, except for the excused ones.
 func (t *Tree) files(s Shape, name string) (breaches []string) {
 	dir := path.Join(s.Dir, name)
 	var done []string
@@ -91,7 +91,7 @@ func (t *Tree) files(s Shape, name string) (breaches []string) {
 	return breaches
 }
 
-// of are the files right in a folder.
+// of returns the files directly in a folder.
 func (t *Tree) of(dir string) (files []*File) {
 	for _, f := range t.Files {
 		if f.Dir() == dir {
@@ -142,10 +142,11 @@ func (f *File) leftOutBy(tag string) bool {
 
 func (f *File) offset(p token.Pos) int { return f.fset.Position(p).Offset }
 
-// text is a node as it is written.
+// text returns the source text of a node.
 func (f *File) text(n ast.Node) string { return f.Text[f.offset(n.Pos()):f.offset(n.End())] }
 
-// alone checks that the provider imports no other. Its tests may: plugin is tried with others behind it.
+// alone checks that the provider imports no other. Its tests may import others: plugin is tested with other
+// providers behind it.
 func (t *Tree) alone(dir, name string, names []string) (breaches []string) {
 	for _, f := range t.below(path.Join(dir, name)) {
 		if f.IsTest() {
@@ -163,7 +164,7 @@ func (t *Tree) alone(dir, name string, names []string) (breaches []string) {
 	return breaches
 }
 
-// apart checks that the provider imports no emulator. Its tests do.
+// apart checks that the provider imports no emulator. Its tests may.
 func (t *Tree) apart(s Shape, name string) (breaches []string) {
 	for _, f := range t.below(path.Join(s.Dir, name)) {
 		for _, spec := range f.Syntax.Imports {
@@ -175,7 +176,7 @@ func (t *Tree) apart(s Shape, name string) (breaches []string) {
 	return breaches
 }
 
-// below are the files in a folder and all below it.
+// below returns the files in a folder and below it.
 func (t *Tree) below(dir string) (files []*File) {
 	for _, f := range t.Files {
 		if matches(dir+"/...", f.Dir()) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// OtherSections is the place of sections that an order does not name.
+// OtherSections is the place of sections without a place in the order.
 const OtherSections = "…"
 
 // Sections checks that the README of each provider, and of each further folder, has its sections in this order.

@@ -7,9 +7,9 @@ import (
 	"go/ast"
 )
 
-// Sleeps checks that tests do not sleep. In a synctest bubble they may, as
-// time there is not real: in a file that imports testing/synctest, and in a
-// function that opens a bubble, itself or through others of its folder.
+// Sleeps checks that tests do not sleep. In a synctest bubble they may, because time there is not real: in a
+// file that imports testing/synctest, and in a function that opens a bubble, itself or through other functions
+// of its folder.
 func (t *Tree) Sleeps() (breaches []string) {
 	bubbles := map[string]map[string]bool{}
 	for _, f := range t.Files {

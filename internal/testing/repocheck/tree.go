@@ -117,7 +117,7 @@ func (t *Tree) add(name string) error {
 	return nil
 }
 
-// folder returns the folder that an import path of this repository stands for.
+// folder returns the folder of an import path of this repository.
 func (t *Tree) folder(importPath string) (folder string, ours bool) {
 	if importPath == t.ModulePath {
 		return ".", true

@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// Said is a place where an old word may stand.
+// Said is a place where an old word is allowed.
 type Said struct {
-	// File has the word, which is as in the table.
+	// File has the word, in the spelling of the table.
 	File, Word string
 	// Why it may stand there.
 	Why string
@@ -121,7 +121,7 @@ func (w old) in(name string, data []byte) (breaches []string) {
 	return breaches
 }
 
-// binary reports whether a file is none that people read: a program, a picture, or sums of modules.
+// binary reports whether a file is not for readers: a program, a picture, or sums of modules.
 func binary(name string, data []byte) bool {
 	return path.Base(name) == "go.sum" || bytes.IndexByte(data[:min(len(data), 8000)], 0) >= 0
 }

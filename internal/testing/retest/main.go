@@ -152,7 +152,8 @@ func repeat(out io.Writer, from string, most int) error {
 	return nil
 }
 
-// repeatOne repeats a test, or a package, in a new process. It returns why the failure stays one, or "".
+// repeatOne repeats a test, or a package, in a new process. It returns the reason why the failure stays a
+// failure, or "".
 func (r record) repeatOne(out io.Writer, f failure) string {
 	args := append(slices.Clone(r.Flags), "-count=1")
 	if f.Test != "" {

@@ -26,7 +26,7 @@ type results struct {
 // failure is one test, or one package.
 type failure struct {
 	Package string
-	// Test has no parent. It is empty if the whole package is to be repeated.
+	// Test has no parent. It is empty if the whole package must be repeated.
 	Test   string
 	Output string
 	// Finding is the reason why a repeat would show nothing, or is empty.
@@ -47,7 +47,7 @@ type pkg struct {
 	failed  []string
 }
 
-// finding matches the output of a failure that is true although a repeat may pass.
+// finding matches the output of a failure that is real even if a repeat passes.
 var finding = regexp.MustCompile(`WARNING: DATA RACE|race detected (during execution of test|outside of test execution)|\[rapid\] (failed|panic|flaky)`)
 
 // allRan matches the line of a package whose tests have all ended.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rowpage writes pages of rows that tests prove: faults that a node survives, promises about security.
+// Package rowpage writes pages of rows that tests prove: faults that a node survives, or promises about
+// security.
 package rowpage
 
 import (

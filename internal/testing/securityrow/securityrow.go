@@ -42,8 +42,8 @@ var sections = map[byte]string{
 	'K': "The network of pods of provider process",
 }
 
-// Check returns docs/reports/security.md for the tree, and where it breaks the rules: every promise has a
-// test or a reason for having none, never both, and every test names a row.
+// Check returns docs/reports/security.md for the tree, and the breaches of its rules: every promise has a test
+// or a reason for having none, never both, and every test names a row.
 func Check(tree *repocheck.Tree) (page string, breaches []string) {
 	known := map[string]bool{}
 	for _, row := range rows {

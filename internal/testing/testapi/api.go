@@ -75,7 +75,7 @@ func Start(t testing.TB) *API {
 	return shared.api
 }
 
-// startShared starts a cluster that throws its data away when this process ends.
+// startShared starts a cluster that deletes its data when this process ends.
 func startShared(binary string) (*API, error) {
 	dir, err := os.MkdirTemp(parentDir(), "vk-testapi-")
 	if err != nil {
@@ -94,7 +94,7 @@ type Options struct {
 	// NoControllerManager leaves out the controller manager. Then nothing makes service accounts, so
 	// [API.Namespace] makes the default one itself, and nothing deletes the objects in a deleted namespace.
 	NoControllerManager bool
-	// NoScheduler leaves it out: pods stay unbound until the test binds them.
+	// NoScheduler leaves out the scheduler: pods stay unbound until the test binds them.
 	NoScheduler bool
 }
 
@@ -135,7 +135,7 @@ func New(t testing.TB, o Options) *API {
 	return api
 }
 
-// open makes an API of a kubeconfig, writing the authority to dir unless it is in a file already.
+// open makes an API of a kubeconfig. It writes the authority to dir unless the authority is in a file already.
 func open(kubeconfig, dir string) (*API, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

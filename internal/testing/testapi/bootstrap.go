@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// AllowBootstrap makes a bootstrap token and lets it and nodes have client certificates, as kubeadm does.
-// The API server needs --enable-bootstrap-token-auth. It knows of all that when AllowBootstrap returns.
+// AllowBootstrap makes a bootstrap token and allows it and nodes to get client certificates, as kubeadm does.
+// The API server needs --enable-bootstrap-token-auth. The rights are effective when AllowBootstrap returns.
 func (a *API) AllowBootstrap(t *testing.T, tokenID, tokenSecret string) {
 	t.Helper()
 	secret := &corev1.Secret{

@@ -13,8 +13,8 @@ import (
 type NodeCredentials struct {
 	// Kubeconfig is the kubeconfig of the user system:node:NAME in group system:nodes.
 	Kubeconfig string
-	// CertFile and KeyFile are for the node's HTTPS server, valid for localhost, 127.0.0.1 and the
-	// further names asked for. The API server of a cluster of ours verifies them.
+	// CertFile and KeyFile are for the node's HTTPS server, valid for localhost, 127.0.0.1 and the requested
+	// further names. The API server of a cluster of this package verifies them.
 	CertFile, KeyFile string
 	// CAFile checks client certificates that the API server shows to the node.
 	CAFile string

@@ -15,7 +15,7 @@ func (a *API) Stop(t testing.TB) {
 	a.private(t).end(syscall.SIGTERM)
 }
 
-// Kill ends a private cluster like a power failure of the process, without a clean stop. Its data stays.
+// Kill ends a private cluster like a crash of the process, without a clean stop. Its data stays.
 func (a *API) Kill(t testing.TB) {
 	t.Helper()
 	a.private(t).kill()
@@ -83,7 +83,7 @@ func (a *API) signal(t testing.TB, s syscall.Signal) {
 	}
 }
 
-// private returns the cluster if it belongs to one test: others would suffer from a fault in a shared one.
+// private returns the cluster if it belongs to one test: a fault in a shared cluster would affect other tests.
 func (a *API) private(t testing.TB) *cluster {
 	t.Helper()
 	if a.cluster == nil || a.cluster.name != privateName {

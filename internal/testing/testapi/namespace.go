@@ -57,7 +57,7 @@ func (a *API) awaitServiceAccount(ctx context.Context, namespace string) error {
 	return await(ctx, w, func(watch.Event) bool { return true })
 }
 
-// await returns when an object in the watch is as it should be.
+// await returns when an object in the watch fulfils the condition.
 func await(ctx context.Context, w watch.Interface, done func(watch.Event) bool) error {
 	defer w.Stop()
 	for {

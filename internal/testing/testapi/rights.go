@@ -25,7 +25,8 @@ func (a *API) As(user string) *rest.Config {
 	return access
 }
 
-// Allow gives a user rights in a namespace, or in the whole cluster if that is "". They count when it returns, see [API.AwaitRights].
+// Allow gives a user rights in a namespace, or in the whole cluster if the namespace is "". The rights are
+// effective when Allow returns, see [API.AwaitRights].
 func (a *API) Allow(t testing.TB, user, namespace string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: user}

@@ -14,7 +14,7 @@ import (
 // tailSize is the largest part of the end that is shown when a test fails.
 const tailSize = 16 << 10
 
-// Buffer keeps all that is written to it. Its zero value is empty.
+// Buffer keeps all of its input. Its zero value is empty.
 type Buffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer // guarded by mu

@@ -22,7 +22,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// Signer answers CertificateSigningRequests to a client in memory, as its test wants.
+// Signer answers CertificateSigningRequests to a client in memory, as its test decides.
 type Signer struct {
 	authority *Authority
 
@@ -48,8 +48,8 @@ func (a *Authority) Attach(client *fake.Clientset) *Signer {
 	return s
 }
 
-// Answer makes s give certificates for life, or deny, or with the empty mode do nothing,
-// also about requests that it has not answered.
+// Answer makes s issue certificates for life, or deny, or with the empty mode do nothing. It applies also to
+// requests without an answer yet.
 func (s *Signer) Answer(t testing.TB, mode certificatesv1.RequestConditionType, life time.Duration) {
 	t.Helper()
 	s.mu.Lock()

@@ -71,7 +71,7 @@ func (p *provider) GetContainerLogs(_ context.Context, _, _, _ string, opts api.
 	return p.logs(logOptions(opts))
 }
 
-// logs stands for a backend that is asked in the library's terms.
+// logs stands for a backend that gets requests in the library's terms.
 func (*provider) logs(opts logOptions) (io.ReadCloser, error) {
 	_ = api.ContainerLogOpts(opts)
 	return nil, errNone

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command coredns is CoreDNS with the plugins that a cluster's DNS needs and no others: the suite
-// resolves names of services and pods, and each further plugin would be minutes of compiling.
+// Command coredns is CoreDNS with only the plugins that a cluster's DNS needs: the suite resolves names of
+// services and pods, and each further plugin would take minutes to compile.
 package main
 
 import (

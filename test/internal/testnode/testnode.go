@@ -30,7 +30,7 @@ type Node interface {
 	Err() error
 }
 
-// Options say how a node is run. The zero value will do.
+// Options are the options of a node. The zero value is useful.
 type Options struct {
 	Level  slog.Level                            // of its log
 	Log    *testlog.Buffer                       // what it logs; default one that is shown if the test fails
@@ -67,7 +67,7 @@ func Run(t *testing.T, name string, n Node, o Options) (stop func()) {
 	return stop
 }
 
-// Roomy makes a node that a scheduler gives many pods.
+// Roomy gives a node room for many pods of a scheduler.
 func Roomy(cfg *nodeutil.NodeConfig) error {
 	cfg.NodeSpec.Status.Capacity = corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("10k"),

@@ -63,7 +63,7 @@ func (n New) checkModule() error {
 	return nil
 }
 
-// checkDir insists on a folder that is empty, or not there.
+// checkDir returns an error unless the folder is empty or missing.
 func (n New) checkDir() error {
 	if n.Dir == "" {
 		return errors.New("there is no folder to write to: name one that does not exist yet")

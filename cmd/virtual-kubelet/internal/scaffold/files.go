@@ -62,7 +62,7 @@ func (n New) file(name, text string) file {
 	return f
 }
 
-// mod is the go.mod: that of the provider in Go, that of the contract in Python.
+// mod returns the go.mod: the provider's in Go, the contract's in Python.
 func (n New) mod() (f file, err error) {
 	f = file{path: "go.mod", mode: 0o644}
 	if n.Language == "go" {

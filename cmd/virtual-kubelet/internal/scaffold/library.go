@@ -23,7 +23,7 @@ type Library struct {
 	Version string // such as v1.2.3
 }
 
-// described matches the version of a build between two releases, as git describe has it.
+// described matches the version of a build between two releases, in the form of git describe.
 var described = regexp.MustCompile(`-[0-9]+-g[0-9a-f]+$|-dirty$`)
 
 // FindLibrary returns the tree at the path replace. If that is empty, it returns the release of the program with
@@ -60,7 +60,7 @@ func above(dir string) string {
 	return ""
 }
 
-// Folders are where a clone may be around a program: where the program is, and where it was started.
+// Folders returns the folders around which a clone may be: the folder of the program, and the working directory.
 func Folders() (folders []string) {
 	if program, err := os.Executable(); err == nil {
 		if real, err := filepath.EvalSymlinks(program); err == nil {
@@ -74,13 +74,14 @@ func Folders() (folders []string) {
 	return folders
 }
 
-// goVersion is the version of Go that new modules ask for, that of the library.
+// goVersion is the version of Go in new modules: the library's.
 const goVersion = "1.26.0"
 
 // unreleased is the version in the requirements between modules of the tree.
 const unreleased = "v0.0.0-00010101000000-000000000000"
 
-// goMod returns a go.mod that needs modules of the library. They are named by their folders, "" being its root.
+// goMod returns a go.mod that requires modules of the library. They are named by their folders; "" is the
+// library's root.
 func (l Library) goMod(path string, folders ...string) ([]byte, error) {
 	f := &modfile.File{}
 	steps := []error{f.AddModuleStmt(path), f.AddGoStmt(goVersion)}

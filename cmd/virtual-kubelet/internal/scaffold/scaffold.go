@@ -24,7 +24,7 @@ type New struct {
 	Library Library
 }
 
-// Write writes the provider. After an error there is nothing of it.
+// Write writes the provider. After an error no file of it is left.
 func (n New) Write() (err error) {
 	if err := errors.Join(n.checkName(), n.checkLanguage(), n.checkModule()); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (n New) Write() (err error) {
 	return nil
 }
 
-// place makes a folder of files, or nothing: it is written beside its place, and renamed.
+// place makes a folder of files completely, or not at all: it is written beside its place, and renamed.
 func place(dir string, files []file) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

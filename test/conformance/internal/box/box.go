@@ -59,8 +59,8 @@ func Run(ctx context.Context, hostname, cgroup string, args ...string) (err erro
 // IsFirst reports whether this process is the first one of a box; then main calls [First] and nothing else.
 func IsFirst() bool { return len(os.Args) > 2 && os.Args[1] == first }
 
-// First is the life of the first process of a box: it prepares the namespaces, starts this program with the
-// arguments, and buries processes that have lost their parents, until the program has ended. It returns the exit code.
+// First is the first process of a box: it prepares the namespaces, starts this program with the arguments, and
+// reaps orphaned processes, until the program has ended. It returns the exit code.
 func First() int {
 	if err := prepare(os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance: prepare the namespaces:", err)
@@ -101,7 +101,7 @@ func prepare(hostname string) error {
 		flags                uintptr
 	}{
 		{"", "/", "", unix.MS_REC | unix.MS_PRIVATE},
-		// Mounts of containers are to be seen by the node, and nowhere outside.
+		// Mounts of containers must be visible to the node, and nowhere outside.
 		{"", "/", "", unix.MS_REC | unix.MS_SHARED},
 		{"proc", "/proc", "proc", 0},
 		{"tmpfs", "/run", "tmpfs", 0},
@@ -110,7 +110,8 @@ func prepare(hostname string) error {
 			return fmt.Errorf("mount %s: %w", m.target, err)
 		}
 	}
-	// A pair of interfaces that is connected to itself: an address on it is up, and nothing is behind it.
+	// This is a pair of interfaces that is connected to itself: an address on it is up, and nothing is behind
+	// it.
 	for _, args := range [][]string{
 		{"link", "set", "lo", "up"},
 		{"link", "add", "node0", "type", "veth", "peer", "name", "node1"},

@@ -43,7 +43,7 @@ func MakeCgroup(name string) error {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("make a cgroup: %w", err)
 		}
-		// A cpuset of version 1 begins empty, and holds no process while it is.
+		// A cpuset of version 1 begins empty, and can hold no process as long as it is empty.
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 			all, err := os.ReadFile(filepath.Join(filepath.Dir(dir), file))
 			if err != nil {

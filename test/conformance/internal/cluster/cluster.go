@@ -34,7 +34,7 @@ const (
 type Options struct {
 	// Work is an empty directory for everything that the cluster writes, but Logs, where the logs of its programs go.
 	Work, Logs string
-	// Cgroup is the one for all nodes; it exists.
+	// Cgroup is the existing cgroup for all nodes.
 	Cgroup string
 	// Nodes is the number of nodes: 1, or 2.
 	Nodes int

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/images"
 )
 
-// kubeletConfig is for the comparison with a kubelet.
+// kubeletConfig is the configuration of a kubelet, for the comparison.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: %[1]s/ca.crt}}

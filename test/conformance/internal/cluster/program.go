@@ -58,7 +58,7 @@ func (p *program) stop() error {
 	return fmt.Errorf("stop %s: it did not end within %s and was killed", p.name, stopTime)
 }
 
-// await asks until the answer is yes. A program that ends meanwhile ends the waiting too.
+// await repeats a question until the answer is yes. It also ends when a program ends.
 func (c *Cluster) await(ctx context.Context, what string, limit time.Duration, ask func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -51,8 +51,8 @@ func Serve(ctx context.Context, address string, all map[string]v1.Image) error {
 	return nil
 }
 
-// registryFiles adds an image in the layout that agnhost's fake registry serves: blobs and manifests by digest,
-// and a file for the tag that has the digest of an index.
+// registryFiles adds an image in the layout of agnhost's fake registry: blobs and manifests by digest, and a
+// file for the tag with the digest of an index.
 func registryFiles(t *tree, dir, tag string, image v1.Image) error {
 	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{
 		Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: architecture}},

@@ -145,7 +145,7 @@ func (t *tree) applets(busybox string) {
 
 func (t *tree) has(name string) bool { _, ok := t.entries[name]; return ok }
 
-// layer makes the layer. The same files make the same bytes, so that images share it.
+// layer makes the layer. Equal files give equal bytes, so that images share the layer.
 func (t *tree) layer() (v1.Layer, error) {
 	if t.err != nil {
 		return nil, t.err

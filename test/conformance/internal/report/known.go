@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Known are the reasons of tests that are known not to pass, by a part of their names.
+// Known has the reasons of tests that are known not to pass, by a part of their names.
 type Known map[string]string
 
 // ReadKnown reads a file of lines NAME<tab>REASON. Lines that begin with # are comments.

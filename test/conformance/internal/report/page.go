@@ -168,7 +168,8 @@ func (p Part) isolation(b *strings.Builder, results []Result) {
 	}
 }
 
-// exceptions are the tests that did not pass, each with its reason. Tests that are not run share a line by their reason.
+// exceptions writes the tests that did not pass, each with its reason. Tests that are not run share a line by
+// their reason.
 func (p Page) exceptions(b *strings.Builder) {
 	b.WriteString("\n## What did not pass, and why\n\n| Test | Result | Reason |\n|---|---|---|\n")
 	notRun := map[string]int{}
@@ -179,7 +180,7 @@ func (p Page) exceptions(b *strings.Builder) {
 		case r.State == NotRun && part != "":
 			notRun[part]++
 		case r.State == Alone:
-			// A reason for failing is not one for passing in the end.
+			// A reason for a failure is no reason if the test passes in the end.
 			fmt.Fprintf(b, "| %s | %s | Beside others: %s |\n", cell(r.Name), r.State, cell(r.Reason))
 		case part != "":
 			fmt.Fprintf(b, "| %s | %s | %s |\n", cell(r.Name), r.State, cell(p.Known[part]))

@@ -29,7 +29,7 @@ type Set struct {
 	Limit time.Duration
 }
 
-// nodeTests are the tests that a node decides.
+// nodeTests are the tests whose result depends on the node.
 const nodeTests = `\[sig-(node|storage)\].*\[(Node)?Conformance\]`
 
 // clusterTests are the tests of other parts of a cluster whose pods a node has to run: services and DNS,

@@ -85,7 +85,7 @@ func (b *Backend) Forget(namespace, name string, uid types.UID) {
 	}
 }
 
-// Close ends everything that is still to happen.
+// Close cancels all future actions.
 func (b *Backend) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,13 +138,13 @@ func (b *Backend) note(verb ledger.Verb, step ledger.Step, pod *corev1.Pod, i *i
 	b.record(e)
 }
 
-// number returns the next one. mu is held.
+// number returns the next number. mu is held.
 func (b *Backend) number() int {
 	b.numbers++
 	return b.numbers
 }
 
-// find returns the newest instance that is called so, nil when there is none. mu is held.
+// find returns the newest instance of that name, nil if there is none. mu is held.
 func (b *Backend) find(key string) *instance {
 	if list := b.instances[key]; len(list) > 0 {
 		return list[len(list)-1]

@@ -52,7 +52,7 @@ func (b *Backend) create(pod *corev1.Pod) error {
 	return nil
 }
 
-// after does something with the instance in a while, unless it has ended by then.
+// after calls a function for the instance after a while, unless the instance has ended by then.
 func (b *Backend) after(i *instance, d time.Duration, do func(*instance)) {
 	i.timers = append(i.timers, time.AfterFunc(d, func() {
 		b.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 )
 
-// staleAfter is how old a call may be when it arrives.
+// staleAfter is the largest age of a call at its arrival.
 const staleAfter = 5 * time.Second
 
 var (
@@ -25,7 +25,7 @@ var (
 	errStale  = errors.New("the call is too old")
 )
 
-// call is a call of the provider's interface on its way.
+// call is a call of the provider's interface in transit.
 type call struct {
 	Method    string      `json:"method"`
 	Namespace string      `json:"namespace,omitempty"`

@@ -51,7 +51,7 @@ type Flags struct {
 	Complete bool
 }
 
-// Args returns the command line that gives the flags.
+// Args returns the command line with the flags.
 func (f Flags) Args() []string {
 	return []string{
 		"-kubeconfig=" + f.Kubeconfig, "-nodename=" + f.NodeName, "-socket=" + f.Socket, "-inspect=" + f.Inspect,
@@ -76,7 +76,7 @@ func parse(args []string) (f Flags, err error) {
 	return f, err
 }
 
-// Main is the daemon if Variable is set, and does not return then.
+// Main runs the daemon if Variable is set, and does not return then.
 func Main() {
 	if os.Getenv(Variable) == "" {
 		return

@@ -23,8 +23,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// requestTimeout bounds every request, and the opening of a session. A request that lasts as long as a command, at a service without sessions, has the
-// context of its caller instead.
+// requestTimeout bounds every request, and the opening of a session. If the service has no sessions, a request
+// lasts as long as its command, and has the context of its caller instead.
 const requestTimeout = 30 * time.Second
 
 // client sends requests to the service. An answer with an error is an *apiError.
@@ -41,7 +41,7 @@ func newClient(c Config) *client {
 	return &client{endpoint: strings.TrimSuffix(c.Endpoint, "/"), token: c.Token, http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}}
 }
 
-// group is a group as the service tells of it.
+// group is a group in an answer of the service.
 type group struct {
 	Name       string            `json:"name"`
 	Tags       map[string]string `json:"tags"`
@@ -104,7 +104,7 @@ func (c *client) stop(ctx context.Context, name string, grace time.Duration) err
 	return err
 }
 
-// log returns the lines of a run from that time on, each with its time.
+// log returns the lines of a run since that time, each with its time.
 func (c *client) log(ctx context.Context, name, container string, previous bool, since time.Time) (string, error) {
 	query := url.Values{"previous": {strconv.FormatBool(previous)}}
 	if !since.IsZero() {
@@ -114,7 +114,7 @@ func (c *client) log(ctx context.Context, name, container string, previous bool,
 	return string(text), err
 }
 
-// ask sends in, if it is not nil, and reads the answer into out.
+// ask sends in, if it is not nil, and decodes the answer into out.
 func (c *client) ask(ctx context.Context, method, path string, query url.Values, in, out any) error {
 	text, err := c.call(ctx, method, path, query, in)
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *client) header(ctx context.Context) http.Header {
 	return h
 }
 
-// apiError is an answer that is an error.
+// apiError is an answer with an error.
 type apiError struct {
 	status  int
 	message string
@@ -171,13 +171,14 @@ type apiError struct {
 // Error implements error.
 func (e *apiError) Error() string { return fmt.Sprintf("%d: %s", e.status, e.message) }
 
-// NotFound makes it an error of the kind not-found; see package errdefs.
+// NotFound gives the error the kind not-found; see package errdefs.
 func (e *apiError) NotFound() bool { return e.status == http.StatusNotFound }
 
-// InvalidInput makes it an error of the kind invalid-input, which ends a pod that is created: it would be refused for ever.
+// InvalidInput gives the error the kind invalid-input, which ends a pod at its creation: the service would
+// refuse it for ever.
 func (e *apiError) InvalidInput() bool { return e.status == http.StatusBadRequest }
 
-// errorOf makes the error of an answer. It says when to ask again, if the service does.
+// errorOf makes the error of an answer. It has the time of the next try, if the service names one.
 func errorOf(answer *http.Response) error {
 	var body struct {
 		Error string `json:"error"`
@@ -199,7 +200,8 @@ func isConflict(err error) bool {
 	return errors.As(err, &said) && said.status == http.StatusConflict
 }
 
-// isRefusal reports whether the service has certainly done nothing. An error of the network, or of the server, says nothing about that.
+// isRefusal reports whether the service has certainly done nothing. After an error of the network, or of the
+// server, that is unknown.
 func isRefusal(err error) bool {
 	var said *apiError
 	return errors.As(err, &said) && said.status < http.StatusInternalServerError && said.status != http.StatusRequestTimeout

@@ -82,7 +82,7 @@ func newProvider(in cli.ProviderInput, config Config) *service.Provider[group] {
 	return d.kit
 }
 
-// driver is the service as the kit asks it.
+// driver connects the kit to the service.
 type driver struct {
 	client *client
 	owner  identity.Owner
@@ -147,7 +147,7 @@ func (d *driver) Status(pod *corev1.Pod, g group) corev1.PodStatus {
 	return podstatus.Status(pod, observed(g))
 }
 
-// Ended implements service.Ender: a group that has stopped is listed for a while.
+// Ended implements service.Ender: a stopped group is listed for a while.
 func (d *driver) Ended(g group) bool { return g.ended() }
 
 // Logs implements service.LogReader.

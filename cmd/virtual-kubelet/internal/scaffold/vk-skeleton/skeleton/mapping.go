@@ -17,7 +17,7 @@ type groupSpec struct {
 	Containers []containerSpec   `json:"containers"`
 }
 
-// containerSpec is a container as the service takes it.
+// containerSpec is the service's request for a container.
 type containerSpec struct {
 	Name     string   `json:"name"`
 	Image    string   `json:"image"`

@@ -4,7 +4,7 @@ package skeleton
 
 import "github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 
-// The states of containers that are known. The service may have others.
+// The known states of containers. The service may have others.
 const (
 	stateCreating = "creating"
 	stateRunning  = "running"
@@ -28,7 +28,7 @@ func observed(g group) podstatus.Pod {
 	return seen
 }
 
-// ended reports whether nothing of a group runs any more, and nothing will.
+// ended reports whether no part of a group runs any more, and none will.
 func (g group) ended() bool {
 	for _, c := range g.Containers {
 		if c.State != stateStopped { // what waits for its next run has not ended

@@ -4,14 +4,14 @@ package toy
 
 import "time"
 
-// Spec is a group as it is asked for.
+// Spec is a group in a request.
 type Spec struct {
 	Tags       map[string]string `json:"tags"`
 	Restart    string            `json:"restart"` // always, on-failure or never
 	Containers []ContainerSpec   `json:"containers"`
 }
 
-// ContainerSpec is a container as it is asked for.
+// ContainerSpec is a container in a request.
 type ContainerSpec struct {
 	Name     string   `json:"name"`
 	Image    string   `json:"image"`
@@ -21,7 +21,7 @@ type ContainerSpec struct {
 	Memory   int64    `json:"memory"` // in bytes
 }
 
-// Group is a group as it is told of.
+// Group is a group in an answer.
 type Group struct {
 	Name       string            `json:"name"`
 	Tags       map[string]string `json:"tags"`
@@ -38,7 +38,7 @@ const (
 	stateStopped  = "stopped"
 )
 
-// Container is a container as it is told of.
+// Container is a container in an answer.
 type Container struct {
 	Name     string `json:"name"`
 	Image    string `json:"image"`
@@ -62,7 +62,7 @@ type page struct {
 	Next   string  `json:"next,omitempty"`
 }
 
-// refusal is the body of an answer that is an error.
+// refusal is the body of an answer with an error.
 type refusal struct {
 	Error string `json:"error"`
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// killed is the exit code of a process that was ended by SIGKILL.
+// killed is the exit code of a process that SIGKILL ended.
 const killed = 137
 
 // Process is the environment of a container, or of a command in it.
@@ -74,7 +74,7 @@ type container struct {
 	log, last *runLog            // of the present run and of the one before, nil before there were any
 }
 
-// live runs the container as often as the policy of its group says.
+// live runs the container as often as the policy of its group demands.
 func (k *container) live() {
 	delay := 10 * time.Millisecond
 	for k.once() {
@@ -98,7 +98,7 @@ func (k *container) set(change func()) {
 	change()
 }
 
-// once is one run; it reports whether there is a next one.
+// once runs the container once, and reports whether it must run again.
 func (k *container) once() (again bool) {
 	ctx, kill := context.WithCancel(k.group.ctx)
 	defer kill()

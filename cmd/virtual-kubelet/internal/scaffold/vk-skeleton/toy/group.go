@@ -84,7 +84,7 @@ func (s *Server) create(name string, spec Spec) (shown Group, made, same bool) {
 	return g.show(), true, true
 }
 
-// show is a group as it is told of. Server.mu is held.
+// show returns a group for an answer. Server.mu is held.
 func (g *group) show() Group {
 	shown := Group{Name: g.name, Tags: g.spec.Tags, Created: g.created, Address: g.address}
 	for _, k := range g.containers {
@@ -102,7 +102,7 @@ func (s *Server) show(name string) (Group, bool) {
 	return Group{}, false
 }
 
-// page returns the groups that are wanted after a name, and the name after which there are more.
+// page returns the wanted groups after a name, and the name after which the next page begins.
 func (s *Server) page(want func(tags map[string]string) bool, after string) (groups []Group, next string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *Server) end(g *group) {
 	})
 }
 
-// drop takes a group out. mu is held.
+// drop removes a group. mu is held.
 func (s *Server) drop(g *group) {
 	if g.killer != nil {
 		g.killer.Stop()
@@ -178,7 +178,7 @@ func (s *Server) drop(g *group) {
 	}
 }
 
-// container returns a container of a group; nil if it is not there.
+// container returns a container of a group; nil if there is none.
 func (s *Server) container(name, of string) *container {
 	s.mu.Lock()
 	defer s.mu.Unlock()

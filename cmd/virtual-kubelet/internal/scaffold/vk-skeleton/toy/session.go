@@ -32,7 +32,7 @@ type Size struct {
 	Columns int `json:"columns"`
 }
 
-// exec runs a command in a container that runs. It ends with the container, and when the caller goes away.
+// exec runs a command in a running container. It ends with the container, or when the caller goes away.
 func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	k := s.container(r.PathValue("group"), r.PathValue("container"))
 	switch {
