@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podinputs names what a pod needs besides its own object: ConfigMaps and Secrets, tokens, credentials of registries, certificates and
-// volumes.
+// Package podinputs names the inputs of a pod besides its own object: ConfigMaps and Secrets, tokens,
+// credentials of registries, certificates and volumes.
 //
-// It promises to import the API of Kubernetes and no client of it, so that a program which runs pods and has no API server costs no more than that.
+// The guarantee: it imports the API of Kubernetes and no client of it. A program that runs pods without an API
+// server costs no more than that.
 //
-// What surprises: package node has the same types under the same names, and these are the ones that providers use.
+// The surprise: package node has the same types under the same names, and providers use the types of package
+// node.
 package podinputs

@@ -11,15 +11,17 @@ import (
 
 // PodCertificates gives keys with certificates for pods of this node. It can be used from any goroutine.
 type PodCertificates interface {
-	// Certificate returns what a source of a projected volume asks for. Of the pod only namespace, name and UID count; a
-	// source that no volume of the pod has is an error of the kind invalid-input, and a pod that is not this node's, or has
-	// ended, one of the kind not-found. had is what the volume has from an earlier process, the key and then the
-	// certificates, in PEM: if that is valid it is returned, and nobody is asked; nil if there is nothing.
+	// Certificate returns the certificate for a source of a projected volume. Of the pod only namespace, name
+	// and UID count. A source that no volume of the pod has is an error of the kind invalid-input. A pod of
+	// another node, or an ended pod, is an error of the kind not-found. had is the volume's file from an earlier
+	// process, the key and then the certificates, in PEM, or nil. If had is valid, Certificate returns it
+	// without a request.
 	//
-	// A new key and a PodCertificateRequest are made when there is no certificate, and when the signer wants the
-	// next one to be asked for. A certificate that is not issued yet is an error: ask again. A request that is denied or
-	// failed is final for the pod, and the error has the signer's reason. While the next certificate is not there, the old
-	// one is returned for as long as it is valid. A provider that keeps files up to date asks again and again.
+	// If there is no certificate, or if the signer wants the next one to be requested, Certificate makes a new
+	// key and a PodCertificateRequest. A certificate that is not issued yet is an error: ask again. A denied or
+	// failed request is final for the pod, and the error has the signer's reason. Until the next certificate is
+	// issued, Certificate returns the old one for as long as it is valid. A provider with up-to-date files asks
+	// again and again.
 	Certificate(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection, had []byte) (PodCertificate, error)
 }
 

@@ -11,14 +11,13 @@ import (
 
 // PodTokens gives tokens for pods of this node. It can be used from any goroutine.
 type PodTokens interface {
-	// Token returns the token for a source of a projected volume. Of the pod only namespace,
-	// name and UID count; a source that no volume of the pod has is an error of the kind
-	// invalid-input, and a pod that is not this node's, or has ended, one of the kind not-found.
+	// Token returns the token for a source of a projected volume. Of the pod only namespace, name and UID count.
+	// A source that no volume of the pod has is an error of the kind invalid-input. A pod of another node, or an
+	// ended pod, is an error of the kind not-found.
 	//
-	// A token is kept until 80 % of its life or a day has passed, and then replaced when it is
-	// asked for again: a provider that keeps a file up to date asks at RefreshAt. While the
-	// API server does not answer, the old token is returned for as long as it is
-	// valid.
+	// A token is kept until 80 % of its life or a day has passed. The next call then replaces it: a provider
+	// with up-to-date files asks at RefreshAt. While the API server does not answer, Token returns the old token
+	// for as long as it is valid.
 	Token(ctx context.Context, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (PodToken, error)
 }
 

@@ -14,17 +14,16 @@ import (
 // PullCredentials gives the credentials to pull images of pods with. It can be used from
 // any goroutine.
 type PullCredentials interface {
-	// PullCredentials returns what the imagePullSecrets of the pod have, and of nothing else,
-	// those for longer names of registries first: the first that Matches an image is the one to
-	// try first. Of the pod only namespace, name and UID count; one that is not this node's, or has
-	// ended, is an error of the kind not-found.
+	// PullCredentials returns the credentials from the imagePullSecrets of the pod, and no others. Longer names
+	// of registries come first: try the first credential that Matches an image first. Of the pod only namespace,
+	// name and UID count. A pod of another node, or an ended pod, is an error of the kind not-found.
 	//
-	// A Secret that does not exist, or has another form, is left out, with a
-	// warning event about the pod, as in a kubelet. One that cannot be read now is an error.
+	// A Secret that does not exist, or has another form, is left out, with a warning event about the pod, as in
+	// a kubelet. A Secret that cannot be read now is an error.
 	PullCredentials(ctx context.Context, pod *corev1.Pod) ([]RegistryCredential, error)
 }
 
-// RegistryCredential is how to log in at a registry. Formatting and JSON leave what is secret out.
+// RegistryCredential is a login for a registry. Formatting and JSON leave secret values out.
 type RegistryCredential struct {
 	// Registry is the name as the Secret has it: a host, with a scheme, port or path perhaps,
 	// such as https://index.docker.io/v1/ or *.registry.example:5000/team.

@@ -90,7 +90,7 @@ func (e environment) field(v reflect.Value, path, names string) (found bool, err
 	return false, nil
 }
 
-// names returns the variables for a field. The first variable that is set counts.
+// names returns the variables for a field. The first variable with a value counts.
 func (e environment) names(path, tag string) (names []string) {
 	if e.prefix != "" {
 		names = append(names, e.prefix+"_"+upperSnake(path))

@@ -25,13 +25,13 @@ type Format[C any] struct {
 	Kind string
 	// Env is the prefix of the environment variables, such as VKUBELET_NOMAD: then VKUBELET_NOMAD_PODS_MAX_AGE
 	// sets the field pods.maxAge, a list with commas between its values. The tag of a field may name other
-	// variables, which the tools of the service use: env:"NOMAD_ADDR". The first variable that is set counts.
-	// With "", only the variables in tags count.
+	// variables of the service's tools: env:"NOMAD_ADDR". The first variable with a value counts. With "", only
+	// the variables in tags count.
 	Env string
 	// Renamed are old names of top-level fields, and the names that they have now. A file or an environment variable with an old name is read, and a
 	// warning names the new one; a file with both is an error.
 	Renamed map[string]string
-	// Default returns the values of fields that are not given; nil means zero values.
+	// Default returns the values of unset fields; nil means zero values.
 	Default func() C
 	// Unversioned reads files that have neither apiVersion nor kind, from before there were any. Such a file need not be YAML if it is not
 	// called so (.yaml, .yml, .json). Nil: they are errors.

@@ -65,7 +65,7 @@ func (s *Secret) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON takes the value itself, or an object that names its file or environment variable.
+// UnmarshalJSON takes the value itself, or an object with the name of its file or environment variable.
 func (s *Secret) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity says whose an instance at a service is: by a name that is the pod's for ever, and by tags that a provider finds
-// its pods by after a restart.
+// Package identity identifies the pod of an instance at a service. Each pod has a permanent name there, and tags
+// by which a provider finds its pods after a restart.
 //
-// The guarantee: pods, nodes and clusters of other names or UIDs have other names at the service; and what has the tags of another
-// cluster or node is never Owned.
+// The guarantee: pods, nodes and clusters with other names or UIDs have other names at the service. An instance
+// with the tags of another cluster or node is never Owned.
 //
-// What surprises: a name has nothing of the pod's in it that people could read, as services allow few characters; the tags have.
+// The surprise: the name of an instance contains no readable part of the pod's name, because services allow few
+// characters. The tags contain the pod's name.
 package identity
 
 import (
@@ -19,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Keys of the tags. Every service that has tags allows these characters, and values as Kubernetes has them.
+// These are the keys of the tags. Every service with tags allows their characters, and values from Kubernetes.
 const (
 	TagCluster   = "vk-cluster"
 	TagNode      = "vk-node"
@@ -28,37 +29,37 @@ const (
 	TagUID       = "vk-uid"
 )
 
-// Owner is a node of a cluster: whose the pods are. Two clusters that use one account have different names.
+// Owner is the node that owns pods, and its cluster. Two clusters with the same account have different names.
 type Owner struct{ Cluster, Node string }
 
-// Pod is which pod an instance is.
+// Pod identifies the pod of an instance.
 type Pod struct {
 	Namespace, Name string
 	UID             types.UID
 }
 
-// Of returns which pod it is.
+// Of returns the identity of a pod.
 func Of(pod *corev1.Pod) Pod { return Pod{pod.Namespace, pod.Name, pod.UID} }
 
-// Tags are those of a pod.
+// Tags returns the tags of a pod's instance.
 func (o Owner) Tags(pod Pod) map[string]string {
 	return map[string]string{
 		TagCluster: o.Cluster, TagNode: o.Node, TagNamespace: pod.Namespace, TagName: pod.Name, TagUID: string(pod.UID),
 	}
 }
 
-// Owned returns which pod has these tags. False is what is not the owner's, or has not all of them.
+// Owned returns the pod with these tags. False means that the tags are another owner's, or incomplete.
 func (o Owner) Owned(tags map[string]string) (Pod, bool) {
 	pod := Pod{tags[TagNamespace], tags[TagName], types.UID(tags[TagUID])}
 	return pod, o.Cluster != "" && o.Node != "" && tags[TagCluster] == o.Cluster && tags[TagNode] == o.Node &&
 		pod.Namespace != "" && pod.Name != "" && pod.UID != ""
 }
 
-// Name returns a name for a pod that is the same for ever: "vk-" and lower case letters and digits, 29 characters. It is fit for the
-// token by which a service knows a create that is asked again, too.
+// Name returns the permanent name of a pod's instance: "vk-" and lower case letters and digits, 29 characters.
+// The name can also be the token by which a service recognises a repeated create.
 func (o Owner) Name(pod Pod) string { return "vk-" + Hash(o.Cluster, o.Node, string(pod.UID)) }
 
-// Hash returns 26 lower case letters and digits that stand for these parts in this order.
+// Hash returns 26 lower case letters and digits for these parts in this order.
 func Hash(parts ...string) string {
 	var all strings.Builder
 	for _, part := range parts {

@@ -32,7 +32,7 @@ const maxTail = 16 << 20
 // overhead is the memory of a line besides its text.
 const overhead = int(unsafe.Sizeof(Line{}))
 
-// stamp is a kubelet's form of the time of a line: with all nine digits, so that lines can be sorted by it.
+// stamp is a kubelet's form of the time of a line. It has all nine digits, so that lines can be sorted by it.
 const stamp = "2006-01-02T15:04:05.000000000Z07:00"
 
 // NewReader returns the lines of source that opts select, except for Previous, which is another source. A tail
@@ -134,7 +134,7 @@ func (r *reader) tail() error {
 	}
 }
 
-// next returns the next lines that are not too old; there may be none.
+// next returns the next lines that are not too old. The list may be empty.
 func (r *reader) next(wait bool) ([]Line, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, err

@@ -14,17 +14,19 @@ import (
 
 // Reread is the log of a service without a stream: it reads the newest lines again and again.
 type Reread struct {
-	// Read returns the newest lines of the log, which may begin with those of that time; zero is all that the service has. ended is what Ended said:
-	// until then a last line that has no end may be left out.
+	// Read returns the newest lines of the log, from since or earlier; zero means the whole log. ended is the
+	// result of Ended: while it is false, Read may leave out an incomplete last line.
 	Read func(ctx context.Context, since time.Time, ended bool) ([]Line, error)
-	// Ended reports whether the log does not grow any more. It is asked before each Read, so that the lines of the last one are all.
+	// Ended reports whether the log has stopped growing. It is called before each Read, so the last Read has all
+	// lines.
 	Ended func() bool
 	// Every is the time between two reads while the log is followed.
 	Every time.Duration
 }
 
-// Open reads the log once, so that a refusal is an error and no empty log, and returns what opts ask for; see NewReader. A log that is followed
-// ends with an error of the kind not-found, and outlives one that says when to ask again.
+// Open reads the log once, so that a refusal is an error instead of an empty log. It returns the lines that opts
+// select; see NewReader. A followed log ends at an error of the kind not-found, and continues after an error
+// with a time for the next try.
 func (r Reread) Open(ctx context.Context, opts api.ContainerLogOpts, now time.Time) (io.ReadCloser, error) {
 	since := opts.SinceTime
 	if opts.SinceSeconds > 0 {
@@ -76,7 +78,7 @@ func (s *rereading) Next(ctx context.Context, wait bool) ([]Line, error) {
 	return nil, io.EOF
 }
 
-// read reads the log, and returns the lines that were not given before: of those of the time of the last one, some were.
+// read reads the log and returns the new lines. Some lines with the time of the last line were already returned.
 func (s *rereading) read(ctx context.Context, since time.Time) (fresh []Line, err error) {
 	ended := s.Ended()
 	all, err := s.Read(ctx, since, ended)
@@ -102,7 +104,8 @@ func (s *rereading) read(ctx context.Context, since time.Time) (fresh []Line, er
 	return fresh, nil
 }
 
-// Stamped returns the lines of a text in which each begins with its time. A line without one has the time of the line before.
+// Stamped returns the lines of a text with a time at the beginning of each line. A line without a time has the
+// time of the line before.
 func Stamped(text string) (lines []Line) {
 	var at time.Time
 	for line := range strings.Lines(text) {

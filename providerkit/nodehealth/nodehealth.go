@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodehealth has the conditions of a node whose provider says by Ping when it is not well.
+// Package nodehealth has the conditions of a healthy node, for a provider that reports problems by Ping.
 //
-// The promise: a node with them is Ready as soon as it is registered, and Kubernetes is shown that it is not while Ping fails.
+// The guarantee: a node with them is Ready as soon as it is registered, and Kubernetes sees it as not ready
+// while Ping fails.
 //
-// What surprises: a provider that implements node.NodeProvider and leaves them out has a node that is never Ready.
+// The surprise: without them, the node of a provider that implements node.NodeProvider is never Ready.
 package nodehealth
 
 import (
@@ -12,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Well gives n the conditions of a node that is well, in the place of those that it has. reason is that of each.
+// Well replaces the conditions of n with the conditions of a healthy node. Each condition has the given reason.
 func Well(n *corev1.Node, reason string) {
 	now := metav1.Now()
 	n.Status.Conditions = nil

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// trustBundle adds the certificates that a source selects. An optional source without certificates gives an
-// empty file, as in a kubelet.
+// trustBundle adds the certificates selected by a source. An optional source without certificates gives an empty
+// file, as in a kubelet.
 func (c *collector) trustBundle(ctx context.Context, source *corev1.ClusterTrustBundleProjection) error {
 	if c.from.Bundles == nil {
 		return errors.New("trust bundles: nothing can be read yet")

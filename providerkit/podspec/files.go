@@ -264,7 +264,7 @@ func (c *collector) add(name string, data []byte, mode *int32) {
 	c.files[name] = f
 }
 
-// missing says in a kubelet's words that an object does not exist. kind is singular.
+// missing returns a kubelet's error for a missing object. kind is singular.
 func missing(err error, kind, name string) error {
 	if apierrors.IsNotFound(err) {
 		return apierrors.NewNotFound(corev1.Resource(kind), name)

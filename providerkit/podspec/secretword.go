@@ -13,9 +13,9 @@ import (
 // is a dollar.
 var reference = regexp.MustCompile(`\$\$|\$\(([^)]*)\)`)
 
-// SecretWord returns the path of the word of a command that names a variable with a part of a Secret, or nil.
-// The container is unexpanded, and at is its path. It serves services that show commands to everybody who may
-// read instances.
+// SecretWord returns the path of the first word of a command with a variable from a Secret, or nil. The
+// container is unexpanded, and at is its path. It serves services that show commands to every reader of
+// instances.
 func SecretWord(c *corev1.Container, at *field.Path) *field.Path {
 	secret := map[string]bool{}
 	all := false // a variable that the spec does not have may come from a Secret

@@ -4,21 +4,22 @@ package podstatus
 
 import "time"
 
-// Pod is what a backend says of a pod.
+// Pod is a backend's report about a pod.
 type Pod struct {
 	// StartedAt is when the backend accepted the pod; the zero time is not known.
 	StartedAt time.Time
-	// IPs and HostIPs are addresses, the first one of the primary family; none are not known.
+	// IPs and HostIPs are addresses, the primary family first. Empty means not known.
 	IPs, HostIPs []string
-	// Ended is that nothing of the pod runs any more, and nothing of it will. False says nothing: the containers may.
+	// Ended means that nothing of the pod runs any more, or will run again. With false, the containers may still
+	// show the end.
 	Ended bool
-	// Failed says that the backend ended a pod that has Ended, whatever its containers exited with, for example
-	// because it took a spot instance away.
+	// Failed means that the backend ended the pod, whatever the exit codes of its containers: for example, it
+	// took a spot instance away. It counts only with Ended.
 	Failed bool
 	// Reason and Message are about the pod as a whole.
 	Reason, Message string
-	// Containers are the containers that the backend reports, including init containers and ephemeral
-	// containers, in any order. Missing containers are waiting; names that the pod lacks are ignored.
+	// Containers are the reported containers, including init containers and ephemeral containers, in any order.
+	// Missing containers are waiting; names that the pod lacks are ignored.
 	Containers []Container
 }
 
@@ -46,7 +47,7 @@ type Container struct {
 	// Restarts is how many runs came before this one.
 	Restarts int32
 	// Reason and Message say why a container is Waiting, such as CrashLoopBackOff or ImagePullBackOff. "" stands
-	// for a kubelet's reason for a container that is about to start.
+	// for a kubelet's reason for a container about to start.
 	Reason, Message string
 	// Image and ImageID are the running image; an empty Image stands for the image of the spec.
 	Image, ImageID string

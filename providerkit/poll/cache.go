@@ -31,8 +31,8 @@ type Identity struct {
 var Partial = errors.New("only some instances were asked for") //nolint:errname,revive,staticcheck // as io.EOF: it is no failure
 
 // Unanswered is the error of a List that is complete except for these pods, for which the service gave no
-// answer. They are neither missing nor seen. True marks a pod that was requested: earlier lists without it prove
-// nothing any more. The round has not failed.
+// answer. They are neither missing nor seen. True marks a requested pod: earlier lists without it prove nothing
+// any more. The round has not failed.
 type Unanswered map[types.UID]bool
 
 // Error implements error.
@@ -46,13 +46,13 @@ type Config[T any] struct {
 	// Partial, it returns some instances, and no other pod is missing. With Unanswered, that holds for some
 	// pods.
 	List func(context.Context) ([]T, error)
-	// Changed returns the instances that changed at since or later; more instances do no harm. Nil is a service
+	// Changed returns the instances changed at since or later; more instances do no harm. Nil is a service
 	// without such a request: then every round is a list.
 	Changed func(ctx context.Context, since time.Time) ([]T, error)
 	// Identify returns the pod of an instance. False means that the instance belongs to no pod of this node.
 	Identify func(T) (Identity, bool)
-	// Status returns the status of a pod from its instance. The pod has the status that was reported last.
-	// Status is a pure function; the cache holds a lock meanwhile.
+	// Status returns the status of a pod from its instance. The pod has the last reported status. Status is a
+	// pure function; the cache holds a lock meanwhile.
 	Status func(pod *corev1.Pod, instance T) corev1.PodStatus
 	// Annotations returns the annotations that an instance gives its pod. It may be nil.
 	Annotations func(T) map[string]string
@@ -153,11 +153,11 @@ func New[T any](c Config[T]) *Cache[T] {
 	}
 }
 
-// Notify sets the function that the cache calls with each pod whose status changed. The function must not change
-// the pod. Call Notify before Run, and before the first pod.
+// Notify sets the function for pods with a changed status. The function must not change the pod. Call Notify
+// before Run, and before the first pod.
 func (c *Cache[T]) Notify(f func(*corev1.Pod)) { c.notify = f }
 
-// Accepted adds a pod that the service has accepted, with its answer, and reports the pod.
+// Accepted adds a pod after its create, with the service's answer, and reports the pod.
 func (c *Cache[T]) Accepted(pod *corev1.Pod, instance T) {
 	id, _ := c.config.Identify(instance)
 	c.order.Lock()
@@ -214,13 +214,13 @@ func (*Cache[T]) stop(e *entry[T]) {
 	}
 }
 
-// bury removes a pod that may stay in lists. The caller holds c.mu.
+// bury removes a pod although lists may still have it. The caller holds c.mu.
 func (c *Cache[T]) bury(e *entry[T]) {
 	delete(c.pods, e.id.UID)
 	c.buried[e.id.ID] = true
 }
 
-// Forget removes a pod that the service has denied.
+// Forget removes a pod after the service has denied it.
 func (c *Cache[T]) Forget(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,7 +244,7 @@ func (c *Cache[T]) Update(pod *corev1.Pod) bool {
 	return true
 }
 
-// Refresh computes the status of a pod again, after a change outside of the service that Status depends on.
+// Refresh computes the status of a pod again, after a change outside of the service.
 func (c *Cache[T]) Refresh(uid types.UID) {
 	c.order.Lock()
 	defer c.order.Unlock()

@@ -13,22 +13,22 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// Take takes reports about some instances that the service pushed, or that were requested at that time.
+// Take takes reports about some instances, pushed by the service or requested at that time.
 func (c *Cache[T]) Take(ctx context.Context, asked time.Time, instances ...T) {
 	c.apply(ctx, instances, asked, false, nil)
 }
 
-// TakeAll takes a complete list that was requested at that time, outside of a round, from a service that pushes
-// its changes.
+// TakeAll takes a complete list requested at that time, outside of a round, from a service with pushed changes.
 func (c *Cache[T]) TakeAll(ctx context.Context, asked time.Time, instances []T) {
 	c.begin(asked)
 	c.apply(ctx, instances, asked, true, nil)
 }
 
-// Fails notes why a service without rounds does not tell what changes; nil is that it does. Each call with an error is as a round that failed.
+// Fails records why a service without rounds reports no changes; nil means that it reports them. Each call with
+// an error counts as a failed round.
 func (c *Cache[T]) Fails(err error) { c.note(time.Now(), err) }
 
-// due is what the next round asks for: a complete list, or what changed since a time.
+// due returns the request of the next round: a complete list, or the changes since a time.
 func (c *Cache[T]) due(now time.Time) (since time.Time, list bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,15 +49,15 @@ func (c *Cache[T]) due(now time.Time) (since time.Time, list bool) {
 	return c.answered, false
 }
 
-// apply takes down what the service said when it was asked at that time. A complete list says of the pods that it lacks too, but for those of which
-// nothing was said.
+// apply records an answer of the service to a request made at that time. A complete list also counts as an
+// answer about the pods that it lacks, except for the unanswered pods.
 func (c *Cache[T]) apply(ctx context.Context, instances []T, asked time.Time, list bool, unanswered Unanswered) {
 	for _, d := range c.applyInOrder(ctx, instances, asked, list, unanswered) { // the service is asked without a lock
 		c.config.Double(ctx, d)
 	}
 }
 
-// applyInOrder is apply, and returns the second instances of pods that a list had, if somebody is to be told.
+// applyInOrder does the work of apply, and returns the second instances of pods in a list if Double is set.
 func (c *Cache[T]) applyInOrder(ctx context.Context, instances []T, asked time.Time, list bool, unanswered Unanswered) (doubles []T) {
 	c.order.Lock()
 	defer c.order.Unlock()

@@ -105,10 +105,10 @@ func wait(ctx context.Context, until <-chan struct{}) error {
 	}
 }
 
-// ErrNoTTY is the error of Write for a command whose input the terminal of the service would echo.
+// ErrNoTTY is the error of Write if the terminal of the service would echo the command's input.
 var ErrNoTTY = errors.New("input without a terminal needs stty in the image: ask for a terminal, or use an image with stty")
 
-// mostHeld bounds the output that is kept from before the command begins.
+// mostHeld bounds the output kept from before the start of the command.
 const mostHeld = 64 << 10
 
 // Write takes the output of the session, and passes the output of the command on. It drops output after the end
@@ -214,7 +214,7 @@ func (e *Exec) pass(n int) error {
 	return err
 }
 
-// Begun returns a channel that is closed when the shell runs the command.
+// Begun returns a channel that is closed when the command starts.
 func (e *Exec) Begun() <-chan struct{} { return e.begun }
 
 // Ended reports whether the command has ended. err is nil, or an error with the exit code in the form of the

@@ -25,14 +25,14 @@ type Options struct {
 	Command []string
 	// By says how the shell gets its script.
 	By By
-	// TTY says that the caller asked for a terminal.
+	// TTY means that the caller asked for a terminal.
 	TTY bool
-	// Terminal says that the service always gives the shell a terminal.
+	// Terminal means that the service always gives the shell a terminal.
 	Terminal bool
-	// Input says that the caller has an input.
+	// Input means that the caller has an input.
 	Input bool
-	// Rows and Columns are the terminal size that the shell sets, for services without a request for it. With 0
-	// the shell sets none.
+	// Rows and Columns are the terminal size set by the shell, for services without a request for it. With 0 the
+	// shell sets none.
 	Rows, Columns uint16
 	// Stdout gets the output of the command. Nil discards it.
 	Stdout io.Writer

@@ -14,7 +14,7 @@ const (
 	// read reads lines into s up to a line with a dot, and runs s. A shell with line editing leaves this text
 	// unchanged.
 	read = `s=;while IFS= read -r l;do [ "$l" = . ]&&break;s=$s$l;done;eval "$(printf %b "$s")"`
-	// tellReady prints that the shell reads lines.
+	// tellReady prints that the shell is ready for lines.
 	tellReady = `printf '\036%s ready\n' "$m";`
 	// tellBegun prints that the command begins.
 	tellBegun = `printf '\036%s begun\n' "$m";`
@@ -22,8 +22,8 @@ const (
 	makeRaw = `if stty raw -echo 2>/dev/null;then l=raw;else l=cooked;fi;printf '\036%s %s\n' "$m" $l;`
 	// tellCode says how the command ended. Both outputs of the command are one: in two, the last of one could come after this line.
 	tellCode = `2>&1;printf '\036%s %d\n' "$m" $?`
-	// run has no input. runFed feeds the following lines up to a line with a dot. runTyped has the terminal,
-	// whose interrupt key is for the command alone.
+	// run has no input. runFed feeds the following lines up to a line with a dot. runTyped has the terminal; its
+	// interrupt key is for the command alone.
 	run      = `"$@" </dev/null ` + tellCode
 	runFed   = `while IFS= read -r l;do [ "$l" = . ]&&break;printf %b "$l";done|{ "$@" ` + tellCode + `;}`
 	runTyped = `trap : INT QUIT 2>/dev/null;"$@" ` + tellCode

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sizing finds what can be bought for what a pod asks: a service sells CPU and memory in steps, or in sizes of a table.
+// Package sizing finds the size to buy for the CPU and memory requests of a pod. A service sells CPU and memory
+// in steps, or in the sizes of a table.
 //
-// The guarantee: what is found is never less than what was asked for, and of all that has room it is that of the fewest CPUs, and of
-// those that with the least memory. A table is data, with its source and date where it stands.
+// The guarantee: a found size is never smaller than the request. Of all sizes with enough room, it has the
+// fewest CPUs, and then the least memory. A table is data, with its source and date beside it.
 //
-// What surprises: nothing is known of prices. A table whose rows do not get dearer with CPUs needs an order of its own.
+// The surprise: the package knows no prices. A table whose rows do not get dearer with CPUs needs an order of
+// its own.
 package sizing
 
 import (
@@ -30,7 +32,7 @@ func One(n int64) Steps { return Steps{n, n, 1} }
 // Range is from one number to another by steps.
 func Range(from, to, by int64) Steps { return Steps{from, to, by} }
 
-// Up returns the smallest number that is at least n. False: there is none.
+// Up returns the smallest step of at least n. False means that there is none.
 func (s Steps) Up(n int64) (int64, bool) {
 	if n <= s.From {
 		return s.From, true
@@ -39,7 +41,7 @@ func (s Steps) Up(n int64) (int64, bool) {
 	return n, n <= s.To
 }
 
-// Row is what can be had with a number of CPUs.
+// Row is the choice of memory for a number of CPUs.
 type Row struct {
 	MilliCPU int64
 	// Memory is in bytes, ascending.
@@ -52,7 +54,8 @@ func At(milliCPU int64, memory ...Steps) Row { return Row{milliCPU, memory} }
 // Size is CPU and memory, in bytes.
 type Size struct{ MilliCPU, Memory int64 }
 
-// Fit returns the smallest size of rows, which are in the order of their CPUs, with room for what is asked. False: there is none.
+// Fit returns the smallest size in rows with room for asked. The rows are in the order of their CPUs. False
+// means that no size is large enough.
 func Fit(rows []Row, asked Size) (Size, bool) {
 	for _, r := range rows {
 		if r.MilliCPU < asked.MilliCPU {
@@ -67,7 +70,7 @@ func Fit(rows []Row, asked Size) (Size, bool) {
 	return Size{}, false
 }
 
-// Of is what a list says of CPU and memory.
+// Of returns the CPU and memory in a list.
 func Of(l corev1.ResourceList) Size {
 	cpu, memory := l[corev1.ResourceCPU], l[corev1.ResourceMemory]
 	return Size{cpu.MilliValue(), memory.Value()}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shelltest stands for a shell in the container of an emulator, whose containers are no processes. It knows the scripts of package
-// shellexec and no others.
+// Package shelltest imitates a shell in the container of an emulator, whose containers are not processes. It
+// knows only the scripts of package shellexec.
 //
-// The guarantee: a command gets the words, the input and the kind of terminal that a shell would give to it.
+// The guarantee: a command gets the words, the input and the kind of terminal that a shell would give it.
 //
-// What surprises: it reads the scripts by their parts and runs nothing of them. That they do in a shell what they are read as here is tested
-// in package shellexec, with the shells of the machine.
+// The surprise: it recognises the scripts by their parts and runs nothing of them. Package shellexec tests with
+// the shells of the machine that real shells do the same.
 package shelltest
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// Run does what a shell with this command does, and runs the command of the script by run. The error of run is that of Run, unless it is an exit code,
-// which the shell prints.
+// Run imitates a shell with this command line, and calls run for the command in the script. The shell prints an
+// exit code; Run returns any other error of run.
 func Run(command []string, attach api.AttachIO, run func(command []string, attach api.AttachIO) error) error {
 	var lines *bufio.Reader
 	if in := attach.Stdin(); in != nil {
@@ -89,10 +89,10 @@ func Run(command []string, attach api.AttachIO, run func(command []string, attac
 	return nil
 }
 
-// say prints a line; a caller who is gone reads nothing.
+// say prints a line. It ignores errors, because a departed caller reads nothing.
 func say(attach api.AttachIO, text string) { _, _ = io.WriteString(attach.Stdout(), text) }
 
-// behind is a caller with the input that the shell gives to the command.
+// behind is a caller with the input from the shell to the command.
 type behind struct {
 	api.AttachIO
 	in  io.Reader
@@ -113,7 +113,7 @@ func (b behind) Stderr() io.WriteCloser {
 // TTY implements api.AttachIO.
 func (b behind) TTY() bool { return b.tty }
 
-// keyed ends an input at the key that a terminal has for that.
+// keyed ends an input at the terminal's end-of-file key.
 type keyed struct{ io.Reader }
 
 // Read implements io.Reader.
@@ -139,7 +139,7 @@ func feed(lines *bufio.Reader, to *io.PipeWriter) {
 	}
 }
 
-// untilDot returns what lines stand for, until the one with a dot.
+// untilDot returns the decoded lines before a line with a dot.
 func untilDot(lines *bufio.Reader) (string, error) {
 	if lines == nil {
 		return "", errors.New("the shell has no input")
@@ -167,7 +167,7 @@ func printed(line string) string {
 	})
 }
 
-// set returns the words that a script begins with, and what follows them.
+// set returns the words at the beginning of a script, and the rest of the script.
 func set(script string) (words []string, rest string) {
 	rest = strings.TrimPrefix(script, "set --")
 	for strings.HasPrefix(rest, " '") {
