@@ -33,22 +33,23 @@ func (d *activeDeadlines) deadlineOf(key string, api *corev1.Pod, st *podState) 
 	return at
 }
 
-// overdue reports whether the active deadline of a pod that the backend has has passed, and the stop was not
-// asked for.
+// overdue reports whether the active deadline of a pod at the backend has passed, and no stop was acknowledged.
 func (d *activeDeadlines) overdue(ctx context.Context, key string) bool {
 	left, has := d.untilDeadline(ctx, key)
 	return has && left <= 0
 }
 
-// awaitDeadline has a pod looked at when its active deadline passes, although work on it waits for the fence. A
-// deadline that has passed is looked at again soon: it takes a while until it is known that nobody answers.
+// awaitDeadline schedules a look at a pod at its active deadline, although work on the pod waits for the fence.
+// A pod whose deadline has passed gets another look soon: some time passes until the fence knows that the API
+// server does not answer.
 func (d *activeDeadlines) awaitDeadline(ctx context.Context, key string) {
 	if left, has := d.untilDeadline(ctx, key); has {
 		d.syncLane.AddAfter(key, max(left, lookAgain))
 	}
 }
 
-// untilDeadline returns how long a pod may still be active whose stop was not asked for, false if for ever.
+// untilDeadline returns how long a pod may still be active if no stop was acknowledged. It returns false if the
+// pod has no deadline.
 func (d *activeDeadlines) untilDeadline(ctx context.Context, key string) (time.Duration, bool) {
 	api, st := d.pod(ctx, key), d.states.get(key)
 	switch {

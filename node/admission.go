@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// podAdmission decides what of a pod the backend can do, and whether the node has room for it. Only a provider that declares what it
-// has is taken at its word.
+// podAdmission decides which features of a pod the backend supports, and whether the node has room for the pod.
+// It trusts only a provider that declares its capabilities.
 type podAdmission struct {
 	*podCore
 	declared    *capability.Declaration // nil: the provider declares nothing and gets every pod
@@ -41,9 +41,9 @@ func (a *podAdmission) lacks(feature capability.Feature) bool {
 	return a.declared != nil && !a.declared.Has(feature)
 }
 
-// admit reserves room for a pod that has not been at the backend, as a
-// kubelet does, or returns why the node has none. Somebody bound it past the scheduler, or the scheduler
-// knew less. Only a provider that declares what it has is taken at its word about capacity.
+// admit reserves room for a pod that has not been at the backend, as a kubelet does, or returns why the node has
+// no room. This can happen when a client bound the pod without the scheduler, or the scheduler knew less than
+// the node. Capacity counts only for a provider that declares its capabilities.
 func (a *podAdmission) admit(ctx context.Context, key string, api *corev1.Pod) *lifecycle.PodFailure {
 	if a.declared == nil {
 		return nil
@@ -63,23 +63,24 @@ func (a *podAdmission) admit(ctx context.Context, key string, api *corev1.Pod) *
 	return nil
 }
 
-// reserve notes what a pod takes that has come to the backend some other way, or asks for something else now.
+// reserve records the resources of a pod that reached the backend in another way, or that now requests other
+// resources.
 func (a *podAdmission) reserve(api *corev1.Pod, sent lifecycle.Sent) {
 	if a.declared != nil && lifecycle.Started(api, sent) && !lifecycle.Terminal(&api.Status) {
 		a.allocations.Reserve(api)
 	}
 }
 
-// reserveAll notes what the pods take that have run, when this process begins to act for the node: one that is new must not be
-// admitted before them.
+// reserveAll records the resources of the pods that have run, when this process begins to act for the node. A
+// new pod must not be admitted before them.
 func (a *podAdmission) reserveAll(ctx context.Context) {
 	for _, pod := range a.all(ctx) {
 		a.reserve(pod, lifecycle.Sent{})
 	}
 }
 
-// ended returns those of the pods with a reservation that need no room any more: they have ended, or are gone and nothing is remembered
-// of them. One that was admitted a moment ago is remembered.
+// ended returns the pods with a reservation that need no room any more: pods that have ended, and pods that are
+// gone and have no state. A pod that was admitted a moment ago has a state.
 func (a *podAdmission) ended(ctx context.Context, reserved []types.UID) []types.UID {
 	needs := a.states.holding()
 	for _, pod := range a.all(ctx) {
@@ -89,7 +90,7 @@ func (a *podAdmission) ended(ctx context.Context, reserved []types.UID) []types.
 	return slices.DeleteFunc(reserved, func(uid types.UID) bool { return needs[uid] })
 }
 
-// checkSupported returns what the pod asks for and the backend does not have, "" if it has all.
+// checkSupported returns the features that the pod needs and the backend lacks, or "".
 func (a *podAdmission) checkSupported(api *corev1.Pod) string {
 	if a.declared == nil {
 		return ""
@@ -106,8 +107,8 @@ func (a *podAdmission) checkSupported(api *corev1.Pod) string {
 	return capability.Message(unsupported)
 }
 
-// withoutUnsupported takes out of a private copy of a pod what was added to it while it runs and the backend cannot do, and what the pod runs
-// without.
+// withoutUnsupported removes parts from a private copy of a pod: the containers that were added to the running
+// pod and that the backend cannot add, and the settings that the pod runs without.
 func (a *podAdmission) withoutUnsupported(pod *corev1.Pod) {
 	if a.accepts {
 		a.declared.LeaveOut(pod)
@@ -128,7 +129,7 @@ func (a *podAdmission) forProvider(api *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// unenforced returns what the pod asks for and runs without, "" if it gets all.
+// unenforced returns the settings that the pod requests and runs without, or "".
 func (a *podAdmission) unenforced(api *corev1.Pod) string {
 	if a.declared == nil {
 		return ""
@@ -139,13 +140,13 @@ func (a *podAdmission) unenforced(api *corev1.Pod) string {
 	return ""
 }
 
-// fixedSizes reports whether the backend is known not to change the resources of pods that run.
+// fixedSizes reports whether the backend is known not to change the resources of running pods.
 func (a *podAdmission) fixedSizes() bool {
 	return a.lacks(capability.InPlaceResize)
 }
 
-// size notes what a pod was made with that the backend had already. One that waits for a resize has other resources
-// than its spec says, and nobody knows which.
+// size records the resources of a pod that the backend had already. A pod that waits for a resize was made with
+// other resources than its spec says, and these are unknown.
 func (a *podAdmission) size(key string, api *corev1.Pod, st podState) {
 	if !a.fixedSizes() || st.sized != nil || !lifecycle.Started(api, st.sent) || resizePending(api) {
 		return

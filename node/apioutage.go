@@ -11,20 +11,18 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// probeAPIEvery is how often an API server that does not answer is asked whether
-// it is back.
+// probeAPIEvery is the interval of the probes of an API server that does not answer.
 const probeAPIEvery = 2 * time.Second
 
-// apiOutage finds out that the API server answers again.
+// apiOutage detects that the API server answers again.
 type apiOutage struct {
 	*podCore
 	noted chan struct{} // holds a token when the API server did not answer
 }
 
-// end ends an outage for everybody at once. Each pod whose write was not
-// answered waits for a retry of its own, up to a minute; one request every two
-// seconds finds out for all of them that the API server is back. In a longer outage
-// the fence of the lease closes, and pods wait for the next of the leaseTerms instead.
+// end ends an outage for all pods at once. Each pod whose write was not answered waits for a retry of its own,
+// up to a minute. One request every two seconds detects for all of them that the API server is back. In a longer
+// outage the fence of the lease closes, and pods wait for the next of the leaseTerms instead.
 func (o *apiOutage) end(ctx context.Context) {
 	begin := time.Now()
 	for out := true; out; {
@@ -38,7 +36,7 @@ func (o *apiOutage) end(ctx context.Context) {
 	o.kick()
 }
 
-// failedToReach starts the probe of the API server if err says that the API server was not reached.
+// failedToReach starts the probe of the API server if err shows that the API server was not reached.
 func (o *apiOutage) failedToReach(err error) {
 	if !apiwatch.Unanswered(err) {
 		return
@@ -46,7 +44,7 @@ func (o *apiOutage) failedToReach(err error) {
 	wake(o.noted)
 }
 
-// noticed takes back what failedToReach may have said meanwhile.
+// noticed discards a wake-up that failedToReach may have sent meanwhile.
 func (o *apiOutage) noticed() {
 	select {
 	case <-o.noted:

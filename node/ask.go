@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// ask completes the facts with the answer that the decision wants, or with what it remembers.
+// ask completes the facts with the answer that the decision needs, or with the fact that the step records.
 func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 	f := &s.facts
 	switch d.Step {
@@ -82,8 +82,8 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 	return nil
 }
 
-// countMissing counts the wanted pod among those that the backend lacks, if it should have it, and returns for how long nothing may be
-// concluded from that.
+// countMissing counts the wanted pod among the pods that the backend lacks, if the backend should have it. It
+// returns how long this must not lead to a conclusion.
 func (s *podSync) countMissing(ctx context.Context) time.Duration {
 	f, st := &s.facts, s.states.get(s.key)
 	if s.backend.authority != nil {
@@ -103,8 +103,9 @@ func (s *podSync) countMissing(ctx context.Context) time.Duration {
 	return s.missing.hold(ctx, s.key, f.DoubtfulAbsence(), f.Now)
 }
 
-// countOrphan counts the backend's pod among those that the API server lacks, and returns for how long nothing may be concluded from that. It does not
-// count among many if its deletion was seen, if another pod has its name and runs, or if it has ended, so that it has nothing to lose.
+// countOrphan counts the backend's pod among the pods that the API server lacks, and returns how long this must
+// not lead to a conclusion. The pod does not count in three cases: its deletion was seen, the wanted pod of its
+// name runs beside it, or it has ended and so has nothing to lose.
 func (s *podSync) countOrphan(ctx context.Context, backend *corev1.Pod) time.Duration {
 	if s.facts.SeenDeleted(backend) || s.facts.IsBeside(backend) || lifecycle.Terminal(&backend.Status) {
 		s.orphans.forget(s.key)
@@ -114,7 +115,7 @@ func (s *podSync) countOrphan(ctx context.Context, backend *corev1.Pod) time.Dur
 	return s.orphans.hold(ctx, s.key, false, s.facts.Now)
 }
 
-// recreate lets a pod that the backend lost be created again.
+// recreate records that a pod that the backend lost must be created again.
 func (s *podSync) recreate(ctx context.Context) {
 	const message = "the backend no longer has the pod; creating it again"
 	log.G(ctx).Warn(message)
@@ -124,14 +125,14 @@ func (s *podSync) recreate(ctx context.Context) {
 	})
 }
 
-// keepLeft remembers that the backend keeps a pod that has left.
+// keepLeft records that the backend keeps a pod that has left.
 func (s *podSync) keepLeft(uid types.UID) {
 	s.states.sync(s.key, anyPod, func(st syncWriter) { st.keep(uid) })
 }
 
-// lookup completes the facts with the pod that the backend has under the key, nil when it has
-// none. An error means that it cannot be told: a panic or a time-out is no answer, and of the kinds of
-// error only not-found is one. After any other error the list decides, see lifecycle.FoundInList.
+// lookup completes the facts with the pod that the backend has under the key, or nil. An error means that the
+// answer is unknown: a panic or a time-out is no answer, and only a not-found error is an answer. After any
+// other error the list decides, see lifecycle.FoundInList.
 func (s *podSync) lookup(ctx context.Context) error {
 	pod, err := s.backend.getPod(ctx, s.key)
 	f := &s.facts

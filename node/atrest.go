@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// basisOf returns the basis of a look at the pod, or zero when it is not at rest: one that
-// is being deleted is looked at anew, and so is one with conditions to be dropped.
+// basisOf returns the basis of a look at the pod, or zero when the pod is not at rest. A pod that is being
+// deleted, or that has conditions to drop, always gets a new look.
 func basisOf(api *corev1.Pod, st *podState) basis {
 	if api.ResourceVersion == "" || api.DeletionTimestamp != nil || len(st.dropped) > 0 {
 		return basis{}
@@ -19,12 +19,12 @@ func basisOf(api *corev1.Pod, st *podState) basis {
 	}
 }
 
-// atRest reports whether there was nothing to write on what is known of the pod now.
+// atRest reports whether the current knowledge about the pod requires no write.
 func (st *podState) atRest(api *corev1.Pod) bool {
 	return st.synced != (basis{}) && st.synced == basisOf(api, st)
 }
 
-// atRest reports whether there was nothing to write on what is known of the pod now.
+// atRest reports whether the current knowledge about the pod requires no write.
 func (s *podStates) atRest(key string, api *corev1.Pod) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,11 +18,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// readTimeout ends the context of a provider call that only asks.
+// readTimeout ends the context of a provider call that only reads.
 const readTimeout = time.Minute
 
-// backend calls the provider: every call about pods that it gets goes through here. A call that takes long lets other pods have the
-// worker, a panic is an error, and no error says what is secret of the pods that the call is about.
+// backend makes all provider calls about pods. A slow call lets other pods have the worker, a panic becomes an
+// error, and no error contains secrets of the pods in the call.
 type backend struct {
 	provider  PodLifecycleHandler
 	notifies  bool
@@ -45,7 +45,7 @@ func newBackend(cfg *PodControllerConfig, secrets *podsecrets.Manager) *backend 
 	return b
 }
 
-// change makes a call that changes something at the backend.
+// change makes a call that changes the backend.
 func (b *backend) change(ctx context.Context, key, method string, call func(context.Context) error) error {
 	return b.changes.Do(b.withRedaction(ctx, key), method, call)
 }
@@ -82,8 +82,8 @@ func (b *backend) listPods(ctx context.Context) (pods []*corev1.Pod, err error) 
 	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p == nil || b.foreign(p) }), err
 }
 
-// foreign reports whether the pod is another node's: some backends list more
-// than they were asked for, and what is not ours must not be touched.
+// foreign reports whether the pod belongs to another node. Some backends list pods of other nodes, which must
+// not be touched.
 func (b *backend) foreign(pod *corev1.Pod) bool {
 	return b.nodeName != "" && pod.Spec.NodeName != "" && pod.Spec.NodeName != b.nodeName
 }
@@ -97,7 +97,7 @@ func (b *backend) complete(ctx context.Context) (all bool) {
 	return err == nil && all
 }
 
-// notify has a provider that reports by itself tell report what becomes of its pods.
+// notify makes a provider that is a PodNotifier report changes of its pods to report.
 func (b *backend) notify(ctx context.Context, report func(context.Context, *corev1.Pod)) error {
 	n, ok := b.provider.(PodNotifier)
 	if !ok {
@@ -109,8 +109,7 @@ func (b *backend) notify(ctx context.Context, report func(context.Context, *core
 	})
 }
 
-// background runs what the provider has to do while the node runs, and ends the controller if that
-// ends before it.
+// background runs the provider's own work while the node runs. It ends the controller if that work ends earlier.
 func (b *backend) background(ctx context.Context, end context.CancelCauseFunc) {
 	runner, ok := b.provider.(BackgroundRunner)
 	if !ok {
@@ -126,8 +125,8 @@ func (b *backend) background(ctx context.Context, end context.CancelCauseFunc) {
 	end(fmt.Errorf("the provider's work in the background: %w", err))
 }
 
-// withRedaction returns a context for calls about the pods of a name: what the provider says
-// there is without their secrets.
+// withRedaction returns a context for calls about the pods of a name. The secrets of these pods are removed from
+// the provider's errors.
 func (b *backend) withRedaction(ctx context.Context, key string) context.Context {
 	return redact.With(ctx, func() []*redact.Values {
 		namespace, name, _ := cache.SplitMetaNamespaceKey(key)

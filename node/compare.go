@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// comparer compares what the backend has with what the API server has.
+// comparer compares the pods of the backend with the pods of the API server.
 type comparer struct {
 	*podCore
 	*quarantines
@@ -21,9 +21,8 @@ type comparer struct {
 	pollInterval time.Duration
 }
 
-// compare marks the pods whose presence differs. Presence in a list is
-// believed; absence only makes the sync lane ask for that pod. A list says
-// nothing about pods that were accepted after it was asked for.
+// compare marks the pods whose presence differs. Presence in a list is believed; absence only makes the sync
+// lane ask for that pod. A list proves nothing about pods that were accepted after the request for the list.
 func (c *comparer) compare(ctx context.Context, backend []*corev1.Pod, asked time.Time) {
 	keys := make([]string, len(backend))
 	for i, pod := range backend {
@@ -71,7 +70,8 @@ func (c *comparer) compare(ctx context.Context, backend []*corev1.Pod, asked tim
 	c.findMissing(ctx, has, asked)
 }
 
-// findMissing counts the pods that a list should have, by whether it has them, and makes the sync lane ask for the others.
+// findMissing counts the pods that a list should have, present and absent ones, and makes the sync lane ask for
+// the absent ones.
 func (c *comparer) findMissing(ctx context.Context, has map[string]bool, asked time.Time) {
 	now := time.Now()
 	var there, suspects []string
@@ -113,9 +113,9 @@ func (c *comparer) findMissing(ctx context.Context, has map[string]bool, asked t
 	}
 }
 
-// isNews reports whether a status in a list is one that the backend made, and not an
-// echo of the pod that it was given: with the create without any status, with
-// an update with its own of then.
+// isNews reports whether the backend made the status in a list. Otherwise the status is an echo of the pod that
+// the backend was given. A create hands over no status, and an update hands over the provider's own status of
+// that time.
 func (st *podState) isNews(s *corev1.PodStatus) bool {
 	if s.Phase == "" || len(s.ContainerStatuses) == 0 && !lifecycle.Terminal(s) {
 		return false
@@ -123,9 +123,9 @@ func (st *podState) isNews(s *corev1.PodStatus) bool {
 	return st.echo == nil || !equality.Semantic.DeepEqual(st.echo, s)
 }
 
-// pollAlone asks for the status of a pod about which a list has no news. A list may
-// know no statuses, so each relist asks anew, but for a pod that has been Pending for long by
-// the list and by its last answer: one of them would double the calls.
+// pollAlone requests the status of a pod when a list has no news about it. A list may contain no statuses, so
+// each relist polls the pod again. The exception is a pod that has long been Pending in the list and in its last
+// answer: polling it each time would double the calls.
 func (c *comparer) pollAlone(key string, st *podState, listed *corev1.PodStatus) {
 	if listed.Phase == corev1.PodPending && !st.hurried(time.Now()) &&
 		st.report.matches(st.sent.UID) && st.report.status.Phase == corev1.PodPending {

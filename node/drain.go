@@ -21,31 +21,28 @@ import (
 )
 
 const (
-	// CriticalPriority is the priority from which pods are critical to the system
-	// (system-cluster-critical, system-node-critical).
+	// CriticalPriority is the lowest priority of pods that are critical to the system (system-cluster-critical,
+	// system-node-critical).
 	CriticalPriority = lifecycle.CriticalPriority
 
 	// drainLook is how often a drain looks how far its pods are. It reads memory only.
 	drainLook = 100 * time.Millisecond
-	// drainWord is how long a drain waits at its end for the statuses of pods that
-	// have stopped.
+	// drainWord is how long a drain waits at its end for the statuses of stopped pods.
 	drainWord = 10 * time.Second
 	// drainNames is how many pods an error names.
 	drainNames = 10
 )
 
-// DrainGroup is what a drain stops at the same time: the pods of a priority of at
-// least Priority that are not in a higher group. Those below all groups are in
-// the lowest one.
+// DrainGroup is a group of pods that a drain stops at the same time: the pods with a priority of at least
+// Priority that are not in a higher group. Pods below all groups are in the lowest group.
 type DrainGroup struct {
 	Priority int32
-	// Timeout is how long the group may take. A pod that has a longer grace period
-	// gets what is left of it.
+	// Timeout is how long the group may take. A pod with a longer grace period gets the rest of this time.
 	Timeout time.Duration
 }
 
-// DrainGroups returns the two groups of a kubelet: critical pods come last and
-// have the part of timeout that is reserved for them.
+// DrainGroups returns the two groups of a kubelet. Critical pods come last and have the part of timeout that is
+// reserved for them.
 func DrainGroups(timeout, critical time.Duration) []DrainGroup {
 	return []DrainGroup{
 		{Priority: math.MinInt32, Timeout: timeout - critical},
@@ -53,18 +50,16 @@ func DrainGroups(timeout, critical time.Duration) []DrainGroup {
 	}
 }
 
-// Drain stops all pods at the backend, as a kubelet does when its node shuts
-// down: one group after the other, from the lowest to the highest. Pods that
-// have stopped are Failed, with the reason Terminated and the condition
-// DisruptionTarget; the objects stay. A pod that was not started yet is refused
-// (Failed, NodeShutdown), from now on and for good.
+// Drain stops all pods at the backend, as a kubelet does when its node shuts down: one group after the other,
+// from the lowest to the highest. Stopped pods are Failed, with the reason Terminated and the condition
+// DisruptionTarget; the objects stay. A pod that was not started yet is refused (Failed, NodeShutdown), from now
+// on and for good.
 //
-// Drain is called while Run runs, which does the work: calls for one pod never
-// overlap, and statuses have one writer. It returns when all pods have stopped
-// and the API server knows it, and at the latest when the groups' time is over,
-// ten seconds for the last statuses not counted. What has not stopped then is
-// left as it is and named in the error. Nothing is drained while another process
-// acts for the node: the pods are that one's.
+// Drain must be called while Run runs, because Run does the work: calls for one pod never overlap, and statuses
+// have one writer. Drain returns when all pods have stopped and the API server knows it. It returns at the
+// latest when the groups' time is over, plus ten seconds for the last statuses. Pods that have not stopped then
+// are left as they are, and the error names them. Drain does nothing while another process acts for the node,
+// because the pods belong to that process.
 func (c *PodController) Drain(ctx context.Context, groups ...DrainGroup) error {
 	if len(groups) == 0 {
 		return errdefs.InvalidInput("drain: no groups of pods")
@@ -98,7 +93,7 @@ type drain struct {
 	groups []DrainGroup    // from the lowest to the highest
 }
 
-// await looks until done says that it is, or the time is over.
+// await polls until done returns true or the time is over.
 func (d *drain) await(ctx context.Context, timeout time.Duration, done func(until time.Time) bool) error {
 	until := time.Now().Add(timeout)
 	ticker := time.NewTicker(drainLook)
@@ -115,8 +110,8 @@ func (d *drain) await(ctx context.Context, timeout time.Duration, done func(unti
 	return nil
 }
 
-// stop gives every pod of a group its turn, also those that are seen only now,
-// and reports whether all have ended.
+// stop gives every pod of a group its turn, including pods that appear only now, and reports whether all have
+// ended.
 func (d *drain) stop(ctx context.Context, group int, until time.Time) (all bool) {
 	all = true
 	for key, api := range d.running(ctx) {
@@ -131,7 +126,7 @@ func (d *drain) stop(ctx context.Context, group int, until time.Time) (all bool)
 	return all
 }
 
-// groupOf returns the group that the pod is in.
+// groupOf returns the group of the pod.
 func (d *drain) groupOf(pod *corev1.Pod) (group int) {
 	var priority int32
 	if pod.Spec.Priority != nil {
@@ -145,7 +140,7 @@ func (d *drain) groupOf(pod *corev1.Pod) (group int) {
 	return group
 }
 
-// told reports whether the API server knows of all pods that have stopped.
+// told reports whether the API server knows about all stopped pods.
 func (d *drain) told(ctx context.Context) bool {
 	for key, api := range d.running(ctx) {
 		if st := d.states.get(key); st.sent.UID == api.UID && (st.stopped || st.finished(api.UID)) {
@@ -155,7 +150,7 @@ func (d *drain) told(ctx context.Context) bool {
 	return true
 }
 
-// left returns an error that names the pods which have not stopped.
+// left returns an error that names the pods that have not stopped.
 func (d *drain) left(ctx context.Context) error {
 	var keys []string
 	for key := range d.running(ctx) {
@@ -184,8 +179,8 @@ func (d *drain) running(ctx context.Context) map[string]*corev1.Pod {
 	return out
 }
 
-// giveTurn gives a pod its turn to stop, and reports whether it had none before. It is for
-// those who then add the key to the sync lane.
+// giveTurn gives a pod its turn to stop, and reports whether the pod had no turn before. The caller must then
+// add the key to the sync lane.
 func (s *podStates) giveTurn(key string, uid types.UID, until time.Time) (news bool) {
 	s.anew(key, func(st *podState) {
 		if st.sent.UID == "" {

@@ -13,8 +13,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// earlyReports holds what the provider reports before the caches are filled: until then every pod seems unknown, and of a pod that ends
-// meanwhile a backend may tell once. Of each pod it has two reports at most, however long the API server is away.
+// earlyReports holds the provider's reports until the caches are filled. Until then every pod seems unknown, and
+// a backend may report the end of a pod only once. It holds at most two reports for each pod, however long the
+// API server is away.
 type earlyReports struct {
 	over atomic.Bool
 	mu   sync.Mutex
@@ -27,14 +28,14 @@ type podName struct {
 	uid types.UID
 }
 
-// heldReports are those of one pod.
+// heldReports are the held reports of one pod.
 type heldReports struct {
 	pod    *corev1.Pod // its names only
 	end    *report     // the first that says that it has ended; nil: none does
 	newest *report
 }
 
-// hold keeps the report until take is called, and reports false if that was before.
+// hold keeps the report until take is called. It returns false if take was called before.
 func (e *earlyReports) hold(pod *corev1.Pod, r *report) bool {
 	if e.over.Load() {
 		return false
@@ -59,7 +60,8 @@ func (e *earlyReports) hold(pod *corev1.Pod, r *report) bool {
 	return true
 }
 
-// take hands over what was held. Reports that come meanwhile wait, so that the older one does not count as the newer.
+// take hands over the held reports. Reports that arrive meanwhile wait, so that an older report does not count
+// as a newer one.
 func (e *earlyReports) take(report func(*corev1.Pod, *report)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

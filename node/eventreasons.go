@@ -4,7 +4,7 @@ package node
 
 import "github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 
-// Reasons of the events about pods that users and tests look for.
+// Reasons of the pod events that users and tests look for.
 const (
 	eventCreateFailed  = "ProviderCreateFailed"
 	eventCreateSuccess = "ProviderCreateSuccess"

@@ -13,9 +13,8 @@ import (
 // metadata are the two maps of a pod that a provider may change.
 type metadata struct{ labels, annotations map[string]string }
 
-// handed is what the backend was given of a pod's metadata, now and before: a
-// report repeats it, sometimes long after users have changed it, and what is
-// repeated is not the provider's own.
+// handed is the metadata of a pod that the backend was given, now and before. A report may repeat such metadata
+// long after users have changed it. Repeated entries are not the provider's own changes.
 type handed struct {
 	metadata                // what the backend was given last, with the provider's own changes that were written since
 	before   []uint64       // hashes of the entries that others replaced, the newest last
@@ -47,7 +46,7 @@ func (c *metadataChange) any() bool { return len(c.labels) > 0 || len(c.annotati
 
 func (e metadataEntry) hash() uint64 { return maphash.Comparable(metadataSeed, e) }
 
-// add notes that the backend is given m.
+// add records that the backend is given m.
 func (h *handed) add(m metadata) {
 	h.replace(labelEntry, h.labels, m.labels)
 	h.replace(annotationEntry, h.annotations, m.annotations)
@@ -78,7 +77,7 @@ func (h *handed) hadAnnotation(k, v string) bool {
 	return has && now == v || slices.Contains(h.before, metadataEntry{annotationEntry, k, v}.hash())
 }
 
-// taken returns what of the change is in m.
+// taken returns the part of the change that m contains.
 func taken(m map[string]string, change map[string]*string) map[string]*string {
 	out := maps.Clone(change)
 	maps.DeleteFunc(out, func(k string, want *string) bool {

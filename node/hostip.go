@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// hostIPsOf returns the internal IPs among the addresses, the first of each family, as a kubelet does. What is no IP
-// is left out, and others are written in their one canonical form: for one that it does not take, the API
-// server refuses the whole status of a pod.
+// hostIPsOf returns the internal IPs among the addresses, the first of each family, as a kubelet does. Values
+// that are not IPs are left out, and IPs are written in their canonical form. The API server refuses the whole
+// status of a pod for a single IP that it does not accept.
 func hostIPsOf(addresses []corev1.NodeAddress) (ips []corev1.HostIP) {
 	var seen [2]bool // one for each family
 	for _, a := range addresses {

@@ -13,12 +13,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// hungCall is after how long the pod says which provider call has not returned. It may
-// never return, and without that nobody would know what the pod waits for.
+// hungCall is the time after which the pod shows the provider call that has not returned. The call may never
+// return, and without this message users could not see why the pod waits.
 const hungCall = 30 * time.Second
 
-// call makes a call about a pod that changes something at the backend. While the
-// call hangs, the pod tells so, in an event and in its status, as it does of failures.
+// call makes a call about a pod that changes the backend. While the call hangs, the pod shows this in an event
+// and in its status, as it shows failures.
 func (w *podWorker) call(ctx context.Context, key string, api *corev1.Pod, method string, call func(context.Context) error) error {
 	var returned atomic.Bool
 	begin := time.Now()
@@ -26,7 +26,8 @@ func (w *podWorker) call(ctx context.Context, key string, api *corev1.Pod, metho
 		message := fmt.Sprintf("%s was called at %s and has not returned", method, begin.UTC().Format(time.RFC3339))
 		hangs := false
 		w.states.errors(key, api.UID, func(st *errorMemory) {
-			// Under the lock: what comes of the call is noted under it, too, after returned.
+			// This runs under the lock: the result of the call is recorded under the same lock, too, after
+			// returned is set.
 			if returned.Load() {
 				return
 			}

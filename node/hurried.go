@@ -5,20 +5,18 @@ package node
 import "time"
 
 const (
-	// hurriedPoll is how often a provider that does not report is asked while a pod
-	// starts or stops.
+	// hurriedPoll is the poll interval of a provider that does not report, while a pod starts or stops.
 	hurriedPoll = time.Second
 	// hurriedFor is for how long it is, after the backend was asked to start or stop
 	// the pod: longer than the default grace period, but bounded, because one
 	// pod that never starts must not raise the polling of all.
 	hurriedFor = 40 * time.Second
-	// aloneEvery is after how many poll periods a pod that is Pending for longer is
-	// asked for by itself.
+	// aloneEvery is the number of poll periods between two status calls for a single pod that has been Pending
+	// for longer.
 	aloneEvery = 3
 )
 
-// hurried returns the keys of the pods that the backend was asked to start or stop a
-// short while ago.
+// hurried returns the keys of the pods that the backend was asked to start or stop a short while ago.
 func (s *podStates) hurried(now time.Time) (keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

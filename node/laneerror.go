@@ -28,8 +28,8 @@ func newLaneError(pod *corev1.Pod, event string, err error) error {
 // ofUpdate reports whether the backend has the pod and was not told of a change.
 func (e *laneError) ofUpdate() bool { return e.event == eventUpdateFailed }
 
-// rejected reports whether the provider said that what it was given can never work as it stands. A
-// stop is never that: it must happen.
+// rejected reports whether the provider said that the pod can never work as it stands. A stop is never rejected:
+// it must happen.
 func (e *laneError) rejected() bool {
 	return e.event == eventRejected || e.ofUpdate() && errdefs.IsInvalidInput(e.err)
 }
@@ -40,8 +40,8 @@ func isRejected(err error) bool {
 	return errors.As(err, &failed) && failed.rejected()
 }
 
-// outlook is what a pod says of the next try. The time of it is in the log: in an object it would make
-// each try a write.
+// outlook returns the text about the next try for the pod. The time of the next try is only in the log: in an
+// object it would make each try a write.
 func (e *laneError) outlook(again bool) string {
 	switch {
 	case !again:
@@ -52,5 +52,5 @@ func (e *laneError) outlook(again bool) string {
 	return "; it is tried again"
 }
 
-// brief is the text of an error in a form that objects can carry.
+// brief returns the text of an error in a form that objects can carry.
 func brief(err error) string { return redact.Text(err.Error()) }

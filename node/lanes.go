@@ -14,7 +14,7 @@ const (
 	classRemoval
 )
 
-// lookAgain is after how long a pod is looked at again that waits for others, or whose cache is behind.
+// lookAgain is the pause until the next look at a pod that waits for other pods or whose cache is behind.
 const lookAgain = time.Second
 
 // lanes are where work on pods is marked, by anybody, and done by one worker for each pod: towards the backend, towards the

@@ -4,8 +4,8 @@ package node
 
 import "sync"
 
-// latest hands values from any goroutine to the one that acts on them. Putting
-// never waits; a value that nobody took is replaced by the newer one.
+// latest hands values from any goroutine to the goroutine that acts on them. put never waits; a newer value
+// replaces a value that was not taken.
 type latest[T any] struct {
 	// wake receives when a value waits. It may receive once more after the
 	// value was taken; take tells.

@@ -7,13 +7,15 @@ import (
 	"time"
 )
 
-// LeaseGroup is what a process knows of those that share nodes with it. Its methods are safe for concurrent use.
+// LeaseGroup is a process's knowledge about the processes that share nodes with it. Its methods are safe for
+// concurrent use.
 type LeaseGroup interface {
 	// Member names this process among them. It does not change.
 	Member() string
 	// Holds reports whether this process has certainly been among them all the time since then. It must return at once.
 	Holds(since time.Time) bool
-	// Gone reports whether another member can no longer act for a node, by what is read within the call: whoever is not gone and held
-	// the node before makes Holds false for the time before it renews the lease of the node.
+	// Gone reports whether another member can no longer act for a node. The answer relies on data that is read
+	// within the call. A member that held the node before and is not gone must make its own Holds false for the
+	// time before it renews the lease of the node.
 	Gone(ctx context.Context, member string) bool
 }

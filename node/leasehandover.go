@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// announce says on the lease of another process that we wait for it. If that fails,
-// the other merely renews it less often.
+// announce writes on the lease of another process that this process waits for it. If the write fails, the other
+// process merely renews the lease less often.
 func (r *leaseRenewer) announce(ctx context.Context) error {
 	h := r.holder
 	if r.lease.Annotations[lease.StandbyAnnotation] != "" || !h.announced.IsZero() && time.Since(h.announced) < announceEvery {

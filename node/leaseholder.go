@@ -18,25 +18,25 @@ const (
 	leaseMaxRetry = 7 * time.Second
 	// holderMaxRetry is short: pods wait for the renewal.
 	holderMaxRetry = 1500 * time.Millisecond
-	// watchedInterval is how often the lease is renewed while another process waits
-	// for it, so that a renewal or two may fail before that process takes over.
+	// watchedInterval is the renewal interval of the lease while another process waits for it. A renewal or two
+	// may fail before that process takes over.
 	watchedInterval = 3 * time.Second
-	// lookInterval is how often a process that waits looks at the lease.
+	// lookInterval is the interval at which a waiting process reads the lease.
 	lookInterval = 2 * time.Second
-	// announceEvery is how often a process that waits says so, and watchedFor
-	// is how long the holder believes it.
+	// announceEvery is the interval at which a waiting process announces itself. watchedFor is how long the
+	// holder believes an announcement.
 	announceEvery = 15 * time.Second
 	watchedFor    = 40 * time.Second
-	// forbiddenFor is how long the lease must be forbidden for us to do without it: an
-	// API server that starts forbids much.
+	// forbiddenFor is how long the lease must be forbidden before this process acts without it. An API server
+	// that starts forbids many requests.
 	forbiddenFor = 4 * time.Second
 	// podsEndIn and giveUpIn bound the end of Run.
 	podsEndIn = 3 * time.Second
 	giveUpIn  = 2 * time.Second
 )
 
-// leaseHolder makes the lease say which process may act for the node. Its methods do
-// nothing for a nil leaseHolder. All but fence is owned by the lease's goroutine.
+// leaseHolder makes the lease record which process may act for the node. Its methods do nothing for a nil
+// leaseHolder. The lease's goroutine owns all fields but fence.
 type leaseHolder struct {
 	claim lease.Claim
 	ended func(lease.Mark) bool // reports that a process has provably ended
@@ -70,7 +70,8 @@ func (h *leaseHolder) tellHeld(holds *latest[bool]) {
 	}
 }
 
-// tell says whether the node is ours to write, if that has changed: each renewal would make a node compare all that it is.
+// tell reports whether this process may write the node, if that has changed. A report after each renewal would
+// make a node compare its whole state.
 func (h *leaseHolder) tell(ours bool) {
 	if h.ours == nil || *h.ours != ours {
 		h.ours = &ours
@@ -120,7 +121,8 @@ func (h *leaseHolder) mayTake(ctx context.Context, found *coordinationv1.Lease) 
 		h.standBy(ctx)
 		return false
 	}
-	// A lease that went is ours, if it was so a moment ago: who else is there waits.
+	// A lease that disappeared belongs to this process, if this process held it a moment ago: any other process
+	// waits.
 	h.claim.Anew = h.claim.Anew || result == lease.Free && (found != nil || !h.claim.Held || !h.fence.Fresh())
 	return true
 }
@@ -137,7 +139,7 @@ func (h *leaseHolder) standBy(ctx context.Context) {
 	}
 }
 
-// mark writes our name on a lease, and takes away the word of who waits.
+// mark writes the name of this process on a lease, and removes the announcement of the waiting process.
 func (h *leaseHolder) mark(found *coordinationv1.Lease) {
 	if h == nil {
 		return
@@ -149,7 +151,7 @@ func (h *leaseHolder) mark(found *coordinationv1.Lease) {
 	delete(found.Annotations, lease.StandbyAnnotation)
 }
 
-// took notes that the lease is ours since the request that was sent then.
+// took records that this process holds the lease since the request that was sent at the time sent.
 func (h *leaseHolder) took(ctx context.Context, found *coordinationv1.Lease, sent time.Time) {
 	if h == nil {
 		return
@@ -169,7 +171,7 @@ func (h *leaseHolder) took(ctx context.Context, found *coordinationv1.Lease, sen
 	}
 }
 
-// answered looks whether a renewal was answered, and whether the lease is forbidden, so that it cannot say anything.
+// answered checks whether a renewal was answered, and whether the lease is forbidden and therefore useless.
 func (h *leaseHolder) answered(ctx context.Context, err error) {
 	if apiwatch.Unanswered(err) {
 		h.fence.Unanswered()
@@ -204,8 +206,8 @@ func (h *leaseHolder) disable(ctx context.Context, why string) {
 	h.tell(true)
 }
 
-// podsEnded waits for the end of the pod controller, if it was run: calls of the
-// provider that go on must not meet those of another process.
+// podsEnded waits for the end of the pod controller, if it was run. Provider calls that go on must not meet the
+// calls of another process.
 func (h *leaseHolder) podsEnded() bool {
 	if !h.pods.begun() {
 		return true

@@ -17,8 +17,7 @@ import (
 
 const (
 	leaseFirstRetry = 200 * time.Millisecond
-	// wantedSpacing keeps those who want a renewal before it is due from asking for more
-	// than one a second.
+	// wantedSpacing limits early renewals on request to one a second.
 	wantedSpacing = time.Second
 )
 
@@ -69,8 +68,7 @@ func (r *leaseRenewer) run(ctx context.Context) {
 	}
 }
 
-// turn renews the lease, or looks whether it can be had, and returns after which
-// time to do so again.
+// turn renews the lease, or checks whether the lease is free. It returns the time until the next turn.
 func (r *leaseRenewer) turn(ctx context.Context) (time.Duration, error) {
 	err := r.renew(ctx)
 	if r.holder == nil {

@@ -17,14 +17,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// leaseTries is how many requests a renewal may take when the lease is
-// not what we believed: update, read, update or create.
+// leaseTries is the number of requests that a renewal may take when the lease differs from the last known one:
+// update, read, update or create.
 const leaseTries = 4
 
-// leaseRenewer renews the lease of the node: a sign that this process lives. It
-// says nothing about the provider; the Ready condition does. It has its own
-// goroutine, so that nothing else the node does can hold up a renewal. With a
-// leaseHolder, the lease also says which of several processes may act for the node.
+// leaseRenewer renews the lease of the node, which shows that this process lives. The lease does not show the
+// health of the provider; the Ready condition does. leaseRenewer has its own goroutine, so that other work of
+// the node cannot delay a renewal. With a leaseHolder, the lease also records which of several processes may act
+// for the node.
 type leaseRenewer struct {
 	client          coordclientset.LeaseInterface
 	durationSeconds int32
@@ -48,8 +48,9 @@ func (r *leaseRenewer) update(ctx context.Context, lease *coordinationv1.Lease) 
 	return r.client.Update(ctx, lease, metav1.UpdateOptions{})
 }
 
-// renewed returns a copy of seen that names the node as holder from now on. Another name in spec.holderIdentity is replaced: the
-// lease of a node is the node's. Which of its processes has it says the annotation, of which leaseHolder decides before.
+// renewed returns a copy of seen that names the node as holder from now on. It replaces another name in
+// spec.holderIdentity, because the lease of a node belongs to the node. The annotation names the process that
+// holds the lease; leaseHolder decides about it before.
 func (r *leaseRenewer) renewed(ctx context.Context, seen *coordinationv1.Lease) *coordinationv1.Lease {
 	if holder := ptr.Deref(seen.Spec.HolderIdentity, r.name); holder != r.name && holder != r.rival {
 		r.rival = holder
@@ -74,8 +75,8 @@ func laterThan(seen *metav1.MicroTime, now metav1.MicroTime) metav1.MicroTime {
 	return metav1.NewMicroTime(seen.Add(time.Microsecond))
 }
 
-// ownedByNode replaces owners of the kind Node by the current one: the garbage
-// collector deletes a lease whose only owner is a node that no longer exists.
+// ownedByNode replaces owners of the kind Node by the current node. The garbage collector deletes a lease whose
+// only owner is a node that no longer exists.
 func (r *leaseRenewer) ownedByNode(refs []metav1.OwnerReference) []metav1.OwnerReference {
 	if r.owner == "" {
 		return refs

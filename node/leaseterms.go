@@ -23,7 +23,8 @@ const (
 	termMaxRetry   = 2 * time.Second
 )
 
-// leaseTerms lets work on pods pass while this process holds the lease. Each term begins with what another process may have changed.
+// leaseTerms lets work on pods pass while this process holds the lease. Each term begins with a look for changes
+// by another process.
 type leaseTerms struct {
 	*podCore
 	tracker     *podTracker
@@ -33,8 +34,8 @@ type leaseTerms struct {
 	deferred    deferredKeys
 }
 
-// begin begins each term of the fence that is there: it reads the pods past the cache, and
-// then has everything looked at anew.
+// begin begins each pending term of the fence. It reads the pods past the cache, and then marks all pods for a
+// new look.
 func (t *leaseTerms) begin(ctx context.Context) {
 	retry := retryPause{first: termFirstRetry, max: termMaxRetry}
 	for ctx.Err() == nil {
@@ -54,8 +55,8 @@ func (t *leaseTerms) begin(ctx context.Context) {
 	t.deferred.release()
 }
 
-// beginTerm forgets what another process may have changed since, and finds out
-// for which pods the cache is behind.
+// beginTerm forgets all states that another process may have changed since, and finds the pods for which the
+// cache is behind.
 func (t *leaseTerms) beginTerm(ctx context.Context, anew bool) error {
 	if anew {
 		for key, uid := range t.states.forgetAll() {
@@ -81,7 +82,7 @@ func (t *leaseTerms) beginTerm(ctx context.Context, anew bool) error {
 	return nil
 }
 
-// beginActing notes which pods are there when this process begins to act for the node.
+// beginActing records which pods exist when this process begins to act for the node.
 func (t *leaseTerms) beginActing(ctx context.Context) {
 	t.noteEarlier(ctx)
 	t.tracker.admission.reserveAll(ctx)
@@ -96,8 +97,8 @@ func (t *leaseTerms) lookAtAll(ctx context.Context) {
 	t.relistNow()
 }
 
-// fenced is work that waits outside its lane while the fence is closed, which is
-// no sync error of the pod.
+// fenced returns work that waits outside its lane while the fence is closed. Waiting is no sync error of the
+// pod.
 func (t *leaseTerms) fenced(lane *keyqueue.Queue, work keyqueue.Work) keyqueue.Work {
 	if t.fence == nil {
 		return work
@@ -157,13 +158,13 @@ func (p *deferredKeys) release() {
 	}
 }
 
-// podGap says that the cache was behind for a pod when a term began.
+// podGap records that the cache was behind for a pod when a term began.
 type podGap struct {
 	cached types.UID
 	live   podVersion
 }
 
-// closed reports whether the cached pod is at least what was read past the cache.
+// closed reports whether the cached pod is at least as new as the pod that was read past the cache.
 func (g podGap) closed(pod *corev1.Pod) bool {
 	switch {
 	case pod == nil:
@@ -187,7 +188,7 @@ func (g *podGaps) set(m map[string]podGap) {
 	g.m = m
 }
 
-// has reports whether the cache is still behind, given what it holds.
+// has reports whether the cache is still behind, given the pod that it contains.
 func (g *podGaps) has(key string, pod *corev1.Pod) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
