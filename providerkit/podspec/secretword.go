@@ -13,7 +13,8 @@ import (
 // is a dollar.
 var reference = regexp.MustCompile(`\$\$|\$\(([^)]*)\)`)
 
-// SecretWord returns the path of the first word of a command with a variable from a Secret, or nil. The
+// SecretWord returns the path of the first word of the command or args that names a variable
+// with a part of a Secret, or nil. The
 // container is unexpanded, and at is its path. It serves services that show commands to every reader of
 // instances.
 func SecretWord(c *corev1.Container, at *field.Path) *field.Path {

@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/report"
 )
 
-// head is what stands on the page before the results.
+// head is the page before the results.
 //
 //go:embed page.md
 var head string
@@ -34,7 +34,7 @@ var headOfTwo string
 //go:embed isolation.tsv
 var isolation string
 
-// isolated are the tests that need a network for each pod, by their requirements and not by their results.
+// isolated are the tests for a network per pod, by their requirements and not by their results.
 var isolated = func() report.Known {
 	known, err := report.ParseKnown(isolation)
 	if err != nil {
@@ -43,7 +43,7 @@ var isolated = func() report.Known {
 	return known
 }()
 
-// page writes the page from the reports of the sets, and prints the tests that failed without a known reason.
+// page writes the page from the reports of the sets. It prints the failed tests without a known reason.
 func (o *options) page() error {
 	known, err := report.ReadKnown(o.known)
 	if err != nil {
@@ -99,7 +99,7 @@ func listed(names string) string {
 	return strings.Join(all[:last], ", ") + " and " + all[last]
 }
 
-// wholeList is the table of totals of all tests that are called conformance.
+// wholeList is the table of totals of all conformance tests.
 var wholeList = report.Part{Title: "The whole list", Groups: []string{
 	"api-machinery", "apps", "architecture", "auth", "cli", "instrumentation", "network", "node", "scheduling", "storage",
 }}

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/suite"
 )
 
-// readSets reads the reports of the sets from a directory, and adds the tests that are left out.
+// readSets reads the reports of the sets from a directory, and adds the tests of the sets that are not run.
 func (o *options) readSets(dir string) (runs []report.Run, merged []report.Result, err error) {
 	notRun := regexp.MustCompile(suite.NotRun)
 	if o.network == "machine" {
@@ -55,7 +55,7 @@ func (o *options) readAll(dir string) (runs []report.Run, results []report.Resul
 	return append(runs, report.Run{Set: suite.AgainName, Report: again}), report.WithAgain(results, again.Results), nil
 }
 
-// readBeside returns the results of a kubelet with the sets that it ran; nil if there are none.
+// readBeside returns the results of a kubelet with its sets, or nil if there are none.
 func (o *options) readBeside() (*report.Beside, error) {
 	if o.beside == "" {
 		return nil, nil
@@ -79,7 +79,7 @@ func (o *options) readBeside() (*report.Beside, error) {
 	return &report.Beside{Who: "two kubelets", Results: results}, nil
 }
 
-// failures are the names of the tests that failed in the last run of the sets without a known reason.
+// failures returns the names of the tests that failed in the last run of the sets without a known reason.
 func (o *options) failures() ([]string, error) {
 	known, err := report.ReadKnown(o.known)
 	if err != nil {

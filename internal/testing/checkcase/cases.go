@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package checkcase has small pods that the command check once let pass and the mappings of providers refused.
+// Package checkcase has small pods that the command check once accepted and the mappings of providers refused.
 //
-// The promise: a test with All asks each provider whether check and node agree on pods that users have.
+// The guarantee: a test with All checks that check and node agree about common pods of users, for each provider.
 //
 // The surprise: a provider may refuse one of these pods, or may have learned to run it.
 package checkcase
@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Plain is the pod that every provider runs.
+// Plain is a pod that runs at every provider.
 const Plain = "plain"
 
 // specs are the specs of the pods by name. Source: shared/cases/clouds of issue 36, of 2026-11-28: check-says-can-run, restricted-pod and bitnami-like.

@@ -14,7 +14,7 @@ import (
 )
 
 // Compare fails the test if the CreatePod of a node refuses one of All with another text than check, or makes a
-// pod that check refuses. Both get the pod after leaveOut has changed it. Containers run the image with the
+// pod refused by check. Both get the pod after leaveOut has changed it. Containers run the image with the
 // arguments, which are for the stand-in of the backend.
 func Compare(t *testing.T, leaveOut func(*corev1.Pod), create func(context.Context, *corev1.Pod) error, check func(*corev1.Pod) error, args ...string) {
 	t.Helper()
@@ -35,7 +35,7 @@ func Compare(t *testing.T, leaveOut func(*corev1.Pod), create func(context.Conte
 	}
 }
 
-// Objects has a Secret with a key for each name, and containers whose variables from other objects have the
+// Objects has a Secret with a key for each name, and containers. Their variables from other objects have the
 // value of the key.
 type Objects struct{}
 

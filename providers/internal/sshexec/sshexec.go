@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sshexec runs commands at an SSH server as the kubelet API wants it: for services whose containers are reached by SSH.
+// Package sshexec runs commands at an SSH server, with the behaviour of the kubelet API, for services whose
+// containers are reached by SSH.
 //
-// The guarantee: nothing is shown to a server that has another key than the one that is named. The caller gets the exit code of the command, and both
-// outputs apart. What Run starts ends with ctx, but for a read of the caller's input, which ends with that.
+// The guarantee: a server with another host key than the named key gets nothing. The caller gets the exit code
+// of the command, and both outputs separately. Everything started by Run ends with ctx, except for a read of the
+// caller's input, which ends with the input.
 //
-// What surprises: SSH has one text for a command, and the shell of the server makes words of it. Every word is quoted.
+// The surprise: SSH has one text for a command, and the shell of the server splits the text into words. Every
+// word is quoted.
 package sshexec
 
 import (
@@ -30,7 +33,7 @@ const handshakeTime = 30 * time.Second
 type Server struct {
 	// Address is its host and port.
 	Address string `json:"address,omitempty"`
-	// HostKey is the public key that it must have, as in a file authorized_keys: ssh-ed25519 AAAA…
+	// HostKey is the required public key of the server, as in a file authorized_keys: ssh-ed25519 AAAA…
 	HostKey string `json:"hostKey,omitempty"`
 }
 
@@ -54,10 +57,11 @@ func (s Server) key() (ssh.PublicKey, error) {
 	return key, nil
 }
 
-// ErrRefused is the error of Dial for a server with the right key that does not let the user in.
+// ErrRefused is the error of Dial if a server with the right key refuses the user.
 var ErrRefused = errors.New("it does not let the user in")
 
-// Dial connects to the server. Without methods of authentication it looks at the key alone, and the error is ErrRefused if that is right.
+// Dial connects to the server. Without methods of authentication it checks the host key alone; if the key is
+// right, the error is ErrRefused.
 func (s Server) Dial(ctx context.Context, user string, auth ...ssh.AuthMethod) (*ssh.Client, error) {
 	pinned, err := s.key()
 	if err != nil {
@@ -92,7 +96,7 @@ func (s Server) Dial(ctx context.Context, user string, auth ...ssh.AuthMethod) (
 	return nil, fmt.Errorf("SSH server %s: %w", s.Address, err)
 }
 
-// algorithms are those of a key, so that a server which has several shows this one.
+// algorithms returns the algorithms of a key, so that a server with several keys shows this key.
 func algorithms(key ssh.PublicKey) []string {
 	if key.Type() == ssh.KeyAlgoRSA {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
@@ -100,7 +104,7 @@ func algorithms(key ssh.PublicKey) []string {
 	return []string{key.Type()}
 }
 
-// Run runs a command for a caller. The error of a command that failed has its exit code.
+// Run runs a command for a caller. The error of a failed command has its exit code.
 func Run(ctx context.Context, client *ssh.Client, command []string, attach api.AttachIO) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -51,7 +51,7 @@ func Command(version string) *cobra.Command {
 	return cmd
 }
 
-// Next are the two commands that check the contract.
+// Next returns the two commands that check the contract of the new provider.
 func (n New) Next() []string {
 	tidy := "go mod tidy"
 	if n.Language == "python" {

@@ -13,7 +13,7 @@ import (
 //go:embed vk-skeleton python both
 var templates embed.FS
 
-// placeOfTemplates is the path by which templates import each other.
+// placeOfTemplates is the import path of the templates.
 const placeOfTemplates = libraryModule + "/cmd/virtual-kubelet/internal/scaffold/vk-skeleton"
 
 // file is a file to write.
@@ -62,7 +62,7 @@ func (n New) file(name, text string) file {
 	return f
 }
 
-// mod returns the go.mod: the provider's in Go, the contract's in Python.
+// mod returns the go.mod: of the provider in Go, or of the contract in Python.
 func (n New) mod() (f file, err error) {
 	f = file{path: "go.mod", mode: 0o644}
 	if n.Language == "go" {

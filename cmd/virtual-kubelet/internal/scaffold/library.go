@@ -26,8 +26,8 @@ type Library struct {
 // described matches the version of a build between two releases, in the form of git describe.
 var described = regexp.MustCompile(`-[0-9]+-g[0-9a-f]+$|-dirty$`)
 
-// FindLibrary returns the tree at the path replace. If that is empty, it returns the release of the program with
-// that version. For a build without a release it returns the first tree that is found above one of the folders.
+// FindLibrary returns the tree at the path replace. If that path is empty, it returns the program's release of
+// that version. For a build without a release it returns the first tree found above one of the folders.
 func FindLibrary(replace, version string, folders ...string) (Library, error) {
 	if replace != "" {
 		dir, err := filepath.Abs(replace)
@@ -74,7 +74,7 @@ func Folders() (folders []string) {
 	return folders
 }
 
-// goVersion is the version of Go in new modules: the library's.
+// goVersion is the Go version of new modules: the version of the library.
 const goVersion = "1.26.0"
 
 // unreleased is the version in the requirements between modules of the tree.

@@ -14,7 +14,7 @@ import (
 type New struct {
 	// Module is the path of the Go module. For Python it may be empty: then the module is the contract's.
 	Module string
-	// Name is the name by which users choose the provider.
+	// Name is the users' name for the provider.
 	Name string
 	// Language is go or python.
 	Language string

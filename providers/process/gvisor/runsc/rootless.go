@@ -31,7 +31,7 @@ func withoutRoot(args []string, asRoot func() error) ([]string, error) {
 	return slices.Delete(slices.Clone(args), at, at+1), nil
 }
 
-// makesSandbox reports whether the arguments are a command that gVisor refuses.
+// makesSandbox reports whether the arguments are a command refused by gVisor.
 func makesSandbox(args []string) bool {
 	flags := flag.NewFlagSet("runsc", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oomscore makes the daemon one of the last processes that the kernel ends when memory runs out, as a
-// kubelet is.
+// Package oomscore makes the daemon one of the last processes that the kernel ends when memory runs out, like a
+// kubelet.
 //
-// The guarantee: processes that the daemon starts have the daemon's former score. Without Restore they would
+// The guarantee: processes started by the daemon have the daemon's former score. Without Restore they would
 // inherit the lowered score.
 //
 // The surprise: the score is state of the process, not of a value of this package.
@@ -20,7 +20,7 @@ import (
 // daemon is the score of a kubelet.
 const daemon = -999
 
-// before is the score of this process before LowerTo, nil if that changed nothing.
+// before is the score of this process before LowerTo, or nil if LowerTo changed nothing.
 var before atomic.Pointer[string]
 
 // Lower gives this process the score of a kubelet, if it may do that: it needs the capability SYS_RESOURCE.

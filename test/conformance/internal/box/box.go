@@ -36,7 +36,7 @@ const first = "box-first-process"
 // Run runs this program with the arguments in a box and returns when it has ended. It ends with ctx. The cgroup is for
 // the containers inside; it is made in each hierarchy, and removed with all below it.
 func Run(ctx context.Context, hostname, cgroup string, args ...string) (err error) {
-	// The signal for the death of the parent is sent when the thread that started the child ends.
+	// The signal for the death of the parent is sent when the child's starting thread ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := MakeCgroup(cgroup); err != nil {

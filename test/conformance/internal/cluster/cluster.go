@@ -32,7 +32,7 @@ const (
 
 // Options are the options of a cluster.
 type Options struct {
-	// Work is an empty directory for everything that the cluster writes, but Logs, where the logs of its programs go.
+	// Work is an empty directory for all files of the cluster except the logs of its programs, which go to Logs.
 	Work, Logs string
 	// Cgroup is the existing cgroup for all nodes.
 	Cgroup string
@@ -62,7 +62,7 @@ type Options struct {
 // Cluster is a running cluster.
 type Cluster struct {
 	Options
-	// Kubeconfig is the administrator's, Kubectl a program that can read it.
+	// Kubeconfig is the administrator's kubeconfig, Kubectl a program for it.
 	Kubeconfig, Kubectl string
 	// Endpoint is the address of the first node's container runtime; "" if there is none.
 	Endpoint string
@@ -98,8 +98,8 @@ func Start(ctx context.Context, o Options) (c *Cluster, err error) {
 	return c, nil
 }
 
-// Stop stops the programs that Start started, the last first. It does not stop container runtimes: their
-// containers end with the box.
+// Stop stops the programs of Start, the last first. It does not stop container runtimes: their containers end
+// with the box.
 func (c *Cluster) Stop() error {
 	var errs []error
 	for _, p := range slices.Backward(c.programs) {
@@ -114,8 +114,8 @@ func (c *Cluster) Stop() error {
 	return errors.Join(errs...)
 }
 
-// startRuntimes starts a containerd a node for which the mirror is the registry, and pulls every image once, so that no
-// test pays for the first pull. The provider process needs the mirror only.
+// startRuntimes starts a containerd for each node, with the mirror as its registry, and pulls every image once,
+// so that no test pays for the first pull. The provider process needs the mirror only.
 func (c *Cluster) startRuntimes(ctx context.Context) error {
 	all, err := images.All(c.Images)
 	if err != nil {

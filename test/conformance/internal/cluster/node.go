@@ -103,7 +103,8 @@ func (c *Cluster) startVirtualKubelet(n *node, credentials string) error {
 	if c.Provider == "cri" {
 		return c.startOn(n, "virtual-kubelet", c.VirtualKubelet, args...)
 	}
-	// The provider process makes the cgroups of pods below its own. A pod that it refuses fails, so that no test waits for it.
+	// The provider process makes the cgroups of pods below its own. A refused pod fails, so that no test waits
+	// for it.
 	dirs, err := box.Cgroups(n.cgroup)
 	if err != nil {
 		return err
@@ -111,7 +112,7 @@ func (c *Cluster) startVirtualKubelet(n *node, credentials string) error {
 	return c.startOn(n, "virtual-kubelet", "sh", append([]string{"-c", enterCgroups, strings.Join(dirs, " "), c.VirtualKubelet, "--fail-unsupported"}, args...)...)
 }
 
-// enterCgroups starts the program in its arguments, in the cgroups whose directories are in $0.
+// enterCgroups starts the program in its arguments, in the cgroups with the directories in $0.
 const enterCgroups = `for dir in $0; do echo $$ >"$dir/cgroup.procs" || exit 1; done; exec "$@"`
 
 // criConfig allows the suite's pods as much as a kubelet allows: power over the machine, and all of its
@@ -153,7 +154,7 @@ privileged: true
 imageGC: {highThresholdPercent: 100}
 `
 
-// processNetwork is the network that pods have in the containerd too.
+// processNetwork is the network of pods, as in the containerd.
 const processNetwork = `{
   "cniVersion": "1.0.0", "name": "pods",
   "plugins": [

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// stopTime is the time after which a program that does not end is killed.
+// stopTime is how long a program may take to end before it is killed.
 const stopTime = 20 * time.Second
 
-// program is a program that runs as long as the cluster does. Its output is in a file of its name.
+// program is a program with the lifetime of the cluster. Its output is in a file of its name.
 type program struct {
 	name  string
 	cmd   *exec.Cmd

@@ -28,7 +28,7 @@ type Programs struct {
 	Dir string
 	// Sources is the directory of the module k8s.io/kubernetes.
 	Sources string
-	// Busybox is a busybox that is statically linked.
+	// Busybox is a statically linked busybox.
 	Busybox string
 }
 
@@ -137,7 +137,7 @@ func pauseImage(p Programs) (v1.Image, error) {
 	return build([]v1.Layer{layer}, nil, v1.Config{Env: environment, Entrypoint: []string{"/pause"}, User: "65535:65535"})
 }
 
-// at adds the program of that name, which may load libraries, under the path.
+// at adds the program of that name under the path. The program may load libraries.
 func (p Programs) at(name string) func(*tree) {
 	return func(t *tree) {
 		t.dynamic(p.path(path.Base(name)))

@@ -77,7 +77,7 @@ func (t *tree) program(name, source string) {
 	t.put(name, entry{kind: tar.TypeReg, mode: 0o755, data: data})
 }
 
-// dynamic copies programs of this machine to /usr/bin, with the libraries that they load.
+// dynamic copies programs of this machine to /usr/bin, with their libraries.
 func (t *tree) dynamic(names ...string) {
 	for _, name := range names {
 		source, err := exec.LookPath(name)
@@ -100,7 +100,7 @@ func (t *tree) dynamic(names ...string) {
 	}
 }
 
-// static reports whether a program loads no libraries, which is an error to ldd.
+// static reports whether a program loads no libraries. For ldd such a program is an error.
 func static(program string) bool {
 	file, err := elf.Open(program)
 	if err != nil {

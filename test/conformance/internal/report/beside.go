@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// WithAgain adds the results of failed tests that ran again, one by one. A test that fails again has failed.
+// WithAgain adds the results of failed tests after they ran again, one by one. A test with a second failure has
+// failed.
 func WithAgain(results, again []Result) []Result {
 	by := byName(again)
 	results = slices.Clone(results)
@@ -22,19 +23,19 @@ func WithAgain(results, again []Result) []Result {
 
 // Beside has the results of another agent with the same tests in the same place.
 type Beside struct {
-	// Who is the other agent, as it stands in a sentence, for example "two kubelets".
+	// Who names the other agent for use in a sentence, for example "two kubelets".
 	Who     string
 	Results []Result
 }
 
-// beside writes the comparison: totals of the tests that both ran, and a row for each test that did not pass
-// with one of them.
+// beside writes the comparison: totals of the tests of both, and a row for each test that did not pass with one
+// of them.
 func (p Page) beside(b *strings.Builder) {
 	if p.Beside == nil {
 		return
 	}
 	others := byName(p.Beside.Results)
-	// Tests that the other did not run are no difference.
+	// Tests that the other agent did not run are no difference.
 	common := slices.DeleteFunc(slices.Clone(p.Results), func(r Result) bool {
 		other, ok := others[r.Name]
 		return !ok || other.State == NotRun || r.State == NotRun

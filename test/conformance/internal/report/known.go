@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Known has the reasons of tests that are known not to pass, by a part of their names.
+// Known has the known reasons of tests that do not pass, by a part of their names.
 type Known map[string]string
 
-// ReadKnown reads a file of lines NAME<tab>REASON. Lines that begin with # are comments.
+// ReadKnown reads a file with lines NAME<tab>REASON. Lines with # at the beginning are comments.
 func ReadKnown(file string) (Known, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -29,8 +29,8 @@ type Run struct {
 	Report
 }
 
-// Merge joins the results of several sets: a test that ran in several sets has failed if it failed in one of
-// them. A test that ran in any set does not count as not run.
+// Merge joins the results of several sets. A test with a failure in one set has failed. A test that ran in any
+// set does not count as not run.
 func Merge(sets ...[]Result) []Result {
 	by := map[string]Result{}
 	for _, set := range sets {
@@ -52,7 +52,7 @@ func (p Page) Summary() string {
 	return fmt.Sprintf("%d passed, %d failed at first and passed alone, %d failed, %d skipped, %d not run", n[Passed], n[Alone], n[Failed], n[Skipped], n[NotRun])
 }
 
-// Unexplained are the tests that failed without a known reason.
+// Unexplained returns the tests that failed without a known reason.
 func (p Page) Unexplained() []string {
 	var names []string
 	for _, r := range p.Results {
@@ -101,9 +101,9 @@ func (p Page) runs(b *strings.Builder) {
 // Part is a table of totals: the tests of some of Kubernetes' special interest groups.
 type Part struct {
 	Title string
-	// Groups are names of groups without "sig-", Tags parts of names that are counted too.
+	// Groups are names of groups without "sig-". Tags are parts of names with totals of their own.
 	Groups, Tags []string
-	// Isolated are tests that are counted apart, since they need a network for each pod; nil counts none apart.
+	// Isolated are tests with a separate count, because they need a network for each pod; nil counts none apart.
 	Isolated Known
 }
 
@@ -153,7 +153,7 @@ func (p Page) totals(b *strings.Builder, part Part) {
 	part.isolation(b, results)
 }
 
-// isolation writes the table of tests that need a network for each pod, by their requirements.
+// isolation writes the table of tests for a network per pod, by their requirements.
 func (p Part) isolation(b *strings.Builder, results []Result) {
 	if p.Isolated == nil {
 		return

@@ -39,7 +39,7 @@ const (
 	NotRun  = "not run"
 )
 
-// spec has the fields of a test in ginkgo's report that are read here.
+// spec has some fields of a test in ginkgo's report.
 type spec struct {
 	ContainerHierarchyTexts []string
 	LeafNodeType            string
@@ -83,7 +83,7 @@ func Read(file string) (Report, error) {
 	return r, nil
 }
 
-// result is none for a test that was not selected, which ginkgo calls skipped without a message.
+// result returns no result for an unselected test, which ginkgo calls skipped without a message.
 func (s spec) result() (Result, bool) {
 	r := Result{Name: s.name(), Reason: oneLine(s.Failure.Message), Seconds: s.RunTime.Seconds()}
 	switch s.State {

@@ -32,18 +32,18 @@ type Set struct {
 // nodeTests are the tests whose result depends on the node.
 const nodeTests = `\[sig-(node|storage)\].*\[(Node)?Conformance\]`
 
-// clusterTests are the tests of other parts of a cluster whose pods a node has to run: services and DNS,
-// workloads, kubectl, scheduling, tokens of service accounts, webhooks.
+// clusterTests are the tests of other parts of a cluster that run pods on a node: services and DNS, workloads,
+// kubectl, scheduling, tokens of service accounts, webhooks.
 const clusterTests = `\[sig-(network|apps|cli|scheduling|instrumentation|auth|api-machinery)\].*\[Conformance\]`
 
 // disturbing tests empty the node or change it, so they run alone.
 const disturbing = `\[Serial\]|\[Disruptive\]`
 
-// NotRun are tests of a set of one node that are left out, because they take too long. The whole list has all of
+// NotRun are the excluded tests of the sets with one node, because they take too long. The whole list has all of
 // its tests.
 const NotRun = `InPlacePodLevelResourcesVerticalScaling|MaxContainerBackOff|continue listing from the last key`
 
-// AgainName is the name of the set that [Again] makes.
+// AgainName is the name of the set from [Again].
 const AgainName = "again"
 
 // Again are the tests of these names, one by one.
@@ -90,15 +90,15 @@ func Sets() map[string]Set {
 	}
 }
 
-// gate are tests that take seconds, of every part of a pod. Each change has to pass them.
+// gate are tests of every part of a pod that take seconds. Each change has to pass them.
 const gate = `\[sig-node\] (Containers|Container Runtime|Container Lifecycle|Downward API|Ephemeral|InitContainer|Kubelet when|KubeletManagedEtcHosts|Lease|` +
 	`PreStop|RuntimeClass|Secrets|Security Context|Sysctls|Variable Expansion should allow|Pods should (be|get|support|contain)).*\[Conformance\]|` +
 	`\[sig-storage\] (ConfigMap|Downward API volume|EmptyDir volumes|Projected (combined|secret)|Secrets|Subpath).*\[Conformance\]`
 
-// slow are the tests that wait half a minute and more, for a time-out or for a period of the node to pass.
+// slow are the tests with waits of half a minute and more, for a time-out or for a period of the node to pass.
 const slow = `\[Slow\]|\[Feature:|Probing (restartable init )?container|Should fail non-optional|optional updates should be reflected|ImageVolume|issue 500 podspec updates`
 
-// Programs are the programs that a run needs.
+// Programs are the programs for a run.
 type Programs struct {
 	Ginkgo, Tests string // the runner, and the suite
 	Kubectl       string
@@ -107,7 +107,7 @@ type Programs struct {
 	Nodes         int    // how many the cluster has
 }
 
-// Run runs a set and writes NAME.json into the directory. Tests that fail are no error.
+// Run runs a set and writes NAME.json into the directory. Failed tests are no error.
 func Run(ctx context.Context, p Programs, s Set, dir string) error {
 	args := []string{
 		"--procs=" + strconv.Itoa(s.Procs), "--no-color", "--timeout=" + s.Limit.String(), "--output-interceptor-mode=none",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command vk-skeleton runs a virtual node whose pods run on skeleton. It has the flags of virtual-kubelet.
+// Command vk-skeleton runs a virtual node with pods on skeleton. It has the flags of virtual-kubelet.
 package main
 
 import (

@@ -147,7 +147,7 @@ func (d *driver) Status(pod *corev1.Pod, g group) corev1.PodStatus {
 	return podstatus.Status(pod, observed(g))
 }
 
-// Ended implements service.Ender: a stopped group is listed for a while.
+// Ended implements service.Ender: a stopped group stays in lists for a while.
 func (d *driver) Ended(g group) bool { return g.ended() }
 
 // Logs implements service.LogReader.

@@ -62,7 +62,7 @@ type page struct {
 	Next   string  `json:"next,omitempty"`
 }
 
-// refusal is the body of an answer with an error.
+// refusal is the body of an error answer.
 type refusal struct {
 	Error string `json:"error"`
 }

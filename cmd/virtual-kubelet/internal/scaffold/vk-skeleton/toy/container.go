@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// killed is the exit code of a process that SIGKILL ended.
+// killed is the exit code of a process after SIGKILL.
 const killed = 137
 
 // Process is the environment of a container, or of a command in it.
@@ -47,7 +47,7 @@ func (p Process) Terminal() (size func() (rows, columns int, err error), resized
 	}, changed
 }
 
-// demo is the default behaviour of containers: they print the command that they would run, and wait for their
+// demo is the default behaviour of containers: they print their command without running it, and wait for their
 // end.
 func demo(ctx context.Context, p Process) int32 {
 	fmt.Fprintf(p.Stdout, "this is the toy, which would run: %s\n", strings.Join(p.Command, " "))

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package toy is a service to try the provider on, until its client knows skeleton: groups of containers by
-// HTTP, in this process. It starts no program: a container prints the command that it would run. The contract
-// gives containers work by Server.Work.
+// HTTP, in this process. It starts no program: a container only prints its command. The contract gives
+// containers work by Server.Work.
 //
 // Its requests, with bodies in JSON (api.go):
 //
-//	GET    /v1/groups?tag=KEY=VALUE&after=NAME    groups that have all these tags, a page of them; next is the after of the next page
+//	GET    /v1/groups?tag=KEY=VALUE&after=NAME    groups with all these tags, a page of them; next is the after of the next page
 //	PUT    /v1/groups/NAME                        make a group; an existing one is returned as it is, and 409 if it was asked for otherwise
 //	GET    /v1/groups/NAME                        one group
-//	DELETE /v1/groups/NAME?grace=SECONDS          stop a group, which is listed for a minute after its end; remove one that has ended
-//	GET    /v1/groups/NAME/containers/C/log       lines that begin with their time; with previous=true those of the run before, with since=TIME the newer ones
+//	DELETE /v1/groups/NAME?grace=SECONDS          stop a group, listed for a minute after its end; remove an ended group
+//	GET    /v1/groups/NAME/containers/C/log       lines with their times; with previous=true the lines of the run before, with since=TIME the newer ones
 //	GET    /v1/groups/NAME/containers/C/exec      a websocket; command=WORD for each word, stdin=true, tty=true; see session.go
 //
-// The surprise: it forgets everything when it ends, asks for no credentials, and each group has an address of
-// the loopback network of its own.
+// The surprise: it forgets everything when it ends, asks for no credentials, and gives each group an address of
+// the loopback network.
 package toy

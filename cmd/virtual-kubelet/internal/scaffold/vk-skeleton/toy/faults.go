@@ -5,7 +5,7 @@ package toy
 // The methods below cause faults and other events of a service, for the contract. They find a group by one of
 // its tags.
 
-// Running returns how many groups with a tag have a container that runs.
+// Running returns the number of groups with a tag and a running container.
 func (s *Server) Running(key, value string) (n int) {
 	s.each(key, value, func(g *group) {
 		for _, k := range g.containers {

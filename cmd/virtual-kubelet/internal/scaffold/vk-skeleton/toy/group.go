@@ -17,7 +17,7 @@ import (
 const (
 	// mostGroups is the number of groups on a page.
 	mostGroups = 50
-	// keptFor is the time for which a stopped group is listed after its end.
+	// keptFor is how long a stopped group stays in lists after its end.
 	keptFor = time.Minute
 )
 
@@ -51,7 +51,7 @@ type group struct {
 	killer   *time.Timer
 }
 
-// New returns a service without groups, which ends with ctx.
+// New returns a service without groups. It ends with ctx.
 func New(ctx context.Context) *Server {
 	s := &Server{ctx: ctx, Work: demo, groups: map[string]*group{}}
 	s.handle()
@@ -102,7 +102,8 @@ func (s *Server) show(name string) (Group, bool) {
 	return Group{}, false
 }
 
-// page returns the wanted groups after a name, and the name after which the next page begins.
+// page returns the wanted groups after a name. If there are more, next is the name
+// before the next page.
 func (s *Server) page(want func(tags map[string]string) bool, after string) (groups []Group, next string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,8 +120,8 @@ func (s *Server) page(want func(tags map[string]string) bool, after string) (gro
 	return groups, ""
 }
 
-// stop asks a group to stop, and ends it after the grace period. If there are several periods, the first end
-// counts. A group that has ended is removed.
+// stop asks a group to stop, and ends it after the grace period. Of several periods the first end counts. A
+// group that has ended is removed.
 func (s *Server) stop(name string, grace time.Duration) (known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
