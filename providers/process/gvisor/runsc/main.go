@@ -24,7 +24,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/gvisor/podnet"
 )
 
-// precompiledPrograms is where gVisor looks for the program of a sandbox's options. What is not there it compiles.
+// precompiledPrograms is gVisor's table of compiled programs, by the options of a sandbox. gVisor compiles
+// missing programs.
 //
 //go:linkname precompiledPrograms gvisor.dev/gvisor/runsc/boot/filter.precompiledPrograms
 var precompiledPrograms map[string]precompiledseccomp.Program

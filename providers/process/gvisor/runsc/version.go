@@ -14,7 +14,7 @@ import (
 // gvisorModule is the source module of runsc.
 const gvisorModule = "gvisor.dev/gvisor"
 
-// gvisorVersion is what gVisor says of itself with --version. Its own builds set it when they link.
+// gvisorVersion is gVisor's own version text for --version. Its own builds set it when they link.
 //
 //go:linkname gvisorVersion gvisor.dev/gvisor/runsc/version.version
 var gvisorVersion string
