@@ -20,7 +20,7 @@ type onCloud struct {
 	*ours
 	emulator string // the program
 	service  string // the name of the provider and of the emulator
-	push     bool   // the service tells of changes by a queue
+	push     bool   // the service reports changes by a queue
 }
 
 // pushed is the suffix of the name of an agent that gets changes pushed.

@@ -69,6 +69,6 @@ func runMockPlugin(ctx context.Context, args []string) error {
 		return err
 	}
 	return providerrpc.Serve(ctx, p, providerrpc.Options{
-		Socket: args[0], Name: "mock", Listening: func(net.Addr) { _, _ = os.NewFile(3, "progress").WriteString("ready\n") }, // without it, nobody waits any more
+		Socket: args[0], Name: "mock", Listening: func(net.Addr) { _, _ = os.NewFile(3, "progress").WriteString("ready\n") }, // without it, the parent has ended
 	})
 }

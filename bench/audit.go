@@ -29,7 +29,7 @@ rules:
 type audit struct {
 	path string
 	read int64       // how far it was read
-	seen []auditLine // what was read
+	seen []auditLine // the lines that were read
 }
 
 // auditLine is a request.
@@ -99,7 +99,7 @@ func (l auditLine) isHeartbeat() bool {
 func (a *audit) follow() error {
 	file, err := os.Open(a.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // nobody has asked for anything
+		return nil // there was no request
 	}
 	if err != nil {
 		return fmt.Errorf("open audit log: %w", err)
@@ -174,7 +174,7 @@ func (a *audit) awaitQuiet(ctx context.Context, limit time.Duration) error {
 		}
 		since := a.lastBusy()
 		if since.Before(begin) {
-			since = begin.Add(2*auditDelay - quietFor) // what came before may not be written yet
+			since = begin.Add(2*auditDelay - quietFor) // earlier requests may not be written yet
 		}
 		wait := time.Until(since.Add(quietFor))
 		if wait <= 0 {

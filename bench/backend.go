@@ -23,8 +23,8 @@ type backend interface {
 
 // lived has the times of a pod's beginning and end, as its backend knows them.
 type lived struct {
-	started      time.Time // its task or job, by the scheduler's clock; zero: nobody knows
-	began, ended time.Time // by what the pod's status is to follow
+	started      time.Time // its task or job, by the scheduler's clock; zero if unknown
+	began, ended time.Time // the source of the pod's status
 	exited       time.Time // by itself, before it was deleted; zero: it did not
 }
 

@@ -17,7 +17,7 @@ type goal[R any] struct {
 	format    string   // of the value, where nothing is compared
 	of        func(R) float64
 	by        string // the agent that is judged; "": ours
-	more      bool   // the limit is of what is more than that of the other agent, not of the ratio
+	more      bool   // the limit is for the difference to the other agent, not for the ratio
 }
 
 var goals = append([]goal[*round]{

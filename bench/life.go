@@ -134,7 +134,7 @@ func (l *life) newPod(i int) *corev1.Pod {
 	if l.scenario.Remote {
 		p.Spec.AutomountServiceAccountToken = nil
 	}
-	if l.scenario.isCloud() && !l.scenario.Restarts { // or one that ends would be started again
+	if l.scenario.isCloud() && !l.scenario.Restarts { // otherwise an ended pod would be started again
 		p.Spec.RestartPolicy = corev1.RestartPolicyNever
 	}
 	if l.deaf {

@@ -67,7 +67,7 @@ func measure(ctx context.Context, cfg config) (*report, error) {
 				run = runStarts
 			}
 			out, err := run(ctx, m, s, chosen)
-			if err == nil || len(out.Rounds)+len(out.Starts) > 0 { // what an interrupted run has is not lost
+			if err == nil || len(out.Rounds)+len(out.Starts) > 0 { // the results of an interrupted run are kept
 				r.Scenarios = append(r.Scenarios, out)
 			}
 			if err != nil {

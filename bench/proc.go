@@ -79,7 +79,7 @@ func proportional(pid int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(rollup) == 0 { // a process that has ended, and that nobody has asked about yet
+	if len(rollup) == 0 { // a process that has ended and is not reaped yet
 		return 0, nil
 	}
 	return parseMemory(string(rollup), "Pss:")

@@ -28,8 +28,8 @@ type process struct {
 
 	account  *account // of all that it needs for its pods; nil: none
 	children bool     // whether its CPU time is also that of the programs that it has run
-	backend  backend  // what runs its pods and is no cluster, which is not measured with it; nil: none
-	program  []string // what its pods run, but for the last argument, which is the name of the pod; nil: nothing is said
+	backend  backend  // the system that runs its pods, if it is no cluster; not measured; nil: none
+	program  []string // the command of its pods, without the last argument, which is the name of the pod; nil: none
 	lower    *lower   // the cluster that runs its pods, which is not measured with it; nil: none
 	beside   *process // is measured with it, and stopped after it; nil: none
 	stopped  func()   // is called when both have; nil: nothing

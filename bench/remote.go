@@ -24,7 +24,7 @@ type remote struct {
 	StartLagP50Millis   float64  `json:"startLagP50Millis,omitempty"` // from when the scheduler started the task or job; 0: it does not tell
 	ExitLagP50Millis    float64  `json:"exitLagP50Millis,omitempty"`  // from when containers exited by themselves, while all was at rest, until the pod was seen to have ended
 	ExitLagP99Millis    float64  `json:"exitLagP99Millis,omitempty"`
-	Unseen              int      `json:"exitsNotSeen,omitempty"` // which count with the time until nobody waited any more
+	Unseen              int      `json:"exitsNotSeen,omitempty"` // they count with the time until the wait ended
 	Requests            requests `json:"requests"`               // to the lower API server, or to the backend, the time at rest apart
 	Pods                float64  `json:"pods"`
 	Rest                requests `json:"rest"` // as many as there were at rest
@@ -53,7 +53,7 @@ func (l *lower) track(ctx context.Context, life *life) error {
 		return fmt.Errorf("of the lower cluster: %w", err)
 	}
 	life.below = newTracker(life.scenario.Pods)
-	go func() { _ = life.below.run(w, open) }() // whoever waits for its outcome has a time-out
+	go func() { _ = life.below.run(w, open) }() // its callers have a time-out
 	return nil
 }
 

@@ -23,7 +23,7 @@ type round struct {
 	GoneP50Millis     float64  `json:"deleteToGoneP50Millis"`
 	GoneP99Millis     float64  `json:"deleteToGoneP99Millis"`
 	AgentCPUMillis    float64  `json:"agentCPUMillisPerPod"`          // until the last request, so with all events
-	AgentPromptMillis float64  `json:"agentCPUMillisPerPodUntilGone"` // without what trails behind
+	AgentPromptMillis float64  `json:"agentCPUMillisPerPodUntilGone"` // without the work that follows later
 	ClusterCPUMillis  float64  `json:"clusterCPUMillisPerPod"`
 	ClientCPUMillis   float64  `json:"clientCPUMillisPerPod"`
 	AgentPeakMiB      float64  `json:"agentPeakMemoryMiB"`
@@ -96,7 +96,7 @@ func (r *round) live(ctx context.Context, l *life, atRest bool) (err error) {
 				return err
 			}
 		}
-		if l.agent.backend != nil { // some ask for ever: then that is what they do at rest
+		if l.agent.backend != nil { // some agents send requests for ever: that is their load at rest
 			if err := log.awaitQuiet(ctx, slowAfter); !errors.Is(err, errRestless) {
 				return err
 			}

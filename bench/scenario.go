@@ -97,7 +97,7 @@ func scenarioNames() (names []string) {
 }
 
 func chooseScenarios(list string) (chosen []scenario, err error) {
-	if list == "all" { // but those with containers, which need root, and those of others' backends, which need their programs
+	if list == "all" { // except for containers, which need root, and other backends, which need their programs
 		return slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return s.Containers || s.Liqo || s.Backend != "" }), nil
 	}
 	for name := range strings.SplitSeq(strings.ReplaceAll(list, clouds, strings.Join(cloudServices, ",")), ",") {

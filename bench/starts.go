@@ -17,14 +17,14 @@ type starts struct {
 	OneByOneP50Millis float64   `json:"oneByOneP50Millis"`
 	OneByOneP99Millis float64   `json:"oneByOneP99Millis"`
 	OneByOneMillis    []float64 `json:"oneByOneMillis"`  // of each pod
-	EndedSeconds      float64   `json:"allEndedSeconds"` // until the pods of the first part were gone, whose programs end when they are asked to
+	EndedSeconds      float64   `json:"allEndedSeconds"` // until the pods of the first part were gone, whose programs end on request
 	AtOnceSeconds     float64   `json:"allAtOnceSeconds"`
 	GoneSeconds       float64   `json:"allGoneSeconds"`
 	AgentCPUMillis    float64   `json:"agentCPUMillisPerStart"`
 	AllCPUMillis      float64   `json:"allCPUMillisPerStart"` // of the agent and all that it needs for its pods
 	GoneAgentMillis   float64   `json:"agentCPUMillisPerDeletion"`
 	GoneAllMillis     float64   `json:"allCPUMillisPerDeletion"`
-	MemoryPerPodMiB   float64   `json:"memoryPerPodMiB"` // of all, what processes share once
+	MemoryPerPodMiB   float64   `json:"memoryPerPodMiB"` // of all, shared memory counted once
 	AgentSteadyMiB    float64   `json:"agentMemoryMiB"`
 	AgentPeakMiB      float64   `json:"agentPeakMemoryMiB"`
 	Requests          requests  `json:"requests"`              // of all starts
@@ -43,7 +43,7 @@ func runStarts(ctx context.Context, m *machine, s scenario, agents []agent) (out
 	if m.accounts, err = openAccounts(); err != nil {
 		return out, err
 	}
-	defer func() { // what was mounted goes with the processes, or could not be removed
+	defer func() { // mounts end with the processes, or could not be removed
 		err = errors.Join(err, m.accounts.close(), unmount(m.base))
 		m.accounts = nil
 	}()

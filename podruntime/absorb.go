@@ -21,7 +21,7 @@ func (w *worker) absorb(in inbox) {
 	if in.stop != nil {
 		w.mem.Delete(in.stop.grace, in.stop.at)
 		if cancel := w.starts[""]; cancel != nil {
-			cancel() // nobody waits for a sandbox any more; one that is made nevertheless is found by a list
+			cancel() // no caller waits for a sandbox any more; a list finds one that is made nevertheless
 		}
 	}
 	for _, d := range in.done {
@@ -52,7 +52,7 @@ func (w *worker) absorb(in inbox) {
 	}
 	w.mem.Reclaim = w.mem.Reclaim || in.reclaim
 	if in.pod != nil && !known {
-		w.admitUnderPressure() // after the list: what runs already is not refused
+		w.admitUnderPressure() // after the list: running pods are not refused
 	}
 	if in.refresh != nil {
 		w.refreshing, w.refreshAt = false, time.Now().Add(*in.refresh)

@@ -130,7 +130,7 @@ func (r *Runtime) identify(ctx context.Context) (string, error) {
 // recursiveReadOnly reports whether the runtime can mount read-only for the pod, including the mounts below.
 func (r *Runtime) recursiveReadOnly(pod *corev1.Pod) bool {
 	if pod != nil && pod.Spec.RuntimeClassName != nil && *pod.Spec.RuntimeClassName != "" {
-		return false // it is not known here what the class means
+		return false // the meaning of the class is not known here
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -168,7 +168,7 @@ func (r *Runtime) watchCgroups(ctx context.Context) {
 	case <-r.lister.first:
 	case <-ctx.Done():
 	}
-	refused := r.cgroups.tree.Refused() // what an earlier process has told is not told again
+	refused := r.cgroups.tree.Refused() // events of an earlier process are not repeated
 	for ctx.Err() == nil {
 		for _, w := range r.all() {
 			if pod := w.lastShown(); pod != nil && len(pod.Spec.Containers) > 0 { // else its spec has not come

@@ -26,7 +26,7 @@ func (w *worker) decide(ctx context.Context) (again time.Duration, gone bool) {
 		now := time.Now()
 		next := plan.Next(w.pod, w.seen.observed, &w.mem, now)
 		if !w.full && !w.mem.Deleted() && !onlyEnds(next) {
-			return idle, false // the spec that says what to do has not come yet
+			return idle, false // the spec has not come yet
 		}
 		instant := false
 		for _, a := range next.Actions {
@@ -79,7 +79,7 @@ func (w *worker) perform(ctx context.Context, a plan.Action, now time.Time) (ins
 	w.pending++
 	w.r.begin(func() {
 		outcome := job.do(ctx, a)
-		if outcome.Reason == reasonRemove && ctx.Err() == nil { // neither an event nor the status tells
+		if outcome.Reason == reasonRemove && ctx.Err() == nil { // neither an event nor the status shows it
 			log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithField("reason", outcome.Message).Warn("remove what a pod has left; it is tried again")
 		}
 		w.put(func(in *inbox) { in.done = append(in.done, done{a, outcome, time.Now()}) })
@@ -105,7 +105,7 @@ func (w *worker) report(now time.Time) {
 	w.reflect()
 	told := w.full || w.mem.Deleted()
 	if told || w.pending == 0 {
-		w.settle() // what an earlier process saw as ended must not be shown as running
+		w.settle() // a container that an earlier process saw as ended must not be shown as running
 	}
 	if news && w.r.notify != nil && told {
 		w.r.notify(w.pod) // last: who is told may ask for the pod

@@ -31,7 +31,7 @@ func (r *Runtime) clean(ctx context.Context) {
 		select {
 		case <-r.lister.first:
 		default:
-			continue // what the runtime still has is not known
+			continue // the runtime's state is not known
 		}
 		if err := r.puller.Prune(ctx); err != nil && ctx.Err() == nil {
 			log.G(ctx).WithError(err).Warn("forget who pulled images that are gone")

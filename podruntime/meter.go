@@ -69,7 +69,7 @@ func (m *meter) usage(patience context.Context, pod *corev1.Pod, fresh time.Dura
 			f.busy = busy
 		}
 	} else if f.busy != nil && !f.at.IsZero() {
-		return f.use, f.err // somebody has waited for it already
+		return f.use, f.err // a caller has waited for it already
 	}
 	if busy := f.busy; busy != nil {
 		m.mu.Unlock()

@@ -40,8 +40,8 @@ type evictor struct {
 	summary    func(context.Context) (*statsv1alpha1.Summary, error)
 
 	mu         sync.Mutex
-	conditions []corev1.NodeConditionType // guarded by mu: those that are true
-	node       *corev1.Node               // guarded by mu: the node without them; nil until somebody wants to know
+	conditions []corev1.NodeConditionType // guarded by mu: the true conditions
+	node       *corev1.Node               // guarded by mu: the node without them; nil before the first request
 	notify     func(*corev1.Node)         // guarded by mu
 
 	// owned by run

@@ -36,7 +36,7 @@ func (e *evictor) free(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summ
 		log.G(ctx).WithError(err).Warn("the disk is full, and images that nothing uses could not be removed")
 	}
 	select {
-	case <-time.After(stats.Freshness): // until then, what was measured before is answered
+	case <-time.After(stats.Freshness): // until then, the answer is the earlier measurement
 	case <-ctx.Done():
 	}
 	return e.measure(ctx)
@@ -68,7 +68,7 @@ func (e *evictor) know(ctx context.Context, since time.Time) ([]eviction.Met, *s
 	e.measureVolumes(ctx)
 	for {
 		select {
-		case <-time.After(stats.Freshness): // until then, what was measured before is answered
+		case <-time.After(stats.Freshness): // until then, the answer is the earlier measurement
 		case <-ctx.Done():
 			return nil, nil, context.Cause(ctx)
 		}

@@ -52,12 +52,12 @@ type Runtime struct {
 	notify      func(*corev1.Pod)
 
 	mu        sync.Mutex
-	name      string                // guarded by mu: what the runtime calls itself
+	name      string                // guarded by mu: the runtime's own name
 	recursive map[string]bool       // guarded by mu: the handlers that can mount read-only recursively
 	workers   map[types.UID]*worker // guarded by mu
 	ctx       context.Context       // guarded by mu: of RunInBackground while that works, else nil
 	taken     atomic.Bool           // another process uses the directory
-	wg        sync.WaitGroup        // of all workers and what they have begun
+	wg        sync.WaitGroup        // of all workers and their goroutines
 }
 
 // New returns a provider over the runtime of cfg. It does nothing until RunInBackground.

@@ -92,7 +92,7 @@ func (v *view) after(a plan.Action, o plan.Outcome, round uint64) {
 		}
 	case plan.StopSandbox:
 		v.touch(a.ID)
-		for _, c := range v.containers { // what still ran in it was killed
+		for _, c := range v.containers { // containers that still ran in it were killed
 			c.dirty = c.dirty || c.sandbox == a.ID && c.seen.State == plan.Running
 		}
 	default:

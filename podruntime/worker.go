@@ -38,7 +38,7 @@ type worker struct {
 
 	// owned by run
 	pod        *corev1.Pod // never changed, but replaced
-	full       bool        // pod has the whole spec, not what its sandbox tells
+	full       bool        // pod has the whole spec, not only the part in its sandbox
 	reported   bool        // the status of pod is our own
 	mem        plan.Memory
 	seen       view
@@ -57,10 +57,10 @@ type inbox struct {
 	pod      *corev1.Pod
 	stop     *stopRequest
 	list     *listed
-	touched  []string // IDs of which the runtime said that something happened
+	touched  []string // IDs with an event of the runtime
 	done     []done
 	refresh  *time.Duration // the volumes were refreshed; when to do it again
-	measured *string        // what of the volumes is used too much; "" is nothing
+	measured *string        // the volume limit that is exceeded; "" is none
 	evict    *plan.Eviction // the machine has too little left for the pod
 	reclaim  bool           // the machine has too little left for the containers of a pod that has ended
 	controls int            // requests of the pod controller
@@ -115,7 +115,7 @@ func (w *worker) take() inbox {
 // run works on the pod until nothing of it is left, or ctx ends.
 func (w *worker) run(ctx context.Context) {
 	select {
-	case <-w.r.lister.first: // what an earlier process left is in the inbox
+	case <-w.r.lister.first: // the state from an earlier process is in the inbox
 	case <-ctx.Done():
 		return
 	}

@@ -103,7 +103,7 @@ func measure(ctx context.Context, c config, base string, k *cluster, a agent) (f
 		return failed(fmt.Sprintf("%d of %d pods run", out.shown, c.pods), err)
 	}
 	out.runs = time.Since(start)
-	if err := pause(ctx, 15*time.Second); err != nil { // what the starts cause is of the lives
+	if err := pause(ctx, 15*time.Second); err != nil { // the effects of the starts count for the lives
 		return out, err
 	}
 	rest := len(azure.front.Requests())

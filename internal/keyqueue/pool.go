@@ -75,7 +75,7 @@ func Do(ctx context.Context, f func()) {
 type limit struct {
 	mu      sync.Mutex
 	free    int      // guarded by mu
-	waiting []*Queue // guarded by mu: those that would begin more
+	waiting []*Queue // guarded by mu: queues with more work to begin
 }
 
 // take takes a share for the queue, or records that the queue waits for a share.

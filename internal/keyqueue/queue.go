@@ -38,7 +38,7 @@ type Queue struct {
 	items map[string]*item // guarded by mu
 	ready []*item          // guarded by mu; items in state ready, oldest first
 	later delayed          // guarded by mu; items in state waiting, soonest first
-	run   *run             // guarded by mu; nil while nobody works
+	run   *run             // guarded by mu; nil without a worker
 }
 
 type state int
@@ -63,7 +63,7 @@ type item struct {
 
 	again   bool      // when working: was added meanwhile
 	urgent  bool      // when working: a retry is not to be delayed, after AddNow or Kick
-	anew    bool      // what failed before its next try does not count, after AddNow
+	anew    bool      // failures before its next try do not count, after AddNow
 	againAt time.Time // when working: was asked to be worked on again at this time
 }
 

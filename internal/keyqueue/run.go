@@ -18,7 +18,7 @@ type run struct {
 	workers sync.WaitGroup // Add is called with the queue's mu held, while the queue has this run
 	timer   *time.Timer    // lets the queue be looked at when the first item is due
 
-	free int       // guarded by the queue's mu: places that nobody has
+	free int       // guarded by the queue's mu: free places
 	at   time.Time // guarded by the queue's mu: for when the timer is set
 }
 

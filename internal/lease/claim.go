@@ -76,7 +76,7 @@ func (c *Claim) Judge(lease *coordinationv1.Lease, now time.Time) (Result, time.
 		// A name without a renewal is no claim, but an edit by hand.
 		c.Held && lease != nil && same:
 		return Ours, 0
-	case c.Held && lease == nil, // it went with its node, or somebody deleted it
+	case c.Held && lease == nil, // it was deleted with its node, or by hand
 		named && holder == "", // given up
 		!named && c.Holder == "" && !c.Held,
 		named && c.Ended(ParseMark(holder)):

@@ -96,7 +96,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	}
 	wg.Go(func() { wanted.work(ctx, c.cfg.StandsBy, c.provision) })
-	wg.Go(func() { left.work(ctx, c.cfg.StandsBy, c.reclaim) }) // what takes long to remove does not hold up what is made
+	wg.Go(func() { left.work(ctx, c.cfg.StandsBy, c.reclaim) }) // slow removals do not delay new volumes
 	<-ctx.Done()
 	return nil
 }

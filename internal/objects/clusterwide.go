@@ -57,7 +57,7 @@ func (c *clusterWide) synced() (cache.Indexer, error) {
 	defer look.Stop()
 	for {
 		select {
-		case <-c.store.stopped: // what was seen before is history, even if there is a list
+		case <-c.store.stopped: // earlier objects are out of date, even if there is a list
 			return nil, fmt.Errorf("list %s: %w", c.kind.resource, errStopped)
 		default:
 		}

@@ -19,10 +19,10 @@ type entry struct {
 
 	// guarded by Store.mu
 	told    bool // answered is closed
-	synced  bool // the API server has said what object is
+	synced  bool // the API server has answered
 	object  object
 	err     error // of the last attempt, while not synced
-	refused bool  // somebody asked and did not get what the next answer may hold
+	refused bool  // a caller did not get an object that the next answer may have
 	dropped bool
 	stop    context.CancelFunc // ends the watch; nil while it has not started
 }

@@ -31,7 +31,7 @@ type Store struct {
 
 	mu         sync.Mutex // never held during a request or a callback
 	running    bool
-	work       []func(context.Context) // what Run has not started yet
+	work       []func(context.Context) // work that Run has not started yet
 	pods       map[podID]map[key]struct{}
 	referrers  map[key]map[podID]struct{}
 	watches    map[key]*entry                    // of referenced objects only

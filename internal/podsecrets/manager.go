@@ -81,13 +81,13 @@ func (m *Manager) End(uid types.UID) {
 	defer m.mu.Unlock()
 	if p := m.pods[uid]; p != nil {
 		p.over, p.tokens = true, nil
-		p.values.Forget(tokenSource) // what is left of them in a text is known by its looks
+		p.values.Forget(tokenSource) // tokens that are left in a text are recognized by their form
 	}
 }
 
 // Drop forgets a pod.
 func (m *Manager) Drop(uid types.UID) {
-	m.End(uid) // what is under way for it has the entry, not the manager
+	m.End(uid) // calls in progress have the entry, not the manager
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pods[uid]

@@ -30,7 +30,7 @@ const (
 // Values are the secret values of one pod. The zero value has none. It can be used from any goroutine.
 type Values struct {
 	mu    sync.Mutex
-	known map[string][]version // by what they come from; guarded by mu
+	known map[string][]version // by source; guarded by mu
 }
 
 type version struct {

@@ -85,7 +85,7 @@ func (g *Group) Gone(ctx context.Context, member string) bool {
 	asked := time.Now() // the answer is no younger, however long it takes
 	read, err := g.leases.Get(ctx, member, metav1.GetOptions{})
 	if err != nil {
-		return false // also if there is none: somebody may delete it as often as its member makes it
+		return false // also without a lease: it may be deleted as often as its member makes it
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -279,7 +279,7 @@ func (g *Group) take(leases []coordinationv1.Lease, now time.Time) (old map[stri
 	defer g.mu.Unlock()
 	g.view.see(leases, now)
 	live := g.view.live(now)
-	if !slices.Contains(live, g.member) { // it has not joined yet, or somebody has deleted its lease
+	if !slices.Contains(live, g.member) { // it has not joined yet, or its lease was deleted
 		return nil
 	}
 	if !slices.Equal(live, g.live) {

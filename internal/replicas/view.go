@@ -48,7 +48,7 @@ func (v *view) see(leases []coordinationv1.Lease, now time.Time) {
 		}
 		seen[l.Name] = s
 	}
-	for name, last := range v.members { // somebody may delete the lease of a member that lives
+	for name, last := range v.members { // the lease of a living member may be deleted
 		if _, listed := seen[name]; !listed && !last.left {
 			last.at, last.listed = last.since(v.looked, now, blind), false
 			if now.Sub(last.at) < goneAfter {

@@ -150,7 +150,7 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	}
 	c.working.Lock()
 	defer c.working.Unlock()
-	if ctx.Err() != nil { // nobody waits for it any more
+	if ctx.Err() != nil { // no caller waits for it any more
 		return ctx.Err()
 	}
 	return r.start(ctx, c)
@@ -183,7 +183,7 @@ func (r *Runtime) start(ctx context.Context, c *container) error {
 		record := c.public()
 		record.Spec.Cgroup = group
 		if err := durable.WriteJSON(filepath.Join(c.dir, recordFile), record); err != nil {
-			return err // and what is known of the container stays as it is on disk
+			return err // the record of the container on the disk stays unchanged
 		}
 		c.Spec.Cgroup = group
 	}
@@ -294,7 +294,7 @@ func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 // discard removes the parts of an ended container outside of its directory.
 func (r *Runtime) discard(ctx context.Context, c *container) error {
 	if c.Spec.OCI != nil {
-		c.Spec.Cgroup.Kill() // what a killed supervisor left in a pid namespace that is not the container's own
+		c.Spec.Cgroup.Kill() // the rest of a killed supervisor, in a pid namespace that is not the container's own
 	}
 	if err := discard(ctx, c.dir, c.Spec.OCI); err != nil {
 		return fmt.Errorf("remove the leftovers of container %s: %w", c.id, err)

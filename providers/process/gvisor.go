@@ -63,7 +63,7 @@ func guestFlags(ownNetwork bool) []string {
 	if os.Geteuid() != 0 {
 		flags = append(flags, "--rootless")
 	} else {
-		flags = append(flags, "--directfs=false") // the sandbox is nobody of the machine then, and another process opens files for it
+		flags = append(flags, "--directfs=false") // then the sandbox is the user nobody, and another process opens files for it
 	}
 	if ownNetwork {
 		return append(flags, "--network=sandbox", "--net-raw")
@@ -117,7 +117,7 @@ func refuseGuest(config *runtimeapi.PodSandboxConfig) error {
 
 // startGuest starts the sandbox of a pod.
 func (r *Runtime) startGuest(ctx context.Context, s *sandbox) error {
-	if ctx.Err() != nil { // nobody waits for it any more
+	if ctx.Err() != nil { // no caller waits for it any more
 		return ctx.Err()
 	}
 	spec := shim.Spec{Hostname: s.config.GetHostname()}

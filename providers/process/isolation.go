@@ -38,7 +38,7 @@ func (r *Runtime) findIsolation(ctx context.Context) error {
 	}
 	ways := []bool{true, false}
 	if os.Geteuid() != 0 {
-		ways = ways[1:] // layers that a user mounts are seen by nobody else
+		ways = ways[1:] // layers that a user mounts are visible to no other process
 	}
 	var errs []error
 	for _, overlay := range ways {

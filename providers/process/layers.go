@@ -60,7 +60,7 @@ func (r *Runtime) measureLayers(ctx context.Context) {
 	}
 	for {
 		select {
-		case <-r.layers.asked: // what is asked for from now on, this has in it
+		case <-r.layers.asked: // this measurement answers all later requests
 		default:
 		}
 		begin, now := time.Now(), map[string]written{}

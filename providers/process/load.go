@@ -139,7 +139,7 @@ func (r *Runtime) sweep(ctx context.Context) {
 	}
 	r.leftovers = again
 	if len(again) > 0 {
-		return // what still runs may have an image that nobody lists
+		return // a running container may have an image that no list has
 	}
 	if err := r.images.Sweep(); err != nil {
 		log.G(ctx).WithError(err).Errorf("process provider: remove files without an image; trying again in %v", sweepEvery)
@@ -228,7 +228,7 @@ func workingIn(dir string) ([]shim.Process, error) {
 	}
 	var found []shim.Process
 	entries, err := os.ReadDir("/proc")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // where there is none, nobody is found so
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without it, no process is found in this way
 		return nil, err
 	}
 	for _, e := range entries {

@@ -40,7 +40,7 @@ func lowestOOMScore() int {
 	}
 	own := 0
 	if data, err := os.ReadFile("/proc/self/oom_score_adj"); err == nil {
-		_, _ = fmt.Sscan(string(data), &own) // 0 stays what it is
+		_, _ = fmt.Sscan(string(data), &own) // 0 stays unchanged
 	}
 	return own
 }

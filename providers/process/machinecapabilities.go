@@ -22,7 +22,7 @@ var machineCapabilities = []string{"ALL", "NET_ADMIN", "NET_RAW", "NET_BROADCAST
 // the machine, unless the configuration allows them. own says that the pod has a network of its own.
 func (r *Runtime) refuseMachineCapabilities(own bool, added []string) error {
 	if own || r.config.Privileged || !r.contained() {
-		return nil // a program of the machine has what its user has
+		return nil // a program of the machine has the rights of its user
 	}
 	for _, name := range added {
 		if short := strings.TrimPrefix(strings.ToUpper(name), "CAP_"); slices.Contains(machineCapabilities, short) {

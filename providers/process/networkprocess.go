@@ -143,7 +143,7 @@ func (p *networkProcess) end(ctx context.Context) error {
 		if err := shim.KillProcess(process); err != nil {
 			return fmt.Errorf("end the network process: %w", err)
 		}
-		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime) // one that was killed ends, also if nobody waits for it
+		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime) // a killed process ends even if no caller waits for it
 		defer cancel()
 		if err := shim.WaitGone(waiting, process); err != nil {
 			return fmt.Errorf("end the network process: %w", err)

@@ -29,7 +29,7 @@ type networkRecord struct{ Range string }
 func (r *Runtime) podRange(ctx context.Context, networks []machineNetwork) (netip.Prefix, error) {
 	path := filepath.Join(r.config.StateDir, networkFile)
 	var kept networkRecord
-	_ = durable.ReadJSON(path, &kept) // without one, or with one that cannot be read, it is chosen anew
+	_ = durable.ReadJSON(path, &kept) // without a readable file the range is chosen again
 	wanted := r.config.PodCIDR
 	if prefix, err := checkRange(kept.Range); err == nil && (wanted == "" || wanted == kept.Range) {
 		overlap := overlapOf(prefix, networks)

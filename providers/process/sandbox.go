@@ -57,7 +57,7 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 	if err := saveRecord(s.dir, new(s.record()), config); err != nil {
 		return "", errors.Join(fmt.Errorf("make the sandbox: %w", err), removeRecorded(s.dir))
 	}
-	err := durable.KeepRoom(filepath.Join(s.dir, recordFile)) // to remove a pod is what makes room on a full disk
+	err := durable.KeepRoom(filepath.Join(s.dir, recordFile)) // the removal of a pod makes room on a full disk
 	if err == nil {
 		err = os.WriteFile(filepath.Join(s.dir, hostnameFile), []byte(config.GetHostname()+"\n"), 0o644) //nolint:gosec // every user of the container reads it
 	}

@@ -121,7 +121,7 @@ func (r *Runtime) ListPodSandboxStats(_ context.Context, filter *runtimeapi.PodS
 		group := r.cgroups.in(parent)
 		dir := cmp.Or(group.v2, group.v1["pids"])
 		if _, err := os.Stat(filepath.Join(dir, "pids.current")); err != nil {
-			continue // it is going, or nobody counts
+			continue // it is ending, or nothing counts its usage
 		}
 		list = append(list, &runtimeapi.PodSandboxStats{
 			Attributes: &runtimeapi.PodSandboxAttributes{Id: s.id, Metadata: s.config.GetMetadata(), Labels: s.config.GetLabels(), Annotations: s.config.GetAnnotations()},

@@ -285,7 +285,7 @@ func (n *userNetwork) leave(ctx context.Context, s *sandbox) error {
 	if !ok {
 		return nil
 	}
-	if n.tunnels && n.connected() { // one that is started again does not know of it
+	if n.tunnels && n.connected() { // a restarted network process does not know the address
 		if err := podnet.Detach(ctx, n.process.socket, address.String()); err != nil {
 			return err
 		}

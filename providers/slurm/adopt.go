@@ -74,7 +74,7 @@ func (d *driver) adopt(ctx context.Context, jobs map[types.UID][]queued) error {
 		case err != nil || b.Pod == nil:
 			log.G(ctx).WithField("uid", uid).Warn("the file bundle.json of a pod is damaged: the comment of its job identifies the pod")
 			if b = named(jobs[uid]); b.Pod == nil {
-				continue // nobody knows its name
+				continue // its name is not known
 			}
 		}
 		t := &tracked{id: identity{d.config.ClusterName, d.in.Node.Name, b.Pod.Namespace, b.Pod.Name, uid}, job: queued{ID: number}}

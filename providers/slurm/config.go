@@ -77,7 +77,7 @@ type Config struct {
 	FastEvery metav1.Duration `json:"fastEvery,omitempty"`
 	SlowEvery metav1.Duration `json:"slowEvery,omitempty"`
 
-	program string // for tests: what runs in jobs; "": this program
+	program string // for tests: the program in jobs; "": this program
 }
 
 // REST is a slurmrestd that replaces the commands sbatch, squeue, scancel and sinfo.

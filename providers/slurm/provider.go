@@ -49,7 +49,7 @@ func Provider() cli.Provider {
 		},
 		Check: func(path string) (func(*corev1.Pod) error, error) {
 			config, err := LoadConfig(path)
-			config, _ = config.complete() // what is missing there is for the node to say
+			config, _ = config.complete() // the node reports missing settings
 			return config.check, err
 		},
 	}
@@ -79,7 +79,7 @@ type driver struct {
 	pods map[types.UID]*tracked // guarded by mu
 	// guarded by mu: why Slurm cannot be asked, and why the partition takes no jobs
 	listErr, down error
-	away          error     // guarded by mu: why what jobs wrote cannot be read
+	away          error     // guarded by mu: the reason why the files of jobs cannot be read
 	filesAt       time.Time // guarded by mu: when all of it was last begun to be read
 	// guarded by mu: the last requests to Slurm, and the last reads of files, whatever their results
 	listsAt, readAt time.Time
@@ -107,7 +107,7 @@ var (
 type tracked struct {
 	id        identity
 	job       queued
-	submitted time.Time // by this process; zero for one that was found
+	submitted time.Time // by this process; zero for a job that was found
 	said      *podjob.Status
 	seen      os.FileInfo // of the file; nil: there was none
 	missing   int         // complete lists in a row without the job

@@ -146,7 +146,7 @@ func (r *rest) understand(what string, code int, data []byte, out any) error {
 		return fmt.Errorf("slurmrestd: %s: the answer %d does not come from slurmrestd %s", what, code, r.version)
 	}
 	if out != nil && len(said.Errors) > 0 {
-		_ = json.Unmarshal(data, out) // what it says beside its complaint
+		_ = json.Unmarshal(data, out) // the answer may have data beside its error
 	}
 	text, refused := said.said()
 	switch {

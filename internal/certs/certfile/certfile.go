@@ -33,8 +33,8 @@ type Followed[T any] struct {
 
 	mu     sync.Mutex
 	value  T         // guarded by mu
-	seen   version   // guarded by mu; what value was made from
-	bad    version   // guarded by mu; what could not be used
+	seen   version   // guarded by mu; the source of value
+	bad    version   // guarded by mu; the version that could not be used
 	looked time.Time // guarded by mu
 }
 

@@ -69,7 +69,7 @@ type Manager struct {
 
 	// Owned by Run.
 	renewAt time.Time
-	asked   *x509.CertificateRequest // what current was granted for; nil after a restart
+	asked   *x509.CertificateRequest // the template of current; nil after a restart
 	told    State
 }
 
@@ -169,7 +169,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			retry = newRetry()
-		case errors.Is(err, errOtherTemplate): // what is wanted may change often
+		case errors.Is(err, errOtherTemplate): // the template may change often
 			m.wait(ctx, time.Now().Add(retry.Step()))
 		case ctx.Err() == nil:
 			m.cfg.Metrics.failed()

@@ -55,7 +55,7 @@ func (m *Manager) request(ctx context.Context, template *x509.CertificateRequest
 	if err != nil {
 		return fmt.Errorf("encode key: %w", err)
 	}
-	asked := *template // what is encoded gets its own fields filled in
+	asked := *template // the encoder fills in fields of its argument
 	body, err := cert.MakeCSRFromTemplate(key, &asked)
 	if err != nil {
 		return fmt.Errorf("make certificate signing request: %w", err)

@@ -120,7 +120,7 @@ func (t *transport) current() (*http.Transport, error) {
 		return t.use, nil
 	}
 	t.looked = now
-	found := t.look() // before they are loaded: what changes meanwhile is seen the next time
+	found := t.look() // before the load: a change meanwhile is seen the next time
 	if t.use != nil && found == t.seen {
 		return t.use, nil
 	}

@@ -45,7 +45,7 @@ type Manager struct {
 	cfg Config
 
 	mu   sync.Mutex
-	pods map[types.UID]map[string]*slot // by what is asked for; guarded by mu
+	pods map[types.UID]map[string]*slot // by request; guarded by mu
 }
 
 // New returns a manager without pods.
@@ -63,9 +63,9 @@ var errNotIssued = errors.New("credential bundle is not issued yet")
 // slot is the place of one certificate. The holder of busy may request another certificate, and owns the other
 // fields.
 type slot struct {
-	purpose string        // what is asked for
-	busy    chan struct{} // holds one element while somebody asks
-	looked  bool          // what the volume had was looked at
+	purpose string        // the kind of certificate in the request
+	busy    chan struct{} // holds one element during a request
+	looked  bool          // the content of the volume was read
 	have    *credential   // nil: none
 	asked   *asked        // the request that is under way; nil: none
 	refused error         // why there will be no other; nil: there may be

@@ -53,7 +53,7 @@ type selection struct{ name, signer, labels string }
 // slot is the place of one answer. The holder of busy may send the request, and owns the other fields.
 type slot struct {
 	used time.Time     // guarded by Reader.mu
-	busy chan struct{} // holds one element while somebody asks
+	busy chan struct{} // holds one element during a request
 
 	known bool // there was an answer
 	found bool // there are bundles
@@ -146,7 +146,7 @@ func (r *Reader) fill(ctx context.Context, s *slot, wish selection) error {
 		return fmt.Errorf("read ClusterTrustBundles: %w", err)
 	}
 	if ctx.Err() == nil {
-		s.asked = time.Now() // not sooner than usual: nobody waits for it
+		s.asked = time.Now() // not sooner than usual: no caller waits for it
 		log.G(ctx).WithError(err).Warn("ClusterTrustBundles cannot be read again, they are served as they were last seen")
 	}
 	return nil

@@ -56,7 +56,7 @@ func (c *Containerd) RemovePods(ctx context.Context) error {
 	var errs []error
 	for _, sandbox := range list.GetItems() {
 		_, err := client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox.GetId()})
-		if err != nil && status.Code(err) != codes.NotFound { // whose it is may be removing it, too
+		if err != nil && status.Code(err) != codes.NotFound { // its owner may be removing it, too
 			errs = append(errs, fmt.Errorf("stop sandbox %s: %w", sandbox.GetId(), err))
 		}
 		if _, err := client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox.GetId()}); err != nil {

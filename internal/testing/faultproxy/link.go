@@ -12,7 +12,7 @@ import (
 
 // link is the proxy's port and the connections to it.
 type link struct {
-	hold     *held // keeps the port while nobody listens on it
+	hold     *held // keeps the port while there is no listener
 	addr     net.Addr
 	accepted chan net.Conn
 	closed   chan struct{}

@@ -47,7 +47,7 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	faults  []*active          // guarded by mu; the first that matches counts
-	watches map[*watching]bool // guarded by mu; those that are open
+	watches map[*watching]bool // guarded by mu; the open watches
 }
 
 // Start returns a proxy in front of the API server of upstream, on a port of its own.
@@ -66,7 +66,7 @@ func Start(upstream *rest.Config) (*Proxy, error) {
 	if p.link, err = listen(); err != nil {
 		return nil, err
 	}
-	quiet := log.New(io.Discard, "", 0) // what goes wrong here is meant to
+	quiet := log.New(io.Discard, "", 0) // failures here are intended
 	p.forward = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     p,

@@ -15,12 +15,12 @@ import (
 type Request struct {
 	At          time.Time // when it came
 	Verb        string    // get, list, watch, create, update, patch, delete or deletecollection
-	Resource    string    // such as pods; "" for what is no resource
+	Resource    string    // such as pods; "" if it is no resource
 	Subresource string    // such as status
 	Namespace   string
 	Name        string
 	Path        string // with the query
-	Length      int64  // of what is sent with it; -1 if unknown
+	Length      int64  // of its body; -1 if unknown
 
 	// Known when the answer begins.
 	Status   int  // 0: no answer so far

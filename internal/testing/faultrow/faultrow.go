@@ -24,7 +24,7 @@ type Row struct {
 	Number int
 	Group  string // the part of the system that fails
 	Fault  string
-	Target string // what must hold
+	Target string // the condition that must hold
 }
 
 // Rows returns the matrix.
@@ -36,8 +36,8 @@ const Attr = "fault-row"
 // Result is the result of a test for a row.
 type Result struct {
 	Row      int    `json:"row"`
-	Injected string `json:"injected"` // what was done, how often
-	Measured string `json:"measured"` // what was seen, with figures
+	Injected string `json:"injected"` // the fault, and how often
+	Measured string `json:"measured"` // the result, with figures
 }
 
 // Record records the fault of that row that the running test injected, and its measurement. The test's name

@@ -47,7 +47,7 @@ type API struct {
 	watches  map[*podWatch]bool     // guarded by mu
 	writes   []Write                // guarded by mu
 	lag      *lag                   // guarded by mu; nil: none
-	created  int                    // guarded by mu; pods whose UID was filled in
+	created  int                    // guarded by mu; number of generated UIDs
 }
 
 const maxRevision = math.MaxInt64
@@ -192,7 +192,7 @@ func (a *API) delete(by Actor, key string, opts metav1.DeleteOptions) error {
 		}
 		grace := *opts.GracePeriodSeconds
 		end, now := pod.DeletionTimestamp.Add(time.Duration(grace-pending)*time.Second), time.Now()
-		if end.Before(now) { // nobody stops a pod in the past
+		if end.Before(now) { // a pod cannot be stopped in the past
 			end, grace = now.Truncate(time.Second), min(grace, 1)
 		}
 		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: end}, &grace

@@ -137,7 +137,7 @@ func mutate(dir, work string) (places []place, overlay string, err error) {
 	replace, pkg := map[string]string{}, ""
 	for _, name := range files {
 		if built, err := build.Default.MatchFile(dir, filepath.Base(name)); err != nil || !built || strings.HasSuffix(name, "_test.go") {
-			continue // the go command says what is wrong with it
+			continue // the go command reports the error
 		}
 		src, err := os.ReadFile(name)
 		if err != nil {

@@ -37,7 +37,7 @@ func (t *Tree) usesIn(dir string) uses {
 		files = append(files, syntax)
 	}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-	checker := types.Config{Importer: noImports{}, Error: func(error) {}} // what comes of the missing imports is no matter
+	checker := types.Config{Importer: noImports{}, Error: func(error) {}} // errors of the missing imports do not matter
 	pkg, _ := checker.Check(dir, fset, files, info)
 	u := uses{}
 	for _, syntax := range files {

@@ -27,7 +27,7 @@ const failureTimeout = 10 * time.Second
 // cluster is a devcluster that runs as a child of this process, or did.
 type cluster struct {
 	binary, base, name string
-	args               []string // of "devcluster up", beyond those that every start has
+	args               []string // of "devcluster up", in addition to the usual ones
 	options            Options
 	port               string // of the API server, once known
 

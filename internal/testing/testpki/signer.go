@@ -27,7 +27,7 @@ type Signer struct {
 	authority *Authority
 
 	mu       sync.Mutex
-	mode     certificatesv1.RequestConditionType // "": nobody looks at requests
+	mode     certificatesv1.RequestConditionType // "": requests stay unanswered
 	life     time.Duration
 	requests []*certificatesv1.CertificateSigningRequest
 }

@@ -61,7 +61,7 @@ func Skeleton(labels, annotations map[string]string) *corev1.Pod {
 	maps.DeleteFunc(pod.Annotations, func(key, _ string) bool {
 		return key == AnnotationSpec || strings.HasPrefix(key, "io.kubernetes.cri")
 	})
-	_ = json.Unmarshal([]byte(annotations[AnnotationSpec]), &pod.Spec) // what is not there is left empty
+	_ = json.Unmarshal([]byte(annotations[AnnotationSpec]), &pod.Spec) // missing fields stay empty
 	return pod
 }
 

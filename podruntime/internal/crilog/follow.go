@@ -32,7 +32,7 @@ func (r *reader) wait() error {
 		r.behind = true
 		return r.pause()
 	case r.last:
-		r.alive = nil // what is left is an unfinished line
+		r.alive = nil // only an unfinished line is left
 		return nil
 	case !r.alive():
 		// The container may have written after the last read and before its end.

@@ -33,7 +33,7 @@ type reader struct {
 	size   int64    // so much of it is read, without Follow
 	newest string   // rotated file when live was opened
 	file   *os.File // that is being read
-	isLive bool     // file is the one that is written
+	isLive bool     // file is the one being written
 	lines  lines
 	skip   int   // so many lines are left out
 	left   int64 // bytes that may still be given

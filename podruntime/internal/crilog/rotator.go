@@ -81,7 +81,7 @@ func (r *Rotator) check(ctx context.Context, c Container) error {
 	}
 	info, err := file.root.Lstat(file.name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return r.Reopen(ctx, c.ID) // a rotation was interrupted, or somebody has removed it
+		return r.Reopen(ctx, c.ID) // a rotation was interrupted, or the file was removed
 	}
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ type Runtime struct {
 	sandboxes  map[string]*sandbox
 	containers map[string]*container
 	images     map[string]*image // present on the machine, by identifier
-	registry   map[string]*Image // what a pull gives, by normalised name
+	registry   map[string]*Image // the results of pulls, by normalised name
 	scripts    []*script
 	faults     map[string]*faults // by method
 	calls      []*Call

@@ -115,7 +115,7 @@ func (p *Puller) pull(ctx context.Context, req Request, spec *runtimeapi.ImageSp
 		how = refused
 	}
 	if ctx.Err() != nil {
-		return Image{}, &Error{Reason: ErrPull, Message: ctx.Err().Error()} // nobody waits for it: that is no failure
+		return Image{}, &Error{Reason: ErrPull, Message: ctx.Err().Error()} // no caller waits for it: that is no failure
 	}
 	if err != nil {
 		return Image{}, p.failed(req, key, err)

@@ -12,7 +12,7 @@ import (
 // stop all pulls.
 type gates struct {
 	mu  sync.Mutex
-	all map[string]*gate // guarded by mu: by registry, for as long as somebody is at one
+	all map[string]*gate // guarded by mu: by registry, as long as it is in use
 }
 
 type gate struct {

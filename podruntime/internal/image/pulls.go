@@ -41,7 +41,7 @@ type pulls struct {
 	all map[string]pull // guarded by mu: by fileOf the image's ID
 	// changes counts the changes of the records; guarded by mu
 	changes int
-	now     map[string]intent // guarded by mu: by fileOf the name of what is or was being pulled
+	now     map[string]intent // guarded by mu: pulls in progress and lost ones, by fileOf of the name
 }
 
 // intent is a pull without a known end. The end may never become known.
@@ -167,7 +167,7 @@ func (p *pulls) begin(name string) (end func(outcome), err error) {
 			is.lost = true
 		case recorded:
 			is.lost = false
-		case refused: // what an earlier one did is as unknown as before
+		case refused: // the outcome of an earlier pull is as unknown as before
 		}
 		p.now[file] = is
 		if is == (intent{}) && p.remove(pulling+file+suffix) == nil {

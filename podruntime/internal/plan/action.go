@@ -69,7 +69,7 @@ type Action struct {
 	// Resources are the new resources for Resize.
 	Resources *corev1.ResourceRequirements
 
-	backoff backoff   // of Start: what the container waits after this instance
+	backoff backoff   // of Start: the wait of the container after this instance
 	until   time.Time // of BackOff, Kill, PreStop and Stop: when it is over
 	restart bool      // of Kill: the container is started again, whatever its policy says
 	waiting string    // of BackOff: the message of the waiting container

@@ -15,7 +15,7 @@ const (
 type backoff struct {
 	delay time.Duration
 	set   time.Time // when the last instance was started
-	hash  string    // of what it was set for: another image begins anew
+	hash  string    // of the container when it was set: another image begins again
 }
 
 // until returns the end of the back-off after an instance that ended at that time; zero means no back-off.

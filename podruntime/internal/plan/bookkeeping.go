@@ -66,7 +66,7 @@ func (m *Memory) End(a Action, o Outcome, now time.Time) {
 		m.finished = m.finish.end(o, now)
 	case RunSandbox:
 		if m.sandbox.end(o, now) {
-			m.sandbox.again = now.Add(retryFirst) // one that is of no use at once must not be replaced as fast as can be
+			m.sandbox.again = now.Add(retryFirst) // a sandbox that fails at once must not be replaced without a pause
 		}
 		m.sandboxID, m.sandboxAt = o.ID, now
 	case StopSandbox:

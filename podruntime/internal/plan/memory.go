@@ -30,7 +30,7 @@ type Memory struct {
 	finish     try
 	finished   bool // the volumes are removed
 	sandbox    try
-	sandboxID  string                      // of the last one that was run
+	sandboxID  string                      // of the last sandbox that was run
 	sandboxAt  time.Time                   // when
 	sandboxes  map[string]*sandboxMemory   // by ID
 	containers map[string]*containerMemory // by name

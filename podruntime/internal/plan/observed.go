@@ -16,7 +16,7 @@ type Observed struct {
 	// HostIPs are the addresses of the node, beginning with its primary family.
 	HostIPs    []string
 	Sandboxes  []Sandbox   // in any order
-	Containers []Container // in any order, with those that have exited
+	Containers []Container // in any order, including exited containers
 	// RecursiveReadOnly means that the runtime can mount read-only recursively.
 	RecursiveReadOnly bool
 }

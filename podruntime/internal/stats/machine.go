@@ -22,7 +22,7 @@ const userHZ = 100
 // machine reads the figures of the kernel. Missing figures are nil.
 type machine struct {
 	proc string // the directory /proc
-	root string // the directory / for what is in /etc and /sys
+	root string // the directory / for files in /etc and /sys
 }
 
 // fields returns the words of each line of a file below /proc.

@@ -57,7 +57,7 @@ type Stats struct {
 	rates rates
 	whole bool                 // the runtime has measured whole sandboxes
 	pods  map[string]*podTotal // by UID
-	pids  map[string]int       // by sandbox; -1: it has no process that tells of its network
+	pids  map[string]int       // by sandbox; -1: it has no process whose network can be read
 }
 
 // sample has the measurements of one time.

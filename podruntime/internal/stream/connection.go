@@ -157,7 +157,7 @@ func (c *connection) close() {
 	c.stop()
 	_ = c.raw.Close()
 	for _, s := range c.streams {
-		_ = s.Reset() // whoever reads from it, or hands data to a reader, goes on
+		_ = s.Reset() // readers of it, and writers to its readers, go on
 	}
 	for {
 		select {

@@ -39,7 +39,7 @@ func host(dirs []string, path string) (*os.Root, string, error) {
 	if err := allowed(dirs, path); err != nil {
 		return nil, "", err
 	}
-	exists, rest := filepath.Clean(path), "" // what is there, and the rest of the way
+	exists, rest := filepath.Clean(path), "" // the existing part, and the rest of the path
 	real, err := filepath.EvalSymlinks(exists)
 	for errors.Is(err, fs.ErrNotExist) && exists != filepath.Dir(exists) {
 		if _, dangling := os.Lstat(exists); dangling == nil {

@@ -39,7 +39,7 @@ func changeOne(root *os.Root, name string, group int, mode func(fs.FileMode) fs.
 		return err
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		return nil // the mode would be that of what it leads to
+		return nil // the mode would be the target's
 	}
 	return root.Chmod(name, mode(info.Mode()))
 }

@@ -73,7 +73,7 @@ func (v *Volumes) RemoveVolume(name string) error {
 		return err
 	}
 	dir := filepath.Join(v.cfg.Provision, aside)
-	entries, err := os.ReadDir(dir) // beside the volume, what was so deep in it that an earlier try moved it up
+	entries, err := os.ReadDir(dir) // beside the volume: directories that an earlier try moved up because they were too deep
 	if err != nil {
 		return err
 	}

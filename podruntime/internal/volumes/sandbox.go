@@ -30,7 +30,7 @@ func ofContainers(pod *corev1.Pod, volume string) bool {
 			if m := &c.VolumeMounts[i]; m.Name == volume {
 				mounted = true
 				if m.SubPath+m.SubPathExpr != "" {
-					return false // the machine finds the directory, and a container could not share it with one that has the whole
+					return false // the machine finds the directory, and a container could not share it with a container that mounts all of it
 				}
 			}
 		}

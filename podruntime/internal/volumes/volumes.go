@@ -17,8 +17,8 @@ import (
 const (
 	volumesDir  = "volumes"         // one for each volume, by name
 	readyDir    = "ready"           // a file for each emptyDir that is complete
-	claimsDir   = "claims"          // a file for each volume that is a PersistentVolume: what it is
-	subPathsDir = "volume-subpaths" // <volume>/<container>/<index>: what is mounted of it with subPath
+	claimsDir   = "claims"          // a file for each volume that is a PersistentVolume, with its description
+	subPathsDir = "volume-subpaths" // <volume>/<container>/<index>: the mounted parts with subPath
 )
 
 // Volumes are the volumes of all pods of a node. Its methods can be called from any goroutine; calls about the

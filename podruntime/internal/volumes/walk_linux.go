@@ -17,7 +17,7 @@ var errMoved = errors.New("a directory was moved while it was measured")
 // "..": a container can nest directories deeper than paths can be long and than a process can have descriptors.
 type walker struct {
 	use  Use
-	dev  uint64         // of the directory that is counted; what is mounted below it is not of the volume
+	dev  uint64         // of the counted directory; mounts below it are not part of the volume
 	seen map[inode]bool // files with several names
 	fd   int            // where it is
 	path []level        // from the top to where it is

@@ -27,7 +27,7 @@ type viewer struct {
 
 	mu    sync.Mutex
 	parts []part // guarded by mu
-	size  int    // guarded by mu: of parts, and of those that are being written
+	size  int    // guarded by mu: of parts, including the parts that are being written
 }
 
 type part struct {
@@ -74,7 +74,7 @@ func (v *viewer) copy(ctx context.Context, stdout, stderr io.Writer, ended <-cha
 	for {
 		over := false
 		select {
-		case <-ended: // before the look: what was written before it is there
+		case <-ended: // before the look: earlier output is there
 			over = true
 		default:
 		}

@@ -36,7 +36,7 @@ type container struct {
 	pid               int       // guarded by mu, as all below; 0 before the start
 	started, finished time.Time // zero: not yet
 	exitCode          int32
-	lost              bool   // nobody knows how it ended
+	lost              bool   // its end is unknown
 	startError        string // why it never ran
 	viewers           map[*viewer]bool
 }
@@ -92,7 +92,7 @@ func (r *runtime) entry(ctx context.Context, id string, config *runtimeapi.Conta
 	if err := os.Chmod(tmp, 0o777|os.ModeSticky); err != nil { //nolint:gosec // as any /tmp, in a directory of this user alone
 		return e, err
 	}
-	e.Mounts = []enter.Mount{{Source: tmp, Target: "/tmp"}} // what another pod left there is nothing to this one
+	e.Mounts = []enter.Mount{{Source: tmp, Target: "/tmp"}} // files of another pod there are not for this pod
 	for _, m := range config.GetMounts() {
 		if m.GetImage().GetImage() != "" {
 			return e, status.Errorf(codes.InvalidArgument, "nothing can be mounted at %s: there are no images in a job", m.GetContainerPath())

@@ -17,7 +17,7 @@ import (
 // A log has KeptLogs older files beside it, of at most maxLog bytes each: FILE.1 is the newest of them.
 const (
 	KeptLogs = 4
-	maxLog   = 9 << 20 // less than what podruntime rotates
+	maxLog   = 9 << 20 // less than podruntime's limit for rotation
 )
 
 // logFile takes lines of a container in the format of the CRI.

@@ -29,7 +29,7 @@ type runtime struct {
 	unsupported
 	dir     string // of this machine
 	address string
-	hidden  string     // what containers are not to see of it
+	hidden  string     // the part of it that containers must not see
 	store   imageStore // nil: containers are programs of the machine
 
 	keepVariable func(name string) bool // see Config

@@ -100,7 +100,7 @@ func (s *session) receive(conn io.Reader, typed *io.PipeWriter) {
 			_ = typed.CloseWithError(io.ErrUnexpectedEOF)
 			return
 		case kind == FrameInput:
-			_, _ = typed.Write(data) // nobody reads it if the session has ended
+			_, _ = typed.Write(data) // it is not read if the session has ended
 		case kind == FrameInputEnd:
 			_ = typed.Close()
 		case kind == FrameResize:

@@ -28,7 +28,7 @@ import (
 type supervisor struct {
 	config  Config
 	local   string // a directory of this machine
-	written Status // owned by run: what the host has
+	written Status // owned by run: the host's version
 	bundle  *bundle
 	pods    *podruntime.Runtime
 	wg      sync.WaitGroup
@@ -39,7 +39,7 @@ type supervisor struct {
 	streams int         // guarded by mu: sessions of exec, attach and port-forward
 	status  Status      // owned by run
 	quiet   chan struct{}
-	clean   func() // makes what is left removable
+	clean   func() // makes the remaining files removable
 }
 
 // Defaults of Config.

@@ -44,7 +44,7 @@ type unpacker struct {
 	pulling chan struct{} // has one while an image is pulled
 	usual   sync.Once     // the heap has the usual room
 	mu      sync.Mutex
-	names   map[string]*Image // guarded by mu: by what pods call them, and by their ids
+	names   map[string]*Image // guarded by mu: by the names in pods, and by their IDs
 }
 
 func newUnpacker(dir string, pull PullFunc) *unpacker {

@@ -341,7 +341,7 @@ func (c *Cluster) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for _, state := range []string{"PENDING", "RUNNING", "SUSPENDED"} { // of every user
-		_, _ = c.Run(ctx, "scancel", "--signal=KILL", "--full", "--state="+state) // nobody may answer any more
+		_, _ = c.Run(ctx, "scancel", "--signal=KILL", "--full", "--state="+state) // the daemons may be gone
 		_, _ = c.Run(ctx, "scancel", "--state="+state)
 	}
 	_ = wait(ctx, "jobs", func() bool {

@@ -33,8 +33,8 @@ type Node interface {
 // Options are the options of a node. The zero value is useful.
 type Options struct {
 	Level  slog.Level                            // of its log
-	Log    *testlog.Buffer                       // what it logs; default one that is shown if the test fails
-	Within func(context.Context) context.Context // what its context is made of; default as it is
+	Log    *testlog.Buffer                       // its log; by default one that is shown if the test fails
+	Within func(context.Context) context.Context // makes its context; by default it is unchanged
 }
 
 // Run runs the node until the test ends, or until stop is called, which waits for the end. It is

@@ -29,8 +29,8 @@ type Entry struct {
 	Mounts     []Mount
 	Root       string // an empty directory for its root
 	Hide       string // a directory of the machine that it is not to have
-	Image      string // the files of its image; "": those of the machine
-	Upper      string // a directory for what it writes over its image
+	Image      string // the files of its image; "": the machine's
+	Upper      string // a directory for its writes over the image
 	UID, GID   int
 	Groups     []int
 	NoNewPrivs bool

@@ -144,7 +144,7 @@ func confine() error {
 		if usual&(uint64(1)<<c) != 0 {
 			continue
 		}
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && err != unix.EINVAL { // which an older kernel says of what it does not know
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && err != unix.EINVAL { // an older kernel answers EINVAL for unknown capabilities
 			return err
 		}
 	}

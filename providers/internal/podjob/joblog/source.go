@@ -81,7 +81,7 @@ type source struct {
 // Next implements logs.Source.
 func (s *source) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 	for {
-		over := wait && s.over() // before the look: what is written after it is read once more
+		over := wait && s.over() // before the look: later output is read once more
 		lines, err := s.read()
 		if err != nil || len(lines) > 0 {
 			return lines, err

@@ -38,8 +38,8 @@ type Pods struct {
 	Every time.Duration
 
 	mu      sync.Mutex
-	said    map[types.UID]said // guarded by mu; what pods wrote last
-	leaving map[types.UID]bool // guarded by mu; pods whose blobs are to be removed
+	said    map[types.UID]said // guarded by mu; the last statuses of pods
+	leaving map[types.UID]bool // guarded by mu; pods whose blobs must be removed
 
 	uploading sync.Mutex
 	program   string // guarded by uploading; the blob of the program, once it is there
@@ -119,7 +119,7 @@ func (p *Pods) Read(ctx context.Context, ours func(types.UID) bool) error {
 				return err
 			}
 			if json.Unmarshal(full.Data, &s) != nil {
-				continue // somebody else wrote it
+				continue // another process wrote it
 			}
 		}
 		p.mu.Lock()

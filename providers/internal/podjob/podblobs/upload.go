@@ -38,7 +38,7 @@ type uploader struct {
 
 // upload is the progress of the copy of a run.
 type upload struct {
-	file    os.FileInfo // the one that is being copied
+	file    os.FileInfo // the file that is being copied
 	offset  int64       // in the file
 	segment int
 	size    int64 // of the segment

@@ -116,7 +116,7 @@ func (s *server) answer(ctx context.Context, c *net.UnixConn) {
 			s.attach(c, *r.Pod, fds[0], r.Keep)
 			return
 		case OpDetach:
-			if p := s.network.find(r.Address.As4()); p != nil { // else it is gone, which is what was asked for
+			if p := s.network.find(r.Address.As4()); p != nil { // otherwise it is gone already, as requested
 				s.network.detach(p)
 			}
 			send(c, Answer{})

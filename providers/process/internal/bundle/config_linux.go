@@ -32,7 +32,7 @@ func Config(spec *shim.Spec, root string, capabilities []string) ([]byte, error)
 	}
 	score := spec.OOMScoreAdj
 	c := &specs.Spec{
-		Version: "1.0.2", // what it says is in that version: older runtimes refuse a later one
+		Version: "1.0.2", // the configuration needs no later version, and older runtimes refuse one
 		Process: &specs.Process{
 			Terminal: spec.TTY, Args: spec.Argv, Env: spec.Env, Cwd: spec.Cwd, NoNewPrivileges: spec.NoNewPrivs, OOMScoreAdj: &score,
 			User: specs.User{UID: spec.UID, GID: spec.GID, AdditionalGids: spec.Groups},

@@ -64,7 +64,7 @@ func (s *Store) fromDirs(ctx context.Context, ref name.Reference) (Image, error)
 	switch {
 	case err == nil:
 		return Image{}, errdefs.NotFoundf("image %s is not on this node", display(ref))
-	case durable.Full(err) || durable.Passing(err): // nothing is wrong with what was read
+	case durable.Full(err) || durable.Passing(err): // the image itself is not at fault
 		return Image{}, fmt.Errorf("look for image %s: %w", display(ref), err)
 	}
 	return Image{}, errdefs.NotFoundf("image %s is not on this node, and %w: %w", display(ref), errUnread, err)

@@ -214,7 +214,7 @@ func (s *Store) Pull(ctx context.Context, ref string, auth Auth) (Image, error) 
 	}
 	image, refused := s.fromRegistry(ctx, name, auth)
 	if refused != nil && errors.Is(err, errUnread) {
-		refused = fmt.Errorf("%w; %s", refused, err.Error()) // the registry decides what kind of error this is
+		refused = fmt.Errorf("%w; %s", refused, err.Error()) // the registry determines the kind of the error
 	}
 	return image, refused
 }

@@ -14,7 +14,7 @@ import (
 // Routes returns the IPv4 routes in the main table of the caller's namespace.
 func Routes() ([]Route, error) {
 	list, err := netlink.RouteList(nil, netlink.FAMILY_V4)
-	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // what changes meanwhile may or may not be in the list
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // routes that change meanwhile may be missing from the list
 		return nil, fmt.Errorf("read the routes of the machine: %w", err)
 	}
 	var routes []Route

@@ -127,7 +127,7 @@ func (c Call) Errors() (said []string, err error) {
 		for {
 			var entry struct{ Level, Msg string }
 			if entries.Decode(&entry) != nil {
-				break // the end, or what is no JSON
+				break // the end, or no JSON
 			}
 			if entry.Level == "error" || entry.Level == "fatal" {
 				said = append(said, strings.TrimSpace(entry.Msg))

@@ -194,7 +194,7 @@ func (s *supervisor) fateOfSandbox() (reason, message string) {
 		if waitGone(ctx, supervisor.Init) != nil {
 			return s.fateOfCall(*call)
 		}
-		_ = waitGone(ctx, supervisor.Shim) // one that takes longer leaves the reason open
+		_ = waitGone(ctx, supervisor.Shim) // after a longer time the reason stays unknown
 		supervisor, err = ReadState(s.spec.OCI.Supervisor)
 	}
 	if err != nil {

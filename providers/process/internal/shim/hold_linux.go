@@ -131,7 +131,7 @@ func hold(dir string) error {
 // onlyWrite makes everything read-only in the mounts of this process, except those files, and directories with
 // the mounts in them.
 func onlyWrite(paths []string) error {
-	slices.Sort(paths) // what is in another one comes after it
+	slices.Sort(paths) // a path comes after its parents
 	paths = slices.Compact(paths)
 	fds := make([]int, len(paths))
 	for i, path := range paths {

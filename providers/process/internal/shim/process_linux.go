@@ -98,7 +98,7 @@ func childrenOf(pid int) []int {
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task/"
 	threads, err := os.ReadDir(tasks)
 	if err != nil {
-		return nil // it has ended, and its children are those of another one
+		return nil // it has ended, and its children have another parent
 	}
 	var children []int
 	for _, thread := range threads {

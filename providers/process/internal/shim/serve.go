@@ -161,7 +161,7 @@ func (s *supervisor) exec(c *conn, req request) done {
 	code := exitCode(<-status)
 	select {
 	case <-gone:
-		<-killed // what the command started has ended too
+		<-killed // processes of the command have ended too
 	default:
 	}
 	s.commands.forget(pid)
@@ -169,7 +169,7 @@ func (s *supervisor) exec(c *conn, req request) done {
 	defer close(drained)
 	go func() {
 		select {
-		case <-gone: // nobody reads the output of processes that the command has left
+		case <-gone: // the output of processes that the command has left is not read
 			io.close()
 		case <-drained:
 		}

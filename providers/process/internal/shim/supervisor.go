@@ -182,7 +182,7 @@ func (s *supervisor) finish(status syscall.WaitStatus, listener net.Listener) er
 	finished := time.Now()
 	s.ending.Store(true)
 	if s.guest() && s.spec.OCI.ID != s.spec.OCI.Sandbox {
-		s.discard() // the runtime ends what is left in the sandbox
+		s.discard() // the runtime ends the rest in the sandbox
 	}
 	s.killAll()
 	s.main.drain()

@@ -12,7 +12,7 @@ import (
 
 // The files of a pod, in its directory on the shared file system.
 const (
-	BundleFile = "bundle.json" // what the job needs, with secrets: for the user of the job alone
+	BundleFile = "bundle.json" // the job's input, with secrets: for the user of the job alone
 	StatusFile = "status.json" // how the pod is, by the job
 	StopFile   = "stop.json"   // the order to stop
 	ClaimFile  = "claim"       // the number of the job that runs the pod

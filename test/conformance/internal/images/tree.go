@@ -104,7 +104,7 @@ func (t *tree) dynamic(names ...string) {
 func static(program string) bool {
 	file, err := elf.Open(program)
 	if err != nil {
-		return false // ldd says what is wrong with it
+		return false // ldd reports the error
 	}
 	defer func() { _ = file.Close() }()
 	needed, err := file.ImportedLibraries()

@@ -26,7 +26,7 @@ type Report struct {
 type Result struct {
 	Name    string
 	State   string // one of the constants below
-	Reason  string // what ginkgo says, in one line
+	Reason  string // ginkgo's reason, in one line
 	Seconds float64
 }
 

@@ -72,7 +72,7 @@ func Sets() map[string]Set {
 		"scheduling": { // most of them wait a minute for pods that are not there, and one five minutes
 			Name: "scheduling", Focus: `\[sig-scheduling\].*\[Conformance\].*\[Serial\]`, Procs: 1, Limit: 30 * time.Minute,
 		},
-		"conformance": { // the whole list of what a certified cluster has to pass, but what disturbs others
+		"conformance": { // the whole list for a certified cluster, without disturbing tests
 			Name: "conformance", Focus: `\[Conformance\]`, Skip: disturbing, Procs: 16, Limit: time.Hour,
 		},
 		"conformance-serial": {
@@ -131,7 +131,7 @@ func Run(ctx context.Context, p Programs, s Set, dir string) error {
 	err = cmd.Run()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) && ctx.Err() == nil {
-		err = nil // the report says what failed; that there is none is found by whoever reads it
+		err = nil // the report has the failures; a missing report is noticed by its reader
 	}
 	if err != nil {
 		return fmt.Errorf("run the suite: %w; see %s", err, log.Name())

@@ -24,7 +24,7 @@ import (
 
 // Times are how long things take.
 type Times struct {
-	Create time.Duration // a CreatePod, whose instance exists from its beginning
+	Create time.Duration // a CreatePod; its instance exists from the beginning
 	Start  time.Duration // from the create until the containers run
 	Stop   time.Duration // from the DeletePod until the containers have ended
 }

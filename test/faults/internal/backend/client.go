@@ -27,7 +27,7 @@ import (
 // Client is a provider that has its pods at a Backend in another process.
 type Client struct {
 	http *http.Client
-	node string // of which it has pods; "": of all
+	node string // the node of its pods; "": all nodes
 }
 
 // NewClient returns a client of the backend that serves at the socket.

@@ -12,7 +12,7 @@ import (
 
 // watcher is a daemon that receives changes. Changes that it has not read when it dies are lost.
 type watcher struct {
-	node   string // of which it is told; "": of all
+	node   string // the node of its pods; "": all nodes
 	mu     sync.Mutex
 	queue  []*corev1.Pod // guarded by mu
 	wake   chan struct{}

@@ -42,7 +42,7 @@ const Variable = "VK_FAULT_DAEMON"
 type Flags struct {
 	Kubeconfig, NodeName      string
 	Socket                    string // of the backend
-	Inspect                   string // the socket at which the daemon tells of itself
+	Inspect                   string // the socket at which the daemon reports its state
 	CertFile, KeyFile, CAFile string // of its server; without the first there is none
 	// Nodes are the nodes instead of NodeName, as patterns, and Share is the group of daemons that share them.
 	Nodes, Share string

@@ -21,7 +21,7 @@ import (
 
 // inspect lets tests look into the process.
 func inspect(socket string) (*http.Server, error) {
-	_ = os.Remove(socket)                       // of one that was killed
+	_ = os.Remove(socket)                       // of a killed daemon
 	listener, err := net.Listen("unix", socket) //nolint:noctx // it does not wait for anything
 	if err != nil {
 		return nil, fmt.Errorf("let tests look inside: %w", err)

@@ -65,7 +65,7 @@ type run struct {
 	ID       string    `json:"id"`
 	Started  time.Time `json:"started"`
 	Finished time.Time `json:"finished"`
-	ExitCode *int32    `json:"exitCode"` // nil: nobody knows it
+	ExitCode *int32    `json:"exitCode"` // nil: unknown
 }
 
 // list returns every group with these tags: all pages, or an error.

@@ -31,7 +31,7 @@ func observed(g group) podstatus.Pod {
 // ended reports whether no part of a group runs any more, and none will.
 func (g group) ended() bool {
 	for _, c := range g.Containers {
-		if c.State != stateStopped { // what waits for its next run has not ended
+		if c.State != stateStopped { // a container that waits for its next run has not ended
 			return false
 		}
 	}

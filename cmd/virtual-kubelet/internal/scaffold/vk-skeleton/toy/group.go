@@ -47,7 +47,7 @@ type group struct {
 	containers []*container
 
 	// guarded by Server.mu
-	deadline time.Time // of its end; the zero time: nobody asked for it
+	deadline time.Time // of its end; zero without a stop request
 	killer   *time.Timer
 }
 

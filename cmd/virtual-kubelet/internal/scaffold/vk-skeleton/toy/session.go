@@ -15,7 +15,7 @@ import (
 
 // The first byte of a message of a session is the kind of the rest.
 const (
-	messageStdin  = 'i' // what is typed; nothing is its end
+	messageStdin  = 'i' // input; an empty message is its end
 	messageSize   = 's' // Size of the terminal, in JSON
 	messageStdout = 'o'
 	messageStderr = 'e'
