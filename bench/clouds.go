@@ -29,7 +29,7 @@ const (
 // cloud is the emulator of a cloud in a process of its own, which simulates the containers and writes a journal.
 type cloud struct {
 	program  *process
-	commands io.WriteCloser // takes the IDs of groups that are to end
+	commands io.WriteCloser // takes the IDs of groups to end
 	dir      string
 	provider string   // file with the configuration of the cloud's provider
 	env      []string // variables that the provider needs

@@ -87,7 +87,7 @@ func (c *cluster) connect() error {
 	if c.client, err = kubernetes.NewForConfig(rest); err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	rest.NextProtos = []string{"http/1.1"} // one connection for each request that is under way
+	rest.NextProtos = []string{"http/1.1"} // one connection for each request in progress
 	if c.watcher, err = kubernetes.NewForConfig(rest); err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}

@@ -16,7 +16,7 @@ type goal[R any] struct {
 	limit     float64  // of the ratio, or of the value
 	format    string   // of the value, where nothing is compared
 	of        func(R) float64
-	by        string // the agent that is judged; "": ours
+	by        string // the agent of the goal; "": ours
 	more      bool   // the limit is for the difference to the other agent, not for the ratio
 }
 

@@ -22,10 +22,10 @@ type life struct {
 	nodes     []string
 	namespace string   // of the pods
 	program   []string // of the agent's pods; see process
-	deaf      bool     // whether programs are to use up their grace period
+	deaf      bool     // whether programs use up their grace period
 
 	tracker  *tracker
-	below    *tracker   // of the lower cluster; nil: there is none
+	below    *tracker   // of the lower cluster; nil without one
 	tracking chan error // takes the tracker's outcome
 	end      func()     // ends agent and tracker, once
 }
@@ -171,7 +171,7 @@ func (l *life) wait(ctx context.Context, happened <-chan struct{}) error {
 		return nil
 	case err := <-l.tracking:
 		if err == nil {
-			return nil // it ends when all are gone, which is the last that is waited for
+			return nil // it ends when all pods are gone, the last event to wait for
 		}
 		return err
 	case <-l.agent.done:

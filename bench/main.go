@@ -144,7 +144,7 @@ func run(ctx context.Context, args []string) error {
 	switch {
 	case r == nil:
 		return err
-	case err != nil: // no table of a file is replaced by a part of one
+	case err != nil: // a partial table must not replace the table in a file
 		progress("this is what there is: %v", err)
 		return errors.Join(r.print(cfg), err)
 	}

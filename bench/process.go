@@ -30,7 +30,7 @@ type process struct {
 	children bool     // whether its CPU time is also that of the programs that it has run
 	backend  backend  // the system that runs its pods, if it is no cluster; not measured; nil: none
 	program  []string // the command of its pods, without the last argument, which is the name of the pod; nil: none
-	lower    *lower   // the cluster that runs its pods, which is not measured with it; nil: none
+	lower    *lower   // the cluster that runs its pods; not measured; nil without one
 	beside   *process // is measured with it, and stopped after it; nil: none
 	stopped  func()   // is called when both have; nil: nothing
 }

@@ -111,7 +111,7 @@ func (r *round) live(ctx context.Context, l *life, atRest bool) (err error) {
 		take(&at.running),
 	}
 	if atRest {
-		if l.agent.backend != nil { // which is asked more often for a while
+		if l.agent.backend != nil { // for a while it gets more requests
 			steps = append(steps, func() error { return idle(ctx, slowAfter) })
 		}
 		steps = append(steps, quiet, heap, take(&at.settled), func() error { return idle(ctx, l.machine.cfg.idleOf(l.scenario)) })

@@ -25,7 +25,7 @@ func podName(i int) string { return podPrefix + strconv.Itoa(i) }
 
 // tracker records when pods are seen Running and gone, by one watch.
 type tracker struct {
-	allRunning, allGone chan struct{}   // closed when that is so
+	allRunning, allGone chan struct{}   // closed when all pods are Running, or gone
 	someEnded           chan struct{}   // closed when as many pods as there are endings have been seen Succeeded or Failed
 	started             []chan struct{} // of each pod: closed when it was seen Running
 

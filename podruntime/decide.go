@@ -108,7 +108,7 @@ func (w *worker) report(now time.Time) {
 		w.settle() // a container that an earlier process saw as ended must not be shown as running
 	}
 	if news && w.r.notify != nil && told {
-		w.r.notify(w.pod) // last: who is told may ask for the pod
+		w.r.notify(w.pod) // last: the receiver may ask for the pod
 	}
 }
 

@@ -46,7 +46,7 @@ type figures struct {
 	err  error                  // of the last walk
 	at   time.Time              // when it ended; zero: there was none
 	next time.Time              // before this, it is not measured again
-	busy chan struct{}          // closed when the walk that goes on has ended; nil: there is none
+	busy chan struct{}          // closed at the end of the walk in progress; nil without one
 }
 
 func newMeter(walk func(context.Context, *corev1.Pod) (map[string]volumes.Use, error), begin func(func(context.Context)) bool) *meter {

@@ -47,7 +47,7 @@ type evictor struct {
 	// owned by run
 	began    time.Time
 	pressure eviction.Pressure
-	evicted  *worker // that was told last to end
+	evicted  *worker // the last pod that was told to end
 	until    time.Time
 	told     map[types.UID]bool // that have to end, whether they do or not
 }

@@ -40,7 +40,7 @@ func loggedInstance(pod *corev1.Pod, name string, previous bool) (string, error)
 	switch {
 	case s == nil && len(pod.Spec.Containers) > 0 && containerNamed(pod, name) == nil:
 		return "", errdefs.NotFoundf("container %q is not in pod %q", name, pod.Name)
-	case s == nil: // of a pod that is only known by its sandbox, nothing can be said yet
+	case s == nil: // nothing is known yet of a pod that only its sandbox shows
 		return "", errdefs.InvalidInputf("container %q in pod %q is not available", name, pod.Name)
 	}
 	before := ""

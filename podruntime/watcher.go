@@ -50,7 +50,7 @@ func (l *lister) watchOnce(ctx context.Context) error {
 	for {
 		select {
 		case e := <-events:
-			l.events.Store(true) // a stream that was asked for is no sign yet that it is there
+			l.events.Store(true) // a requested stream does not prove that the stream exists
 			l.heard(e)
 		case err := <-ended:
 			cancel()

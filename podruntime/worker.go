@@ -33,7 +33,7 @@ type worker struct {
 	reflected int                   // guarded by mu: how much of that shown has in it
 	fresh     chan struct{}         // guarded by mu: closed when reflected grows
 	places    map[string][]instance // guarded by mu: the instances of each container, the last one first
-	ready     string                // guarded by mu: the sandbox that is ready
+	ready     string                // guarded by mu: the ready sandbox
 	boxed     bool                  // guarded by mu: the runtime has a sandbox of the pod
 
 	// owned by run
@@ -45,7 +45,7 @@ type worker struct {
 	starts     map[string]context.CancelFunc // by container; "" is the sandbox
 	pending    int                           // actions that have begun and not ended
 	absorbed   int                           // see asked
-	failures   int                           // of reading from the runtime, one after the other
+	failures   int                           // consecutive failures of reads from the runtime
 	refreshing bool
 	refreshAt  time.Time // of the volumes; zero until they are set up
 	measuring  bool

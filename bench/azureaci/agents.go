@@ -90,7 +90,7 @@ func (c *cluster) node(ctx context.Context, name string) (string, error) {
 // agent is the agent of a node.
 type agent struct {
 	title, node string
-	port        int // where it listens; 0 is where it is told to
+	port        int // its port; 0 is the port of the environment
 	command     func(c config, k *cluster, a *cloud, dir, node string, port int) (*exec.Cmd, error)
 }
 

@@ -31,7 +31,7 @@ const patience = 10 * time.Minute
 type figure struct {
 	title      string
 	life, rest map[string]int // requests by operation
-	known      int            // pods that the agent says to run
+	known      int            // pods that the agent reports as running
 	shown      int            // pods that are Running in the API
 	runs, gone time.Duration  // from the first request until the last pod
 }

@@ -49,7 +49,7 @@ type Claim struct {
 
 	Held    bool             // the lease was ours when it was last seen
 	Anew    bool             // it was not, or may not have been, before that
-	Holder  string           // the other process that was last seen to have it
+	Holder  string           // the last other process that was seen to have it
 	renewed metav1.MicroTime // as last seen, or as we wrote it
 	alive   time.Time        // when the other last showed that it lives
 	looked  time.Time        // when the lease was last seen

@@ -158,7 +158,7 @@ func (f *Fence) Renewed(sent time.Time, anew bool) {
 	}
 	f.off, f.held, f.holder, f.sent = false, true, Mark{}, sent
 	select {
-	case <-f.Wanted: // while this one was on its way
+	case <-f.Wanted: // a request during this renewal
 	default:
 	}
 	f.tell()

@@ -24,11 +24,11 @@ const (
 
 // sign is the last sign of life of a member.
 type sign struct {
-	renewed metav1.MicroTime // as its lease says: of another clock, so only compared with itself
+	renewed metav1.MicroTime // from its lease: by another clock, so only compared with itself
 	at      time.Time        // when it was first seen here
 	listed  bool             // its lease was in the last list
 	version string           // of its lease
-	left    bool             // it has said that it does nothing any more
+	left    bool             // it has reported that it has stopped
 }
 
 // view is the observed state of the members of a group.

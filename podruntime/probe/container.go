@@ -22,8 +22,8 @@ type container struct {
 	probes []*probe
 
 	starting bool // the startup probe has still to answer
-	started  bool // it has answered well, or there is none
-	ready    bool // the readiness probe answers well, or there is none
+	started  bool // the startup probe has succeeded, or there is none
+	ready    bool // the readiness probe succeeds, or there is none
 	failed   *probe
 }
 

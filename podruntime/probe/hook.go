@@ -96,6 +96,6 @@ func answered(resp *http.Response, err error) error {
 		return err
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, readLimit)) // there was an answer, which is all that was asked
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, readLimit)) // any answer is enough
 	return nil
 }

@@ -26,10 +26,10 @@ type Prober struct {
 	http    *http.Transport
 	h2c     *http.Transport
 	wake    chan struct{} // holds a value when the queue has another first
-	slots   chan struct{} // holds a value for each probe that is under way; nil without a bound
+	slots   chan struct{} // holds a value for each probe in progress; nil without a bound
 
 	mu         sync.Mutex
-	containers map[string]*container // guarded by mu, with all that is in them
+	containers map[string]*container // guarded by mu, with all of their fields
 	queue      queue                 // guarded by mu
 }
 

@@ -27,6 +27,6 @@ func (p *Prober) askTCP(ctx context.Context, action *corev1.TCPSocketAction, t T
 	if err != nil {
 		return failure, err.Error(), nil
 	}
-	_ = conn.Close() // it was open, which is all that was asked
+	_ = conn.Close() // an open connection is enough
 	return success, "", nil
 }

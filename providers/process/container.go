@@ -208,7 +208,7 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeout int64) e
 	if status.Code(err) == codes.NotFound {
 		return nil
 	}
-	c.working.Lock() // a start that is under way comes first
+	c.working.Lock() // a start in progress comes first
 	state, err := c.state()
 	c.working.Unlock()
 	if err != nil || !state.Started() || state.Ended() {

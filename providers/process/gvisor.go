@@ -287,7 +287,7 @@ func (r *Runtime) guestDirectory(s *sandbox, spec *shim.Spec, overlay bool) erro
 		dirs = append(dirs, filepath.Join(s.supervisorDir(), "upper"), filepath.Join(s.supervisorDir(), "work"))
 	}
 	image := cmp.Or(spec.Image, root)
-	for _, m := range []string{"proc", "dev", "sys", "tmp"} { // the runtime has no right to make them in a root that is read-only
+	for _, m := range []string{"proc", "dev", "sys", "tmp"} { // the runtime has no right to make them in a read-only root
 		dirs = append(dirs, filepath.Join(image, m))
 	}
 	program, err := bundle.Pause(runtime.GOARCH)

@@ -125,7 +125,7 @@ func (p *networkProcess) start(ctx context.Context) error {
 	go func() { _ = cmd.Wait() }() // who is connected with it sees its end
 	err = group.Add(process.PID)
 	if errors.Is(err, syscall.ESRCH) {
-		err = nil // it has ended, and its log says why
+		err = nil // it has ended, and its log has the reason
 	}
 	if err := errors.Join(err, durable.WriteJSON(p.record, process)); err != nil {
 		return errors.Join(fmt.Errorf("start the network process: %w", err), shim.KillProcess(process))

@@ -44,7 +44,7 @@ func apiServerService(in cli.ProviderInput, server *lastNumeric) []podnet.Servic
 	}
 	service, err := in.Services.Services(metav1.NamespaceDefault).Get("kubernetes")
 	if err != nil {
-		return nil // pods have no address of it either
+		return nil // pods have no address of the service either
 	}
 	var all []podnet.Service
 	for _, address := range service.Spec.ClusterIPs {
@@ -82,7 +82,7 @@ func numeric(hostPort string) string {
 		return ""
 	}
 	addresses, err := net.LookupHost(host) //nolint:noctx // the resolver has a timeout of its own
-	slices.Sort(addresses)                 // so that the same ones are no change
+	slices.Sort(addresses)                 // so that equal addresses are no change
 	for _, address := range addresses {
 		if ip, parsed := netip.ParseAddr(address); err == nil && parsed == nil && ip.Is4() {
 			return net.JoinHostPort(address, port)

@@ -234,7 +234,7 @@ func (n *userNetwork) restore(ctx context.Context) {
 			lacking[s.id] = err.Error()
 		}
 	}
-	if ctx.Err() != nil { // a daemon that ends knows nothing of the network
+	if ctx.Err() != nil { // a daemon that ends does not know the state of the network
 		return
 	}
 	n.mu.Lock()
@@ -271,7 +271,7 @@ func (n *userNetwork) tellLacking(ctx context.Context) {
 // after returns the address to try after another one. An address that was given back is used again last.
 func (n *userNetwork) after(address netip.Addr) netip.Addr {
 	next := address.Next()
-	if !n.prefix.Contains(next.Next()) { // the last one is for all
+	if !n.prefix.Contains(next.Next()) { // the last address is the broadcast address
 		return n.gateway.Next()
 	}
 	return next
@@ -351,7 +351,7 @@ func (n *userNetwork) follow(ctx context.Context) {
 	again := time.NewTicker(n.every)
 	defer again.Stop()
 	for {
-		if n.connected() { // else run starts one
+		if n.connected() { // else run starts a network process
 			if err := n.configure(ctx); err != nil && ctx.Err() == nil {
 				log.G(ctx).WithError(err).Errorf("process provider: tell the network process its configuration; it is tried again in %v", n.every)
 			}
@@ -376,7 +376,7 @@ func (n *userNetwork) follow(ctx context.Context) {
 
 // endSilent ends the network process if it does not answer for the time patience. run starts another one.
 func (n *userNetwork) endSilent(ctx context.Context, patience time.Duration) error {
-	n.configuring.Lock() // while it is told its configuration it may have been replaced
+	n.configuring.Lock() // it may be replaced during its configuration
 	defer n.configuring.Unlock()
 	var err error
 	for begin := time.Now(); n.connected() && time.Since(begin) < patience; {

@@ -31,7 +31,7 @@ func (d *driver) firstUse(jobs map[types.UID][]queued) error {
 	d.mu.Lock()
 	failed := d.listErr != nil
 	d.mu.Unlock()
-	if failed && d.place.program != "" { // sharedDir may have come since: the program of jobs is to be there
+	if failed && d.place.program != "" { // sharedDir may have appeared since: it needs the program of jobs
 		again := d.place // its paths are the same
 		if err := again.prepare(d.config.program); err != nil {
 			return err

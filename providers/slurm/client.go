@@ -174,7 +174,7 @@ func (c client) jobs(ctx context.Context, more ...string) ([]queued, error) {
 		}
 		id, err := strconv.Atoi(f[0])
 		if err != nil {
-			continue // a task of an array is none of ours
+			continue // a task of an array is not this provider's
 		}
 		all = append(all, queued{ID: id, State: f[1], Reason: f[2], Name: f[3], Host: f[4], Submitted: seconds(f[5]), Started: seconds(f[6]), Comment: f[7]})
 	}

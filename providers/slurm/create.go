@@ -61,7 +61,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (*instance, err
 			return nil, err
 		case err != nil:
 			if !before {
-				_ = d.place.remove(pod.UID) // nothing of it is at Slurm
+				_ = d.place.remove(pod.UID) // Slurm has nothing of it
 			}
 			return nil, service.NotMade(err)
 		}
@@ -71,7 +71,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (*instance, err
 	if without := d.config.withoutEffect(pod); without != "" && d.in.Recorder != nil {
 		d.in.Recorder.Event(pod, corev1.EventTypeWarning, "AnnotationsWithoutEffect", without)
 	}
-	if err := d.place.submitted(pod.UID, t.job.ID); err != nil { // the list at the next start finds the job without it, while Slurm knows it
+	if err := d.place.submitted(pod.UID, t.job.ID); err != nil { // the list at the next start finds the job without it, as long as Slurm knows the job
 		log.G(ctx).WithError(err).Warn("The number of a job cannot be written")
 	}
 	return i, nil

@@ -47,7 +47,7 @@ func (d *driver) stream(ctx context.Context, i *instance, req podjob.Request, e 
 	}
 	err = podjob.Stream(ctx, in, out, req, e)
 	cancel()
-	_ = cmd.Wait() // its end says nothing that the result did not
+	_ = cmd.Wait() // the result has the exit code already
 	if errors.Is(err, podjob.ErrNoResult) {
 		return fmt.Errorf("the step of job %d ended early: %.400s", i.job.ID, bytes.TrimSpace(complaint.Bytes()))
 	}

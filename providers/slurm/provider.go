@@ -71,16 +71,16 @@ type driver struct {
 	settle time.Duration // see settleTime
 
 	wake    chan struct{} // something changed: look soon
-	telling chan struct{} // has room while no job is being told anything
+	telling chan struct{} // has room while no order is sent to a job
 
-	reporting sync.Mutex // held while the provider is told of pods, before mu
+	reporting sync.Mutex // held during reports to the provider, before mu
 
 	mu   sync.Mutex
 	pods map[types.UID]*tracked // guarded by mu
 	// guarded by mu: why Slurm cannot be asked, and why the partition takes no jobs
 	listErr, down error
 	away          error     // guarded by mu: the reason why the files of jobs cannot be read
-	filesAt       time.Time // guarded by mu: when all of it was last begun to be read
+	filesAt       time.Time // guarded by mu: the beginning of the last complete read
 	// guarded by mu: the last requests to Slurm, and the last reads of files, whatever their results
 	listsAt, readAt time.Time
 	changed         time.Time // guarded by mu: of anything
@@ -113,7 +113,7 @@ type tracked struct {
 	missing   int         // complete lists in a row without the job
 	missingAt time.Time   // the first of them
 	askAt     time.Time   // when the accounting is asked again
-	forgotten bool        // no list shows the job, its state is not of one
+	forgotten bool        // no list shows the job; its state comes from elsewhere
 	overAt    time.Time   // when its job was first seen to be over
 	shown     instance
 	reported  bool
@@ -123,10 +123,10 @@ type tracked struct {
 // stopping is the state of a pod that must stop.
 type stopping struct {
 	until time.Time // the grace period and some time to end
-	next  time.Time // when its job is to be told something
+	next  time.Time // the time of the next order to its job
 	tries int       // how often it was
-	told  bool      // it knows
-	ended bool      // a job that was lost was cancelled, should it run all the same
+	told  bool      // the job has the order
+	ended bool      // a lost job was cancelled, in case it runs all the same
 	late  bool      // its time is up
 }
 

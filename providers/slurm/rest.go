@@ -80,7 +80,7 @@ const maxAnswer = 256 << 20
 
 // restAnswer has the common fields of answers.
 type restAnswer struct {
-	Meta   *json.RawMessage `json:"meta"` // an answer without one is not of slurmrestd
+	Meta   *json.RawMessage `json:"meta"` // an answer without it is not from slurmrestd
 	Errors []struct {
 		Number      int    `json:"error_number"`
 		Code        int    `json:"error_code"`

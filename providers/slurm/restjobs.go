@@ -123,7 +123,7 @@ func (r *rest) submit(ctx context.Context, args []string) (int, error) {
 	}
 	err = r.call(ctx, "sbatch", http.MethodPost, "/job/submit", map[string]any{"script": restScript, "job": job}, &out)
 	if out.ID > 0 {
-		return out.ID, nil // a complaint is that it waits, as for nodes that are drained
+		return out.ID, nil // the error is a reason to wait, as for drained nodes
 	}
 	if err == nil {
 		err = r.without("sbatch", "job_id")

@@ -42,7 +42,7 @@ func statusOf(pod *corev1.Pod, q queued, said *podjob.Status) corev1.PodStatus {
 	case said != nil && said.Ended && said.Cause == "":
 		return said.Pod
 	case said != nil && said.Ended:
-		s := *said.Pod.DeepCopy() // Slurm ended it, and the containers said how
+		s := *said.Pod.DeepCopy() // Slurm ended it, and the containers reported their ends
 		if s.Phase == corev1.PodFailed || q.State != "COMPLETED" {
 			s.Phase, s.Reason, s.Message = corev1.PodFailed, reason, message(q)
 		}

@@ -24,7 +24,7 @@ type order struct {
 	flags []string
 	ids   []int
 	lost  []types.UID // in the place of ids
-	stops []*stopping // of pods that know, or are over, once the command succeeded
+	stops []*stopping // pods that know the order, or are over, once the command succeeded
 }
 
 // These are the waits before a job gets the same order again.

@@ -30,7 +30,7 @@ type API struct {
 	client rest.Interface
 
 	mu     sync.Mutex
-	served map[string]string // the version of a resource that is served; guarded by mu
+	served map[string]string // the served version of a resource; guarded by mu
 }
 
 // New returns an API on client. It sends no request.
@@ -80,7 +80,7 @@ func (a *API) forget(resource string) {
 type call struct {
 	verb   string
 	path   []string
-	params map[string]string // those without a value are left out
+	params map[string]string // empty values are left out
 	body   any               // nil for none
 }
 

@@ -75,7 +75,7 @@ func (f *Followed[T]) Current() (T, error) {
 	}
 	if err != nil {
 		if found == f.bad {
-			err = nil // it was said
+			err = nil // the error is logged already
 		}
 		f.bad = found
 		return f.value, err

@@ -127,7 +127,7 @@ func (t *transport) current() (*http.Transport, error) {
 	fresh, err := t.load()
 	if err != nil {
 		if t.use != nil && found == t.bad {
-			err = nil // it was said
+			err = nil // the error is logged already
 		}
 		t.bad = found
 		return t.use, err

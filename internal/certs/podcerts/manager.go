@@ -67,7 +67,7 @@ type slot struct {
 	busy    chan struct{} // holds one element during a request
 	looked  bool          // the content of the volume was read
 	have    *credential   // nil: none
-	asked   *asked        // the request that is under way; nil: none
+	asked   *asked        // the request in progress; nil: none
 	refused error         // why there will be no other; nil: there may be
 }
 

@@ -118,7 +118,7 @@ func (m *Manager) look(ctx context.Context, s *slot, pod *corev1.Pod) error {
 		word = "denied"
 	}
 	s.asked, s.refused = nil, fmt.Errorf("PodCertificateRequest was permanently %s: reason=%q message=%q", word, answer.Reason, answer.Message)
-	if s.have.valid(time.Now()) { // else the mount fails, and that is told
+	if s.have.valid(time.Now()) { // otherwise the mount fails with an event
 		m.cfg.Recorder.Eventf(pod, corev1.EventTypeWarning, answer.Condition, "PodCertificateRequest %s/%s was %s, and the certificate of the pod ends at %s: reason=%q, message=%q",
 			pod.Namespace, name, word, s.have.ends.UTC().Format(time.RFC3339), answer.Reason, answer.Message)
 	}

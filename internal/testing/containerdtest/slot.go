@@ -45,7 +45,7 @@ func takeSlot() (*slot, error) {
 	return nil, fmt.Errorf("all %d places for a containerd in %s are taken", slots, os.TempDir())
 }
 
-func (s *slot) release() { _ = s.lock.Close() } // which unlocks it; the file stays, for the next one to lock
+func (s *slot) release() { _ = s.lock.Close() } // this unlocks it; the file stays, for the next lock
 
 func (s *slot) file(name ...string) string {
 	return filepath.Join(append([]string{s.dir}, name...)...)

@@ -25,7 +25,7 @@ func (a *API) Pods(namespace string) corev1client.PodInterface {
 }
 
 type client struct {
-	corev1client.PodInterface // nil: the verbs that are missing
+	corev1client.PodInterface // nil: for the missing verbs
 	api                       *API
 	namespace                 string
 }

@@ -91,7 +91,7 @@ func run(ctx context.Context, o options) error {
 // place is a place for mutants.
 type place struct {
 	text string
-	call bool // a call that is left out, else a condition
+	call bool // a removed call, else a condition
 }
 
 // mutant is one change of the package.

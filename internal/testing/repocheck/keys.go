@@ -56,7 +56,7 @@ func (t *Tree) committed(ctx context.Context) (files []string, err error) {
 		}
 		info, err := os.Stat(filepath.Join(t.Root, filepath.FromSlash(name)))
 		if os.IsNotExist(err) || err == nil && info.IsDir() {
-			continue // deleted, and that is not committed
+			continue // deleted, but the deletion is not committed
 		}
 		if err != nil {
 			return nil, err

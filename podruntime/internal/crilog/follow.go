@@ -64,7 +64,7 @@ func (r *reader) follow() error {
 		r.todo = append(r.todo, part{name: name})
 	}
 	if rest := r.lines.rest(); len(rest) > 0 {
-		r.show(rest) // the runtime was stopped in the middle of it
+		r.show(rest) // the runtime stopped in the middle of the line
 		r.inLine = false
 	}
 	old := r.file

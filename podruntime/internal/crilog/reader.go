@@ -29,10 +29,10 @@ type reader struct {
 
 	mu     sync.Mutex // held by Read; Close waits for it before it closes files
 	todo   []part
-	live   *os.File // the file that is written, unless it is being read
-	size   int64    // so much of it is read, without Follow
+	live   *os.File // the file being written, unless it is being read
+	size   int64    // bytes of it to read, without Follow
 	newest string   // rotated file when live was opened
-	file   *os.File // that is being read
+	file   *os.File // the file being read
 	isLive bool     // file is the one being written
 	lines  lines
 	skip   int   // so many lines are left out

@@ -11,7 +11,7 @@ type shape struct {
 	head    [1 + maxHead]byte
 
 	inLine bool // the next piece goes on with the entry
-	keep   bool // which is shown
+	keep   bool // the entry is shown
 	part   bool // and is a part of a line
 
 	atStart bool // the output is at the beginning of a line

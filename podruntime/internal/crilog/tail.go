@@ -22,7 +22,7 @@ type tail struct {
 	want  int
 	found int
 	begun bool  // a line was seen
-	size  int64 // of the entries of the line that was found last
+	size  int64 // of the entries of the last found line
 
 	buf  []byte
 	from int64 // of buf in the file
@@ -38,7 +38,7 @@ func (t *tail) plain(f io.ReaderAt, size int64) (int64, error) {
 		return size, nil
 	}
 	block := make([]byte, blockSize)
-	end := int64(-1) // of the line that is looked at; -1 while it is not finished
+	end := int64(-1) // the end of the current line; -1 before it is known
 	for right := size; right > 0; right = t.from {
 		t.from = max(0, right-blockSize)
 		t.buf = block[:right-t.from]

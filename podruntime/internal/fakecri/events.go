@@ -13,7 +13,7 @@ import (
 // watcher is one stream of events. The queue has no bound, so that no sender waits for a slow reader.
 type watcher struct {
 	queue []*runtimeapi.ContainerEventResponse // guarded by Runtime.mu
-	more  chan struct{}                        // has room for one
+	more  chan struct{}                        // has room for one value
 }
 
 // tell sends an event to the watchers. The caller has r.mu.

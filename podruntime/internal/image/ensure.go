@@ -73,7 +73,7 @@ func (p *Puller) inspect(ctx context.Context, spec *runtimeapi.ImageSpec) (*Imag
 	case status.Uid != nil:
 		image.User = criconfig.User{ID: &status.Uid.Value}
 	case status.Username == "":
-		image.User.ID = new(int64) // it says nothing, so it is root
+		image.User.ID = new(int64) // without a user it is root
 	}
 	return image, nil
 }

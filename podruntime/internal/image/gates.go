@@ -17,7 +17,7 @@ type gates struct {
 
 type gate struct {
 	slots chan struct{}
-	users int // guarded by the mu of its gates: those who pull and those who wait
+	users int // guarded by the mu of its gates: pulls in progress and waiting pulls
 }
 
 // enter waits until the registry may be asked for one more image. leave must be called then.

@@ -57,7 +57,7 @@ type outcome int
 
 const (
 	unheard  outcome = iota // the process, the call or the answer was lost
-	refused                 // the runtime said that it did not pull
+	refused                 // the runtime reported that it did not pull
 	recorded                // it is noted who may use the image
 )
 

@@ -71,7 +71,7 @@ type Action struct {
 
 	backoff backoff   // of Start: the wait of the container after this instance
 	until   time.Time // of BackOff, Kill, PreStop and Stop: when it is over
-	restart bool      // of Kill: the container is started again, whatever its policy says
+	restart bool      // of Kill: the container is started again, whatever its policy
 	waiting string    // of BackOff: the message of the waiting container
 }
 

@@ -15,7 +15,7 @@ import (
 type kill struct {
 	grace   time.Duration
 	message string // of the event; "" is that of a pod that ends
-	restart bool   // the container is started again, whatever its policy says
+	restart bool   // the container is started again, whatever its policy
 	last    bool   // the pod ends
 }
 

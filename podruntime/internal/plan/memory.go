@@ -83,19 +83,19 @@ type containerMemory struct {
 	// The reason why it waits, as the status shows it; nil: nothing is known.
 	waiting *corev1.ContainerStateWaiting
 	backoff backoff
-	said    time.Time // the end of the back-off that an event told of
+	said    time.Time // the end of the last back-off with an event
 }
 
 // instanceMemory is about one instance of a container.
 type instanceMemory struct {
 	kill     bool
-	restart  bool      // after the kill, whatever the restart policy says
+	restart  bool      // after the kill, whatever the restart policy
 	killBy   time.Time // the end of its grace period
 	hook     try       // preStop
 	hookDone bool
 	stop     try
 	stops    int       // that have not ended
-	stopBy   time.Time // when the last one kills
+	stopBy   time.Time // the time of the last stop's kill
 	stopped  bool
 	stopEnd  time.Time
 	remove   try

@@ -62,7 +62,7 @@ type Container struct {
 	Reason     string
 	Message    string
 
-	Image    string // as the runtime says it
+	Image    string // by the runtime
 	ImageRef string // the digest; imageID of the status
 	// Hash is the label with Hash(container) at the time of its creation; "" is not known.
 	Hash string

@@ -13,7 +13,7 @@ func (p *planner) renewSandbox() {
 		return
 	}
 	if len(p.boxes) > 0 {
-		p.retire(&p.boxes[0]) // it has the number that the next one follows
+		p.retire(&p.boxes[0]) // the next sandbox continues its number
 	}
 	if !p.mem.sandbox.due(p) {
 		return

@@ -36,7 +36,7 @@ func (t *Tree) Remove(uid types.UID) error {
 // Close removes the tree if no pod is in it; else it stays for the next process.
 func (t *Tree) Close() {
 	for _, dir := range t.places() {
-		_ = os.Remove(dir) // that of the whole tree comes before those in it, and stays until below
+		_ = os.Remove(dir) // the root of the tree comes before its groups, and stays until below
 	}
 	for _, dir := range slices.Concat(t.in.limiting(), t.in.Others) {
 		_ = os.Remove(filepath.Join(dir, t.name))
@@ -47,7 +47,7 @@ func (t *Tree) Close() {
 func (t *Tree) Pods() []types.UID {
 	var uids []types.UID
 	for _, dir := range t.places() {
-		entries, _ := os.ReadDir(dir) // there need not be one in each hierarchy
+		entries, _ := os.ReadDir(dir) // a hierarchy may have none
 		for _, e := range entries {
 			uid, is := strings.CutPrefix(e.Name(), podPrefix)
 			if is && e.IsDir() && !slices.Contains(uids, types.UID(uid)) {

@@ -58,7 +58,7 @@ func (r rates) rate(id string, cpu *statsv1alpha1.CPUStats) {
 
 // podTotal is the CPU time of a pod whose runtime knows only its containers'.
 type podTotal struct {
-	ended uint64            // used by containers that are no more
+	ended uint64            // used by removed containers
 	live  map[string]uint64 // used by the others, by container
 }
 

@@ -50,7 +50,7 @@ type Stats struct {
 	machine machine
 	started metav1.Time
 
-	turn chan struct{} // has room for one: who measures
+	turn chan struct{} // has room for one value: the turn to measure
 	// The holder of the turn owns these fields.
 	last  *sample
 	taken time.Time
@@ -102,7 +102,7 @@ func (s *Stats) measure(ctx context.Context) (*sample, error) {
 	got := &sample{summary: &statsv1alpha1.Summary{Node: s.node(ctx), Pods: []statsv1alpha1.PodStats{}}}
 	pods, err := s.podStats(ctx, got.summary.Node.Fs)
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx) // this caller has left; the next one asks for itself
+		return nil, context.Cause(ctx) // this caller has left; the next caller asks for itself
 	}
 	if err == nil {
 		got.summary.Pods = pods

@@ -43,7 +43,7 @@ func (v *Volumes) removeBelow(parent, name string) error {
 	if err != nil {
 		return err
 	}
-	if info.IsDir() { // a link was not made by us, and is removed as one
+	if info.IsDir() { // this process makes no links, and a link is removed as a link
 		if err := detachBelow(filepath.Join(parent, name)); err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ func detach(dir, point string) error {
 	if err != nil {
 		return err
 	}
-	f, err := root.OpenFile(rel, unix.O_PATH, 0) // a link itself, if it is one: that is no mount, and an error below
+	f, err := root.OpenFile(rel, unix.O_PATH, 0) // a link itself is no mount, and an error below
 	if err != nil {
 		return err
 	}

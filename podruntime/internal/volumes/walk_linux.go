@@ -27,7 +27,7 @@ type walker struct {
 // level is a directory that was read.
 type level struct {
 	id   inode
-	dirs []string // in it, that are still to be entered
+	dirs []string // directories in it that are not entered yet
 }
 
 // measure counts the files below a directory. Vanished files do not count, a file with several names counts

@@ -30,7 +30,7 @@ type container struct {
 	spec        enter.Entry
 	logPath     string
 	stopSignal  syscall.Signal
-	ended       chan struct{} // closed when nothing of it runs any more
+	ended       chan struct{} // closed when no process of it runs any more
 
 	mu                sync.Mutex
 	pid               int       // guarded by mu, as all below; 0 before the start

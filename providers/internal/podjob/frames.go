@@ -14,7 +14,7 @@ import (
 // Kinds of frames. All data between a node and a job goes through the standard input and output of one process.
 const (
 	FrameInput    = byte(iota) // for the command, or the port
-	FrameInputEnd              // there is no more of it
+	FrameInputEnd              // the end of the input
 	FrameResize                // a Size
 	FrameOutput
 	FrameError

@@ -77,7 +77,7 @@ func (p *podman) find(ctx context.Context, text string) (*Image, error) {
 	}
 	var refused refusedByPodman
 	if _, err := p.run(ctx, "image", "exists", ref); errors.As(err, &refused) && refused.said == "" {
-		return nil, nil // it says so by its exit code alone
+		return nil, nil // its exit code alone shows that
 	} else if err != nil {
 		return nil, status.Error(codes.Unknown, err.Error())
 	}

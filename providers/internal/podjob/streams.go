@@ -63,7 +63,7 @@ func ended(ctx context.Context, p *os.Process) (int, error) {
 	state, err := p.Wait()
 	switch {
 	case !stop():
-		return 0, ctx.Err() // its code says that it was killed here
+		return 0, ctx.Err() // its code shows that it was killed here
 	case err != nil:
 		return 0, fmt.Errorf("how the command ended is not known: %w", err)
 	}

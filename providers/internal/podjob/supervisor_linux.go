@@ -330,7 +330,7 @@ func (s *supervisor) stop(ctx context.Context, grace int64) error {
 
 // hostAddress returns an address of this machine for other machines, if it can find one.
 func hostAddress() string {
-	addresses, _ := net.InterfaceAddrs() // without one there is the loopback
+	addresses, _ := net.InterfaceAddrs() // without an interface there is the loopback
 	for _, a := range addresses {
 		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
 			return n.IP.String()

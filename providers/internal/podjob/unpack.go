@@ -41,7 +41,7 @@ var (
 type unpacker struct {
 	images
 	pull    PullFunc
-	pulling chan struct{} // has one while an image is pulled
+	pulling chan struct{} // holds one value during a pull
 	usual   sync.Once     // the heap has the usual room
 	mu      sync.Mutex
 	names   map[string]*Image // guarded by mu: by the names in pods, and by their IDs

@@ -120,7 +120,7 @@ func open(o Options) (*Cluster, error) {
 	if o.Megabytes == 0 {
 		o.Megabytes = 16000
 	}
-	dir, err := os.MkdirTemp("/var/tmp", "slurm-") // short, as sockets are in it; /tmp is another one in containers
+	dir, err := os.MkdirTemp("/var/tmp", "slurm-") // short, because of sockets in it; containers have a different /tmp
 	if err != nil {
 		return nil, err
 	}

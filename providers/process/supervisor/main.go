@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim" // which ends the process if it is one
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim" // its init function ends the process if it is a shim
 )
 
 func main() {

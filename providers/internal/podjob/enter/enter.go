@@ -16,7 +16,7 @@ const Marker = "virtual-kubelet-podjob"
 
 // Modes of such a process, the second argument.
 const (
-	ModeRun    = "run"    // supervises a pod; the third argument names the host, and those after it are for the host
+	ModeRun    = "run"    // supervises a pod; the third argument names the host, later ones are for the host
 	ModeStream = "stream" // connects with the socket that the third argument names
 	ModeEnter  = "enter"  // begins a process of a container
 )

@@ -54,7 +54,7 @@ func makeRoot(e Entry) error {
 type root struct {
 	dir  string
 	made map[string]bool // directories in memory
-	own  bool            // all of it is the container's own: directories are made where they are wanted
+	own  bool            // all of it is the container's own: missing directories are made
 }
 
 func (r *root) base(e Entry) error {

@@ -74,7 +74,7 @@ type source struct {
 
 	file *os.File
 	r    *bufio.Reader
-	part []byte // of a line that is not whole yet in the file
+	part []byte // of an incomplete line in the file
 	text Lines
 }
 

@@ -122,6 +122,6 @@ func StopOf(meta map[string]string) *podjob.Stop {
 	if err != nil {
 		return nil
 	}
-	until, _ := time.Parse(time.RFC3339, meta[metaUntil]) // it says nothing that the grace does not
+	until, _ := time.Parse(time.RFC3339, meta[metaUntil]) // without it, the grace is enough
 	return &podjob.Stop{GraceSeconds: grace, Until: until}
 }

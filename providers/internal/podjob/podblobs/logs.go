@@ -70,7 +70,7 @@ type logSource struct {
 	over   func() bool
 	every  time.Duration
 	at     map[string]int64 // how much of each segment was read
-	part   []byte           // of a line that is not whole yet
+	part   []byte           // of an incomplete line
 	lines  joblog.Lines
 }
 

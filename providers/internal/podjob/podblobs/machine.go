@@ -40,7 +40,7 @@ func Run(ctx context.Context, job, machine, root string) error {
 	if err := os.Remove(PackageFile); err != nil {
 		return err
 	}
-	if root != "" && len(root) <= maxRoot { // it is on the disk for data of the machine, where there is one
+	if root != "" && len(root) <= maxRoot { // it is on the disk for data of the machine, if there is such a disk
 		if err := os.Setenv("TMPDIR", root); err != nil {
 			return err
 		}

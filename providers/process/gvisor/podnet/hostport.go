@@ -134,7 +134,7 @@ func (c *clients) run() {
 			return
 		}
 		if err != nil {
-			continue // it is about a datagram that was sent before
+			continue // the error is about an earlier datagram
 		}
 		if f := c.flow(client); f != nil {
 			f.deliver(b[:n])

@@ -58,11 +58,11 @@ func serve(logger *log.Logger) error {
 	if !ok || l.Addr().Network() != "unixpacket" {
 		return fmt.Errorf("descriptor 3 is a socket of %s, not a unix socket of type SOCK_SEQPACKET", listener.Addr().Network())
 	}
-	l.SetUnlinkOnClose(false)                                     // the path, if there is one, is that of who made the socket
-	signal.Ignore(syscall.SIGPIPE)                                // a reader of the log that is gone must not end the network
+	l.SetUnlinkOnClose(false)                                     // the path, if there is one, belongs to the maker of the socket
+	signal.Ignore(syscall.SIGPIPE)                                // a lost reader of the log must not end the network
 	gvisorlog.Log().Emitter = &gvisorlog.Writer{Next: io.Discard} // pods must not fill the log; some packages keep the logger
 	debug.SetMemoryLimit(memoryLimit)                             // live memory is bounded by allowances
-	debug.SetGCPercent(50)                                        // there is little that lives, and much that is used once
+	debug.SetGCPercent(50)                                        // little memory lives long, and much is used once
 	if processors := runtime.GOMAXPROCS(0) / 2; processors > 0 {
 		// Each packet also wakes the other end. A second processor here would take the processor that the
 		// sandbox needs.

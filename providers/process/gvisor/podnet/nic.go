@@ -35,7 +35,7 @@ type nic struct {
 	file *os.File // closes fd
 	raw  syscall.RawConn
 	tun  bool
-	wake chan struct{} // holds one word for the writer, if packets are queued
+	wake chan struct{} // holds one value for the writer, if packets are queued
 
 	mu sync.Mutex
 	// The following are guarded by mu.
@@ -131,7 +131,7 @@ func (n *nic) receive(handle func(view *buffer.View) (taken bool)) {
 		size, err := unix.Read(int(fd), view.AsSlice())
 		switch {
 		case err == unix.EAGAIN:
-			view.Release() // a pod that is silent holds no buffer
+			view.Release() // a silent pod holds no buffer
 			view = nil
 			return false
 		case err == unix.EINTR:

@@ -54,7 +54,7 @@ type remover struct {
 	// moved counts the directories that were put aside, done the removed ones of them.
 	moved, done int
 	open        []*level
-	err         error // the first one
+	err         error // the first error
 }
 
 // level is a directory whose entries are being removed.

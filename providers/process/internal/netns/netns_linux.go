@@ -105,7 +105,7 @@ func Enter(path string) error {
 func onThread(do func() error) error {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread is of no use to others
+		runtime.LockOSThread() // never unlocked: other goroutines cannot use the thread
 		result <- do()
 	}()
 	return <-result

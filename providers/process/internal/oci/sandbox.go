@@ -91,7 +91,7 @@ func (r Runtime) Processes(dir, id string) Call { return r.call(dir, false, "ps"
 func ReadProcesses(said []byte) map[int][]int {
 	children := map[int][]int{}
 	for line := range bytes.Lines(said) {
-		fields := bytes.Fields(line) // UID, PID, PPID; the first line says so
+		fields := bytes.Fields(line) // UID, PID, PPID; the first line is the head
 		if len(fields) < 3 {
 			continue
 		}

@@ -24,7 +24,7 @@ func KillProcess(p Process) error {
 	if errors.Is(err, unix.ESRCH) {
 		return nil
 	}
-	if err != nil { // a kernel, or a filter of system calls, without it: the number may be another one's by a hair
+	if err != nil { // without this system call the number may belong to another process, rarely
 		if !p.Alive() {
 			return nil
 		}

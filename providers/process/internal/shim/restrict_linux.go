@@ -24,7 +24,7 @@ func (s *supervisor) restrict() error {
 	for c := 0; ; c++ {
 		held, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(c), 0, 0, 0)
 		if err != nil {
-			break // the kernel knows no more of them
+			break // the kernel has no further capabilities
 		}
 		if held == 0 || s.spec.Caps&(1<<c) != 0 {
 			continue

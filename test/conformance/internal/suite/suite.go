@@ -69,7 +69,7 @@ func Sets() map[string]Set {
 			Focus: `\[sig-(node|storage)\].*(\[Serial\]|\[Disruptive\]).*\[(Node)?Conformance\]|\[sig-(node|storage)\].*\[(Node)?Conformance\].*(\[Serial\]|\[Disruptive\])|` +
 				`\[sig-apps\].*\[Conformance\].*\[Serial\]`,
 		},
-		"scheduling": { // most of them wait a minute for pods that are not there, and one five minutes
+		"scheduling": { // most of them wait a minute for pods that do not exist, and one waits five minutes
 			Name: "scheduling", Focus: `\[sig-scheduling\].*\[Conformance\].*\[Serial\]`, Procs: 1, Limit: 30 * time.Minute,
 		},
 		"conformance": { // the whole list for a certified cluster, without disturbing tests

@@ -32,7 +32,7 @@ type Times struct {
 // Fault is the fault of one call. The zero value is no fault.
 type Fault struct {
 	Panic string        // the client panics with it
-	Error string        // the backend does nothing and says so
+	Error string        // the error that the backend returns without doing anything
 	Delay time.Duration // before the backend does anything
 }
 

@@ -21,7 +21,7 @@ type instance struct {
 	pod       *corev1.Pod // never changed, only replaced
 	ended     bool        // its containers have ended
 	asked     bool        // it was asked to stop
-	forgotten bool        // it is to be dropped when it has ended
+	forgotten bool        // it is dropped at its end
 	timers    []*time.Timer
 }
 

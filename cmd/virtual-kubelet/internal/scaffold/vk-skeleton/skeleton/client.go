@@ -157,7 +157,7 @@ func (c *client) call(ctx context.Context, method, path string, query url.Values
 func (c *client) header(ctx context.Context) http.Header {
 	h := http.Header{}
 	if c.token.IsSet() {
-		h.Set("Authorization", "Bearer "+c.token.Value(ctx)) // as it is now: a file may have changed
+		h.Set("Authorization", "Bearer "+c.token.Value(ctx)) // the current value: a file may have changed
 	}
 	return h
 }

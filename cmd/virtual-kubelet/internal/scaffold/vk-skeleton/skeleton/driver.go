@@ -114,7 +114,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (group, error) 
 	}
 	made, err := d.client.create(ctx, in.Name, spec)
 	switch {
-	case isConflict(err): // a Secret in the environment of the pod is another one than when the group was made
+	case isConflict(err): // a Secret in the environment of the pod has changed since the group was made
 		return group{}, service.AlreadyMade(err)
 	case isRefusal(err):
 		return group{}, service.NotMade(err)

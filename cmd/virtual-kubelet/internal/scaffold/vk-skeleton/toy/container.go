@@ -22,7 +22,7 @@ type Process struct {
 	Command, Env   []string
 	Stdin          io.Reader // nil: none
 	Stdout, Stderr io.Writer
-	Sizes          <-chan Size     // of the terminal; nil: there is none
+	Sizes          <-chan Size     // of the terminal; nil without one
 	Stop           <-chan struct{} // closed when the group is asked to stop
 	Listen         func(port int32) (net.Listener, error)
 }
@@ -71,7 +71,7 @@ type container struct {
 	// guarded by Server.mu
 	now       Container
 	kill      context.CancelFunc // of the present run
-	log, last *runLog            // of the present run and of the one before, nil before there were any
+	log, last *runLog            // of the current run and of the run before; nil without a run
 }
 
 // live runs the container as often as the policy of its group demands.

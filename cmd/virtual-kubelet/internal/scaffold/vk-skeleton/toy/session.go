@@ -45,7 +45,7 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	}
 	conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 	if err != nil {
-		return // the caller was told
+		return // the caller has got the answer
 	}
 	defer conn.Close()
 	ctx, cancel := context.WithCancel(k.group.ctx)
