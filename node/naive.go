@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// NaiveNodeProvider is a NodeProvider for backends that are always healthy
-// and whose node never changes after it is registered.
+// NaiveNodeProvider is a NodeProvider for backends that are always healthy and whose node never changes after it
+// is registered.
 type NaiveNodeProvider struct{}
 
 var _ NodeProvider = NaiveNodeProvider{}
@@ -24,9 +24,8 @@ func (NaiveNodeProvider) Ping(ctx context.Context) error {
 // NotifyNodeStatus does nothing: this node never changes.
 func (NaiveNodeProvider) NotifyNodeStatus(context.Context, func(*corev1.Node)) {}
 
-// NaiveNodeProviderV2 is a NodeProvider for backends that are always healthy.
-// The program changes the node with UpdateStatus. Make one with
-// NewNaiveNodeProvider.
+// NaiveNodeProviderV2 is a NodeProvider for backends that are always healthy. The program changes the node with
+// UpdateStatus. Make one with NewNaiveNodeProvider.
 type NaiveNodeProviderV2 struct {
 	known chan struct{} // closed when notify is set for the first time
 
@@ -36,8 +35,7 @@ type NaiveNodeProviderV2 struct {
 
 var _ NodeProvider = (*NaiveNodeProviderV2)(nil)
 
-// NewNaiveNodeProvider returns a NaiveNodeProviderV2 that is not yet connected
-// to a node controller.
+// NewNaiveNodeProvider returns a NaiveNodeProviderV2 that is not yet connected to a node controller.
 func NewNaiveNodeProvider() *NaiveNodeProviderV2 {
 	return &NaiveNodeProviderV2{known: make(chan struct{})}
 }
@@ -59,9 +57,8 @@ func (p *NaiveNodeProviderV2) NotifyNodeStatus(_ context.Context, notify func(*c
 	}
 }
 
-// UpdateStatus tells the node controller that status, labels and annotations
-// of the node are now those of node. It waits until the controller runs, or
-// until ctx ends, and then returns the error of ctx.
+// UpdateStatus tells the node controller that status, labels and annotations of the node are now those of the
+// argument node. It waits until the controller runs. If ctx ends before that, it returns the error of ctx.
 func (p *NaiveNodeProviderV2) UpdateStatus(ctx context.Context, node *corev1.Node) error {
 	if node == nil {
 		return errors.New("update node status: node is nil")

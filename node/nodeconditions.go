@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ownConditions are conditions that the program shows beside what its provider reports.
+// ownConditions are conditions that the program shows in addition to the conditions of its provider.
 type ownConditions struct {
 	mail *latest[[]corev1.NodeCondition] // all of them, sorted by type
 
@@ -22,7 +22,7 @@ func newOwnConditions() *ownConditions {
 	return &ownConditions{mail: newLatest[[]corev1.NodeCondition](), shown: map[corev1.NodeConditionType]corev1.NodeCondition{}}
 }
 
-// change calls f with mu held and hands on what is to be shown then.
+// change calls f with mu held, and hands the resulting conditions on.
 func (o *ownConditions) change(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// NodeController registers a node with the API server and keeps it up to date.
-// See the documentation of the package for what it guarantees.
+// NodeController registers a node with the API server and keeps it up to date. The documentation of the package
+// describes its guarantees.
 type NodeController struct {
 	nodeSettings
 	// Set by NewNodeController and its options, constant afterwards.
@@ -35,13 +35,12 @@ type NodeController struct {
 	run oneRun
 }
 
-// NodeControllerOpt changes how a node controller works. See the functions
-// that return one.
+// NodeControllerOpt changes the settings of a node controller. See the functions that return one.
 type NodeControllerOpt func(*NodeController) error
 
-// NewNodeController returns a controller for node that talks to the API server
-// with nodes. It does nothing until Run is called: the provider may go on
-// changing node until then. An option that cannot be applied is an error.
+// NewNodeController returns a controller for node, which reaches the API server through nodes. The controller
+// does nothing until Run is called: the provider may go on changing node until then. An option that cannot be
+// applied is an error.
 func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface, opts ...NodeControllerOpt) (*NodeController, error) {
 	n := &NodeController{
 		provider: p,
@@ -80,14 +79,12 @@ func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface
 	return n, nil
 }
 
-// Run registers the node and keeps it up to date until ctx ends, and then
-// returns nil; the node object stays. Neither the API server nor the provider
-// can make it return earlier: it tries again for as long as it runs. The only
-// errors are a node without a name, a provider whose NotifyNodeStatus panics, and
-// a second call.
+// Run registers the node and keeps it up to date until ctx ends, and then returns nil; the node object stays.
+// Neither the API server nor the provider can make it return earlier: it tries again for as long as it runs. The
+// only errors are a node without a name, a provider whose NotifyNodeStatus panics, and a second call.
 //
-// Nothing that Run started is alive when it returns, except a Ping that ignores
-// the end of its context for more than two seconds.
+// When Run returns, everything that it started has ended. The exception is a Ping that ignores the end of its
+// context for more than two seconds.
 func (n *NodeController) Run(ctx context.Context) (err error) {
 	if !n.run.start() {
 		return fmt.Errorf("run node controller of %s: it was run before; make a new one", n.node.Name)
@@ -144,8 +141,8 @@ func (n *NodeController) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// StandsBy says whether the controller waits because another process acts for the
-// node, and returns a name of that process for people. See WithNodeLeaseGuard.
+// StandsBy reports whether the controller waits because another process acts for the node, and returns a
+// readable name of that process. See WithNodeLeaseGuard.
 func (n *NodeController) StandsBy() (holder string, yes bool) {
 	if n.lease == nil || n.lease.holder == nil {
 		return "", false
@@ -157,9 +154,8 @@ func (n *NodeController) StandsBy() (holder string, yes bool) {
 	return mark.String(), yes
 }
 
-// Ready returns a channel that is closed when the node is registered and its
-// status was written for the first time. Whether the node is ready for pods is
-// another matter: that is its Ready condition.
+// Ready returns a channel that is closed when the node is registered and its status was written for the first
+// time. It does not report whether the node is ready for pods: the node's Ready condition does.
 func (n *NodeController) Ready() <-chan struct{} {
 	return n.ready
 }
@@ -169,21 +165,20 @@ func (n *NodeController) Done() <-chan struct{} {
 	return n.run.done
 }
 
-// Err returns what Run returned, and nil before.
+// Err returns the result of Run, and nil before Run has ended.
 func (n *NodeController) Err() error {
 	return n.run.ended()
 }
 
-// SetCondition shows c in the status of the node, in the place of what the provider reports of
-// that type, until ClearCondition. It does not wait for the API server, and may be called at
-// any time, from any goroutine. Times in c may be left empty. The message is redacted and cut to 1 KiB.
+// SetCondition shows c in the status of the node until ClearCondition. c replaces the provider's condition of
+// that type. SetCondition does not wait for the API server, and may be called at any time, from any goroutine.
+// Times in c may be left empty. The message is redacted and cut to 1 KiB.
 func (n *NodeController) SetCondition(c corev1.NodeCondition) {
 	c.Message = redact.Text(c.Message)
 	n.conditions.change(func() { n.conditions.shown[c.Type] = c })
 }
 
-// ClearCondition undoes SetCondition: the node shows what the provider reports of that type,
-// if anything.
+// ClearCondition undoes SetCondition: the node shows the provider's condition of that type, if there is one.
 func (n *NodeController) ClearCondition(t corev1.NodeConditionType) {
 	n.conditions.change(func() { delete(n.conditions.shown, t) })
 }

@@ -17,9 +17,9 @@ import (
 // when the lease was configured twice.
 var ErrConflictingLeaseControllerConfiguration = errors.New("node lease is configured more than once: use one of the lease options, once")
 
-// WithNodeEnableLeaseV1 keeps a lease for the node, valid for
-// leaseDurationSeconds (0 means DefaultLeaseDuration) and renewed after a
-// quarter of that. It panics when client is nil or holds a nil pointer.
+// WithNodeEnableLeaseV1 keeps a lease for the node. The lease is valid for leaseDurationSeconds (0 means
+// DefaultLeaseDuration) and is renewed after a quarter of that time. It panics when client is nil or holds a nil
+// pointer.
 func WithNodeEnableLeaseV1(client coordclientset.LeaseInterface, leaseDurationSeconds int32) NodeControllerOpt {
 	if leaseDurationSeconds == 0 {
 		leaseDurationSeconds = DefaultLeaseDuration
@@ -54,12 +54,11 @@ func WithNodeEnableLeaseV1WithRenewInterval(client coordclientset.LeaseInterface
 	}
 }
 
-// WithNodeLeaseGuard lets one process at a time act for the node, the one that holds
-// its lease: pods handles its pods, and the controller writes the node, only then.
-// The next process waits until the holder has ended Run, or has shown no sign of life
-// for 12 seconds. pods must not run yet, must be given the NodeName, and handles
-// nothing unless this controller runs too. Without a lease, or where it may not be
-// written, there is no guard.
+// WithNodeLeaseGuard lets one process at a time act for the node: the process that holds its lease. Only then
+// does pods handle its pods, and does the controller write the node. The next process waits until the holder has
+// ended Run, or has shown no sign of life for 12 seconds. pods must not run yet and must have the NodeName. It
+// handles no pods unless this controller runs too. Without a lease, or where the lease may not be written, there
+// is no guard.
 func WithNodeLeaseGuard(pods *PodController) NodeControllerOpt {
 	return func(n *NodeController) error {
 		if pods == nil {
@@ -82,8 +81,8 @@ func WithNodeLeaseGroup(group LeaseGroup) NodeControllerOpt {
 	}
 }
 
-// WithNodePingInterval sets the time between two Pings of the provider. Zero means
-// DefaultPingInterval. Without a lease the node is also reported that often.
+// WithNodePingInterval sets the time between two Pings of the provider. Zero means DefaultPingInterval. Without
+// a lease the node is also reported at this interval.
 func WithNodePingInterval(d time.Duration) NodeControllerOpt {
 	return func(n *NodeController) error {
 		n.pingInterval = d
@@ -103,10 +102,9 @@ func WithNodePingTimeout(d time.Duration) NodeControllerOpt {
 	}
 }
 
-// WithNodeStatusUpdateInterval sets how often the controller checks, while a
-// lease is in use, whether an unchanged node has to be reported again, which
-// is when its last report is five minutes old or d, if that is longer. Zero
-// means DefaultStatusUpdateInterval. A change is always reported at once.
+// WithNodeStatusUpdateInterval sets how often the controller checks, while a lease is in use, whether an
+// unchanged node must be reported again. It must when its last report is five minutes old, or as old as d if d
+// is longer. Zero means DefaultStatusUpdateInterval. A change is always reported at once.
 func WithNodeStatusUpdateInterval(d time.Duration) NodeControllerOpt {
 	return func(n *NodeController) error {
 		n.statusInterval = d
@@ -114,10 +112,9 @@ func WithNodeStatusUpdateInterval(d time.Duration) NodeControllerOpt {
 	}
 }
 
-// WithNodeStatusUpdateErrorHandler sets what is asked when a node that was
-// registered cannot be updated. A deleted node is an error for which
-// errors.IsNotFound of the API machinery is true; it is registered again
-// whatever the handler says.
+// WithNodeStatusUpdateErrorHandler sets the handler for errors when a registered node cannot be updated. A
+// deleted node is an error for which errors.IsNotFound of the API machinery is true; the node is registered
+// again whatever the handler returns.
 func WithNodeStatusUpdateErrorHandler(h ErrorHandler) NodeControllerOpt {
 	return func(n *NodeController) error {
 		n.statusErrorHandler = h
@@ -125,8 +122,8 @@ func WithNodeStatusUpdateErrorHandler(h ErrorHandler) NodeControllerOpt {
 	}
 }
 
-// WithNodeHealthyHook adds a function that is called whenever a Ping succeeds
-// after one that did not. It must return at once.
+// WithNodeHealthyHook adds a function that is called whenever a Ping succeeds after a failed Ping. The function
+// must return at once.
 func WithNodeHealthyHook(hook func()) NodeControllerOpt {
 	return func(n *NodeController) error {
 		if hook == nil {

@@ -50,19 +50,19 @@ func (r *nodeReconciler) takeObserved() {
 		}
 		r.observe(seen.node)
 	case seen.uid == "" || seen.uid == r.server.UID:
-		// Else it is old news: the deletion of a node that was already replaced.
+		// Otherwise this is old news: the deletion of a node that was already replaced.
 		r.server, r.lost = nil, true
 	}
 }
 
-// takeConditions notes what is to be shown.
+// takeConditions takes over the conditions to show.
 func (r *nodeReconciler) takeConditions() {
 	if shown, ok := r.conditions.mail.take(); ok {
 		r.shown, r.urgent = shown, true
 	}
 }
 
-// takeShutdown notes that the node shuts down.
+// takeShutdown records that the node shuts down.
 func (r *nodeReconciler) takeShutdown() {
 	if _, ok := r.shutdown.take(); ok && !r.down {
 		r.down, r.urgent = true, true

@@ -19,9 +19,8 @@ const (
 	reconcilerMaxRetry = 4 * time.Second
 )
 
-// nodeReconciler owns what we want the node to be, and what the API server was last
-// seen to hold, and makes the second like the first. Only its goroutine writes
-// the node; everything else leaves a note in one of its mailboxes.
+// nodeReconciler owns the desired node and the last known node of the API server, and makes the second like the
+// first. Only its goroutine writes the node; all other goroutines leave a note in one of its mailboxes.
 type nodeReconciler struct {
 	nodeSettings
 	nodeMail
@@ -45,7 +44,7 @@ type nodeMail struct {
 	holds    *latest[bool] // whether the node is this process's to write
 }
 
-// nodeWanted is what the node is to be.
+// nodeWanted is the desired state of the node.
 type nodeWanted struct {
 	want        *corev1.Node
 	ping        pingResult
@@ -54,14 +53,14 @@ type nodeWanted struct {
 	shown       []corev1.NodeCondition
 }
 
-// nodeSeen is what is known of the node in the API server.
+// nodeSeen is the known state of the node in the API server.
 type nodeSeen struct {
 	server     *corev1.Node // nil when it is not there, or not known
 	seenBefore bool         // the node was registered at least once
 	lost       bool         // its deletion was seen and not yet told
 }
 
-// nodeWrites is what was written of the node, and what is to be written when.
+// nodeWrites is the record of the writes of the node, and of the writes that are due.
 type nodeWrites struct {
 	urgent      bool
 	gap         *string // what difference said, nil when something has changed since
@@ -99,7 +98,7 @@ func (r *nodeReconciler) waitRegistered(ctx context.Context) bool {
 	}
 }
 
-// report takes over what a provider says about its node.
+// report takes over a provider's report about its node.
 func (r *nodeReconciler) report(node *corev1.Node) {
 	if node == nil {
 		return
@@ -111,7 +110,7 @@ func (r *nodeReconciler) report(node *corev1.Node) {
 	r.reports.put(said)
 }
 
-// observe takes node for what the API server holds.
+// observe records node as the object that the API server holds.
 func (r *nodeReconciler) observe(node *corev1.Node) {
 	if r.server == nil || r.server.UID != node.UID || !r.seenBefore {
 		r.owners.put(node.UID)

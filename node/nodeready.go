@@ -11,9 +11,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// effectiveStatus is the provider's status with the conditions of the program, and with Ready in
-// the light of the last Ping, which pinger reports and takePing takes in, and of a shutdown. All but the conditions is shared with what
-// the provider wants.
+// effectiveStatus returns the provider's status with the conditions of the program. The condition Ready follows
+// from the last Ping, which pinger reports and takePing takes over, and from a shutdown. The result shares
+// everything but the conditions with the provider's status.
 func (r *nodeReconciler) effectiveStatus() *corev1.NodeStatus {
 	status := &corev1.NodeStatus{}
 	*status = r.want.Status
@@ -36,7 +36,7 @@ func (r *nodeReconciler) effectiveStatus() *corev1.NodeStatus {
 	return status
 }
 
-// show puts c among conditions, in the place of the one of its type.
+// show puts c among conditions, in the place of the condition of its type.
 func show(conditions []corev1.NodeCondition, c corev1.NodeCondition) []corev1.NodeCondition {
 	for i := range conditions {
 		if conditions[i].Type == c.Type {
@@ -47,7 +47,7 @@ func show(conditions []corev1.NodeCondition, c corev1.NodeCondition) []corev1.No
 	return append(conditions, c)
 }
 
-// downCondition is Ready of a node that shuts down, in the words of a kubelet.
+// downCondition returns the condition Ready of a node that shuts down, in the words of a kubelet.
 func downCondition() corev1.NodeCondition {
 	return corev1.NodeCondition{
 		Type: corev1.NodeReady, Status: corev1.ConditionFalse,

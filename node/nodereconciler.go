@@ -21,8 +21,8 @@ const (
 	writeSpacing = 100 * time.Millisecond
 )
 
-// run begins when the first Ping was answered or timed out: a node that was
-// ready before a restart must not be unready for a moment after it.
+// run begins when the first Ping was answered or timed out. A node that was ready before a restart must not be
+// unready for a moment after it.
 func (r *nodeReconciler) run(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -65,7 +65,7 @@ func (r *nodeReconciler) run(ctx context.Context) {
 	}
 }
 
-// turn writes what is due.
+// turn makes the write that is due, if any.
 func (r *nodeReconciler) turn(ctx context.Context) {
 	if !time.Now().Before(r.due()) {
 		r.attempt(ctx)
@@ -90,8 +90,7 @@ func (r *nodeReconciler) due() time.Time {
 	return at
 }
 
-// attempt writes what has to be written, and asks the error handler when that
-// does not work. Errors end here.
+// attempt makes the necessary writes, and asks the error handler when a write fails. Errors end here.
 func (r *nodeReconciler) attempt(ctx context.Context) {
 	defer func() { r.gap = nil }()
 	known := r.seenBefore
@@ -123,7 +122,7 @@ func (r *nodeReconciler) attempt(ctx context.Context) {
 	}
 }
 
-// askHandler returns what handler makes of err. A panic is a refusal.
+// askHandler returns the result of handler for err. A panic counts as a refusal.
 func askHandler(ctx context.Context, handler ErrorHandler, err error) (refused error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -134,9 +133,8 @@ func askHandler(ctx context.Context, handler ErrorHandler, err error) (refused e
 	return handler(ctx, err)
 }
 
-// write registers the node if it is not there and brings it up to date.
-// Metadata and status are separate requests, so that one that is refused does
-// not hold up the other.
+// write registers the node if the API server does not have it, and brings it up to date. Metadata and status are
+// separate requests, so that a refused request does not hold up the other one.
 func (r *nodeReconciler) write(ctx context.Context) error {
 	if r.lost && r.statusErrorHandler != nil {
 		r.lost = false
@@ -158,7 +156,7 @@ func (r *nodeReconciler) write(ctx context.Context) error {
 		err = errors.Join(err, r.writeNodeMetadata(ctx))
 	}
 	if err == nil {
-		// What was not sent was not refused: somebody else wrote it meanwhile.
+		// A part that was not sent was not refused: another client wrote it meanwhile.
 		if r.refused = r.difference(); r.refused != sent {
 			r.refused = ""
 		}
@@ -174,10 +172,10 @@ func (r *nodeReconciler) markReady() {
 	}
 }
 
-// drifted reports whether the node is not what it should be. What the API server
-// did not take the last time, a field of a newer version for example, would
-// differ for ever and does not count. It compares only after news, because a
-// process may keep a thousand nodes and most of what wakes their reconcilers is a Ping like the last.
+// drifted reports whether the node differs from the desired one. A part that the API server did not take the
+// last time (a field of a newer version, for example) would differ forever and does not count. drifted compares
+// only after news: a process may keep a thousand nodes, and most wake-ups of their reconcilers are a Ping like
+// the last one.
 func (r *nodeReconciler) drifted() bool {
 	if r.gap == nil {
 		difference := r.difference()

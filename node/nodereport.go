@@ -4,8 +4,8 @@ package node
 
 import "time"
 
-// reportEvery is how old the last report of an unchanged node may be when
-// a lease says that the daemon lives. A kubelet does the same.
+// reportEvery is how old the last report of an unchanged node may be while a lease shows that the daemon lives.
+// A kubelet does the same.
 const reportEvery = 5 * time.Minute
 
 // nextReport returns when the node must be reported although nothing changed.

@@ -21,17 +21,16 @@ const (
 	// DefaultLeaseDuration is how long a node lease is valid, in seconds.
 	DefaultLeaseDuration = 40
 
-	// DefaultRenewIntervalFraction is the part of the lease duration after
-	// which the lease is renewed.
+	// DefaultRenewIntervalFraction is the part of the lease duration after which the lease is renewed.
 	DefaultRenewIntervalFraction = 0.25
 )
 
-// ErrorHandler is asked what to do about an error. It returns nil when it dealt
-// with it, and the action that failed is tried once more at once; else it
-// returns an error, which counts as the outcome.
+// ErrorHandler decides about an error. It returns nil when it has handled the error; the failed action is then
+// tried once more at once. Otherwise it returns an error, which counts as the outcome.
 type ErrorHandler func(context.Context, error) error
 
-// nodeSettings are what NewNodeController and its options say of the node, and what others tell it. They are constant afterwards.
+// nodeSettings are the settings of NewNodeController and its options, and the settings that other parts add.
+// They are constant afterwards.
 type nodeSettings struct {
 	node               *corev1.Node
 	nodes              v1.NodeInterface

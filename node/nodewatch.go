@@ -23,21 +23,21 @@ import (
 const (
 	// requestTimeout limits every request about the node.
 	requestTimeout = 10 * time.Second
-	// maxWatchPause is the longest time that the node is not looked at.
+	// maxWatchPause is the longest time between two looks at the node.
 	maxWatchPause = 10 * time.Second
 	// minWatchLife is how long a watch must live to count as a working one.
 	minWatchLife = time.Second
 )
 
-// observedNode is what the API server was last seen to hold.
+// observedNode is the node in the API server, as it was last seen.
 type observedNode struct {
 	node *corev1.Node // nil when the node is gone
 	uid  types.UID    // of the node that is gone, if known
 }
 
-// nodeWatcher sees changes of the node object that others make, above all its
-// deletion. It watches that one object, and where it may not watch it looks
-// again and again: no deletion goes unseen for longer than maxPause.
+// nodeWatcher detects changes of the node object by other clients, above all its deletion. It watches that one
+// object. Where it may not watch, it reads the object again and again: no deletion stays unnoticed for longer
+// than maxPause.
 type nodeWatcher struct {
 	nodes    v1.NodeInterface
 	name     string
@@ -46,8 +46,8 @@ type nodeWatcher struct {
 	check    chan struct{} // capacity 1
 }
 
-// checkSoon makes the watcher look at the node although no event came: a watch
-// whose connection died silently tells nothing.
+// checkSoon makes the watcher read the node although no event arrived: a watch whose connection died silently
+// delivers no events.
 func (w *nodeWatcher) checkSoon() {
 	select {
 	case w.check <- struct{}{}:
@@ -59,8 +59,8 @@ func (w *nodeWatcher) run(ctx context.Context) {
 	retry := retryPause{first: 200 * time.Millisecond, max: w.maxPause}
 	for ctx.Err() == nil {
 		start := time.Now()
-		// It looks before each watch: an API server that was restored from a backup has
-		// not reached the version at which the last one ended, and would tell nothing.
+		// The watcher reads the node before each watch: an API server that was restored from a backup has not
+		// reached the version at which the last watch ended, and would send no events.
 		var version string
 		var seen bool
 		keyqueue.Do(ctx, func() { version, seen = w.look(ctx) })

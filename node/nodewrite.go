@@ -110,9 +110,9 @@ func (r *nodeReconciler) writeNodeStatus(ctx context.Context) (err error) {
 	return nil
 }
 
-// writeNodeMetadata patches labels and annotations if they differ. When this is
-// forbidden it tries the other modes and stays with the one that works; when none
-// does, that is logged once and the node lives with the metadata it has.
+// writeNodeMetadata patches labels and annotations if they differ. When the patch is forbidden it tries the
+// other modes and stays with the mode that works. When none works, it logs that once and the node keeps the
+// metadata that it has.
 func (r *nodeReconciler) writeNodeMetadata(ctx context.Context) error {
 	wanted, err := nodestate.MetadataPatch(r.server, r.want, nil)
 	if err != nil || string(wanted) == r.forbidden && time.Since(r.forbiddenAt) < reportEvery {
@@ -158,8 +158,8 @@ func (r *nodeReconciler) writeNodeMetadata(ctx context.Context) error {
 	return nil
 }
 
-// patchNode sends body and takes the answer for what the API server holds. A node
-// that is not there is registered again by the next write.
+// patchNode sends body and records the answer as the object that the API server holds. If the node does not
+// exist, the next write registers it again.
 func (r *nodeReconciler) patchNode(ctx context.Context, kind types.PatchType, body []byte, subresources ...string) error {
 	node, err := timed(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
 		return r.nodes.Patch(ctx, r.want.Name, kind, body, metav1.PatchOptions{}, subresources...)
@@ -175,8 +175,7 @@ func (r *nodeReconciler) patchNode(ctx context.Context, kind types.PatchType, bo
 	return nil
 }
 
-// difference returns the patches that are still to be sent, and "" when the
-// node is what it should be.
+// difference returns the patches that are still to be sent, and "" when the node is as desired.
 func (r *nodeReconciler) difference() string {
 	status, err := nodestate.StatusPatch(r.server, r.effectiveStatus(), metav1.Time{}, false)
 	if err != nil {

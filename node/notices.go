@@ -5,8 +5,8 @@ package node
 import "time"
 
 const (
-	// firstChange is after how long a failure that changed its text is told again for the
-	// first time. What fails first is often not what fails for long.
+	// firstChange is the time after which a failure with a changed text is reported again for the first time.
+	// The first text often differs from the lasting one.
 	firstChange = time.Minute
 	// laterChange is the same for the next times. Errors of clouds carry another request id each
 	// time, so a changed text is not yet news.
@@ -17,16 +17,16 @@ const (
 	laterRepeat = 50 * time.Minute
 )
 
-// notice is the last event and status message about a failure that repeats. Tries never end, so what is told of them must
-// not grow with their number, whatever the errors are. It is what client-go calls event correlation, for the status, too.
-// The zero value has told nothing.
+// notice is the last event and status message about a failure that repeats. Tries never end, so the number of
+// messages must not grow with the number of tries, whatever the errors are. client-go calls this event
+// correlation; notice does it for the status, too. The zero value has reported nothing.
 type notice struct {
 	text  string
 	at    time.Time
 	times int
 }
 
-// next returns the last notice after a failure with the text, and whether that failure is told.
+// next returns the last notice after a failure with the text, and reports whether to report that failure.
 func (n notice) next(text string, now time.Time) (_ notice, news bool) {
 	if n.times > 0 && now.Sub(n.at) < n.pause(text) {
 		return n, false
@@ -46,11 +46,12 @@ func (n notice) pause(text string) time.Duration {
 	return laterRepeat
 }
 
-// notices are those of the failures of a pod, by the reasons of their events: a failure of another
-// kind is news. They are never changed.
+// notices are the notices about the failures of a pod, by the reasons of their events: a failure with another
+// reason is news. They are never changed.
 type notices map[string]notice
 
-// next is that of the notice with the reason.
+// next returns the notices after a failure with the reason and the text, and reports whether to report that
+// failure.
 func (n notices) next(reason, text string, now time.Time) (_ notices, news bool) {
 	last, news := n[reason].next(text, now)
 	if !news {

@@ -11,22 +11,22 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// A pod's status.observedGeneration says which spec the rest of the status is about. A kubelet makes both at once. A
-// provider is told of a spec, and tells of the pod later, or never if nothing changes in its status. So the generation
-// that it has accepted is published when something was told that is about it: a report of a pod with that generation, or
-// the answer to a question that was asked afterwards.
+// A pod's status.observedGeneration names the spec that the rest of the status describes. A kubelet makes both
+// at once. A provider gets a spec, and reports the pod later, or never if nothing changes in its status. So the
+// node publishes the accepted generation only after a statement about that generation: a report of a pod with
+// that generation, or the answer to a call that was made afterwards.
 
 const (
 	// reflectWithin is how long a report may contradict the answer to a question before the generation is published all
 	// the same: some backends answer in other words than they report.
 	reflectWithin = 10 * time.Second
-	// firstReflect is after how long a report that contradicts is looked at again for the first time.
+	// firstReflect is the pause before the first new look at a contradicting report.
 	firstReflect = 100 * time.Millisecond
 )
 
-// agree compares the answer of a provider that reports with its last report. Where they agree, the report is about the
-// generation that was accepted before the question; else a report is on its way. The answer itself is not published: it
-// may be older than the report, and nothing would follow that puts it right.
+// agree compares the answer of a provider that reports with its last report. If they agree, the report describes
+// the generation that was accepted before the call; otherwise a report is on its way. The answer itself is not
+// published: it may be older than the report, and no later report would correct it.
 func (p *podReports) agree(key string, api *corev1.Pod, answer *corev1.PodStatus, asked int64) {
 	answer = answer.DeepCopy()
 	redact.Status(answer, p.secrets.Values(api.UID))
@@ -41,7 +41,8 @@ func (p *podReports) agree(key string, api *corev1.Pod, answer *corev1.PodStatus
 	}
 }
 
-// unanswered publishes the generation all the same: who cannot be asked, or has nothing to tell, must not hold it back.
+// unanswered publishes the generation all the same: a provider that cannot be asked, or has nothing to report,
+// must not hold it back.
 func (p *podReports) unanswered(key string, api *corev1.Pod, asked int64) {
 	if p.states.reflects(key, api.UID, asked) {
 		p.statusLane.Add(key)

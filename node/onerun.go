@@ -22,7 +22,7 @@ func (o *oneRun) start() bool {
 	return first
 }
 
-// end notes the error that the run returns.
+// end records the error that the run returns.
 func (o *oneRun) end(err error) {
 	o.mu.Lock()
 	o.err = err

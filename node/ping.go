@@ -33,9 +33,8 @@ type pingResult struct {
 
 func (r pingResult) ok() bool { return r.err == nil }
 
-// pinger asks the provider at a steady pace whether it is healthy. There is
-// never more than one Ping at a time: one that hangs is reported as timed out
-// and then waited for.
+// pinger asks the provider at a steady pace whether it is healthy. There is never more than one Ping at a time:
+// a hanging Ping is reported as timed out, and pinger waits for its end.
 type pinger struct {
 	provider  NodeProvider
 	interval  time.Duration
@@ -61,8 +60,7 @@ func (p *pinger) run(ctx context.Context) {
 	}
 }
 
-// ping makes one call and returns when it ended, which may be long after it
-// was reported as timed out.
+// ping makes one call and returns when the call has ended, which may be long after it was reported as timed out.
 func (p *pinger) ping(ctx context.Context) {
 	callCtx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()

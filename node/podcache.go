@@ -53,7 +53,8 @@ func (c *podCache) pod(ctx context.Context, key string) *corev1.Pod {
 	return pod
 }
 
-// all returns the pods in the informer's cache that are for this controller. They are shared, the slice is not.
+// all returns the pods in the informer's cache that belong to this controller. The pods are shared, the slice is
+// not.
 func (c *podCache) all(ctx context.Context) []*corev1.Pod {
 	pods, err := c.pods.List(labels.Everything())
 	if err != nil { // it reads memory
@@ -62,9 +63,9 @@ func (c *podCache) all(ctx context.Context) []*corev1.Pod {
 	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !c.wanted(ctx, pod) })
 }
 
-// live reads a pod from the API server itself, past every cache; nil means that
-// it does not exist. With a known node name it reads in the way that the Node
-// authorizer allows for pods that do not exist: a GET would be forbidden.
+// live reads a pod from the API server itself, past every cache; nil means that the pod does not exist. With a
+// known node name it uses a request that the Node authorizer allows for pods that do not exist: a GET would be
+// forbidden.
 func (c *podCache) live(ctx context.Context, key string) (*corev1.Pod, error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -99,7 +100,7 @@ type podVersion struct {
 	version string
 }
 
-// liveVersions reads from the API server itself which pods the node has.
+// liveVersions reads the pods of the node from the API server itself.
 func (c *podCache) liveVersions(ctx context.Context) (map[string]podVersion, error) {
 	live := map[string]podVersion{}
 	opts := c.ofNode(livePage)

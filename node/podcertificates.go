@@ -18,7 +18,7 @@ type PodCertificates = podinputs.PodCertificates
 // PodCertificate is a key with its certificate. Formatting and JSON leave the key out.
 type PodCertificate = podinputs.PodCertificate
 
-// podCertificates is what a PodCertificatesUser is given.
+// podCertificates is the PodCertificates of a PodCertificatesUser.
 type podCertificates struct {
 	secrets *podsecrets.Manager
 	manager *podcerts.Manager // nil: the client asks for none

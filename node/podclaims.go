@@ -16,7 +16,7 @@ import (
 // PodClaims finds the PersistentVolumes of pods of this node. It can be used from any goroutine.
 type PodClaims = podinputs.PodClaims
 
-// podClaims is what a PodClaimsUser is given.
+// podClaims is the PodClaims of a PodClaimsUser.
 type podClaims struct {
 	secrets *podsecrets.Manager
 	reader  *podclaims.Reader // nil: the client cannot read them

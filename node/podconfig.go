@@ -14,14 +14,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// PodControllerConfig says what a pod controller works with. The first seven
-// fields are required.
+// PodControllerConfig is the configuration of a pod controller. The first seven fields are required.
 type PodControllerConfig struct {
 	// PodClient writes pods: status patches and deletes, nothing else.
 	PodClient corev1client.PodsGetter
 
-	// PodInformer watches the pods. The controller handles all that it sees, so
-	// it should be limited to one node, or PodEventFilterFunc should be set.
+	// PodInformer watches the pods. The controller handles every pod that the informer sees. Therefore limit the
+	// informer to one node, or set PodEventFilterFunc.
 	PodInformer corev1informers.PodInformer
 
 	// EventRecorder takes the events about pods.
@@ -30,8 +29,7 @@ type PodControllerConfig struct {
 	// Provider runs the pods.
 	Provider PodLifecycleHandler
 
-	// ConfigMapInformer, SecretInformer and ServiceInformer are what the
-	// environment of containers is resolved from.
+	// ConfigMapInformer, SecretInformer and ServiceInformer are the sources of the environment of containers.
 	ConfigMapInformer corev1informers.ConfigMapInformer
 	SecretInformer    corev1informers.SecretInformer
 	ServiceInformer   corev1informers.ServiceInformer
@@ -57,24 +55,25 @@ type PodControllerConfig struct {
 	// writes. Default: always.
 	SyncPodStatusFromProviderShouldRetryFunc ShouldRetryFunc
 
-	// PodEventFilterFunc tells which pods to handle. Default: all.
+	// PodEventFilterFunc reports which pods to handle. Default: all.
 	PodEventFilterFunc PodEventFilterFunc
 
 	// SkipDownwardAPIResolution hands pods to the provider with env and envFrom
 	// as they are in the API server.
 	SkipDownwardAPIResolution bool
 
-	// NodeName is the name of the node, for live reads that the Node authorizer
-	// allows. Default: live reads are by pod name only.
+	// NodeName is the name of the node, for live reads that the Node authorizer allows. Default: live reads are
+	// by pod name only.
 	NodeName string
 
-	// OperatingSystem of the node, linux or windows: a pod whose spec.os names
-	// another fails with the reason PodOSNotSupported. Default: pods are not asked.
+	// OperatingSystem is the system of the node, linux or windows. A pod whose spec.os names another system
+	// fails with the reason PodOSNotSupported. Default: spec.os is not checked.
 	OperatingSystem string
 
-	// NodeAllocatable returns what the node can give to pods: pods that ask for more of it than is left are rejected
-	// (OutOfcpu), if the provider is a capability.Declarer, and it is the value of a resourceFieldRef to a limit that the
-	// container does not set. Default: such variables are left to the provider, and pods are not rejected for want of room.
+	// NodeAllocatable returns the resources that the node can give to pods. If the provider is a
+	// capability.Declarer, pods that request more than is left are rejected (OutOfcpu). It is also the value of
+	// a resourceFieldRef to a limit that the container does not set. Default: such variables are left to the
+	// provider, and pods are not rejected for want of room.
 	NodeAllocatable func() corev1.ResourceList
 
 	// NodeAddresses returns the addresses of the node. Its internal IPs, the first of each family, are the
@@ -82,12 +81,13 @@ type PodControllerConfig struct {
 	// status. Default: such variables are left to the provider, and such a status has no host IPs.
 	NodeAddresses func() []corev1.NodeAddress
 
-	// FailUnsupported lets pods fail that ask for what a provider that is a capability.Declarer
-	// does not have. Default: they wait, so that a ReplicaSet does not make new ones for ever.
+	// FailUnsupported lets pods fail that need a feature that a capability.Declarer lacks. Default: such pods
+	// wait, so that a ReplicaSet does not create new ones forever.
 	FailUnsupported bool
 
-	// AcceptUnenforced are the features that a pod runs without, where the provider is a capability.Declarer and does not have them: the pod
-	// has an event that names the fields. Nil: those that the declaration accepts; empty: none.
+	// AcceptUnenforced are the features that a pod may run without, if the provider is a capability.Declarer and
+	// lacks them. The pod then has an event that names the fields. Nil: the features that the declaration
+	// accepts; empty: none.
 	AcceptUnenforced []capability.Feature
 
 	// PollInterval is how often a provider without PodNotifier is asked for the
@@ -95,21 +95,20 @@ type PodControllerConfig struct {
 	// starts or stops. Default: 5 s.
 	PollInterval time.Duration
 
-	// PodVisibilityTimeout is how long after CreatePod the backend may take to show a pod
-	// in GetPod and GetPods, if the provider reports nothing about it meanwhile. A pod that
-	// is shown no longer than that counts as lost. After a restart, the deletion of a pod that
-	// was there before and never ran waits as long, unless the provider is a PodAuthority: the process
-	// before the restart may have given it to the backend. Default: 30 s.
+	// PodVisibilityTimeout is how long after CreatePod the backend may take to show a pod in GetPod and GetPods,
+	// if the provider does not report the pod meanwhile. A pod that is not shown within that time counts as
+	// lost. It is also a wait after a restart: for the deletion of a pod that existed before and never ran,
+	// unless the provider is a PodAuthority. The process before the restart may have given this pod to the
+	// backend. Default: 30 s.
 	PodVisibilityTimeout time.Duration
 
-	// MissingPodsQuarantine is how long many pods must be missing at once, at the backend or in
-	// the API server, before the node acts on it: until then it replaces, fails and deletes none
-	// of them. It is also how long a single pod must be missing of which the backend says
-	// nothing for certain. Default: 5 min.
+	// MissingPodsQuarantine is how long many pods must be missing at once, at the backend or in the API server,
+	// before the node acts on it. Until then the node replaces, fails and deletes none of them. It is also how
+	// long a single pod must be missing if the backend gives no certain answer about it. Default: 5 min.
 	MissingPodsQuarantine time.Duration
 
-	// SetNodeCondition is told of the condition of the node that says whether pods are in
-	// quarantine, whenever it changes. It must return at once. Default: nobody is told.
+	// SetNodeCondition is called with the node condition that shows whether pods are in quarantine, whenever the
+	// condition changes. It must return at once. Default: no call.
 	SetNodeCondition func(corev1.NodeCondition)
 
 	// ProviderCallTimeout ends the context of a provider call. Default: 10 min.

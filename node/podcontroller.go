@@ -51,9 +51,9 @@ type PodController struct {
 	run   oneRun
 }
 
-// NewPodController checks the configuration and returns a controller. It has no
-// side effects but that it takes the informers from their factory, whose Start
-// then starts them. A missing field is an error of the kind invalid-input.
+// NewPodController checks the configuration and returns a controller. It has one side effect: it takes the
+// informers from their factory, whose Start then starts them. A missing field is an error of the kind
+// invalid-input.
 func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 	for _, required := range []struct {
 		name  string
@@ -128,7 +128,7 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 	return c, nil
 }
 
-// makeLanes makes the lanes, each with what becomes of work in it that fails.
+// makeLanes makes the lanes, each with its policy for failed work.
 func (c *PodController) makeLanes(cfg *PodControllerConfig) {
 	c.syncLane = keyqueue.New(
 		&retryPolicy{limiter: cfg.SyncPodsFromKubernetesRateLimiter, should: cfg.SyncPodsFromKubernetesShouldRetryFunc, failed: c.worker.syncFailed,
@@ -143,11 +143,10 @@ func (c *PodController) makeLanes(cfg *PodControllerConfig) {
 	c.pollLane = keyqueue.New(poll)
 }
 
-// Run handles pods until ctx ends, with up to podSyncWorkers provider calls at a
-// time and as many writes to the API server, but at least 32. It returns nil when ctx ended, and
-// an error when the informers' caches did not fill before that, when the
-// number of workers is below one, when one of the methods panics that offer the provider
-// something, when its work in the background ends before that, or at a second call.
+// Run handles pods until ctx ends. It makes up to podSyncWorkers provider calls at a time and as many writes to
+// the API server, but at least 32. It returns nil when ctx ended. It returns an error in these cases: the
+// informers' caches did not fill before ctx ended, the number of workers is below one, a method that hands an
+// object to the provider panics, the provider's background work ends before ctx, or it is a second call.
 func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error) {
 	if podSyncWorkers < 1 {
 		return errdefs.InvalidInputf("pod sync workers: got %d, want at least 1", podSyncWorkers)
@@ -201,7 +200,8 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	return whyEnded(ctx)
 }
 
-// attend begins terms and ends outages until ctx ends, in goroutines that are there only meanwhile.
+// attend begins terms and ends outages until ctx ends. Each of them runs in a goroutine of its own, which ends
+// with the work.
 func (c *PodController) attend(ctx context.Context, wg *sync.WaitGroup) {
 	changed, noted := c.fence.Changes(), c.outage.noted
 	begun, over := make(chan struct{}, 1), make(chan struct{}, 1)
@@ -249,17 +249,18 @@ func (c *PodController) Done() <-chan struct{} { return c.run.done }
 // Err returns the error that Run returned, nil before that.
 func (c *PodController) Err() error { return c.run.ended() }
 
-// Kick lets all work that waits for a retry begin at once, for use when the
-// backend or the API server is known to be healthy again.
+// Kick lets all work that waits for a retry begin at once. Call it when the backend or the API server is known
+// to be healthy again.
 func (c *PodController) Kick() { c.kick() }
 
-// PodForProvider returns a pod of the API server as calls give it to the provider: without what the pod runs without, since the provider or
-// AcceptUnenforced accepts that. It is the pod itself if nothing is left out, else a copy.
+// PodForProvider returns a pod of the API server in the form in which calls give it to the provider. Features
+// that the provider or AcceptUnenforced accepts to run without are left out. It returns the pod itself if
+// nothing is left out, else a copy.
 func (c *PodController) PodForProvider(pod *corev1.Pod) *corev1.Pod {
 	return c.worker.admission.forProvider(pod)
 }
 
-// trackGauges shows the pods of the controller until the function that it returns is called.
+// trackGauges shows the pods of the controller in the metrics until the returned function is called.
 func (c *PodController) trackGauges(ctx context.Context) (untrack func()) {
 	count := func(is func(*corev1.Pod) bool) func() float64 {
 		return func() (n float64) {

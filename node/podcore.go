@@ -12,8 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
 )
 
-// podCore is what all parts of a PodController work with: the pods in the API server, what is remembered of them, the lanes in
-// which work is marked, and the fence that every effect passes. It decides nothing.
+// podCore is the common part of all parts of a PodController: the pods in the API server, the states of pods,
+// the lanes in which work is marked, and the fence that every effect passes. It decides nothing.
 type podCore struct {
 	podCache
 	lanes
@@ -31,7 +31,7 @@ func (c *podCore) suspect(key string) {
 	c.syncLane.Add(key)
 }
 
-// noteEarlier takes the pods in the cache for those that were there before.
+// noteEarlier records the pods in the cache as the pods that existed before.
 func (c *podCore) noteEarlier(ctx context.Context) {
 	uids := map[types.UID]bool{}
 	for _, pod := range c.all(ctx) {

@@ -14,12 +14,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// podEvents marks in the lanes what events of the API server are about.
+// podEvents marks the pods of API server events in the lanes.
 type podEvents struct{ *podCore }
 
-// handler marks the pods that events are about. Nothing is decided on an
-// event's payload; it only tells which lane may have something to do, and
-// whether that is news enough to end a retry's delay.
+// handler marks the pods of events. No decision uses an event's payload. The event only shows which lane may
+// have work, and whether the news ends a retry's delay.
 func (e *podEvents) handler(ctx context.Context) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
@@ -68,8 +67,8 @@ func (e *podEvents) markUpdated(old, pod *corev1.Pod) {
 	}
 }
 
-// markDeleted notes whether the deletion was seen to happen. A tombstone says
-// only that a list lacked the pod, and that list may be wrong.
+// markDeleted records whether the deletion was seen to happen. A tombstone only means that a list lacked the
+// pod, and that list may be wrong.
 func (e *podEvents) markDeleted(pod *corev1.Pod, seen bool) {
 	key := keyOf(pod)
 	if seen {

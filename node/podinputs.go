@@ -25,8 +25,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
 
-// podInputs is what pods name in their specs and a provider is given: ConfigMaps, Secrets, tokens, certificates, trust bundles,
-// volumes of claims and credentials for images.
+// podInputs are the sources of the objects that pods name in their specs and that a provider is given:
+// ConfigMaps, Secrets, tokens, certificates, trust bundles, volumes of claims and credentials for images.
 type podInputs struct {
 	objects      podObjects
 	secrets      *podsecrets.Manager
@@ -37,7 +37,7 @@ type podInputs struct {
 	synced       []cache.InformerSynced // of what is read from caches
 }
 
-// newPodInputs decides where each comes from, by what the client and the informers of the caller are.
+// newPodInputs chooses the source of each input by the types of the caller's client and informers.
 func newPodInputs(cfg *PodControllerConfig, hostIPs func() []corev1.HostIP) *podInputs {
 	in := &podInputs{objects: podObjects{env: podenv.Config{
 		Services:        podservices.Lister{ServiceLister: cfg.ServiceInformer.Lister()},
@@ -83,7 +83,8 @@ func (in *podInputs) useSecrets(cfg *PodControllerConfig) {
 	in.objects.secrets = in.secrets
 }
 
-// useCertificates decides where trust bundles and certificates come from: the client has them if it is that of a whole API server.
+// useCertificates chooses the source of trust bundles and certificates. The client has them if it is the client
+// of a whole API server.
 func (in *podInputs) useCertificates(client corev1client.CoreV1Interface, cfg *PodControllerConfig) {
 	in.bundles, in.certificates = podTrustBundles{secrets: in.secrets}, podCertificates{secrets: in.secrets}
 	if client == nil {
@@ -140,7 +141,8 @@ func (in *podInputs) useClaims(client corev1client.CoreV1Interface, nodeName str
 	}
 }
 
-// await waits until the node may read or make what a pod names, if the API server grants that with the pod.
+// await waits until the node may read or create an object that a pod names, if the API server grants that right
+// with the pod.
 func (in *podInputs) await(ctx context.Context, verb, resource, subresource, namespace, name string) {
 	if in.store != nil {
 		in.store.Await(ctx, authorizationv1.ResourceAttributes{
@@ -149,7 +151,7 @@ func (in *podInputs) await(ctx context.Context, verb, resource, subresource, nam
 	}
 }
 
-// offer tells a provider that wants to know where it gets each.
+// offer hands a provider the source of each input that the provider uses.
 func (in *podInputs) offer(ctx context.Context, provider PodLifecycleHandler) error {
 	var errs []error
 	call := func(method string, use func()) {
@@ -176,8 +178,8 @@ func (in *podInputs) offer(ctx context.Context, provider PodLifecycleHandler) er
 	return errors.Join(errs...)
 }
 
-// follow tells changed of each pod that names an object which has changed, until end is called, which lets go of what all pods name: the store may be that
-// of many nodes, and live for longer than this one.
+// follow calls changed for each pod that names a changed object, until end is called. end also releases the
+// objects of all pods: many nodes may share the store, and it may live longer than this node.
 func (in *podInputs) follow(changed func(pod types.NamespacedName), states *podStates) (end func()) {
 	if in.store == nil {
 		return func() {}
@@ -191,7 +193,7 @@ func (in *podInputs) follow(changed func(pod types.NamespacedName), states *podS
 	}
 }
 
-// track learns what a pod names.
+// track registers the objects that a pod names.
 func (in *podInputs) track(api *corev1.Pod) {
 	if in.store != nil {
 		in.store.Track(api)
@@ -199,7 +201,7 @@ func (in *podInputs) track(api *corev1.Pod) {
 	in.secrets.Track(api)
 }
 
-// forget lets go of the objects that a pod names.
+// forget releases the objects that a pod names.
 func (in *podInputs) forget(key string, uid types.UID) {
 	if in.store != nil && uid != "" {
 		namespace, name, _ := cache.SplitMetaNamespaceKey(key)

@@ -13,11 +13,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// labelsAgain is for how long a change of labels that was refused is not sent again. It is then sent with the next news of the pod.
+// labelsAgain is how long a refused change of labels is not sent again. The change is then sent with the next
+// news of the pod.
 const labelsAgain = 5 * time.Minute
 
-// inherit notes that this process before a restart gave the backend what it has and what it
-// has told so far.
+// inherit records that this process gave the backend its metadata and the reported metadata before a restart.
 func (st syncWriter) inherit(backend *corev1.Pod) {
 	if st.handed.known {
 		return
@@ -29,15 +29,15 @@ func (st syncWriter) inherit(backend *corev1.Pod) {
 	st.copied = backend.ResourceVersion
 }
 
-// stale reports whether a pod that the provider reports is an older copy than the one
-// that the backend had when it was found: its labels and annotations are of then, and
-// others may have changed them since.
+// stale reports whether a pod in a provider's report is an older copy than the copy that the backend had when
+// the pod was found. The labels and annotations of an older copy are outdated; other writers may have changed
+// them since.
 func (st *podState) stale(version string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, st.copied)
 	return err == nil && order < 0
 }
 
-// told is what the backend knows of the labels and annotations of the pod.
+// told returns the backend's knowledge about the labels and annotations of the pod.
 func (st *podState) told(api *corev1.Pod) lifecycle.Told {
 	h := &st.handed
 	return lifecycle.Told{
@@ -47,7 +47,7 @@ func (st *podState) told(api *corev1.Pod) lifecycle.Told {
 	}
 }
 
-// changedByProvider returns what the provider has changed and the API server does not have yet.
+// changedByProvider returns the provider's changes that the API server does not have yet.
 func (st *podState) changedByProvider(api *corev1.Pod) metadataChange {
 	if !st.report.matches(api.UID) || !st.handed.known {
 		return metadataChange{} // what it repeats cannot be told from what it changed
@@ -58,7 +58,7 @@ func (st *podState) changedByProvider(api *corev1.Pod) metadataChange {
 	}
 }
 
-// metadataToWrite is what the provider has changed, without labels that the API server refused a while ago.
+// metadataToWrite returns the provider's changes, without labels that the API server refused a while ago.
 func (st *podState) metadataToWrite(api *corev1.Pod) metadataChange {
 	change := st.changedByProvider(api)
 	if time.Since(st.labelsRefusedAt) < labelsAgain && maps.EqualFunc(change.labels, st.labelsRefused, ptr.Equal) {
@@ -67,20 +67,20 @@ func (st *podState) metadataToWrite(api *corev1.Pod) metadataChange {
 	return change
 }
 
-// refused notes that the API server does not take the labels: the identity of a node may not change those of its pods, and
-// their statuses must not wait for that.
+// refused records that the API server does not accept the labels. The identity of a node may not change the
+// labels of its pods, and the statuses of the pods must not wait for that.
 func (st statusWriter) refused(labels map[string]*string) {
 	st.labelsRefused, st.labelsRefusedAt, st.handed.writing.labels = labels, time.Now(), nil
 }
 
-// withProviders returns copies of the labels and annotations of the pod, with what the provider
-// has changed meanwhile: an update must not take that back.
+// withProviders returns copies of the labels and annotations of the pod, with the provider's changes since. An
+// update must not undo these changes.
 func (st *podState) withProviders(api *corev1.Pod) (labels, annotations map[string]string) {
 	change := st.changedByProvider(api)
 	return maps.Clone(lifecycle.Changed(api.Labels, change.labels)), maps.Clone(lifecycle.Changed(api.Annotations, change.annotations))
 }
 
-// landed notes the provider's change that was written without an answer, if the API server has it.
+// landed records the provider's change that was written without an answer, if the API server has it.
 func (st statusWriter) landed(api *corev1.Pod) {
 	w := st.handed.writing
 	if !w.any() {
@@ -91,7 +91,7 @@ func (st statusWriter) landed(api *corev1.Pod) {
 	}
 }
 
-// wrote notes that the API server has the provider's change: it is what both sides have.
+// wrote records that the API server has the provider's change, so that both sides have it.
 func (st statusWriter) wrote(change metadataChange) {
 	st.handed.labels = lifecycle.Changed(st.handed.labels, change.labels)
 	st.handed.annotations = lifecycle.Changed(st.handed.annotations, change.annotations)

@@ -14,12 +14,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
-// PodObjects reads for pods of this node. It can be used from any goroutine, as soon as
-// pods are there: within CreatePod for example. What is read of Secrets for a pod is
-// taken out of whatever is said about the pod later.
+// PodObjects reads objects for pods of this node. It can be used from any goroutine, as soon as there are pods,
+// within CreatePod for example. Values of Secrets that are read for a pod are removed from all later messages
+// about the pod.
 type PodObjects = podinputs.PodObjects
 
-// podObjects is what a PodObjectsUser is given.
+// podObjects is the PodObjects of a PodObjectsUser.
 type podObjects struct {
 	env     podenv.Config
 	secrets *podsecrets.Manager
@@ -41,7 +41,7 @@ func (o podObjects) Container(ctx context.Context, pod *corev1.Pod, name string)
 	return podenv.ResolveContainer(bounded, env, pod, name)
 }
 
-// resolve fills in the environment of a private copy of a pod. What is found on the way is told to found.
+// resolve fills in the environment of a private copy of a pod. It reports its findings to found.
 func (o podObjects) resolve(ctx context.Context, pod *corev1.Pod, found record.EventRecorder) error {
 	bounded, cancel := context.WithTimeout(ctx, podRequestTimeout)
 	defer cancel()
@@ -52,7 +52,7 @@ func (o podObjects) resolve(ctx context.Context, pod *corev1.Pod, found record.E
 
 func (o podObjects) of(pod *corev1.Pod) objectsOf { return objectsOf{o, pod.UID} }
 
-// objectsOf reads for one pod, and remembers what must not be said about it.
+// objectsOf reads for one pod, and remembers the secrets that must not appear in messages about it.
 type objectsOf struct {
 	podObjects
 	uid types.UID

@@ -14,11 +14,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// NodePodsMissing is the condition of a node that is True while many pods are missing at once, at the backend or in
-// the API server, and the node holds back what it would do about it. It is there from the first time on.
+// NodePodsMissing is the condition of a node that is True while many pods are missing at once, at the backend or
+// in the API server, and the node holds its reaction back. The condition exists from the first such time on.
 const NodePodsMissing corev1.NodeConditionType = "PodsMissing"
 
-// quarantines are those of both sides, which tell the node.
+// quarantines are the quarantines of both sides, which set the condition of the node.
 type quarantines struct {
 	orphans *quarantine // of the pods that only the backend has
 	missing *quarantine // of the pods that the backend should have

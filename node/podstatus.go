@@ -20,12 +20,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
-// removeAgain is after how long a pod that was removed, but is still in the
-// cache, is removed again.
+// removeAgain is the time after which a removed pod that is still in the cache is removed again.
 const removeAgain = 30 * time.Second
 
-// statusManager tells the API server what it should know about each pod. It is the work of the status lane, and the only code that
-// writes pods.
+// statusManager writes the status of each pod to the API server. It is the work of the status lane, and the only
+// code that writes pods.
 type statusManager struct {
 	*podCore
 	admission *podAdmission
@@ -33,8 +32,7 @@ type statusManager struct {
 	hostIPs   func() []corev1.HostIP // for pods for which the provider reports none
 }
 
-// writePodStatus tells the API server what it should know about one pod. It is the
-// only code that writes pods.
+// writePodStatus writes the status of one pod to the API server. It is the only code that writes pods.
 func (m *statusManager) writePodStatus(ctx context.Context, key string) (class int, err error) {
 	ctx, span := trace.StartSpan(ctx, "writePodStatus")
 	defer func() { span.SetStatus(err); span.End() }()
@@ -83,7 +81,7 @@ func (m *statusManager) writePodStatus(ctx context.Context, key string) (class i
 	return classStatus, m.patch(ctx, key, api, st, status)
 }
 
-// patch writes what differs, if anything does.
+// patch writes the differences, if there are any.
 func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, st podState, status corev1.PodStatus) error {
 	change := lifecycle.Change{Status: status, DropConditions: m.dropped(api, &st)}
 	if st.handed.writing.any() {
@@ -123,7 +121,8 @@ func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, 
 		return nil // the deletion is on its way to the cache
 	case err != nil:
 		if apierrors.IsInvalid(err) && lifecycle.Terminal(&status) {
-			// It will never be taken, and must not hold a pod that is deleted and has stopped.
+			// The API server will never accept this status, and the status must not hold up the removal of a
+			// deleted pod that has stopped.
 			m.states.status(key, anyPod, func(s statusWriter) {
 				if s.all.sent.UID == api.UID {
 					s.finalStatus, s.lastReport = true, st.report
@@ -150,8 +149,8 @@ func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, 
 	return nil
 }
 
-// noneDropped notes that the API server has none of the conditions that the
-// provider dropped up to the report in st: if one comes back, it is another's.
+// noneDropped records that the API server has none of the conditions that the provider dropped up to the report
+// in st. If such a condition comes back, it belongs to another writer.
 func (m *statusManager) noneDropped(key string, st podState) {
 	if len(st.dropped) == 0 {
 		return
@@ -168,7 +167,7 @@ func (m *statusManager) sendPatch(ctx context.Context, api *corev1.Pod, body []b
 	return m.client.Pods(api.Namespace).Patch(ctx, api.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
 }
 
-// remove deletes the API object at once, if it is still that of the pod.
+// remove deletes the API object at once, if it still belongs to this pod.
 func (m *statusManager) remove(ctx context.Context, key string, api *corev1.Pod) error {
 	if err := m.fence.Allow(ctx); err != nil {
 		return err
@@ -217,7 +216,7 @@ func (m *statusManager) dropped(api *corev1.Pod, st *podState) []corev1.PodCondi
 	return st.dropped
 }
 
-// noteBasis notes that there was nothing to write on this basis.
+// noteBasis records that nothing had to be written on this basis.
 func (m *statusManager) noteBasis(key string, on basis) {
 	if on != (basis{}) {
 		m.states.status(key, anyPod, func(s statusWriter) { s.synced = on })

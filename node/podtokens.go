@@ -18,7 +18,7 @@ type PodTokens = podinputs.PodTokens
 // token itself out.
 type PodToken = podinputs.PodToken
 
-// podTokens is what a PodTokensUser is given.
+// podTokens is the PodTokens of a PodTokensUser.
 type podTokens struct{ manager *podsecrets.Manager }
 
 // Token returns a token.

@@ -16,10 +16,10 @@ import (
 // PodTrustBundles reads ClusterTrustBundles for pods of this node. It can be used from any goroutine.
 type PodTrustBundles = podinputs.PodTrustBundles
 
-// errNoCertificates is the answer of a node whose client asks for pods only.
+// errNoCertificates is the answer of a node whose client serves pods only.
 var errNoCertificates = errors.New("this node has no client that asks for certificates.k8s.io")
 
-// podTrustBundles is what a PodTrustBundlesUser is given.
+// podTrustBundles is the PodTrustBundles of a PodTrustBundlesUser.
 type podTrustBundles struct {
 	secrets *podsecrets.Manager
 	reader  *trustbundles.Reader // nil: the client reads none

@@ -10,8 +10,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// podWorker brings the backend to what the API server wants for each pod. It is the work of the sync lane, and the only code
-// that creates, updates and deletes pods at the provider.
+// podWorker makes the backend match the API server for each pod. It is the work of the sync lane, and the only
+// code that creates, updates and deletes pods at the provider.
 type podWorker struct {
 	*podCore
 	*quarantines

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// pollers is how many pods are asked for at a time; one that hangs gives up its
-	// place.
+	// pollers is the number of pods that are polled at a time; a hanging poll gives up its place.
 	pollers = 10
 )
 
-// poller asks the provider for statuses, one pod at a time: those of a provider that does not report by itself, and those that one
-// which does has told before a restart, or not since a change of the pod.
+// poller asks the provider for statuses, one pod at a time. It polls the pods of a provider that does not report
+// by itself. It also polls pods that a reporting provider reported before a restart, or has not reported since a
+// change of the pod.
 type poller struct {
 	*podCore
 	backend *backend
@@ -51,7 +51,8 @@ func (p *poller) pollPod(ctx context.Context, key string) (class int, err error)
 	return 0, p.answered(ctx, key, api, &st, status, err)
 }
 
-// ask asks for the status of the pod. It has no UID: until the backend has shown the pod, an end may be that of the one before it.
+// ask requests the status of the pod. The status has no UID: until the backend has shown the pod, an end may be
+// the end of the earlier pod.
 func (p *poller) ask(ctx context.Context, key string, api *corev1.Pod) (*corev1.PodStatus, error) {
 	status, err := p.backend.status(ctx, api)
 	if err != nil || status == nil || !lifecycle.Terminal(status) || p.states.get(key).sent.Shown {
@@ -70,7 +71,7 @@ func (p *poller) ask(ctx context.Context, key string, api *corev1.Pod) (*corev1.
 	return status, nil
 }
 
-// answered takes in what the provider has answered of a pod, which was in that state when it was asked.
+// answered takes over the provider's answer about a pod. st is the state of the pod at the time of the call.
 func (p *poller) answered(ctx context.Context, key string, api *corev1.Pod, st *podState, status *corev1.PodStatus, err error) error {
 	reports, asked := p.backend.notifies && st.report.matches(api.UID), st.sent.Generation
 	if err == nil && status != nil && status.Phase != "" {
@@ -96,8 +97,7 @@ func (p *poller) answered(ctx context.Context, key string, api *corev1.Pod, st *
 	return nil
 }
 
-// pollAgain is the retry policy of the poll lane for a provider that is asked
-// anew by every relist.
+// pollAgain is the retry policy of the poll lane for a provider that every relist polls again.
 func pollAgain(_ context.Context, _ string, _ int, _ time.Time, err error) (*time.Duration, error) {
 	return nil, err
 }

@@ -8,39 +8,38 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PodLifecycleHandler is what a provider must implement: it runs pods on a
-// backend. Calls for one pod never overlap; calls for different pods do.
+// PodLifecycleHandler is the interface that a provider must implement: it runs pods on a backend. Calls for one
+// pod never overlap; calls for different pods do.
 //
-// Every pod that is handed in is a private copy: the provider may keep and
-// change it. Pods that are handed out are copied before they are used.
+// Every pod that is handed to the provider is a private copy: the provider may keep and change it. Pods that the
+// provider returns are copied before they are used.
 //
-// Errors of the kinds in package errdefs are understood. What failed is tried
-// again for as long as the pod exists, with a growing delay, or after the one that
-// the error asks for (errdefs.RetryAfter).
+// The node understands errors of the kinds in package errdefs. A failed call is tried again for as long as the
+// pod exists, with a growing delay, or after the delay that the error asks for (errdefs.RetryAfter).
 type PodLifecycleHandler interface {
-	// CreatePod starts a pod on the backend. It may return before the pod runs;
-	// the status of the pod tells how far it is. GetPod and GetPods must show the pod within
-	// PodControllerConfig.PodVisibilityTimeout, unless the provider reports it as Pending meanwhile. The pod that is handed in has no
-	// status, and its environment is resolved. A second call for a pod (same
-	// UID) that the backend already has, after a restart for example, must not
-	// start it twice. An error of the kind invalid-input says that nothing was made,
-	// and that this pod can never be created as it is: a pod of a Job, or one that is
-	// never restarted, has then failed with the error's words.
+	// CreatePod starts a pod on the backend. It may return before the pod runs; the status of the pod shows the
+	// progress. GetPod and GetPods must show the pod within PodControllerConfig.PodVisibilityTimeout, unless the
+	// provider reports it as Pending meanwhile. The pod that is handed in has no status, and its environment is
+	// resolved. A second call for a pod (same UID) that the backend already has, after a restart for example,
+	// must not start it twice. An error of the kind invalid-input means that nothing was created and that this
+	// pod can never be created as it is. A pod of a Job, or a pod that is never restarted, has then failed with
+	// the error's words.
 	CreatePod(ctx context.Context, pod *corev1.Pod) error
 
-	// UpdatePod is called when the spec, the labels or the annotations of a pod
-	// that the backend has were changed, by others than the provider itself. What the
-	// provider reported of its own changes of labels and annotations is in the pod that is
-	// handed in, whose status is the one that the provider reported last.
-	// While it fails, the pod runs on as it did: an event tells of the error, and the
-	// status is the provider's. Of a pod that the backend does not have, such as one whose name another UID has, it returns an
-	// error of the kind not-found; the node then asks for the status of the pod, and tries
-	// again. It may return before the change is made; the status
-	// tells how far it is, by the condition PodResizeInProgress for example. A change of the spec
-	// counts as observed (status.observedGeneration) when the provider has reported the pod
-	// with its metadata.generation, or when GetPodStatus, which is called then, agrees with what was reported.
-	// A container that the change replaces has another container ID afterwards, or a higher restart count: by these
-	// a report about the new container is told from a late report about the old one.
+	// UpdatePod is called when the spec, the labels or the annotations of a pod at the backend were changed, by
+	// other writers than the provider itself. The pod that is handed in contains the provider's own reported
+	// changes of labels and annotations. Its status is the status that the provider reported last.
+	//
+	// While UpdatePod fails, the pod runs on unchanged: an event shows the error, and the status is the
+	// provider's. If the backend does not have the pod (for example because another UID has its name), UpdatePod
+	// returns an error of the kind not-found. The node then asks for the status of the pod, and tries again.
+	//
+	// UpdatePod may return before the change is made; the status shows the progress, by the condition
+	// PodResizeInProgress for example. A change of the spec counts as observed (status.observedGeneration) when
+	// the provider has reported the pod with its metadata.generation. It also counts when GetPodStatus, which is
+	// called then, agrees with the last report. A container that the change replaces has another container ID
+	// afterwards, or a higher restart count: these distinguish a report about the new container from a late
+	// report about the old one.
 	UpdatePod(ctx context.Context, pod *corev1.Pod) error
 
 	// DeletePod stops a pod, within the grace period in
@@ -54,21 +53,20 @@ type PodLifecycleHandler interface {
 	// stopped unless GetPods shows it all the same.
 	DeletePod(ctx context.Context, pod *corev1.Pod) error
 
-	// GetPod returns a pod that the backend has, with its status. A pod that the
-	// backend does not have is nil or an error of the kind not-found. After any
-	// other error but a time-out, GetPods decides, if it has any pod; if it has none, the
-	// pod is missing only when that stays so for PodControllerConfig.MissingPodsQuarantine.
-	// A backend that has several pods of one name returns the one that runs.
+	// GetPod returns a pod that the backend has, with its status. For a pod that the backend does not have, it
+	// returns nil or an error of the kind not-found. After any other error but a time-out, GetPods decides, if
+	// it returns any pod. If it returns none, the pod is missing only when that stays so for
+	// PodControllerConfig.MissingPodsQuarantine. A backend that has several pods of one name returns the running
+	// one.
 	GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error)
 
-	// GetPodStatus returns the status of a pod that the backend has. A pod that it
-	// does not have is nil or an error of the kind not-found.
+	// GetPodStatus returns the status of a pod that the backend has. For a pod that the backend does not have,
+	// it returns nil or an error of the kind not-found.
 	GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error)
 
-	// GetPods returns every pod of this node that the backend has. A partial
-	// list must be an error. The pods should carry their UID. No pod counts as
-	// lost without a list that lacks it. An answer that takes longer
-	// than 45 s is dropped; meanwhile GetPodStatus is asked for each pod.
+	// GetPods returns every pod of this node that the backend has. A partial list must be an error. The pods
+	// should carry their UID. No pod counts as lost without a list that lacks it. An answer that takes longer
+	// than 45 s is dropped; meanwhile GetPodStatus is called for each pod.
 	GetPods(context.Context) ([]*corev1.Pod, error)
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// slowCall is after how long a read of what a pod names lets another pod have its worker. For provider calls,
-// providercall.Patience decides.
+// slowCall is the time after which a read of a pod's inputs lets another pod have its worker. For provider
+// calls, providercall.Patience decides.
 const slowCall = 10 * time.Second
 
 // create gives a pod to the backend.
@@ -35,7 +35,7 @@ func (w *podWorker) create(ctx context.Context, key string, api *corev1.Pod) err
 	attempted := false // before
 	w.states.sync(key, api.UID, func(st syncWriter) {
 		attempted = st.sent.Attempted
-		// All before the call: it may report at once, on what it was handed.
+		// This must come before the call: the provider may report at once, about the pod that it was handed.
 		st.sent.Attempted, st.sent.Generation = true, api.Generation
 		st.reflected = max(st.reflected, api.Generation)
 		st.sent.AttemptedAt, st.sent.Shown = time.Now(), false
@@ -54,7 +54,7 @@ func (w *podWorker) create(ctx context.Context, key string, api *corev1.Pod) err
 		w.recorder.Event(api, corev1.EventTypeWarning, eventUnenforced, without)
 	}
 	err = w.call(ctx, key, api, "CreatePod", func(ctx context.Context) error { return w.backend.provider.CreatePod(ctx, pod) })
-	// Again: a call that took long may have made the pod at its end.
+	// The time is recorded again: a call that took long may have made the pod at its end.
 	w.states.sync(key, api.UID, func(st syncWriter) { st.sent.AttemptedAt = time.Now() })
 	if err != nil {
 		return w.createFailed(key, api, attempted, err)
@@ -64,8 +64,8 @@ func (w *podWorker) create(ctx context.Context, key string, api *corev1.Pod) err
 	return nil
 }
 
-// update tells the backend of a changed pod, whose status is what the provider
-// itself reported last: many keep the pod as it is given.
+// update hands the changed pod to the backend. The status of this pod is the status that the provider itself
+// reported last: many backends keep the pod as given.
 func (w *podWorker) update(ctx context.Context, key string, api *corev1.Pod, d lifecycle.Decision) error {
 	pod, err := w.prepare(ctx, api)
 	if err != nil {
@@ -99,8 +99,8 @@ func (w *podWorker) update(ctx context.Context, key string, api *corev1.Pod, d l
 	return nil
 }
 
-// adopt takes over a pod that the backend has already, after a restart for
-// example. Of one that was merely missing for a while it is known what the backend was given.
+// adopt takes over a pod that the backend has already, after a restart for example. If the pod was merely
+// missing for a while, it is known what the backend was given.
 func (w *podWorker) adopt(key string, api, backend *corev1.Pod) {
 	if w.states.get(key).sent.Accepted {
 		w.states.sync(key, api.UID, func(st syncWriter) {
@@ -119,8 +119,8 @@ func (w *podWorker) adopt(key string, api, backend *corev1.Pod) {
 	w.learn(key)
 }
 
-// stop asks the backend to stop a pod, and looks whether it has: when that is reported or could have been, or at once if the
-// provider does not report.
+// stop asks the backend to stop a pod, and checks later whether the pod has stopped: when the end is reported or
+// should have been reported, or at once if the provider does not report.
 func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.Pod) error {
 	if err := w.fence.AllowStop(ctx); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 	w.states.sync(key, api.UID, func(st syncWriter) {
 		answered = (st.sent.StopAcked || st.sent.StopMissing) && st.sent.StopGrace == grace
 		if backend != nil {
-			// From before a restart, perhaps: what it says last is about this pod.
+			// The pod may be from before a restart: the last report is about this pod.
 			st.inherit(backend)
 		}
 		// It may have been started before a restart: a report by its name is about this pod.
@@ -169,9 +169,8 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 	return nil
 }
 
-// prepare returns the private copy of a pod that a provider is given: with its
-// environment resolved, and without the API server's status: a backend that keeps
-// the pod as given would hand it back as news.
+// prepare returns the private copy of a pod that a provider is given. Its environment is resolved, and it lacks
+// the API server's status: a backend that keeps the pod as given would hand that status back as news.
 func (w *podWorker) prepare(ctx context.Context, api *corev1.Pod) (*corev1.Pod, error) {
 	pod := api.DeepCopy()
 	w.admission.withoutUnsupported(pod)
@@ -184,9 +183,8 @@ func (w *podWorker) prepare(ctx context.Context, api *corev1.Pod) (*corev1.Pod, 
 	return pod, nil
 }
 
-// resolve fills in the environment of a private copy of a pod. What it names is
-// read from the API server, which may not answer: a read that takes long lets
-// others have the worker, and is given up in the end.
+// resolve fills in the environment of a private copy of a pod. It reads the named objects from the API server,
+// which may not answer. A slow read lets other pods have the worker, and is given up in the end.
 func (w *podWorker) resolve(ctx context.Context, pod *corev1.Pod) error {
 	defer time.AfterFunc(slowCall, func() { keyqueue.Yield(ctx) }).Stop()
 	found := &warnings{}

@@ -15,10 +15,10 @@ import (
 // any goroutine.
 type PullCredentials = podinputs.PullCredentials
 
-// RegistryCredential is how to log in at a registry. Formatting and JSON leave what is secret out.
+// RegistryCredential is the login for a registry. Formatting and JSON leave the secrets out.
 type RegistryCredential = podinputs.RegistryCredential
 
-// pullCredentials is what a PullCredentialsUser is given.
+// pullCredentials is the PullCredentials of a PullCredentialsUser.
 type pullCredentials struct{ manager *podsecrets.Manager }
 
 // PullCredentials returns the credentials.

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// manyAbove and manyFraction say how many are many: more than ten and more than a fifth of all, or several that are more
-	// than half of all.
+	// manyAbove and manyFraction define many: more than ten and more than a fifth of all, or several pods that
+	// are more than half of all.
 	manyAbove    = 10
 	manyFraction = 5
-	// unasked is how long a pod that a list lacks does not count before it was asked for by name: some
-	// providers list no pods at all.
+	// unasked is how long a pod that a list lacks does not count before the backend was asked for it by name:
+	// some providers list no pods at all.
 	unasked = 5 * time.Second
 	// together is how much later than another pod a pod may have gone missing to cast doubt on the other's absence when it shows again.
 	together = 10 * time.Second
@@ -25,10 +25,11 @@ const (
 	reviewEvery = time.Second
 )
 
-// quarantine keeps the pods that one side lacks although nobody was seen to remove them. Many at once are
-// doubt about that side: a restored backup, a cache that is not filled, a region that does not
-// answer. Each pod has its own time: while many are missing, nothing is done about a pod before it shows again or the side has
-// denied it for the whole period. Silence of the side begins that time anew, and so does another pod that went missing with it and shows again.
+// quarantine keeps the pods that one side lacks although their removal was not seen. Many such pods at once cast
+// doubt on that side: a restored backup, a cache that is not filled, a region that does not answer. Each pod has
+// its own time. While many are missing, the node does nothing about a pod before the pod shows again or the side
+// has denied it for the whole period. Silence of the side starts that time again. So does another pod that went
+// missing at the same time and shows again.
 type quarantine struct {
 	side    string // that lacks the pods
 	period  time.Duration
@@ -57,13 +58,14 @@ func newQuarantine(side string, period time.Duration, changed func(context.Conte
 	return &quarantine{side: side, period: period, changed: changed, missing: map[string]*missingPod{}}
 }
 
-// lackedPod is a pod that a list should have.
+// lackedPod is a pod that a list should contain and lacks.
 type lackedPod struct {
 	key   string
 	young bool
 }
 
-// note counts a pod as missing. asked says that it was asked for by name, young that it may be too new to be shown.
+// note counts a pod as missing. asked reports whether the side was asked for it by name, young whether it may be
+// too new to be shown.
 func (q *quarantine) note(key string, now time.Time, asked, young bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -92,7 +94,8 @@ func (q *quarantine) forget(key string) {
 	}
 }
 
-// leave lets a pod go that is not wanted any more. That says nothing of the side: where many are missing, it counts until its time is over.
+// leave releases a pod that is not wanted any more. This proves nothing about the side: where many are missing,
+// the pod counts until its time is over.
 func (q *quarantine) leave(key string, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -108,7 +111,8 @@ func (q *quarantine) leave(key string, now time.Time) {
 	q.known = max(q.known-1, 0) // the next list does not count it
 }
 
-// show counts a pod no longer that is there after all. That casts doubt on the absence of the pods that went missing with it.
+// show stops counting a pod that exists after all. This casts doubt on the absence of the pods that went missing
+// with it.
 func (q *quarantine) show(key string, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -126,7 +130,8 @@ func (q *quarantine) showLocked(key string, now time.Time) {
 	}
 }
 
-// relisted takes a complete list: the keys that it has and those that it lacks of the pods that the side should have.
+// relisted takes over a complete list. Of the pods that the side should have, has are the keys in the list and
+// lacks the missing pods.
 func (q *quarantine) relisted(ctx context.Context, has []string, lacks []lackedPod, now time.Time) {
 	q.mu.Lock()
 	for _, key := range has {
@@ -161,14 +166,14 @@ func (q *quarantine) oneMore() {
 	q.known++
 }
 
-// silence begins the time of each pod anew: the side did not answer, which is no evidence.
+// silence starts the time of each pod again: the side did not answer, and silence is no evidence.
 func (q *quarantine) silence(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.restart(now, func(*missingPod) bool { return true })
 }
 
-// restart begins the time of the pods anew that are still missing and not decided. It is called with mu held.
+// restart starts the time of those pods again that are still missing and not decided. The caller holds mu.
 func (q *quarantine) restart(now time.Time, of func(*missingPod) bool) {
 	for _, m := range q.missing {
 		if !m.unwanted && !q.isDecided(m, now) && of(m) {
@@ -207,7 +212,7 @@ func (q *quarantine) hold(ctx context.Context, key string, doubtful bool, now ti
 	return 0
 }
 
-// review counts what is missing.
+// review counts the missing pods.
 func (q *quarantine) review(ctx context.Context, now time.Time) {
 	q.mu.Lock()
 	if past := now.Sub(q.reviewed); !q.listed || past >= 0 && past < reviewEvery {
@@ -240,8 +245,8 @@ func (q *quarantine) isDecided(m *missingPod, now time.Time) bool {
 	return !now.Before(m.since.Add(q.period))
 }
 
-// areMany reports whether n missing pods are many. Those that may be too new to be shown, and were not asked for, speak neither for the
-// side nor against it. It is called with mu held.
+// areMany reports whether n missing pods are many. Pods that may be too new to be shown, and were not asked for,
+// prove nothing about the side. The caller holds mu.
 func (q *quarantine) areMany(n int, now time.Time) bool {
 	known := q.shouldHave()
 	for _, m := range q.missing {
@@ -252,7 +257,8 @@ func (q *quarantine) areMany(n int, now time.Time) bool {
 	return n > manyAbove && n*manyFraction > known || n > 1 && n*2 > known
 }
 
-// shouldHave returns how many pods the side should have, with those that nobody wants any more and that count still. It is called with mu held.
+// shouldHave returns how many pods the side should have, including unwanted pods that still count. The caller
+// holds mu.
 func (q *quarantine) shouldHave() int {
 	known := q.known
 	for _, m := range q.missing {
@@ -263,8 +269,8 @@ func (q *quarantine) shouldHave() int {
 	return known
 }
 
-// count returns how many pods are missing and not decided about, and how many of them are not young; all says
-// that those that have not been asked for count, too. It is called with mu held.
+// count returns how many pods are missing and not decided, and how many of them are not young. With all, pods
+// that were not asked for count, too. The caller holds mu.
 func (q *quarantine) count(now time.Time, all bool) (n, old int) {
 	for _, m := range q.missing {
 		if q.isDecided(m, now) || !all && !q.counts(m, now) {

@@ -8,17 +8,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// RedactStatus takes out of the texts of a status what RedactError takes out of an error.
+// RedactStatus removes the same secrets from the texts of a status as RedactError removes from an error.
 func (c *PodController) RedactStatus(namespace, name string, status *corev1.PodStatus) {
 	redact.Status(status, c.secrets.Named(namespace, name)...)
 }
 
-// RedactError returns an error that says what err says, without what the Secrets of
-// the pod have in them that this process has read for it, without the tokens and passwords that the
-// provider was given for it, without what looks like a credential, and in
-// at most 1 KiB. It is of the same kind as err. With an empty name it is about all pods.
-// It is for programs that log or answer what a provider said; the controller itself
-// says nothing that has not gone through it.
+// RedactError returns a redacted copy of err, of at most 1 KiB and of the same kind. It removes the values of
+// the pod's Secrets that this process has read, the tokens and passwords that the provider was given for the
+// pod, and texts that look like credentials. With an empty name it covers all pods. It is for programs that log
+// or return a provider's message; the controller itself redacts all its messages in this way.
 func (c *PodController) RedactError(namespace, name string, err error) error {
 	switch {
 	case err == nil:

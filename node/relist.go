@@ -16,21 +16,20 @@ import (
 )
 
 const (
-	// relistPeriod is how often the pods of the backend are compared with those
-	// of the API server, for a provider that reports by itself. With the time that
-	// evidence takes, what is found is put right within 30 seconds.
+	// relistPeriod is how often the pods of the backend are compared with the pods of the API server, for a
+	// provider that reports by itself. Including the time for evidence, a difference is corrected within 30
+	// seconds.
 	relistPeriod = 15 * time.Second
-	// relistFailing is the longest pause while the provider does not list its pods:
-	// that it does again tells that the backend is back.
+	// relistFailing is the longest pause while the provider does not list its pods. The next successful list
+	// shows that the backend is back.
 	relistFailing = 8 * time.Second
-	// listWait is how long the relist waits for a GetPods. With the time that it takes
-	// to ask for the pods one by one instead, a change is visible within a minute.
+	// listWait is how long the relist waits for a GetPods. Including the time to ask for the pods one by one
+	// instead, a change is visible within a minute.
 	listWait = 45 * time.Second
 )
 
-// relister compares, for as long as the node runs, what the backend has with what
-// the API server has, and marks the pods for which they differ. For a provider
-// that does not report by itself it also collects the statuses.
+// relister compares the pods of the backend with the pods of the API server, for as long as the node runs, and
+// marks the pods that differ. For a provider that does not report by itself it also collects the statuses.
 type relister struct {
 	comparer
 	timer    *time.Timer
@@ -135,8 +134,8 @@ func (r *relister) failed(ctx context.Context, err error) {
 	r.timer.Reset(min(backoff(r.failures+2), relistFailing))
 }
 
-// ask asks for all pods and waits for a while. A call that may never return must not
-// end the relist, but it is the only one until it does.
+// ask requests all pods and waits for a while. A call that may never return must not end the relist, but there
+// is no second call until it returns.
 func (r *relister) ask(ctx context.Context) ([]*corev1.Pod, error) {
 	if r.overdue != nil {
 		return nil, r.unanswered()

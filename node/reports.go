@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// podReports takes in what the provider tells of pods.
+// podReports takes over the provider's reports about pods.
 type podReports struct {
 	*podCore
 	tracker *podTracker
@@ -35,12 +35,13 @@ func (p *podReports) report(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-// begin takes what was reported before the caches were filled.
+// begin takes over the reports from before the caches were filled.
 func (p *podReports) begin(ctx context.Context) {
 	p.early.take(func(pod *corev1.Pod, r *report) { p.take(ctx, pod, r) })
 }
 
-// listed takes what a list tells of a pod. Of a provider that reports, that counts until its first report.
+// listed takes over the status of a pod in a list. For a provider that reports, this status counts until the
+// provider's first report.
 func (p *podReports) listed(ctx context.Context, pod *corev1.Pod, notifies bool) {
 	r := newReport(pod)
 	r.listed = notifies
@@ -62,8 +63,8 @@ func (p *podReports) take(ctx context.Context, pod *corev1.Pod, r *report) {
 	key := keyOf(pod)
 	api := p.pod(ctx, key)
 	if api == nil || !lifecycle.SamePod(api, pod) {
-		// Either the cache is behind the provider, which knows the pod from before a
-		// restart: it is adopted with its status. Or the pod is gone.
+		// Either the cache is behind the provider, which knows the pod from before a restart: the pod is then
+		// adopted with its status. Or the pod is gone.
 		if api == nil {
 			p.endsLate(key, pod.UID, r)
 		}
@@ -86,7 +87,8 @@ func (p *podReports) take(ctx context.Context, pod *corev1.Pod, r *report) {
 	}
 }
 
-// endsLate notes that a pod has ended which was removed by force, and is not forgotten yet: it needs no room.
+// endsLate records the end of a pod that was removed by force and is not forgotten yet: the pod needs no room
+// any more.
 func (p *podReports) endsLate(key string, uid types.UID, r *report) {
 	if uid == "" || !lifecycle.Terminal(r.status) {
 		return
@@ -151,9 +153,8 @@ func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool
 	return news
 }
 
-// droppable reports whether a condition goes when the provider stops reporting
-// it. Those of a kubelet are derived instead, and a readiness gate is another
-// writer's, of which the provider had a copy.
+// droppable reports whether a condition is removed when the provider stops reporting it. Conditions of a kubelet
+// are derived instead. A readiness gate belongs to another writer; the provider only had a copy.
 func droppable(pod *corev1.Pod, t corev1.PodConditionType) bool {
 	switch t {
 	case corev1.PodReady, corev1.ContainersReady, corev1.PodInitialized, corev1.PodScheduled:

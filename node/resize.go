@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// sizes are the resources that the containers of a pod were made with, by name. They are never changed, and shared
-// with the cache.
+// sizes are the resources that the containers of a pod were made with, by container name. They are never
+// changed, and they are shared with the cache.
 type sizes map[string]corev1.ResourceRequirements
 
 func sizesOf(pod *corev1.Pod) *sizes {
@@ -39,8 +39,8 @@ func (s *sizes) restore(pod *corev1.Pod) {
 	}
 }
 
-// noResize says that the backend cannot give the containers of a pod that runs what they ask for now; "" if they ask
-// for nothing else than before.
+// noResize returns the message that the backend cannot give the running containers of a pod their new resources,
+// or "" if the resources are unchanged.
 func (s *sizes) noResize(pod *corev1.Pod) string {
 	var other []string
 	if s != nil {

@@ -14,30 +14,29 @@ import (
 const (
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 60 * time.Second
-	// rejectedRetry is the delay after the provider said that it can never take the pod
-	// as it is. A change of the pod ends it; what the backend knows may change, too.
+	// rejectedRetry is the delay after the provider reported that it can never take the pod as it is. A change
+	// of the pod ends the delay; the backend's knowledge may change, too.
 	rejectedRetry = 10 * time.Minute
-	// longestRetryAfter is the longest delay that an error can ask for
-	// (errdefs.RetryAfter).
+	// longestRetryAfter is the longest delay that an error can ask for (errdefs.RetryAfter).
 	longestRetryAfter = 10 * time.Minute
 )
 
-// ShouldRetryFunc decides, after work on a pod failed, whether and when it is
-// tried again. key is namespace/name, timesTried counts from 1, originallyAdded
-// is when the work was first asked for; a change of what the pod is to be begins both
-// anew. A returned error gives up until the pod
-// changes or is looked at anew; nil and nil leave the delay to the rate limiter;
-// a duration is the delay, and a negative one comes before all other work.
+// ShouldRetryFunc decides, after work on a pod failed, whether and when it is tried again. key is
+// namespace/name, timesTried counts from 1, and originallyAdded is the time of the first request for the work. A
+// change of the desired pod resets both. A returned error gives up until the pod changes or gets a new look. nil
+// and nil leave the delay to the rate limiter. A returned duration is the delay; a negative one comes before all
+// other work.
 type ShouldRetryFunc = func(ctx context.Context, key string, timesTried int, originallyAdded time.Time, err error) (*time.Duration, error)
 
-// retryPolicy is that of a lane: one of the three of the configuration, for provider
-// calls, removals, and status writes, or that of the poll lane.
+// retryPolicy is the policy of a lane: one of the three of the configuration (for provider calls, removals, and
+// status writes), or the policy of the poll lane.
 type retryPolicy struct {
 	limiter workqueue.TypedRateLimiter[any]
 	should  ShouldRetryFunc
-	// until, if not nil, returns how long the next look at a pod may wait whatever failed, false if as long as it takes.
+	// until, if not nil, returns how long the next look at a pod may wait whatever failed. It returns false if
+	// there is no limit.
 	until func(ctx context.Context, key string) (time.Duration, bool)
-	// failed is told of each failure and what follows; it is where failures end.
+	// failed is called with each failure and its consequence; failures end there.
 	failed func(ctx context.Context, key string, err error, next time.Duration, again bool)
 }
 

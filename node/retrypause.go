@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// retryPause doubles the pause between tries from first to max. The pauses are
-// shortened by up to a fifth at random, so that nodes do not come together.
+// retryPause doubles the pause between tries from first to max. The pauses are shortened by up to a fifth at
+// random, so that nodes do not try at the same time.
 type retryPause struct {
 	first, max time.Duration
 	pause      time.Duration

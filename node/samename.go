@@ -14,9 +14,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// findBeside remembers which pods of a list, whose keys come with it, are beside a wanted pod under its name. One of another UID is an orphan. A
-// further instance of the wanted pod breaks the contract of CreatePod: nobody can tell which of them is to stay, so that is told, and no
-// more. These instances are returned: their statuses are not that of the pod.
+// findBeside records which pods of a list are beside a wanted pod under its name. keys are the keys of the
+// listed pods. A pod of another UID is an orphan. A further instance of the wanted pod breaks the contract of
+// CreatePod. The node cannot tell which instance is to stay, so it only reports them. findBeside returns these
+// instances, because their statuses are not the status of the pod.
 func (c *podCore) findBeside(ctx context.Context, backend []*corev1.Pod, keys []string, asked time.Time) (further map[*corev1.Pod]bool) {
 	several := make(map[string][]*corev1.Pod)
 	for _, key := range c.states.shared() {
@@ -83,7 +84,7 @@ func (c *podCore) noteBeside(ctx context.Context, key string, api *corev1.Pod, p
 	}
 }
 
-// shared returns the keys of pods beside which the backend has another.
+// shared returns the keys of pods beside which the backend has another pod.
 func (s *podStates) shared() (keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,8 +19,8 @@ func (s *podStates) uidsLocked() map[string]types.UID {
 	return all
 }
 
-// forgetAll drops all states and returns the UIDs of their pods: what is known of
-// a pod may no longer be so when another process has worked on it.
+// forgetAll drops all states and returns the UIDs of their pods. A state may be outdated when another process
+// has worked on the pod.
 func (s *podStates) forgetAll() map[string]types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // there before it counts as stuck.
 const stuckAfter = time.Minute
 
-// stuck counts the deleted pods that the backend does not let go.
+// stuck counts the deleted pods that the backend does not release.
 func (c *podCore) stuck(ctx context.Context) (stuck int) {
 	for _, api := range c.all(ctx) {
 		// The deletion timestamp is the end of the grace period.

@@ -62,8 +62,8 @@ func (w *podWorker) syncFailed(ctx context.Context, key string, err error, delay
 	}
 }
 
-// updateFailed lets a change wait. The backend has the pod, if not as it is in api, so its
-// status is asked for and its loss is noticed as that of any other.
+// updateFailed lets a change wait. The backend has the pod, if only in an older version than api. Therefore the
+// status of the pod is polled, and a loss is noticed as for any other pod.
 func (w *podWorker) updateFailed(key string, api *corev1.Pod, err error) error {
 	w.states.sync(key, api.UID, func(st syncWriter) {
 		if !st.sent.Accepted { // from before a restart
@@ -74,8 +74,8 @@ func (w *podWorker) updateFailed(key string, api *corev1.Pod, err error) error {
 	return newLaneError(api, eventUpdateFailed, err)
 }
 
-// createFailed decides what follows from an error of CreatePod. A provider that rejects a pod has
-// made nothing, and what follows is the pod's end, if nothing would replace it for ever.
+// createFailed decides what follows from an error of CreatePod. A provider that rejects a pod has created
+// nothing. The pod then fails, unless a controller would replace it forever.
 func (w *podWorker) createFailed(key string, api *corev1.Pod, attempted bool, err error) error {
 	wrapped := fmt.Errorf("create pod %s: %w", key, err)
 	if !errdefs.IsInvalidInput(err) {
@@ -93,7 +93,7 @@ func (w *podWorker) createFailed(key string, api *corev1.Pod, attempted bool, er
 	return nil
 }
 
-// clearSyncError takes back the sync error that a pod's status shows.
+// clearSyncError removes the sync error from a pod's status.
 func (w *podWorker) clearSyncError(key string) {
 	if st := w.states.get(key); st.syncErr == nil && len(st.notices) == 0 {
 		return

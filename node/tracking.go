@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// podTracker begins and ends what is remembered of pods.
+// podTracker begins and ends the states of pods.
 type podTracker struct {
 	*podCore
 	*quarantines
@@ -17,8 +17,8 @@ type podTracker struct {
 	admission *podAdmission
 }
 
-// startTracking begins the state of the pod, if it is not that of the pod already. What must not be said
-// about an older one is known until the backend does not have it any more.
+// startTracking begins the state of the pod, if the state does not belong to the pod already. The secrets of an
+// older pod are remembered until the backend no longer has that pod.
 func (t *podTracker) startTracking(key string, api *corev1.Pod) {
 	older := t.states.begin(key, api)
 	if older == "" {
@@ -31,7 +31,7 @@ func (t *podTracker) startTracking(key string, api *corev1.Pod) {
 	t.releaseObjects(key, older)
 }
 
-// forget lets go of a pod that is gone on both sides.
+// forget drops the state of a pod that is gone on both sides.
 func (t *podTracker) forget(key string) {
 	st := t.states.drop(key)
 	t.orphans.forget(key)
@@ -40,7 +40,8 @@ func (t *podTracker) forget(key string) {
 	t.forgetObjects(key, st.sent.UID)
 }
 
-// forgetObjects lets go of the ConfigMaps and Secrets that the pod names, of what it was given, and of its place.
+// forgetObjects releases the ConfigMaps and Secrets that the pod names, the secrets that it was given, and its
+// reserved room.
 func (t *podTracker) forgetObjects(key string, uid types.UID) {
 	t.secrets.Drop(uid)
 	t.releaseObjects(key, uid)

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// warnings are the events of one look at what a pod names. Each try looks anew, so they are
-// kept until it is known whether they are told.
+// warnings are the events of one read of a pod's inputs. Each try reads again, so the events are kept until it
+// is known whether to send them.
 type warnings struct {
 	record.EventRecorder // nil: what is not used for them
 	found                []warning
@@ -25,7 +25,7 @@ func (w *warnings) Event(_ runtime.Object, kind, reason, message string) {
 	w.found = append(w.found, warning{kind, reason, message})
 }
 
-// warn records what a look at what the pod names has found, unless it was told not long ago.
+// warn sends the warnings about a pod's inputs, unless they were sent not long ago.
 func (w *podWorker) warn(pod *corev1.Pod, found []warning) {
 	if len(found) == 0 {
 		return

@@ -9,8 +9,7 @@ const (
 	writeEvery = time.Second
 )
 
-// writeBudget keeps a pod whose status flaps to one write a second, after a
-// burst of five.
+// writeBudget limits a pod whose status flaps to one write a second, after a burst of five.
 type writeBudget struct {
 	spent int
 	since time.Time // when spent was last reduced
