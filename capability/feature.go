@@ -7,7 +7,7 @@ type Feature string
 
 // The features, by the part of the pod that asks for them.
 const (
-	// RunToCompletion: containers that end do not start again, as pods of Jobs need it.
+	// RunToCompletion means that ended containers do not start again, as pods of Jobs need it.
 	RunToCompletion       Feature = "RunToCompletion"
 	InitContainers        Feature = "InitContainers"
 	Sidecars              Feature = "Sidecars"
@@ -44,7 +44,7 @@ const (
 
 	HostNetwork Feature = "HostNetwork"
 	HostPorts   Feature = "HostPorts"
-	// HostPortMapping: a host port differs from the port of the container.
+	// HostPortMapping means that a host port differs from the port of the container.
 	HostPortMapping Feature = "HostPortMapping"
 	HostAliases     Feature = "HostAliases"
 	DNS             Feature = "DNS"

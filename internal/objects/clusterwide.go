@@ -76,7 +76,7 @@ func (c *clusterWide) synced() (cache.Indexer, error) {
 // clusterSource lists and watches all objects of a kind.
 type clusterSource struct{ *clusterWide }
 
-// IsWatchListSemanticsUnSupported: see singleObject.
+// IsWatchListSemanticsUnSupported has the reason of singleObject.
 func (clusterSource) IsWatchListSemanticsUnSupported() bool { return true }
 
 // ListWithContext lists the objects of all namespaces.

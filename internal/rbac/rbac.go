@@ -43,22 +43,22 @@ const (
 	Serving Feature = "serving"
 	// CertificateRequests is the feature to request the serving certificate from the cluster.
 	CertificateRequests Feature = "certificate requests"
-	// PodTokens: the provider requests service account tokens.
+	// PodTokens means that the provider requests service account tokens.
 	PodTokens Feature = "pod tokens"
-	// TrustBundles: the provider gives pods the certificates of ClusterTrustBundles.
+	// TrustBundles means that the provider gives pods the certificates of ClusterTrustBundles.
 	TrustBundles Feature = "trust bundles"
-	// PodCertificates: the provider requests certificates for its pods. No shipped role has it: the API server
+	// PodCertificates means that the provider requests certificates for its pods. No shipped role has it: the API server
 	// lets a node request only for its own pods, but a ServiceAccount for all pods.
 	PodCertificates Feature = "pod certificates"
-	// Claims: the provider mounts PersistentVolumes.
+	// Claims means that the provider mounts PersistentVolumes.
 	Claims Feature = "claims"
-	// Provisioning: the provider has room for PersistentVolumes, which the node makes. It has a role of its own.
+	// Provisioning means that the provider has room for PersistentVolumes, which the node makes. It has a role of its own.
 	Provisioning Feature = "provisioning"
-	// EndpointSlices: the provider takes services elsewhere. A role has it on request only.
+	// EndpointSlices means that the provider takes services elsewhere. A role has it on request only.
 	EndpointSlices Feature = "endpoint slices"
 	// ManyNodes is a process with several nodes.
 	ManyNodes Feature = "many nodes"
-	// SharedNodes: the process shares its nodes with other processes.
+	// SharedNodes means that the process shares its nodes with other processes.
 	SharedNodes Feature = "shared nodes"
 )
 

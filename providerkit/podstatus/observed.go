@@ -27,11 +27,11 @@ type Pod struct {
 type State int
 
 const (
-	// Waiting: the container was not started yet, or is about to start again.
+	// Waiting means that the container was not started yet, or is about to start again.
 	Waiting State = iota
-	// Running: the container runs.
+	// Running means that the container runs.
 	Running
-	// Exited: the container has ended.
+	// Exited means that the container has ended.
 	Exited
 )
 

@@ -20,13 +20,13 @@ import (
 type Again int
 
 const (
-	// AgainMakesAnother: the service makes a second instance. The kit never asks again while a first instance
+	// AgainMakesAnother means that the service makes a second instance. The kit never asks again while a first instance
 	// may still appear.
 	AgainMakesAnother Again = iota
-	// AgainReplaces: the service knows the instance by its name and changes it. The kit asks again when the
+	// AgainReplaces means that the service knows the instance by its name and changes it. The kit asks again when the
 	// service shows no instance.
 	AgainReplaces
-	// AgainReturnsFirst: the service knows the request by a token and returns the instance that it made first.
+	// AgainReturnsFirst means that the service knows the request by a token and returns the instance that it made first.
 	// The kit asks again at once. The service must remember the token for longer than its lists may lack the
 	// instance.
 	AgainReturnsFirst
@@ -93,7 +93,7 @@ type Config struct {
 	Recorder record.EventRecorder
 	// Busy, Rest, Idle, Soon, Slowest, ListEvery and LostFor are the timings of the lists; see poll.Config.
 	Busy, Rest, Idle, Soon, Slowest, ListEvery, LostFor time.Duration
-	// Unlisted: the service has no list, so its driver asks about the pods of poll.Cache.Known and of the
+	// Unlisted means that the service has no list, so its driver asks about the pods of poll.Cache.Known and of the
 	// cluster. No list shows an instance that nobody asks for. When a pod is deleted, the kit therefore looks
 	// for an unknown instance, and looks once more for an instance that may appear, at the time when it must
 	// have appeared. The provider is given to the node as an Unlisted.
@@ -102,7 +102,7 @@ type Config struct {
 	// Objects replaces the reader of API objects, for services that see the cluster from elsewhere. Nil: objects
 	// are used as they are.
 	Objects func(node.PodObjects) node.PodObjects
-	// NoLogins: the service pulls images with its own credentials, so the kit does not read the pull secrets of
+	// NoLogins means that the service pulls images with its own credentials, so the kit does not read the pull secrets of
 	// pods.
 	NoLogins bool
 	// Claims makes the kit find the PersistentVolumes of pods, for Inputs.Claimed.

@@ -29,19 +29,19 @@ type Config struct {
 	KubeContext string
 	// BootstrapKubeconfig gets the node its first certificate; "" for none.
 	BootstrapKubeconfig string
-	// RequestsCertificate: the node requests its serving certificate from the cluster. CertDir is where it keeps
+	// RequestsCertificate means that the node requests its serving certificate from the cluster. CertDir is where it keeps
 	// the certificate; "" for nowhere.
 	RequestsCertificate bool
 	CertDir             string
-	// ManyNodes: the process has more nodes than this one.
+	// ManyNodes means that the process has more nodes than this one.
 	ManyNodes bool
-	// SharesNodes: other processes have the same nodes.
+	// SharesNodes means that other processes have the same nodes.
 	SharesNodes bool
 	// AdminKubeconfig is the kubeconfig of a user with permissions to use nodes/proxy and list DaemonSets; ""
 	// for the node's own.
 	AdminKubeconfig string
 
-	// Serve: the node serves the kubelet API, on the port of the address, 0 for any.
+	// Serve means that the node serves the kubelet API, on the port of the address, 0 for any.
 	Serve         bool
 	ListenAddress string
 	Port          int
@@ -49,7 +49,7 @@ type Config struct {
 	CertFile, KeyFile string
 	// ClientCAFile holds the authorities of its callers; "" for none.
 	ClientCAFile string
-	// NoAuthentication: callers are not authenticated.
+	// NoAuthentication means that callers are not authenticated.
 	NoAuthentication bool
 
 	// Provider makes the provider, for the cluster of client; client is nil if the cluster does not answer. The

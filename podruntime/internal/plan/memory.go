@@ -53,11 +53,11 @@ type ResizePending struct{ Reason, Message string }
 type Result int
 
 const (
-	// NoResult: the probe does not exist, or has no result yet.
+	// NoResult means that the probe does not exist, or has no result yet.
 	NoResult Result = iota
-	// Success: the probe succeeded often enough.
+	// Success means that the probe succeeded often enough.
 	Success
-	// Failure: the probe failed often enough.
+	// Failure means that the probe failed often enough.
 	Failure
 )
 

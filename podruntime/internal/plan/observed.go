@@ -36,13 +36,13 @@ type Sandbox struct {
 type State int
 
 const (
-	// Unknown: the runtime has lost track of the container, which may run.
+	// Unknown means that the runtime has lost track of the container, which may run.
 	Unknown State = iota
-	// Created: the container was never started.
+	// Created means that the container was never started.
 	Created
-	// Running: the container runs.
+	// Running means that the container runs.
 	Running
-	// Exited: the container has ended.
+	// Exited means that the container has ended.
 	Exited
 )
 
