@@ -52,8 +52,8 @@ func (d Declaration) Lacks(why string, without ...Feature) Declaration {
 	return d
 }
 
-// LacksFields returns a declaration that has the feature except for some of its fields. A field is the end of a
-// path, such as capabilities.drop.
+// LacksFields returns a declaration of the feature except for some of its fields. A field is the end of a path,
+// such as capabilities.drop.
 func (d Declaration) LacksFields(why string, of Feature, fields ...string) Declaration {
 	d = d.clone()
 	for _, f := range fields {
@@ -109,7 +109,7 @@ func (d Declaration) Remark(f Feature) string {
 	return d.lack[f]
 }
 
-// Unsupported is a field of a pod that asks for a missing feature.
+// Unsupported is a field of a pod for a missing feature.
 type Unsupported struct {
 	Need
 	// Why says so to users.
@@ -119,14 +119,14 @@ type Unsupported struct {
 // String is the path of the field and why.
 func (u Unsupported) String() string { return u.Path + ": " + u.Why }
 
-// Check returns every unsupported field of a pod, or nil if the pod can run. It leaves out fields that the
-// declaration accepts; see Unenforced.
+// Check returns every unsupported field of a pod, or nil if the pod can run. It leaves out accepted fields; see
+// Unenforced.
 func (d Declaration) Check(pod *corev1.Pod) []Unsupported {
 	refused, _ := d.judge(pod)
 	return refused
 }
 
-// judge returns the unsupported fields of a pod: refused fields, and fields that the pod runs without.
+// judge returns the unsupported fields of a pod: refused fields, and unenforced fields.
 func (d Declaration) judge(pod *corev1.Pod) (refused, unenforced []Unsupported) {
 	for _, need := range Needs(pod) {
 		why, lacks := d.lacks(need)

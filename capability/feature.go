@@ -2,10 +2,10 @@
 
 package capability
 
-// Feature is something that a pod can ask for and a backend may lack.
+// Feature is a feature of pods. A backend may lack it.
 type Feature string
 
-// The features, by the part of the pod that asks for them.
+// These are the features, by the part of the pod.
 const (
 	// RunToCompletion means that ended containers do not start again, as pods of Jobs need it.
 	RunToCompletion       Feature = "RunToCompletion"

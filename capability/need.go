@@ -7,15 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Need is a field of a pod that asks for a feature.
+// Need is a field of a pod for a feature.
 type Need struct {
 	Feature Feature
 	// Path is the path of the field, such as spec.volumes[0].hostPath.
 	Path string
 }
 
-// Needs returns the needs of a pod, in the order of its fields; a field that asks for two features appears
-// twice. It leaves out fields that every backend supports, or that the node handles itself.
+// Needs returns the needs of a pod, in the order of its fields; a field for two features appears twice. It
+// leaves out the fields of every backend, and the fields handled by the node itself.
 func Needs(pod *corev1.Pod) []Need {
 	n := &needs{hostNetwork: pod.Spec.HostNetwork}
 	spec := field.NewPath("spec")

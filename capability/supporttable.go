@@ -11,7 +11,7 @@ import (
 type Named struct {
 	Name string
 	Declaration
-	// Proven are the features that a check has shown to work.
+	// Proven are the features with a passed check.
 	Proven map[Feature]bool
 }
 

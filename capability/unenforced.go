@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// UnenforcedAnnotation is an annotation of a Node with the features, separated by commas, that its pods may ask
-// for and do not get.
+// UnenforcedAnnotation is an annotation of a Node. It lists the features, separated by commas, that its pods may
+// request and do not get.
 const UnenforcedAnnotation = "virtual-kubelet.io/unenforced"
 
 // acceptable are the features without which a pod still runs its containers, with their files and resources. A
@@ -22,17 +22,17 @@ var acceptable = []Feature{
 	Capabilities, NoNewPrivileges, ReadOnlyRoot, Seccomp, AppArmor, SELinux, Sysctls, WindowsOptions, RuntimeClass,
 }
 
-// Acceptable returns the features that Accept takes.
+// Acceptable returns the possible arguments of Accept.
 func Acceptable() []Feature { return slices.Clone(acceptable) }
 
 // OwnMachine returns the features to Accept for a service that lacks them and runs each pod in a virtual machine
 // of its own: the machine limits the remaining rights of a container.
 func OwnMachine() []Feature { return []Feature{NoNewPrivileges, Seccomp, Capabilities} }
 
-// Accept returns a declaration that runs a pod without the features that the backend lacks, instead of refusing
-// the pod. It replaces an earlier Accept. It does not apply to features that are not Acceptable, and to three
-// fields: capabilities.add, and a profile of the type Localhost for Seccomp or AppArmor, which somebody wrote
-// for this pod.
+// Accept returns a declaration that runs a pod without the missing features of the backend, instead of refusing
+// the pod. It replaces an earlier Accept. It does not apply to other features than Acceptable, and to three
+// fields: capabilities.add, and a profile of the type Localhost for Seccomp or AppArmor, because the profile was
+// written for this pod.
 func (d Declaration) Accept(features ...Feature) Declaration {
 	d = d.clone()
 	clear(d.accepted)
@@ -42,7 +42,7 @@ func (d Declaration) Accept(features ...Feature) Declaration {
 	return d
 }
 
-// Accepted returns the accepted features that the backend lacks, in whole or in some fields.
+// Accepted returns the accepted features, missing at the backend in whole or in some fields.
 func (d Declaration) Accepted() []Feature {
 	var all []Feature
 	for _, f := range Features() {
@@ -53,8 +53,7 @@ func (d Declaration) Accepted() []Feature {
 	return all
 }
 
-// Unenforced returns every field of a pod that the pod runs without, because the declaration accepts it; nil if
-// there is none.
+// Unenforced returns every accepted and ignored field of a pod, or nil.
 func (d Declaration) Unenforced(pod *corev1.Pod) []Unsupported {
 	_, unenforced := d.judge(pod)
 	return unenforced

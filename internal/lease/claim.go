@@ -10,39 +10,39 @@ import (
 )
 
 const (
-	// HolderAnnotation of a lease names the process that acts for the node. The holder identity cannot name it,
-	// because the control plane expects the node's name there. An empty value says that the last holder has
-	// given up the lease.
+	// HolderAnnotation of a lease names the process in charge of the node. The holder identity cannot name it,
+	// because the control plane expects the node's name there. With an empty value, the last holder has given up
+	// the lease.
 	HolderAnnotation = "virtual-kubelet.io/holder"
 	// StandbyAnnotation asks the holder to renew more often. The holder removes it with its next renewal.
 	StandbyAnnotation = "virtual-kubelet.io/standby"
-	// announceStep is how far Announce moves the time of the renewal: the smallest step that a lease can hold.
+	// announceStep is how far Announce moves the time of the renewal: the smallest step in a lease.
 	announceStep = time.Microsecond
 
 	// takeoverAfter is the time without a sign of life of a holder after which another process takes its place.
 	// It is longer than MaxAge.
 	takeoverAfter = 12 * time.Second
-	// maxBlind is the longest time that a waiting process may go without a look at the lease. After a longer
-	// time, an old lease is no sign that the holder has ended.
+	// maxBlind is the longest time between two looks of a waiting process at the lease. After a longer time, an
+	// old lease is no sign that the holder has ended.
 	maxBlind = 6 * time.Second
 
 	unnamedHolder = "a process without a name"
 )
 
-// Result is the answer to the question which process has a lease.
+// Result is the relation of a lease to this process.
 type Result int
 
 const (
-	// Ours is a lease that this process has held without a gap.
+	// Ours is a lease held by this process without a gap.
 	Ours Result = iota
 	// Free is a lease without a process that can still act by it.
 	Free
-	// Theirs is a lease that another process has, or had a moment ago.
+	// Theirs is a lease of another process, now or a moment ago.
 	Theirs
 )
 
-// Claim decides who has the lease of a node. It counts changes of the lease, and the time that passes on this
-// machine: it never compares the clocks of two machines.
+// Claim decides which process has the lease of a node. It counts changes of the lease, and time on this machine:
+// it never compares the clocks of two machines.
 type Claim struct {
 	Self  Mark
 	Ended func(Mark) bool // reports that a process has provably ended
@@ -55,8 +55,8 @@ type Claim struct {
 	looked  time.Time        // when the lease was last seen
 }
 
-// Judge returns which process has the lease that was just read (nil if there is no lease), and the least time
-// for which it keeps the lease.
+// Judge returns the owner of the lease just read (nil if there is no lease), and the least time until the owner
+// can change.
 func (c *Claim) Judge(lease *coordinationv1.Lease, now time.Time) (Result, time.Duration) {
 	blind := now.Sub(c.looked) > maxBlind
 	c.looked = now
@@ -98,10 +98,10 @@ func (c *Claim) Judge(lease *coordinationv1.Lease, now time.Time) (Result, time.
 	return Free, 0
 }
 
-// Announce writes on the lease of another process that Self waits for it. It moves the time of the renewal a
-// little: with the feature gate NodeControllerLeaseCircuitBreaker the control plane believes that it has missed
-// a renewal when a lease changes without one, and waits for the renewal for ever. Then a node whose processes
-// have ended would stay ready.
+// Announce marks Self as waiting on the lease of another process. It moves the time of the renewal a little:
+// with the feature gate NodeControllerLeaseCircuitBreaker the control plane believes that it has missed a
+// renewal when a lease changes without one, and waits for the renewal for ever. Then a node would stay ready
+// after the end of its processes.
 func (c *Claim) Announce(lease *coordinationv1.Lease) {
 	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, StandbyAnnotation, c.Self.Text())
 	if at := lease.Spec.RenewTime; at != nil {

@@ -12,8 +12,8 @@ import (
 const (
 	// MaxAge is the largest age of the last renewal of the lease at which effects on pods are allowed.
 	MaxAge = 10 * time.Second
-	// renewAge is the age of a renewal at which steady work requests the next renewal, early enough that a slow
-	// answer delays nothing.
+	// renewAge is the age of a renewal at which steady work requests the next renewal, early enough for a slow
+	// answer.
 	renewAge = MaxAge * 3 / 4
 	// fenceGap is the time without a renewal after which knowledge about the pods is too old to act on. It is
 	// longer than a renewal takes with a slow API server.
@@ -91,9 +91,9 @@ func (f *Fence) Allow(ctx context.Context) error {
 	return nil
 }
 
-// AllowStop is Allow for the stop of a pod. While the API server does not answer, it also allows the stops that
-// a kubelet makes then: the process is awake, because it has just sent a request in vain, and it knows of no
-// other process that has taken the node.
+// AllowStop is Allow for the stop of a pod. While the API server does not answer, it also allows the stops of a
+// kubelet in this case: the process is awake, because it has just sent a request in vain, and it knows of no
+// other process with the node.
 func (f *Fence) AllowStop(ctx context.Context) error {
 	err := f.Allow(ctx)
 	if err == nil || ctx.Value(termKey{}) != inSilence || !f.Silent() {
@@ -141,13 +141,13 @@ func (f *Fence) open() bool {
 	return false
 }
 
-// Elapsed returns the time since then by the clock that shows more: the monotonic clock stands still while a
-// machine sleeps, and the wall clock can be set back.
+// Elapsed returns the time since then by the faster clock: the monotonic clock stands still while a machine
+// sleeps, and the wall clock can be set back.
 func Elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
-// Renewed records that the renewal of that time has succeeded. anew says that another process had the lease, or
+// Renewed records that the renewal of that time has succeeded. anew means that another process had the lease, or
 // may have had it.
 func (f *Fence) Renewed(sent time.Time, anew bool) {
 	f.mu.Lock()
@@ -187,7 +187,7 @@ func (f *Fence) tell() {
 	}
 }
 
-// Pending returns the term whose pods must be read anew, if there is such a term.
+// Pending returns the term with pods to read again, if there is such a term.
 func (f *Fence) Pending() (term int, anew, yes bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -221,8 +221,8 @@ func (f *Fence) Term() int {
 	return f.term
 }
 
-// StandsBy returns the process that holds the lease instead of this process. It also returns yes while the
-// holder is unknown.
+// StandsBy returns the holder of the lease, if it is another process. It also returns yes while the holder is
+// unknown.
 func (f *Fence) StandsBy() (holder Mark, yes bool) {
 	if f == nil {
 		return Mark{}, false

@@ -27,7 +27,7 @@ type Mark struct {
 	// with the same PID there. Both are empty where they are unknown.
 	Space string `json:"space,omitempty"`
 	Start string `json:"start,omitempty"`
-	// Member is the name of the process among the processes that share nodes, or "".
+	// Member is the name of the process among the processes with shared nodes, or "".
 	Member string `json:"member,omitempty"`
 }
 
@@ -78,8 +78,8 @@ func (m Mark) String() string {
 }
 
 // Ended reports whether the process of the other mark has provably ended: it ran where this process runs, and
-// its PID is free or belongs to another process. A new PID namespace may have the name of one that is gone, but
-// then the processes of the old one are gone too.
+// its PID is free or belongs to another process. A new PID namespace may have the name of a removed namespace,
+// but then the processes of the removed namespace are gone too.
 func (m Mark) Ended(other Mark) bool {
 	if m.Space == "" || m.Space != other.Space || other.PID <= 0 || other.Start == "" {
 		return false

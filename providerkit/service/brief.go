@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// brief delays the reports of pods that have not begun. A report is sent once the state has lasted long enough.
+// brief delays the reports of pods before their start. A report is sent once the state has lasted long enough.
 type brief struct {
 	lasts  time.Duration
 	notify func(*corev1.Pod) // set before RunInBackground
@@ -65,8 +65,8 @@ func begun(pod *corev1.Pod) bool {
 	return false
 }
 
-// flush sends the held reports that are due. It returns the time until the next report is due; more is false if
-// no report is held.
+// flush sends the due reports. It returns the time until the next report is due; more is false if no report is
+// held.
 func (b *brief) flush() (wait time.Duration, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -35,7 +35,7 @@ const (
 // Request is a kind of user request to a running pod.
 type Request string
 
-// Requests that a service may lack.
+// These are the optional requests of a service.
 const (
 	Logs        Request = "logs"
 	Exec        Request = "exec"
@@ -53,14 +53,13 @@ type Config struct {
 	Capabilities capability.Declaration
 	// Capacity is the capacity of the node. Nil: the driver configures the node.
 	Capacity corev1.ResourceList
-	// Allocatable returns the resources that the downward API shows for a container without limits. Nil:
-	// Capacity.
+	// Allocatable returns the resources of a container without limits in the downward API. Nil: Capacity.
 	Allocatable func() corev1.ResourceList
-	// Pods lists the pods that the cluster has on this node. Listed reports whether Pods is complete. Nil: the
-	// pods are not known.
+	// Pods lists the cluster's pods on this node. Listed reports whether Pods is complete. Nil: the pods are not
+	// known.
 	Pods   corev1listers.PodLister
 	Listed func() bool
-	// Instead has advice for users about requests that the service lacks, such as "use exec or logs".
+	// Instead has advice for users about missing requests of the service, such as "use exec or logs".
 	Instead map[Request]string
 	// LogsUnseen makes the kit ask the driver for the log of a container even if the container has not begun
 	// according to the lists.
@@ -70,23 +69,23 @@ type Config struct {
 	Again Again
 	// SeenWithin is the longest time until lists and Find show a requested instance; 0 is 2 min.
 	SeenWithin time.Duration
-	// EarlierWithin is the longest time after the start during which an instance from an earlier process may be
-	// unseen. 0 is SeenWithin. Less than 0: the first list of the service is complete.
+	// EarlierWithin is the longest time after the start until lists show every instance from an earlier process.
+	// 0 is SeenWithin. Less than 0: the first list of the service is complete.
 	EarlierWithin time.Duration
-	// Brief is the time that the state of a pod that has not begun must last before it is reported. Shorter
-	// states cause no write to the API. 0 is no delay.
+	// Brief is the least duration of a pod's state before its start for a report. Shorter states cause no write
+	// to the API. 0 is no delay.
 	Brief time.Duration
 	// Backoff is the wait before a Starter starts a container again for the second time; it doubles from there.
 	// 0 is 10 s.
 	Backoff time.Duration
-	// Patience is the time that a request waits for the first list; 0 is 10 s.
+	// Patience is how long a request waits for the first list; 0 is 10 s.
 	Patience time.Duration
-	// Probes makes the component that does the probes of a Prober: Make of package podruntime/probe. A Prober
-	// requires it.
+	// Probes makes the component for the probes of a Prober: Make of package podruntime/probe. A Prober requires
+	// it.
 	Probes func(probing.Config) probing.Prober
 	// ProbesAtOnce is the greatest number of probes of a Prober under way at once; 0 is 32. ExecProbeEvery is
-	// the shortest period of a probe by command, even if the pod asks for a shorter period: each such probe may
-	// cost a request that the service limits. 0: the period of the pod.
+	// the shortest period of a probe by command, even if the pod asks for a shorter period: the service may
+	// limit the requests for such probes. 0: the period of the pod.
 	ProbesAtOnce   int
 	ExecProbeEvery time.Duration
 	// Recorder gets the events of probes. Nil: the events are dropped.
@@ -99,7 +98,7 @@ type Config struct {
 	// have appeared. The provider is given to the node as an Unlisted.
 	Unlisted bool
 
-	// Objects replaces the reader of API objects, for services that see the cluster from elsewhere. Nil: objects
+	// Objects replaces the reader of API objects, for services with another view of the cluster. Nil: objects
 	// are used as they are.
 	Objects func(node.PodObjects) node.PodObjects
 	// NoLogins means that the service pulls images with its own credentials, so the kit does not read the pull secrets of

@@ -22,9 +22,9 @@ const dialPatience = 10 * time.Second
 // Dial opens a connection, as net.Dialer.DialContext does.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// ForwardByDial copies between a stream and a port of a pod, for a Forwarder whose service has no such request.
-// It connects to the address of the pod, so this process must reach that address. A nil dial uses the network of
-// this process. ForwardByDial closes the stream when it returns.
+// ForwardByDial copies between a stream and a port of a pod, for a Forwarder of a service without such a
+// request. It connects to the address of the pod, so this process must reach that address. A nil dial uses the
+// network of this process. ForwardByDial closes the stream when it returns.
 func ForwardByDial(ctx context.Context, dial Dial, pod *corev1.Pod, port int32, stream io.ReadWriteCloser) error {
 	defer stream.Close()
 	if pod.Status.PodIP == "" {

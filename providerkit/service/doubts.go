@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// doubts tracks the pods that may have an unconfirmed instance: a create of this process had no answer, or an
+// doubts tracks the pods with possible, unconfirmed instances: a create of this process had no answer, or an
 // earlier process may have created it.
 type doubts struct {
 	seenWithin, earlierWithin time.Duration
@@ -71,8 +71,8 @@ func (d *doubts) left(pod *corev1.Pod) time.Duration {
 	return max(0, left)
 }
 
-// settle records that the service shows no instance of a pod. It ends a doubt whose time is over, because no
-// instance can appear then. It returns how long an instance may still appear.
+// settle records that the service shows no instance of a pod. It ends an expired doubt, because no instance can
+// appear then. It returns how long an instance may still appear.
 func (d *doubts) settle(pod *corev1.Pod) time.Duration {
 	left := d.left(pod)
 	if left == 0 {
@@ -89,7 +89,7 @@ func (d *doubts) open(pod *corev1.Pod) bool {
 	return asked || d.isEarlier(pod)
 }
 
-// lost returns how long an instance may still appear after a create of this process that had no answer.
+// lost returns how long an instance may still appear after a create of this process without an answer.
 func (d *doubts) lost(uid types.UID) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,8 +109,8 @@ func (d *doubts) isEarlier(pod *corev1.Pod) bool {
 	return !created.IsZero() && created.Time.Before(d.began)
 }
 
-// unsure reports whether to ask the service for the instance of a pod that lists lack. Either the pod may have
-// an instance, or this process is so young that lists may lack an instance of an earlier process.
+// unsure reports whether to ask the service for a pod's instance if lists lack the instance. Either the pod may
+// have an instance, or this process is so young that lists may lack an instance of an earlier process.
 func (d *doubts) unsure(uid types.UID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -30,32 +30,30 @@ type Driver[T any] interface {
 	Find(ctx context.Context, pod *corev1.Pod) (T, bool, error)
 	// Stop asks the service to stop the instance of a pod with its grace period, and may return before the
 	// instance has stopped. The kit calls Stop again until the instance is gone. An error of the kind not-found
-	// means that the service does not have the instance, which lists must confirm. If that error also says when
-	// to try again, it is reported, and the kit asks for the stop again.
+	// means that the service does not have the instance; lists must confirm this. If the error also has a time
+	// for the next try, it is reported, and the kit asks for the stop again.
 	Stop(ctx context.Context, pod *corev1.Pod, instance T) error
 	// Identify returns the identity of the pod of an instance. False: the instance belongs to no pod of this
 	// node.
 	Identify(instance T) (poll.Identity, bool)
 	// Status converts an instance to the status of its pod. It is called with a lock held. The pod has the last
-	// reported status, also after a restart if the node knows the pod by then. A driver whose service shows only
-	// one run of a container takes lastState from there.
+	// reported status, also after a restart if the node knows the pod by then. For a service that shows only one
+	// run of a container, the driver takes lastState from there.
 	Status(pod *corev1.Pod, instance T) corev1.PodStatus
 }
 
 // The optional abilities of a driver. New finds them by assertion.
 type (
-	// Ender is a driver whose lists contain ended instances. Without it, a stopped pod exists until lists lack
-	// it.
+	// Ender is a driver with ended instances in its lists. Without it, a stopped pod exists until lists lack it.
 	Ender[T any] interface{ Ended(instance T) bool }
-	// Annotator is a driver whose instances provide annotations for their pods.
+	// Annotator is a driver with annotations from instances for their pods.
 	Annotator[T any] interface {
 		Annotations(instance T) map[string]string
 	}
-	// Refuser is a driver that refuses pods for more reasons than its declaration has. Refuse is a pure
-	// function, and is called before the kit reads the other objects of the pod. Its errors are of the kind
-	// invalid-input.
+	// Refuser is a driver with more reasons to refuse pods than its declaration. Refuse is a pure function, and
+	// is called before the kit reads the other objects of the pod. Its errors are of the kind invalid-input.
 	Refuser interface{ Refuse(pod *corev1.Pod) error }
-	// ChangeLister is a driver that can ask for changes only. Without it, every round is a list.
+	// ChangeLister is a driver with requests for changes only. Without it, every round is a list.
 	ChangeLister[T any] interface {
 		Changed(ctx context.Context, since time.Time) ([]T, error)
 	}
@@ -74,22 +72,22 @@ type (
 	Executor[T any] interface {
 		Exec(ctx context.Context, in Target[T], command []string, attach api.AttachIO) error
 	}
-	// Prober is a driver of a service that lacks probes, so this process does them. Commands use Exec of the
-	// driver; network probes use the network of this process. A driver does not return network probes if this
-	// process cannot reach the addresses of pods. Status has Started and Ready of containers as if the probes of
-	// Lacking did not exist, and no conditions that follow from them.
+	// Prober is a driver of a service without probes: this process makes them. Commands use Exec of the driver;
+	// network probes use the network of this process. A driver does not return network probes if this process
+	// cannot reach the addresses of pods. Status has Started and Ready of containers as if the probes of Lacking
+	// did not exist, and no conditions from them.
 	Prober[T any] interface {
-		// Lacking returns the probes of a container that the service does not do, and nil for each probe that it
-		// does. It is a pure function. If a startup probe is returned, the liveness probe must be returned as
-		// well: the service would not wait with it.
+		// Lacking returns the probes of a container that the service lacks, and nil for each other probe. It is
+		// a pure function. If a startup probe is returned, the liveness probe must be returned as well: the
+		// service would not wait with it.
 		Lacking(pod *corev1.Pod, c *corev1.Container) Probes
 		// End asks the service to end the instance of a pod because a container has failed a startup or liveness
 		// probe, and may return before the instance has ended. The kit calls End if the driver is no Restarter,
 		// or if the restart policy forbids a restart. The reason is text.
 		End(ctx context.Context, of Target[T], reason string) error
 	}
-	// Restarter is a Prober whose service can restart a container, together with others of the pod if it cannot
-	// restart only one. Restart may return before the restart has happened.
+	// Restarter is a Prober of a service with restarts of containers. If the service cannot restart one
+	// container alone, it restarts others of the pod too. Restart may return before the restart has happened.
 	Restarter[T any] interface {
 		Restart(ctx context.Context, of Target[T], reason string) error
 	}
@@ -110,28 +108,28 @@ type (
 	Renewer[T any] interface {
 		Renew(ctx context.Context, in *Inputs, instance T) error
 	}
-	// Starter is a driver of a service that does not restart a container, or restarts it differently from the
-	// API. The kit then starts it again by the restart policy of the pod, with the back-off of a kubelet. The
-	// kit also counts the runs, and reports how the previous run ended. Start starts the container of an ended
-	// instance, and returns the instance as the service shows it after the start. That instance is of the new
-	// run, which may have ended by then. The kit starts nothing for instances with several containers. After a
+	// Starter is a driver of a service without restarts of containers, or with other restarts than in the API.
+	// The kit then starts it again by the restart policy of the pod, with the back-off of a kubelet. The kit
+	// also counts the runs, and reports how the previous run ended. Start starts the container of an ended
+	// instance, and returns the instance as the service shows it after the start. The instance is of the new
+	// run, and may already have ended. The kit starts nothing for instances with several containers. After a
 	// restart of the process, the count continues from the status in the cluster, or from Status. A Starter that
 	// is also a Prober is a Restarter, and its Restart lets the container end.
 	Starter[T any] interface {
 		Start(ctx context.Context, pod *corev1.Pod, instance T) (T, error)
 	}
-	// Remover is a driver whose instances leave things behind, such as files. The driver names them with
+	// Remover is a driver of instances that leave things behind, such as files. The driver names them with
 	// Provider.Leave when the instance no longer needs them. It may also name them in Stop and Gone, if Remove
 	// fails as long as the instance needs them. The kit calls Remove until it succeeds or returns an error of
 	// the kind not-found: again after 2 s, then with growing delays of up to 5 min, or when the error says. The
-	// kit logs the first failure. Names do not survive a restart: a driver whose service lists the things left
-	// behind names them again in Work.
+	// kit logs the first failure. Names do not survive a restart: if the service lists the things left behind,
+	// the driver names them again in Work.
 	Remover interface {
 		Remove(ctx context.Context, name string) error
 	}
-	// Mourner is a driver that wants to know of pods without anything at the service: the create was refused for
-	// ever as invalid-input, or the deletion found nothing. Gone is not called after a NotMade create, because
-	// the kit asks for it again.
+	// Mourner is a driver interested in pods without anything at the service: the create was refused for ever as
+	// invalid-input, or the deletion found nothing. Gone is not called after a NotMade create, because the kit
+	// asks for it again.
 	Mourner interface{ Gone(pod *corev1.Pod) }
 	// Worker is a driver with background work besides the lists, such as a stream of events for Provider.Cache.
 	Worker interface{ Work(ctx context.Context) }
@@ -150,12 +148,12 @@ type (
 	NodeConfigurer interface {
 		ConfigureNode(ctx context.Context, n *corev1.Node)
 	}
-	// NodeReporter is a driver whose node changes at run time.
+	// NodeReporter is a driver of a node with changes at run time.
 	NodeReporter interface {
 		NotifyNodeStatus(ctx context.Context, report func(*corev1.Node))
 	}
-	// Examiner is a driver that tells the command doctor why it would not work. Without it, a Pinger must
-	// answer, or a list must succeed.
+	// Examiner is a driver with a self-test for the command doctor. Without it, a Pinger must answer, or a list
+	// must succeed.
 	Examiner interface {
 		Examine(ctx context.Context) error
 	}
@@ -173,7 +171,7 @@ type Target[T any] struct {
 // Probes are probes of a container.
 type Probes struct{ Startup, Liveness, Readiness *corev1.Probe }
 
-// isRunning refuses a session in a container that is not running.
+// isRunning refuses a session in a container without a running process.
 func (t Target[T]) isRunning() error {
 	if t.State == nil || t.State.State.Running == nil {
 		return errdefs.InvalidInputf("pod %s/%s: container %s does not run", t.Pod.Namespace, t.Pod.Name, t.Container)
@@ -193,7 +191,7 @@ func StateOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 	return nil
 }
 
-// NotMade marks the error of a create that has certainly made nothing, so the next create need not look for an
+// NotMade marks the error of a create that has certainly made nothing. The next create then need not look for an
 // instance.
 func NotMade(err error) error {
 	if err == nil {
@@ -207,8 +205,8 @@ type notMade struct{ error }
 // Unwrap makes the kinds of the error visible to errors.As.
 func (e *notMade) Unwrap() error { return e.error }
 
-// AlreadyMade marks the error of a create that the service refuses because another request has already made the
-// instance: a token or a Secret in the request has changed since. The kit then finds the instance.
+// AlreadyMade marks the error of a create refused because another request has already made the instance: a token
+// or a Secret in the request has changed since. The kit then finds the instance.
 func AlreadyMade(err error) error { return &alreadyMade{err} }
 
 type alreadyMade struct{ error }

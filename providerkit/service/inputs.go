@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// Inputs is a pod with everything that it takes from other objects.
+// Inputs is a pod with all data from other objects.
 type Inputs struct {
 	Pod *corev1.Pod
 	// Name is a name for the instance and a token for its create. It never changes for a pod. Tags identify the
@@ -29,23 +29,23 @@ type Inputs struct {
 	Tags map[string]string
 	// Containers has the containers and init containers of the pod by name, with their environment resolved.
 	Containers map[string]*corev1.Container
-	// Files has the files of the volumes that are written from the API, by volume. RenewAt is the time to
-	// replace the first of the tokens among them; zero without tokens.
+	// Files has the files of the volumes with contents from the API, by volume. RenewAt is the time to replace
+	// the first of the tokens among them; zero without tokens.
 	Files   map[string][]podspec.File
 	RenewAt time.Time
 	// Logins has the credentials of the image pull secrets, in the order in which to try them.
 	Logins []node.RegistryCredential
 	// Claimed has the claimed PersistentVolumes of the pod, by volume, if the provider has Config.Claims.
 	Claimed map[string]*corev1.PersistentVolume
-	// Objects reads further objects for the pod, and Tokens makes tokens for it: for volumes that Config.Skips
-	// leaves to the driver, which then sets RenewAt. Tokens is nil on a node without tokens.
+	// Objects reads further objects for the pod, and Tokens makes tokens for it: for volumes left to the driver
+	// by Config.Skips; the driver then sets RenewAt. Tokens is nil on a node without tokens.
 	Objects node.PodObjects
 	Tokens  node.PodTokens
 
 	hidden []string
 }
 
-// Hide keeps further texts out of errors. Texts that the pod has from other objects are always hidden.
+// Hide keeps further texts out of errors. The pod's texts from other objects are always hidden.
 func (in *Inputs) Hide(texts ...string) { in.hidden = append(in.hidden, texts...) }
 
 // Login returns the credentials for an image; false if there are none.
@@ -58,7 +58,7 @@ func (in *Inputs) Login(image string) (node.RegistryCredential, bool) {
 	return node.RegistryCredential{}, false
 }
 
-// ReadOnly reports whether no container may write to a volume that claims a PersistentVolume. The pod says so,
+// ReadOnly reports whether no container may write to a volume with a PersistentVolume claim. The pod says so,
 // the source of the volume says so, or the access modes are for readers only.
 func (in *Inputs) ReadOnly(v *corev1.Volume) bool {
 	if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly {
@@ -73,8 +73,8 @@ func (in *Inputs) ReadOnly(v *corev1.Volume) bool {
 		len(modes) == 1 && modes[0] == corev1.ReadOnlyMany
 }
 
-// VolumeSecret reads a Secret that a volume names. The Secret of a PersistentVolume may be in another namespace
-// than the pod. An empty namespace is the namespace of the pod.
+// VolumeSecret reads the Secret of a volume. The Secret of a PersistentVolume may be in another namespace than
+// the pod. An empty namespace is the namespace of the pod.
 func (in *Inputs) VolumeSecret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	of := in.Pod
 	if namespace != "" && namespace != of.Namespace {
@@ -99,7 +99,7 @@ func Containers(pod *corev1.Pod, f func(c *corev1.Container, init bool, at *fiel
 	return nil
 }
 
-// resolver reads the other objects that pods refer to.
+// resolver reads the other objects of pods.
 type resolver struct {
 	config Config
 	renews bool // the driver replaces tokens
@@ -111,7 +111,7 @@ type resolver struct {
 	claims      node.PodClaims
 }
 
-// resolve returns a pod with everything that it takes from other objects. A missing object is an error.
+// resolve returns a pod with all data from other objects. A missing object is an error.
 func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, error) {
 	if r.objects == nil {
 		return nil, errors.New("this node has nothing of the API yet")
@@ -198,7 +198,7 @@ func (r *resolver) files(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// hideEnvironment hides the values of variables that are not written literally in the spec.
+// hideEnvironment hides the values of variables, except for literal values of the spec.
 func (in *Inputs) hideEnvironment(spec, full *corev1.Container) {
 	written := map[string]bool{}
 	for i := range spec.Env {
@@ -216,7 +216,7 @@ func (in *Inputs) hideEnvironment(spec, full *corev1.Container) {
 // claims reports whether a volume claims a PersistentVolume.
 func claims(v *corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }
 
-// claimed finds the PersistentVolumes of a pod. A claim that is not bound yet is a temporary error.
+// claimed finds the PersistentVolumes of a pod. An unbound claim is a temporary error.
 func (r *resolver) claimed(ctx context.Context, in *Inputs) error {
 	for i := range in.Pod.Spec.Volumes {
 		v := &in.Pod.Spec.Volumes[i]

@@ -118,7 +118,7 @@ func (l *leftovers) begin(name string) bool {
 	return true
 }
 
-// keep cancels the removal of a thing. It waits for the end of a removal that is under way.
+// keep cancels the removal of a thing. It waits for the end of a running removal.
 func (l *leftovers) keep(ctx context.Context, name string) error {
 	l.mu.Lock()
 	removed := l.now == name

@@ -16,8 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
-// New returns the provider of a driver, with the abilities that the driver has. It panics if the driver is a
-// Prober and Config.Probes is nil.
+// New returns the provider of a driver, with the abilities of the driver. It panics if the driver is a Prober
+// and Config.Probes is nil.
 func New[T any](config Config, driver Driver[T]) *Provider[T] {
 	config = config.complete()
 	p := &Provider[T]{
@@ -129,7 +129,7 @@ func (p *Provider[T]) restart(ctx context.Context, s Starter[T], uid types.UID) 
 	p.cache.Hurry()
 }
 
-// begin records the pods that an earlier process may have created.
+// begin records the pods from a possible earlier process.
 func (p *Provider[T]) begin() error {
 	if p.config.Pods == nil {
 		p.doubts.begin(nil, false)

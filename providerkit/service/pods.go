@@ -86,8 +86,8 @@ func (p *Provider[T]) refused(ctx context.Context, pod *corev1.Pod, refusal erro
 	return refusal
 }
 
-// UpdatePod implements node.PodLifecycleHandler. For a pod that the service does not have, it returns an error
-// of the kind not-found.
+// UpdatePod implements node.PodLifecycleHandler. For a pod missing at the service, it returns an error of the
+// kind not-found.
 func (p *Provider[T]) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	have, instance, err := p.known(ctx, pod)
 	if err != nil {
@@ -155,7 +155,7 @@ func (p *Provider[T]) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// known returns a pod that the service has, with its instance. Lists may lack the pod still.
+// known returns a pod of the service, with its instance. Lists may lack the pod still.
 func (p *Provider[T]) known(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, T, error) {
 	var none T
 	if err := p.wait(ctx); err != nil {
@@ -181,7 +181,7 @@ func (p *Provider[T]) known(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, 
 	return nil, none, errdefs.NotFoundf("%s has no pod %s/%s with the UID %s", p.config.Service, pod.Namespace, pod.Name, pod.UID)
 }
 
-// lookFor asks the service for the instance of a pod that lists lack, and records it.
+// lookFor asks the service for an instance missing in lists, and records it.
 func (p *Provider[T]) lookFor(ctx context.Context, pod *corev1.Pod) (instance T, found bool, err error) {
 	instance, found, err = p.driver.Find(ctx, pod)
 	if err != nil {
@@ -193,7 +193,7 @@ func (p *Provider[T]) lookFor(ctx context.Context, pod *corev1.Pod) (instance T,
 	return instance, found, nil
 }
 
-// accept records that the service has the instance of a pod.
+// accept records the instance of a pod at the service.
 func (p *Provider[T]) accept(pod *corev1.Pod, instance T) {
 	p.doubts.clear(pod.UID)
 	p.cache.Accepted(pod, instance)

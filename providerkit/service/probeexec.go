@@ -18,7 +18,7 @@ import (
 const (
 	// sessionTime is the time a service has to begin a command.
 	sessionTime = 30 * time.Second
-	// execEnd is the time a driver has to end a command that did not end in time.
+	// execEnd is a driver's time to end an overdue command.
 	execEnd = 5 * time.Second
 	// mostOutput bounds the kept output of a probe.
 	mostOutput = 10 << 10

@@ -19,7 +19,7 @@ import (
 // forgetEvery is the interval of checks for pods that are gone but still have probed containers.
 const forgetEvery = 10 * time.Second
 
-// prober does the probes that a service lacks.
+// prober makes the probes for a service without them.
 type prober[T any] struct {
 	config  Config
 	driver  Driver[T]
@@ -69,7 +69,7 @@ const actsWithin = 2 * time.Minute
 // prober.
 func (c *probed) isRestarted() bool { return !c.asked.IsZero() && time.Since(c.asked) < actsWithin }
 
-// backoff is the restart delay of a container that fails again and again.
+// backoff is the restart delay of a container with repeated failures.
 type backoff struct {
 	last time.Time // of the restart that was asked for last
 	wait time.Duration
@@ -150,7 +150,7 @@ func (p *prober[T]) endBut(uid types.UID, names map[string]bool) {
 	}
 }
 
-// forgetGone forgets pods that are gone, and requested restarts that did not show.
+// forgetGone forgets removed pods, and requested restarts without an effect.
 func (p *prober[T]) forgetGone() {
 	p.mu.Lock()
 	var all []types.UID

@@ -19,22 +19,22 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probing"
 )
 
-// ReasonUnhealthy is the reason of a pod that this process ended because a container had failed a startup or
-// liveness probe.
+// ReasonUnhealthy is the reason of a pod that this process ended after a failed startup or liveness probe of a
+// container.
 const ReasonUnhealthy = "Unhealthy"
 
 // killed is the exit code of a killed container.
 const killed = 137
 
 const (
-	// askTime bounds a request to end or to restart. A request that the service answers much later would be
-	// about an outdated probe.
+	// askTime bounds a request to end or to restart. A much later answer of the service would be about an
+	// outdated probe.
 	askTime = 15 * time.Second
 	// silentFor is the delay before the next action on a container after the service did not answer.
 	silentFor = 10 * time.Second
 )
 
-// actOn ends or restarts the containers of a pod that have failed a probe. It does not block.
+// actOn ends or restarts the containers of a pod after a failed probe. It does not block.
 func (p *prober[T]) actOn(ctx context.Context, uid types.UID, beside *sync.WaitGroup) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +54,7 @@ func (p *prober[T]) actOn(ctx context.Context, uid types.UID, beside *sync.WaitG
 	}
 }
 
-// judgeAnew restarts the probes of a container that goes on running, as if it had not failed. A pod that is not
+// judgeAnew restarts the probes of a container that keeps running, as if it had not failed. A pod that is not
 // forgotten has not been ended or restarted.
 func (p *prober[T]) judgeAnew(ctx context.Context, c *probed) {
 	p.mu.Lock()
@@ -215,8 +215,8 @@ func (p *prober[T]) note(c *probed, reason string, accepted bool) {
 	p.cache.Refresh(c.uid)
 }
 
-// explain writes into the status of a pod that this process or an earlier one has ended it. A program that exits
-// well because it was told to end is no success.
+// explain writes into the status of a pod that this process or an earlier one has ended it. A program with the
+// exit code 0 after a stop signal is no success.
 func (p *prober[T]) explain(pod *corev1.Pod, status *corev1.PodStatus) {
 	p.mu.Lock()
 	e := p.ended[pod.UID]
@@ -260,8 +260,8 @@ func (p *prober[T]) goesOn(pod *corev1.Pod, status *corev1.PodStatus) {
 	}
 }
 
-// count adds restarts that a service does not report: a run that began later than the last seen run is one more
-// restart. The container may wait between both runs.
+// count adds unreported restarts: a run with a later beginning than the last seen run is one more restart. The
+// container may wait between both runs.
 func (p *prober[T]) count(uid types.UID, told, now *corev1.ContainerStatus) {
 	if told == nil {
 		return

@@ -20,11 +20,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
-// askAgain is the wait of a call that depends on the next result of lists or Find.
+// askAgain is the wait of a call for the next result of lists or Find.
 const askAgain = 2 * time.Second
 
-// Provider runs pods at a service. It is a nodeutil.Provider with every ability that the kit can give; see the
-// package.
+// Provider runs pods at a service. It is a nodeutil.Provider with every ability of the kit; see the package.
 type Provider[T any] struct {
 	config    Config
 	driver    Driver[T]
@@ -53,21 +52,21 @@ type noAuthority struct{} //nolint:unused // as above
 // AnswersForAllPods is no answer.
 func (noAuthority) AnswersForAllPods() {} //nolint:unused // as above
 
-// Cache returns the last known state of each pod at the service. A driver that learns of instances besides the
-// lists gives them to Take.
+// Cache returns the last known state of each pod at the service. A driver gives instances from other sources
+// than lists to Take.
 func (p *Provider[T]) Cache() *poll.Cache[T] { return p.cache }
 
 // Leave makes the kit call the driver's Remove with a name, until it succeeds or this process ends; see Remover.
 // Leave may be called again with the same name. It panics if the driver is no Remover.
 func (p *Provider[T]) Leave(name string) { p.leftovers.add(name) }
 
-// Keep revokes a Leave: a thing of that name is about to be made, or used, again. It waits until a removal that
-// is under way has ended.
+// Keep revokes a Leave: a thing of the name is about to be made, or used, again. It waits for the end of a
+// running removal.
 func (p *Provider[T]) Keep(ctx context.Context, name string) error {
 	return p.leftovers.keep(ctx, name)
 }
 
-// Resolve returns a pod with everything that it takes from other objects, as Create gets it.
+// Resolve returns a pod with all data from other objects, as in Create.
 func (p *Provider[T]) Resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, error) {
 	return p.resolver.resolve(ctx, pod)
 }
@@ -139,9 +138,8 @@ func (p *Provider[T]) had(namespace, name string) bool {
 // Capabilities implements capability.Declarer.
 func (p *Provider[T]) Capabilities() capability.Declaration { return p.config.Capabilities }
 
-// AnswersForAllPods implements node.PodAuthority: lists are complete, or errors. An instance that an earlier
-// process created last may appear late. A service without a list answers only for the pods that it is asked
-// about; see Unlisted.
+// AnswersForAllPods implements node.PodAuthority: lists are complete, or errors. The last instance of an earlier
+// process may appear late. A service without a list answers only about requested pods; see Unlisted.
 func (p *Provider[T]) AnswersForAllPods() bool { return p.cache.Complete() }
 
 // NotifyPods implements node.PodNotifier.
@@ -150,7 +148,7 @@ func (p *Provider[T]) NotifyPods(_ context.Context, notify func(*corev1.Pod)) {
 	p.cache.Notify(p.brief.report)
 }
 
-// Inputs returns a pod with everything that it takes from other objects, as Create has it.
+// Inputs returns a pod with all data from other objects, as in Create.
 func (p *Provider[T]) Inputs(ctx context.Context, pod *corev1.Pod) (*Inputs, error) {
 	return p.resolver.resolve(ctx, pod)
 }
@@ -217,8 +215,8 @@ func (p *Provider[T]) find(ctx context.Context, namespace, name string) (*corev1
 	return pod, instance, err
 }
 
-// mayBe returns how long an instance of a pod in the cluster may still appear, at a service that the kit does
-// not ask for another one until then.
+// mayBe returns how long an instance of a pod in the cluster may still appear, at a service that gets no second
+// create until then.
 func (p *Provider[T]) mayBe(namespace, name string) time.Duration {
 	if p.config.Again != AgainMakesAnother || p.config.Pods == nil {
 		return 0
@@ -230,14 +228,13 @@ func (p *Provider[T]) mayBe(namespace, name string) time.Duration {
 	return p.doubts.left(pod)
 }
 
-// mayAppear returns the error of a call about a pod whose instance may exist but does not show yet.
+// mayAppear returns the error of a call about a pod with a possible instance that does not show yet.
 func (p *Provider[T]) mayAppear(left time.Duration) error {
 	return errdefs.RetryAfter(fmt.Errorf("whether %s has made the pod is not known for another %s: an answer was lost", p.config.Service, left.Round(time.Second)),
 		p.pause(left))
 }
 
-// pause returns the wait before the kit asks again for an instance that may still appear. Instances mostly
-// appear soon.
+// pause returns the wait before the kit asks again for a late instance. Instances mostly appear soon.
 func (p *Provider[T]) pause(left time.Duration) time.Duration {
 	return min(left, max(askAgain, (p.config.SeenWithin-left)/2))
 }

@@ -31,7 +31,7 @@ func (r *renewals) set(uid types.UID, at time.Time) {
 	r.due[uid] = at
 }
 
-// next returns the pod whose files are to be replaced first, and when. It forgets all pods that are not in the
+// next returns the pod with the first files to replace, and the time. It forgets all pods outside of the
 // argument. It returns nil if no files are to be replaced.
 func (r *renewals) next(pods []*corev1.Pod, now time.Time) (first *corev1.Pod, at time.Time) {
 	r.mu.Lock()

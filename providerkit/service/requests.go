@@ -33,7 +33,7 @@ func (p *Provider[T]) GetContainerLogs(ctx context.Context, namespace, name, con
 	return reader.Logs(ctx, of, opts)
 }
 
-// hasLog refuses the log of a container that has not begun.
+// hasLog refuses the log of a container before its start.
 func hasLog[T any](of Target[T], previous bool) error {
 	s := of.State
 	switch {
@@ -145,8 +145,8 @@ func hasContainer(pod *corev1.Pod, name string) bool {
 	return false
 }
 
-// RunEnded reports whether the targeted run of a container is over, according to the lists. It is for a log that
-// is followed.
+// RunEnded reports whether the targeted run of a container is over, according to the lists. It is for a followed
+// log.
 func (p *Provider[T]) RunEnded(of Target[T]) bool {
 	pod, _, ok := p.cache.Get(of.Pod.UID)
 	if !ok {
@@ -159,7 +159,7 @@ func (p *Provider[T]) RunEnded(of Target[T]) bool {
 	return c.RestartCount != of.State.RestartCount || c.State.Terminated != nil || of.State.State.Running != nil && c.State.Running == nil // it waits for the next run
 }
 
-// lacks returns the error of a request that the service does not have.
+// lacks returns the error of a request missing at the service.
 func (p *Provider[T]) lacks(of Target[T], request Request) error {
 	err := fmt.Sprintf("pod %s/%s: %s has no %s", of.Pod.Namespace, of.Pod.Name, p.config.Service, request)
 	if instead := p.config.Instead[request]; instead != "" {

@@ -24,14 +24,14 @@ const (
 )
 
 const (
-	// mostRestarts bounds the containers that are started again at the same time.
+	// mostRestarts bounds the containers started again at the same time.
 	mostRestarts = 4
 	// startTime bounds a start: until it is over, its pod is not stopped. Services take some time to show the
 	// new run.
 	startTime = 3 * time.Minute
 )
 
-// restarts tracks the containers that a Starter starts again.
+// restarts tracks the containers restarted by a Starter.
 type restarts struct {
 	first time.Duration // of the back-off
 	wake  chan struct{} // holds a value when another container has ended
@@ -90,7 +90,7 @@ func (r *restarts) of(pod *corev1.Pod, count int32) *life {
 	return l
 }
 
-// apply turns the status of one run into the status of a pod whose container is restarted.
+// apply turns the status of one run into the status of a pod with a restarted container.
 func (r *restarts) apply(pod *corev1.Pod, s *corev1.PodStatus) {
 	if len(pod.Spec.Containers) != 1 || len(s.ContainerStatuses) != 1 {
 		return
@@ -138,7 +138,7 @@ func (l *life) end(how *corev1.ContainerStateTerminated) {
 	l.last, l.due, l.waits = how, at.Add(wait), wait > 0
 }
 
-// show reports a container that waits for its back-off as waiting.
+// show reports a container in its back-off as waiting.
 func (l *life) show(pod *corev1.Pod, c *corev1.ContainerStatus) {
 	if !l.waits {
 		return
@@ -149,7 +149,7 @@ func (l *life) show(pod *corev1.Pod, c *corev1.ContainerStatus) {
 	c.Ready, c.Started = false, new(false)
 }
 
-// next returns the back-off that follows delay.
+// next returns the back-off after delay.
 func (r *restarts) next(delay time.Duration) time.Duration {
 	if delay == 0 {
 		return r.first
@@ -165,8 +165,8 @@ func (r *restarts) hurry() {
 	}
 }
 
-// take returns the pods whose container is to start now, as far as there is room, and the time of the next
-// start. It marks these starts as under way. Each start that ends makes room and calls hurry.
+// take returns the pods with a container to start now, as far as there is room, and the time of the next start.
+// It marks these starts as under way. Each ended start makes room and calls hurry.
 func (r *restarts) take(now time.Time) (due []types.UID, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -224,7 +224,7 @@ func (r *restarts) forget(there func(types.UID) bool) {
 	}
 }
 
-// settle waits for a start of the pod that is under way. No start begins for a pod that is being deleted.
+// settle waits for a running start of the pod. No start begins for a pod under deletion.
 func (r *restarts) settle(ctx context.Context, uid types.UID) error {
 	r.mu.Lock()
 	var busy chan struct{}
