@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package errdefs defines the kinds of errors that providers return and that the controllers and the HTTP server
-// act upon.
+// Package errdefs defines the kinds of errors from providers for the controllers and the HTTP server.
 //
 // A kind is a method, not a type: any error with a method NotFound() bool or InvalidInput() bool belongs to that
 // kind when the method answers true, so providers can use errors of their own. The kind survives wrapping with

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// ErrInvalidInput is implemented by errors about a request that can never work as it stands. The answer of
-// InvalidInput counts, not the type.
+// ErrInvalidInput is implemented by errors about a request that can never succeed. The answer of InvalidInput
+// counts, not the type.
 type ErrInvalidInput interface {
 	InvalidInput() bool
 	error

@@ -4,8 +4,8 @@ package errdefs
 
 import "time"
 
-// ErrRetryAfter is implemented by errors that say when another try is worthwhile, such as the answer of a
-// throttling backend (429 with Retry-After). Zero says nothing.
+// ErrRetryAfter is implemented by errors with a time for the next try, such as the answer of a throttling
+// backend (429 with Retry-After). Zero says nothing.
 type ErrRetryAfter interface {
 	RetryAfter() time.Duration
 	error
@@ -18,8 +18,8 @@ type retryAfterError struct {
 
 func (e *retryAfterError) RetryAfter() time.Duration { return e.after }
 
-// RetryAfter makes err say that the next try comes after d, not earlier. It keeps the message and the kinds of
-// err. A nil err stays nil.
+// RetryAfter adds d to err as the least wait before the next try. It keeps the message and the kinds of err. A
+// nil err stays nil.
 func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil
@@ -27,8 +27,8 @@ func RetryAfter(err error, d time.Duration) error {
 	return &retryAfterError{kindError{err}, d}
 }
 
-// RetryAfterOf returns the time until the next try after err, and false if err does not say. The outermost error
-// that implements ErrRetryAfter decides; of several joined errors, the longest time counts.
+// RetryAfterOf returns the time until the next try after err, and false if err does not say. The outermost
+// ErrRetryAfter decides; of several joined errors, the longest time counts.
 func RetryAfterOf(err error) (after time.Duration, says bool) {
 	find(err, func(e ErrRetryAfter) bool {
 		after = max(after, e.RetryAfter())

@@ -11,18 +11,18 @@ package log
 import "context"
 
 // L is the default logger, used when a context carries none. It discards everything until a program assigns
-// another logger, which must happen before the library is used.
+// another logger. Assign it before using the library.
 var L Logger = nop{}
 
-// G is an alias for GetLogger, short because it is called so often. It is a variable so that a program may
-// replace the lookup of loggers.
+// G is an alias for GetLogger, short because it is called so often. It is a variable: a program may replace the
+// lookup of loggers.
 var G = GetLogger
 
 // Fields are named values attached to log lines.
 type Fields map[string]any
 
-// Logger is the interface that the library needs from a logging library. Implementations must be safe for
-// concurrent use. Fatal and Fatalf may end the process.
+// Logger is the library's interface to a logging library. Implementations must be safe for concurrent use. Fatal
+// and Fatalf may end the process.
 type Logger interface {
 	Debug(args ...any)
 	Debugf(format string, args ...any)
@@ -35,18 +35,17 @@ type Logger interface {
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 
-	// WithField returns a logger that adds one named value to each line.
+	// WithField returns a logger with one named value in each line.
 	WithField(key string, value any) Logger
-	// WithFields returns a logger that adds the named values to each line.
+	// WithFields returns a logger with the named values in each line.
 	WithFields(fields Fields) Logger
-	// WithError returns a logger that adds err to each line.
+	// WithError returns a logger with err in each line.
 	WithError(err error) Logger
 }
 
 type contextKey struct{}
 
-// WithLogger returns a context that carries logger. A nil logger leaves ctx unchanged: it never removes a
-// logger.
+// WithLogger returns a context with logger. A nil logger leaves ctx unchanged: it never removes a logger.
 func WithLogger(ctx context.Context, logger Logger) context.Context {
 	if logger == nil {
 		return ctx
@@ -54,8 +53,8 @@ func WithLogger(ctx context.Context, logger Logger) context.Context {
 	return context.WithValue(ctx, contextKey{}, logger)
 }
 
-// GetLogger returns the logger that ctx carries, else L. It panics without either, which happens only if a
-// program sets L to nil.
+// GetLogger returns the logger of ctx, else L. It panics without either. This happens only if a program sets L
+// to nil.
 func GetLogger(ctx context.Context) Logger {
 	if logger, ok := ctx.Value(contextKey{}).(Logger); ok {
 		return logger

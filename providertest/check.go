@@ -51,10 +51,10 @@ type Result struct {
 	// Detail is the failure, or the reason why the check was skipped.
 	Detail string        `json:"detail,omitempty"`
 	Took   time.Duration `json:"took"`
-	// Left are pods of the check that the backend may still have, because it did not confirm their end in time,
+	// Left are pods of the check that may still be at the backend, because it did not confirm their end in time,
 	// and the reasons.
 	Left []string `json:"left,omitempty"`
-	// GivenUp: a call of the provider did not return in time. Pods that the call makes later are not removed.
+	// GivenUp: a call of the provider did not return in time. Later pods of the call are not removed.
 	GivenUp bool `json:"givenUp,omitempty"`
 	// Log has the log lines of the check.
 	Log []string `json:"-"`
@@ -82,7 +82,7 @@ type C struct {
 	skipped  string   // set by the goroutine of the check
 }
 
-// Context returns a context that ends with the check, or when the time of the check is over.
+// Context returns a context with the lifetime of the check. It also ends when the time of the check is over.
 func (c *C) Context() context.Context { return c.ctx }
 
 // Namespace returns the namespace of the pods of the check.
@@ -122,7 +122,7 @@ func (c *C) Skipf(format string, args ...any) {
 // cleanup registers f for the end of the check; the last registered function runs first.
 func (c *C) cleanup(f func()) { c.cleanups = append(c.cleanups, f) }
 
-// interrupted is the detail of checks that did not finish.
+// interrupted is the detail of unfinished checks.
 const interrupted = "the run was interrupted"
 
 // run runs the check in a goroutine of its own, so that a check can be given up. When outer ends, the check
@@ -180,7 +180,7 @@ func (k Check) run(outer context.Context, h Harness, declared *capability.Declar
 	return r
 }
 
-// giveUp abandons a check whose provider call does not return, and the pods of the check.
+// giveUp abandons a check with a hanging provider call, and the pods of the check.
 func (c *C) giveUp() {
 	c.Errorf("a call of the provider hangs: its context ended %s ago", c.h.Patience)
 	c.mu.Lock()
@@ -199,7 +199,7 @@ func (c *C) leave(pod *corev1.Pod, why string) {
 	c.left = append(c.left, fmt.Sprintf("%s/%s (UID %s): %s", pod.Namespace, pod.Name, pod.UID, why))
 }
 
-// close ends everything that the check began, also if the check was given up.
+// close ends all work of the check, even after giveUp.
 func (c *C) close() {
 	for _, f := range slices.Backward(c.cleanups) {
 		func() {

@@ -88,7 +88,7 @@ func (c *C) lines(pod *corev1.Pod, container string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// mounted returns a pod with a volume at /data, whose container shows files.
+// mounted returns a pod with a volume at /data and a container that shows files.
 func (c *C) mounted(name string, source corev1.VolumeSource, p program.Program) *corev1.Pod {
 	c.needsPrint()
 	pod := c.pod(name, c.printing(p))

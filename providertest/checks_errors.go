@@ -109,7 +109,7 @@ func (c *C) refusedWell(what string, request func(ctx context.Context) error) {
 	}
 }
 
-// answer returns how a request ends. A request that goes on for a tick is given up, and counts as good.
+// answer returns how a request ends. After a tick, a request is given up, and counts as good.
 func (c *C) answer(what string, request func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
@@ -137,8 +137,8 @@ func (c *C) updated(pod *corev1.Pod) error {
 	return c.open().provider.UpdatePod(c.ctx, changed)
 }
 
-// errorsSayOnce provokes errors about absent pods: an unknown pod, and a pod that has only the name of an
-// existing one.
+// errorsSayOnce provokes errors about absent pods: an unknown pod, and a pod with only the name of an existing
+// one.
 func (c *C) errorsSayOnce(pod *corev1.Pod) {
 	for _, absent := range []*corev1.Pod{c.pod("absent", stays()), c.pod(pod.Name, stays())} {
 		c.saysOnce("update", absent, c.updated(absent))
@@ -146,7 +146,7 @@ func (c *C) errorsSayOnce(pod *corev1.Pod) {
 	}
 }
 
-// saysOnce checks that an error does not repeat the words that the node puts before it.
+// saysOnce checks that an error does not repeat the node's words before it.
 func (c *C) saysOnce(verb string, pod *corev1.Pod, err error) {
 	if err == nil || errors.Is(err, c.ctx.Err()) && c.ctx.Err() != nil {
 		return

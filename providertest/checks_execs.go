@@ -43,7 +43,7 @@ func (c *C) tryExec(ctx context.Context, pod *corev1.Pod, container string, p pr
 	return caller.out.String(), errs, err
 }
 
-// exec runs a program in a container, which must succeed.
+// exec runs a program in a container. The program must succeed.
 func (c *C) exec(pod *corev1.Pod, container string, p program.Program) string {
 	out, errs, err := c.tryExec(c.ctx, pod, container, p, nil)
 	if err != nil {

@@ -115,8 +115,7 @@ func (c *C) createAgain(pod *corev1.Pod) (err error) {
 	return err
 }
 
-// leaver returns pod number i, which takes variables from other objects, and files if the provider declares
-// them.
+// leaver returns pod number i. It takes variables from other objects, and files if the provider declares them.
 func (c *C) leaver(name string, i int, p program.Program) *corev1.Pod {
 	pod := c.pod(name, p)
 	main, key := &pod.Spec.Containers[0], corev1.LocalObjectReference{Name: objectName}

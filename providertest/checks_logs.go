@@ -47,7 +47,7 @@ func (c *C) log(pod *corev1.Pod, container string, opts api.ContainerLogOpts) st
 	return string(data)
 }
 
-// written returns a pod that has written a log, and the lines of the log.
+// written returns a pod after it has written a log, and the lines of the log.
 func (c *C) written(name string) (*corev1.Pod, []string) {
 	c.logger()
 	printed := []string{"one", "two", "three", "four", "five"}

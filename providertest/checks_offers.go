@@ -17,8 +17,8 @@ type nodeConfigurer interface {
 	ConfigureNode(ctx context.Context, n *corev1.Node)
 }
 
-// smallest is the requested amount of each resource that every node has; of other resources the check requests
-// the smallest possible amount.
+// smallest is the requested amount of each resource of all nodes; of other resources the check requests the
+// smallest possible amount.
 var smallest = map[corev1.ResourceName]string{
 	corev1.ResourceCPU: "10m", corev1.ResourceMemory: "16Mi", corev1.ResourceEphemeralStorage: "1Mi",
 }

@@ -218,7 +218,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// untilReported waits for the report that a pod has ended.
+// untilReported waits for the report of a pod's end.
 func (c *C) untilReported(pod *corev1.Pod) {
 	c.until("a report of the end", func() (bool, string) {
 		all := c.open().reportsOf(pod.UID)
@@ -318,7 +318,7 @@ var resources = []Check{
 			}
 			before := lives("warm-", c.h.Many)
 			lives("then-", c.h.Many)
-			// Goroutines that end late get a moment. Each look collects garbage, so there are few looks.
+			// Goroutines get a moment to end. Each look collects garbage, so there are few looks.
 			c.untilEvery(max(c.h.Every, c.h.Patience/100), "the memory of the pods to be given up", func() (bool, string) {
 				grown := int64(heap()) - int64(before)
 				return grown <= 64<<10*int64(c.h.Many), fmt.Sprintf("after %d pods that are gone the heap has %d bytes more, want less than 64 KiB a pod", c.h.Many, grown)

@@ -18,7 +18,7 @@ func truth() *bool { t := true; return &t }
 
 func number(n int64) *int64 { return &n }
 
-// setting returns a check of a field whose effect shows in the output of a container.
+// setting returns a check of a field with an effect on the output of a container.
 func setting(name, why string, f capability.Feature, p program.Program, set func(*corev1.PodSpec), sees func(lines []string) bool) Check {
 	return Check{Name: "settings/" + name, Why: why, Needs: []capability.Feature{f}, Run: func(c *C) {
 		c.needsPrint()

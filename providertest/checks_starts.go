@@ -12,14 +12,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// startError and startErrorCode are the reason and the exit code that a kubelet shows for a container that
-// cannot start.
+// startError and startErrorCode are a kubelet's reason and exit code for a container that cannot start.
 const (
 	startError     = "StartError"
 	startErrorCode = 128
 )
 
-// missingCommand is a command that no image and no machine has.
+// missingCommand is a command missing in all images and machines.
 const missingCommand = "nonexistent-command"
 
 var starts = []Check{
@@ -77,14 +76,14 @@ var starts = []Check{
 	},
 }
 
-// commanded returns a pod whose container main has that command.
+// commanded returns a pod with that command in its container main.
 func (c *C) commanded(name, command string) *corev1.Pod {
 	pod := c.pod(name, program.Program{})
 	pod.Spec.Containers[0].Command = []string{command}
 	return pod
 }
 
-// cannotStart makes a pod whose container cannot start, and checks its end.
+// cannotStart makes a pod with a container that cannot start, and checks the pod's end.
 func (c *C) cannotStart(pod *corev1.Pod, names string) { c.endedAtStart(c.ended(pod), names) }
 
 // endedAtStart checks the end of a container that could not start. A service with its own reasons must at least

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package providertest is the contract of providers: the promises of every provider to the node and to users, as
-// checks that are data. Run makes them subtests; Verify returns a Report, for programs that are no tests, such
-// as the command contract of package cli. A ResultFile keeps the results.
+// data. Run makes them subtests; Verify returns a Report, for programs other than tests, such as the command
+// contract of package cli. A ResultFile keeps the results.
 //
 // A Harness defines how to open the provider on a backend, and how its containers run the program of a check: a
 // Program prints, writes, waits and ends with an exit code. With a shell, Shell makes a script of the program;
 // without a shell, the command providertest/program/contractprogram runs it. Further abilities of a harness,
-// such as to break the backend or to count instances, are in fields of Backend that may be nil.
+// such as to break the backend or to count instances, are in optional fields of Backend.
 //
-// The guarantee: a promise that does not hold is a failure. A check that is impossible here is skipped with its
-// reason, never passed. A feature that is declared (package capability) and that no check proves fails the run,
-// unless the harness gives the reason why it cannot be proven there. A feature that is not declared is requested
-// and must be refused with the path of its field. The checks themselves are tested: for each of many known
-// mistakes of providers, only the check for this mistake fails.
+// The guarantee: a broken promise is a failure. A check that is impossible here is skipped with its reason,
+// never passed. A declared feature (package capability) without a proof by a check fails the run, unless the
+// harness gives a reason against a proof there. An undeclared feature is requested, and must be refused with the
+// path of its field. The checks themselves are tested: for each of many known mistakes of providers, only the
+// check for this mistake fails.
 //
-// A check removes everything that it makes, also when its context ends. Its result names the pods that could not
-// be removed. RemoveLeftovers removes the pods of a killed run.
+// A check removes all its objects, also when its context ends. Its result names the remaining pods.
+// RemoveLeftovers removes the pods of a killed run.
 //
 // The surprise: checks call the provider as the node does, but there is no node and no API server. They wait for
 // expected changes for as long as Harness.Patience, so a broken provider takes much longer than a healthy one.

@@ -19,12 +19,12 @@ import (
 type Harness struct {
 	// Backend makes the backend for one check. It lives until ctx ends, after every provider on it.
 	Backend func(ctx context.Context, env Env) (*Backend, error)
-	// Container fills in the image, the command and everything else that makes a container of a pod run the
-	// program. It may change the pod too, before the pod is created. An error says why the backend cannot run
-	// such a program, and skips the check. See Shell.
+	// Container fills in the image, the command and all other fields for a container that runs the program. It
+	// may change the pod too, before the pod is created. An error says why the backend cannot run such a
+	// program, and skips the check. See Shell.
 	Container func(pod *corev1.Pod, c *corev1.Container, p program.Program) error
-	// Command returns the command that runs the program in a running container, for exec, probes and hooks. Nil:
-	// such checks are skipped.
+	// Command returns the command for the program in a running container, for exec, probes and hooks. Nil: such
+	// checks are skipped.
 	Command func(p program.Program) ([]string, error)
 
 	// OwnLog: containers do not print the output of their program, but a log made by the backend, of at least
@@ -47,16 +47,16 @@ type Harness struct {
 	// Parallel is the number of checks that Run runs at once, except for checks that must be alone. Default 1.
 	Parallel int
 
-	// Unproven are declared features that no check can prove with this harness, and the reasons. If such a
+	// Unproven are declared features without a possible proof by this harness, and the reasons. If such a
 	// feature is proven after all, the run fails. A check that needs the feature and fails still fails the run:
 	// name that check in Except too.
 	Unproven map[capability.Feature]string
 	// AllowUnproven makes unproven declared features count as skipped, for example if a backend cannot be
-	// broken. A feature whose check failed still fails the run.
+	// broken. A failed check of a feature still fails the run.
 	AllowUnproven bool
-	// Except are checks, by name, that are not run, and the reasons. They count as skipped. No declaration
-	// covers the requests of a service, or that it keeps an instance in its lists after a delete. Until such
-	// checks are here, checks such as attach/output, stats/summary and deletion/told fail.
+	// Except are the checks to leave out, by name, and the reasons. They count as skipped. No declaration covers
+	// the requests of a service, or that it keeps an instance in its lists after a delete. Until such checks are
+	// here, checks such as attach/output, stats/summary and deletion/told fail.
 	Except map[string]string
 	// Extra are more checks.
 	Extra []Check
@@ -71,16 +71,16 @@ type Harness struct {
 
 // Env has the inputs for the provider of one check.
 type Env struct {
-	// ProviderConfig is the input that nodeutil passes to a provider. The node has only a name.
+	// ProviderConfig is the input of a provider from nodeutil. The node has only a name.
 	nodeutil.ProviderConfig
 	// Namespace is the namespace of the pods of the check. No other check uses it.
 	Namespace string
-	// Logf records log lines, which are shown when the check fails.
+	// Logf records log lines for failed checks.
 	Logf func(format string, args ...any)
 }
 
-// Backend is a backend on which a provider can be opened. Only Open is required: a check that needs another
-// function is skipped if the function is nil.
+// Backend is a backend for providers. Only Open is required: a check that needs another function is skipped if
+// the function is nil.
 type Backend struct {
 	// Open opens the provider; it lives until ctx ends. After that, and after RunInBackground (if the provider
 	// has it) has returned, Open is called again, as by a restarted daemon: it must find the earlier pods.
@@ -102,21 +102,21 @@ type Backend struct {
 	// Stale freezes the lists of the backend at their current state, until it is called with false. Requests for
 	// one pod still get the current state.
 	Stale func(on bool)
-	// LoseAnswer makes the next request that starts a pod succeed at the backend, but loses the answer.
+	// LoseAnswer makes the next start of a pod succeed at the backend, but loses the answer.
 	LoseAnswer func()
 
-	// Left returns the names of the things that exist at the backend on behalf of this provider, by kind:
-	// instances, definitions, secrets, files, folders, volumes, streams of logs, network interfaces, and
-	// everything else that costs money, disk or a quota. It includes things that Instances does not count.
+	// Left returns the names of this provider's things at the backend, by kind: instances, definitions, secrets,
+	// files, folders, volumes, streams of logs, network interfaces, and everything else with a cost of money,
+	// disk or a quota. It includes things that Instances does not count.
 	Left func() (map[string][]string, error)
 	// Kept are the kinds of which some things outlive their pods, by a rule with a bound.
 	Kept map[string]Kept
 }
 
-// Kept describes the things of one kind that a provider keeps after its pods are gone.
+// Kept describes the things of one kind kept by a provider after its pods are gone.
 type Kept struct {
-	// Most is the greatest number of things of the kind that may be left after Harness.Many lives of pods,
-	// beyond the things from before. It is more than 0.
+	// Most is the greatest allowed number of new things of the kind after Harness.Many lives of pods. It is more
+	// than 0.
 	Most int
 	// Rule is the reason why they are kept, and their bound: a number, a time, or a setting of the backend.
 	Rule string

@@ -21,7 +21,7 @@ import (
 
 type runtimeObject = runtime.Object
 
-// objects has the ConfigMaps and Secrets of a check, and the pods that it made.
+// objects has the ConfigMaps and Secrets of a check, and its pods.
 type objects struct {
 	configMaps, secrets, services, pods cache.Indexer
 
@@ -46,7 +46,7 @@ func newObjects(namespace string) *objects {
 	return o
 }
 
-// The content of the ConfigMap and the Secret that every check has.
+// These are the contents of the ConfigMap and the Secret of every check.
 const (
 	objectName  = "contract"
 	secretValue = "correct-horse-battery"
@@ -101,7 +101,7 @@ func (b byName) Secret(_ context.Context, namespace, name string) (*corev1.Secre
 	return b.o.secretLister().Secrets(namespace).Get(name)
 }
 
-// add records a pod that is made.
+// add records a new pod.
 func (o *objects) add(pod *corev1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,14 +111,14 @@ func (o *objects) add(pod *corev1.Pod) {
 	}
 }
 
-// remove forgets a pod that is gone.
+// remove forgets a removed pod.
 func (o *objects) remove(uid types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.all = slices.DeleteFunc(o.all, func(p *corev1.Pod) bool { return p.UID == uid })
 }
 
-// made returns copies of the pods that were made and not removed.
+// made returns copies of the recorded pods.
 func (o *objects) made() []*corev1.Pod {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// Plan is the most that a run makes, for users who pay for it.
+// Plan has the greatest numbers of a run, for paying users.
 type Plan struct {
 	// Checks is the number of checks.
 	Checks int
@@ -20,8 +20,8 @@ type Plan struct {
 	Programs time.Duration
 }
 
-// Plan counts the pods that Verify makes with a provider that has this declaration; nil: no declaration. Checks
-// of Harness.Extra are not counted.
+// Plan counts the pods of Verify with a provider of this declaration; nil: no declaration. Checks of
+// Harness.Extra are not counted.
 func (h Harness) Plan(declared *capability.Declaration) (p Plan) {
 	h = h.complete()
 	for _, k := range h.checks() {
@@ -39,7 +39,7 @@ func (h Harness) Plan(declared *capability.Declaration) (p Plan) {
 	return p
 }
 
-// cost is the cost of a check with a provider that starts and stops pods at once.
+// cost is the cost of a check with a provider that needs no time to start and stop pods.
 type cost struct {
 	pods, containers int
 	podsOfMany       int // multiples of Harness.Many in addition, each pod with one container

@@ -21,10 +21,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// stays returns a program that runs until it is asked to stop.
+// stays returns a program without an end before the stop signal.
 func stays() program.Program { return program.Program{Stay: program.Forever} }
 
-// pod returns a pod of the check whose container main runs p. The pod is never restarted, unless the backend
+// pod returns a pod of the check with p in its container main. The pod is never restarted, unless the backend
 // restarts everything, and has a second to stop.
 func (c *C) pod(name string, p program.Program) *corev1.Pod {
 	grace, links, policy := int64(1), false, corev1.RestartPolicyNever
@@ -51,7 +51,7 @@ func (c *C) add(pod *corev1.Pod, name string, p program.Program) *corev1.Contain
 	return &pod.Spec.Containers[len(pod.Spec.Containers)-1]
 }
 
-// container returns a container that runs p.
+// container returns a container for p.
 func (c *C) container(pod *corev1.Pod, name string, p program.Program) corev1.Container {
 	k := corev1.Container{
 		Name: name, ImagePullPolicy: corev1.PullIfNotPresent,
@@ -70,9 +70,9 @@ var lastPort = func() *atomic.Uint32 {
 	return n
 }()
 
-// port returns an unused port of this machine, whose network the pods of some backends have. A fixed port might
-// be in use by another contract at the same time. No two checks get the same port. The ports are below the range
-// for outgoing connections.
+// port returns an unused port of this machine, because the pods of some backends have the machine's network. A
+// fixed port might be in use by another contract at the same time. No two checks get the same port. The ports
+// are below the range for outgoing connections.
 func (c *C) port() int32 {
 	const lowest, many = 20_000, 10_000
 	var err error
@@ -88,7 +88,7 @@ func (c *C) port() int32 {
 	return 0
 }
 
-// command returns the command that runs p in a container.
+// command returns the command for p in a container.
 func (c *C) command(p program.Program) []string {
 	if c.h.Command == nil {
 		c.Skipf("the harness has no commands")
@@ -134,8 +134,8 @@ func (c *C) running(pod *corev1.Pod) *corev1.Pod {
 	return c.untilPod(pod, "to run", runs)
 }
 
-// begun makes a pod whose program prints "begun", and waits for that output: a process that has just started
-// dies of a signal that its program would catch.
+// begun makes a pod with a program that prints "begun", and waits for the output: a process that has just
+// started dies of a signal that its program would catch.
 func (c *C) begun(pod *corev1.Pod) {
 	c.running(pod)
 	if _, ok := c.open().provider.(logger); !ok || c.h.OwnLog {
@@ -204,7 +204,7 @@ func (c *C) see(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
 	return nil
 }
 
-// gone reports whether the provider has confirmed that a pod has stopped.
+// gone reports whether the provider has confirmed the stop of a pod.
 func (c *C) gone(ctx context.Context, pod *corev1.Pod) bool {
 	got, err := c.open().provider.GetPod(ctx, pod.Namespace, pod.Name)
 	if err != nil {
@@ -218,7 +218,7 @@ func (c *C) until(what string, condition func() (ok bool, state string)) {
 	c.untilEvery(c.h.Every, what, condition)
 }
 
-// untilEvery is until for a condition that is expensive to check.
+// untilEvery is until for an expensive condition.
 func (c *C) untilEvery(every time.Duration, what string, condition func() (ok bool, state string)) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.h.Patience)
 	defer cancel()
@@ -291,7 +291,7 @@ func (c *C) untilGone(pod *corev1.Pod) {
 	})
 }
 
-// statusOf returns the status of a container, which must exist.
+// statusOf returns the status of an existing container.
 func (c *C) statusOf(pod *corev1.Pod, name string) corev1.ContainerStatus {
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if s.Name == name {

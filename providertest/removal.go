@@ -23,7 +23,7 @@ const namespacePrefix = "contract-"
 // again is the time after which an existing pod is deleted once more.
 const again = 2 * time.Second
 
-// leftover is a pod that is not known to be gone.
+// leftover is a pod without a confirmed end.
 type leftover struct {
 	pod     *corev1.Pod
 	refused string // the error of the last DeletePod, "" if it succeeded
@@ -91,8 +91,8 @@ func (l *leftover) gone(ctx context.Context, p node.PodLifecycleHandler) bool {
 	return false
 }
 
-// Leftovers returns the pods of checks that the backend has, as namespace/name, also ended pods: they are from
-// an earlier run. An error says why the backend cannot be asked.
+// Leftovers returns the backend's pods of checks, as namespace/name, also ended pods: they are from an earlier
+// run. An error says why the backend cannot be asked.
 func Leftovers(ctx context.Context, h Harness) (names []string, err error) {
 	return h.with(ctx, "leftovers", func(c *C, p node.PodLifecycleHandler) (names []string, err error) {
 		pods, err := ofChecks(c.ctx, p)
@@ -103,8 +103,8 @@ func Leftovers(ctx context.Context, h Harness) (names []string, err error) {
 	})
 }
 
-// RemoveLeftovers deletes every pod of checks that the backend has, and waits for Harness.Patience until they
-// are gone. It returns the pods that may still exist, and the reasons.
+// RemoveLeftovers deletes all the backend's pods of checks, and waits for Harness.Patience until they are gone.
+// It returns the pods that may still exist, and the reasons.
 func RemoveLeftovers(ctx context.Context, h Harness) (left []string, err error) {
 	return h.with(ctx, "removal", func(c *C, p node.PodLifecycleHandler) ([]string, error) {
 		pods, err := ofChecks(c.ctx, p)

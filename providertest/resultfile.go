@@ -24,7 +24,7 @@ const (
 	ResultsKind       = "ContractResults"
 )
 
-// The environment variables that make Run keep its results: ResultsDir is the folder for the results, and
+// These environment variables make Run keep its results: ResultsDir is the folder for the results, and
 // ResultsVersion the version under test.
 const (
 	ResultsDir     = "VK_CONTRACT_RESULTS"
@@ -37,7 +37,7 @@ type Subject struct {
 	Provider string `json:"provider"`
 	// Version is the version of the program, or of the sources, with the provider.
 	Version string `json:"version"`
-	// Backend describes the backend on which the provider was opened.
+	// Backend describes the backend of the provider.
 	Backend string `json:"backend"`
 	// Variant distinguishes the file of these results from the results of the same provider on another backend;
 	// "" for the first.
@@ -102,7 +102,7 @@ func (r Report) keep(s Subject, partial bool) error {
 	return r.File(s, time.Now(), partial).Replace(file, filepath.Join(dir, strings.TrimSuffix(s.Provider+"-"+s.Variant, "-")+".json"))
 }
 
-// Replace writes the results into file, closes it, and renames it to name, which must be in the same folder. So
+// Replace writes the results into file, closes it, and renames it to name. Both must be in the same folder. So
 // name never has partial results.
 func (f ResultFile) Replace(file *os.File, name string) error {
 	data, err := f.Encode(name)
@@ -139,7 +139,7 @@ func (f ResultFile) Encode(name string) ([]byte, error) {
 	return yaml.JSONToYAML(text.Bytes())
 }
 
-// ReadResultFile reads a file that Encode wrote. Unknown fields, another kind of file and unknown features and
+// ReadResultFile reads a file from Encode. Unknown fields, another kind of file and unknown features and
 // outcomes are errors.
 func ReadResultFile(name string) (ResultFile, error) {
 	data, err := os.ReadFile(name)

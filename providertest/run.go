@@ -83,8 +83,8 @@ func Verify(ctx context.Context, h Harness) (Report, error) {
 	return r, nil
 }
 
-// Testing is the part of *testing.T that Run needs. It is declared here because programs check the contract too,
-// and must not import package testing.
+// Testing is the part of *testing.T for Run. It is declared here because programs check the contract too, and
+// must not import package testing.
 type Testing[T any] interface {
 	Helper()
 	Context() context.Context
@@ -187,7 +187,7 @@ func (h Harness) check(ctx context.Context, declared *capability.Declaration, k 
 	return k.run(ctx, h, declared, namespace)
 }
 
-// lacks returns the first feature that the check needs and that is not declared.
+// lacks returns the first undeclared feature among the needs of the check.
 func (k Check) lacks(declared *capability.Declaration) capability.Feature {
 	for _, f := range k.Needs {
 		if declared != nil && !declared.Has(f) {

@@ -169,7 +169,7 @@ func (c *C) reopen() *session {
 	return s
 }
 
-// removeAll deletes every pod that the check made, and waits until they are gone.
+// removeAll deletes all pods of the check, and waits until they are gone.
 func (c *C) removeAll() {
 	pods := c.objects.made()
 	if len(pods) == 0 {

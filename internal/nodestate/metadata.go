@@ -13,9 +13,9 @@ import (
 	kubeletapis "k8s.io/kubelet/pkg/apis"
 )
 
-// MetadataPatch returns the JSON merge patch that gives server the labels and annotations of want, removes our
-// labels and annotations that want no longer has, and keeps those of other writers. It returns nil if there is
-// nothing to write. It neither sets nor removes labels for which skip is true; skip may be nil.
+// MetadataPatch returns the JSON merge patch from server to the labels and annotations of want. It removes our
+// labels and annotations missing in want, and keeps those of other writers. It returns nil if there is nothing
+// to write. It neither sets nor removes labels for which skip is true; skip may be nil.
 func MetadataPatch(server, want *corev1.Node, skip func(label string) bool) ([]byte, error) {
 	if skip == nil {
 		skip = func(string) bool { return false }
@@ -87,8 +87,8 @@ func IsRestrictedLabel(key string) bool {
 	return false
 }
 
-// New returns the node for its creation: all wanted fields, the record of our fields, and no field that the API
-// server assigns.
+// New returns the node for its creation: all wanted fields, the record of our fields, and no field assigned by
+// the API server.
 func New(want *corev1.Node, status *corev1.NodeStatus, skip func(label string) bool) *corev1.Node {
 	node := want.DeepCopy()
 	node.Status = *status

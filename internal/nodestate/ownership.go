@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodestate computes the patches that give the Node object the state that the provider wants. Its
-// functions are pure.
+// Package nodestate computes the patches of the Node object for the provider's wanted state. Its functions are
+// pure.
 //
-// The guarantee: fields of other writers stay. Fields that we wrote and no longer want go, also after a restart.
+// The guarantee: fields of other writers stay. Our fields go when they are no longer wanted, also after a
+// restart.
 //
-// The surprise: the object itself records our fields, in annotations that the same patch updates.
+// The surprise: the object itself records our fields, in annotations updated by the same patch.
 package nodestate
 
 import (
@@ -16,8 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The node object records our fields, so that a restarted process still removes fields that its provider no
-// longer sets.
+// The node object records our fields, so that a restarted process still removes fields no longer set by its
+// provider.
 const (
 	OwnedMetadataAnnotation = "virtual-kubelet.io/owned-metadata"
 	OwnedStatusAnnotation   = "virtual-kubelet.io/owned-status"
@@ -86,7 +87,7 @@ func statusOwnership(node *corev1.Node) ownedStatus {
 	return ownershipOf(&applied)
 }
 
-// ownershipOf returns the parts that a write of status makes ours.
+// ownershipOf returns our parts after a write of status.
 func ownershipOf(status *corev1.NodeStatus) ownedStatus {
 	rest := plain(status)
 	owned := ownedStatus{

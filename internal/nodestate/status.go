@@ -23,12 +23,12 @@ const (
 	patchDelete    = "delete"
 )
 
-// StatusPatch returns the strategic-merge patch that gives the server's status the values of want and keeps the
-// fields of other writers, or nil if there is nothing to write. With report it also writes if only the heartbeat
+// StatusPatch returns the strategic-merge patch from the server's status to the values of want, or nil if there
+// is nothing to write. It keeps the fields of other writers. With report it also writes if only the heartbeat
 // times are old.
 //
-// Removals use the list of our fields, which the same patch keeps in an annotation, so a crash never separates
-// the two.
+// Removals use the list of our fields. The same patch keeps the list in an annotation, so a crash never
+// separates the two.
 func StatusPatch(server *corev1.Node, want *corev1.NodeStatus, now metav1.Time, report bool) ([]byte, error) {
 	ours := ownershipOf(want)
 	text := remember(ours)
@@ -62,7 +62,7 @@ func StatusPatch(server *corev1.Node, want *corev1.NodeStatus, now metav1.Time, 
 	return body, nil
 }
 
-// ownershipChange returns the annotations that record ours under key, and remove the key of an older version.
+// ownershipChange returns the annotations with ours under key and without the key of an older version.
 func ownershipChange(server *corev1.Node, key, ours, old string) map[string]any {
 	annotations := map[string]any{}
 	if server.Annotations[key] != ours {
@@ -128,8 +128,8 @@ func diffConditions(server, want []corev1.NodeCondition, owned []string, now met
 	return entries
 }
 
-// TransitionTime returns the time at which the condition got its status: it changes only with the status, never
-// moves backwards, and is the provider's if the provider has a better one.
+// TransitionTime returns the time of the condition's last change of status: it changes only with the status,
+// never moves backwards, and is the provider's if the provider has a better one.
 func TransitionTime(old, c corev1.NodeCondition, now metav1.Time) metav1.Time {
 	switch {
 	case old.Type != "" && old.Status == c.Status && !old.LastTransitionTime.IsZero():
@@ -195,7 +195,7 @@ func diffFields(patch, have, want map[string]any, owned []string) {
 	}
 }
 
-// diffValue returns the patch from have to want, which differ. An object of ours is ours with all its fields.
+// diffValue returns the patch from have to a different want. An object of ours is ours with all its fields.
 func diffValue(have, want any) any {
 	old, wasObject := have.(map[string]any)
 	fresh, isObject := want.(map[string]any)
@@ -207,7 +207,7 @@ func diffValue(have, want any) any {
 	return patch
 }
 
-// plain returns the fields of the status that need no rule of their own.
+// plain returns the fields of the status without a rule of their own.
 func plain(status *corev1.NodeStatus) corev1.NodeStatus {
 	plain := *status
 	plain.Capacity, plain.Allocatable, plain.Conditions, plain.Addresses = nil, nil, nil, nil

@@ -33,12 +33,12 @@ type clusterWide struct {
 	informer cache.SharedIndexInformer
 }
 
-// get returns the informer, which runs as long as Run.
+// get returns the informer. It runs as long as Run.
 func (c *clusterWide) get() cache.SharedIndexInformer {
 	c.once.Do(func() {
 		c.informer = cache.NewSharedIndexInformer(clusterSource{c}, c.kind.example, 0,
 			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-		// This fails only for an informer that already runs.
+		// This fails only for a running informer.
 		_ = c.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
 			log.G(ctx).WithError(err).Warn("watch of all " + c.kind.resource.Resource + " ended, trying again")
 		})

@@ -14,10 +14,10 @@ import (
 // readTimeout bounds a request for one object without a referencing pod.
 const readTimeout = 30 * time.Second
 
-// ConfigMap returns a shared ConfigMap, which the caller must not change. It waits for the first answer of the
-// API server, or until ctx ends. The error for a ConfigMap that does not exist satisfies apierrors.IsNotFound;
-// any other error means that the ConfigMap could not be read. Before the first success, the watch of a
-// referenced object keeps trying, and the latest error is returned at once.
+// ConfigMap returns a shared ConfigMap. The caller must not change it. It waits for the first answer of the API
+// server, or until ctx ends. The error for a missing ConfigMap satisfies apierrors.IsNotFound; any other error
+// means that the ConfigMap could not be read. Before the first success, the watch of a referenced object keeps
+// trying, and the latest error is returned at once.
 func (s *Store) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
 	o, err := s.get(ctx, key{configMaps, namespace, name})
 	if err != nil {
@@ -52,8 +52,8 @@ func (s *Store) get(ctx context.Context, k key) (object, error) {
 	}
 }
 
-// ask returns the entry that answers for k: its watch if a pod references it, else a single request that
-// concurrent callers share.
+// ask returns the entry that answers for k: its watch if a pod references it, else a single request shared by
+// concurrent callers.
 func (s *Store) ask(k key) *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,18 +15,18 @@ type Listers struct {
 	secrets    corev1listers.SecretLister
 }
 
-// FromListers returns a reader of objects for callers with informers of their own. An object that the caches
-// lack does not exist, so the caches must have synced.
+// FromListers returns a reader of objects for callers with informers of their own. An object missing in the
+// caches does not exist, so the caches must have synced.
 func FromListers(configMaps corev1listers.ConfigMapLister, secrets corev1listers.SecretLister) *Listers {
 	return &Listers{configMaps: configMaps, secrets: secrets}
 }
 
-// ConfigMap returns a shared ConfigMap of the cache, which the caller must not change.
+// ConfigMap returns a shared ConfigMap of the cache. The caller must not change it.
 func (l *Listers) ConfigMap(_ context.Context, namespace, name string) (*corev1.ConfigMap, error) {
 	return l.configMaps.ConfigMaps(namespace).Get(name)
 }
 
-// Secret returns a shared Secret of the cache, which the caller must not change.
+// Secret returns a shared Secret of the cache. The caller must not change it.
 func (l *Listers) Secret(_ context.Context, namespace, name string) (*corev1.Secret, error) {
 	return l.secrets.Secrets(namespace).Get(name)
 }

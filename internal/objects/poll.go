@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// pollPeriod is the interval of reads of an object that this identity may not watch, the same as of a
-	// kubelet without watches.
+	// pollPeriod is the interval of reads of an object without permission to watch it, the same as of a kubelet
+	// without watches.
 	pollPeriod = time.Minute
-	// firstPoll is the first retry for an object that does not exist or could not be read: a pod may wait for
-	// it. Later retries are further apart.
+	// firstPoll is the first retry for a missing or unreadable object: a pod may wait for it. Later retries are
+	// further apart.
 	firstPoll = time.Second
 )
 
-// poll reads the object by name, again and again, until the entry is dropped, the object is known
-// to be immutable, or Run ends. It is for an identity that may get, and not list or watch.
+// poll reads the object by name, again and again, until the entry is dropped, the object is known to be
+// immutable, or Run ends. It is for an identity with permission to get, and not to list or watch.
 func (e *entry) poll(ctx context.Context) {
 	pause := firstPoll
 	for ctx.Err() == nil {

@@ -4,8 +4,8 @@ package objects
 
 import corev1 "k8s.io/api/core/v1"
 
-// references lists the ConfigMaps and Secrets that a pod names, each once: in the environment of its containers,
-// in its volumes, and as image pull secrets.
+// references lists the ConfigMaps and Secrets of a pod, each once: in the environment of its containers, in its
+// volumes, and as image pull secrets.
 func references(pod *corev1.Pod) map[key]struct{} {
 	refs := refs{namespace: pod.Namespace, found: map[key]struct{}{}}
 	for i := range pod.Spec.ImagePullSecrets {

@@ -46,7 +46,7 @@ type podID struct {
 	uid types.UID
 }
 
-// NewStore returns a store that reads with client. It reads nothing before Run.
+// NewStore returns a store for client. It reads nothing before Run.
 func NewStore(client kubernetes.Interface) *Store {
 	s := &Store{
 		client:    client,
@@ -68,7 +68,7 @@ func NewStore(client kubernetes.Interface) *Store {
 // before Run.
 func (s *Store) Behind(checker *accessreview.Checker) { s.checker = checker }
 
-// Await waits at the store's checker, for callers that read other objects for a pod.
+// Await waits at the store's checker, for readers of other objects for a pod.
 func (s *Store) Await(ctx context.Context, attributes authorizationv1.ResourceAttributes) {
 	s.checker.Wait(ctx, attributes)
 }
@@ -122,9 +122,9 @@ func (s *Store) startLocked(f func(context.Context)) {
 	}
 }
 
-// OnChange registers a function for changes of objects that a tracked pod references and that some caller has
-// read. The store calls it when such an object appears, changes or goes, once for each pod, from any goroutine,
-// several at a time. It must not block. remove ends the registration; a running call may last longer.
+// OnChange registers a function for changes of objects read before and referenced by a tracked pod. The store
+// calls it when such an object appears, changes or goes, once for each pod, from any goroutine, several at a
+// time. It must not block. remove ends the registration; a running call may last longer.
 func (s *Store) OnChange(f func(pod types.NamespacedName)) (remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,8 +143,8 @@ func (s *Store) Kept() (pods, functions int) {
 	return len(s.pods), len(s.onChange)
 }
 
-// Track records the objects that a pod references. A second call for the same pod (by name and UID) replaces the
-// record. Track sends no request.
+// Track records the objects of a pod. A second call for the same pod (by name and UID) replaces the record.
+// Track sends no request.
 func (s *Store) Track(pod *corev1.Pod) {
 	id := podID{types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, pod.UID}
 	refs := references(pod)

@@ -24,7 +24,7 @@ import (
 // many of these watches, and most never see an event.
 const minWatchTimeout = 30 * time.Minute
 
-// backoffReset is the life of a watch after which its next failure counts as a first failure.
+// backoffReset is the least life of a watch for its next failure to count as a first failure.
 const backoffReset = 2 * time.Minute
 
 // watch lists and watches the object by name until the entry is dropped, the
@@ -86,8 +86,8 @@ type singleObject struct {
 // nothing, and a reflector that waits before another stream does not notice the end of its context.
 func (*singleObject) IsWatchListSemanticsUnSupported() bool { return true }
 
-// ListWithContext reads the latest version of the object: the cache of an API server that lags behind could deny
-// a new object.
+// ListWithContext reads the latest version of the object: the lagging cache of an API server could deny a new
+// object.
 func (l *singleObject) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if !l.open() {
 		return nil, context.Canceled
@@ -172,7 +172,7 @@ func (l *singleObject) Delete(item any) error {
 // Resync does nothing: there is no handler to call again.
 func (*singleObject) Resync() error { return nil }
 
-// mine guards against a server that ignores the field selector: no other object may pass for this object.
+// mine guards against a server without field selectors: no other object may pass for this object.
 func (l *singleObject) mine(item any) (object, bool) {
 	o, ok := item.(object)
 	return o, ok && o.GetName() == l.entry.key.name && o.GetNamespace() == l.entry.key.namespace

@@ -10,12 +10,12 @@ import (
 const (
 	// slowFactor is the ratio of a slow call to the usual time of a call.
 	slowFactor = 4
-	// leastPatience and mostPatience bound the time after which a call is slow.
+	// leastPatience and mostPatience bound the duration of calls that are not slow.
 	leastPatience = 100 * time.Millisecond
 	mostPatience  = 10 * time.Second
 	// firstPatience is this time while nothing is known of the method.
 	firstPatience = time.Second
-	// forgetting is the number of calls after which a change is noticed.
+	// forgetting is the number of calls until a change is noticed.
 	forgetting = 8
 )
 
@@ -27,7 +27,7 @@ type Patience struct {
 	usual map[string]time.Duration // guarded by mu; by method
 }
 
-// With returns the time after which a call of the method is slow.
+// With returns the greatest duration of a call of the method that is not slow.
 func (p *Patience) With(method string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package providercall wraps every call of a provider: with a deadline, recovery from panics, metrics, a span,
-// and a notice to the caller about a slow call, so that the caller can let others pass.
+// and a notice to the caller about a slow call, to let others pass.
 //
 // The guarantee: Do returns only when the call has returned, so two calls for one pod never overlap. A panic
 // becomes an error of type *Panic. The texts of the provider leave without secrets.
@@ -38,23 +38,23 @@ var (
 type Caller struct {
 	// Deadline ends the context of a call; 0 means none.
 	Deadline time.Duration
-	// Patience is the time that a call may take before Slow is called; nil means for ever.
+	// Patience is how long a call may take before Slow is called; nil means for ever.
 	Patience *Patience
 	// Slow is called once for a slow call, on another goroutine, with the context of the call.
 	Slow func(ctx context.Context)
 }
 
-// Panic is the error of a call that panicked.
+// Panic is the error of a call after a panic.
 type Panic struct {
 	Method string
 	Value  any
 }
 
-// Error names the method and the value, without the stack, which is logged.
+// Error names the method and the value. The stack is only logged.
 func (p *Panic) Error() string { return fmt.Sprintf("provider panicked in %s: %v", p.Method, p.Value) }
 
 // Caught counts a panic of the named method that its caller recovered from, logs it with the stack, and returns
-// it as an error. It is for calls that Do does not make, such as the streams of a request.
+// it as an error. It is for calls outside of Do, such as the streams of a request.
 func Caught(ctx context.Context, method string, value any) *Panic {
 	panics.WithLabelValues(method).Inc()
 	said := redact.Text(fmt.Sprint(value), redact.From(ctx)...)
@@ -76,8 +76,8 @@ func resultOf(err error) string {
 	return "error"
 }
 
-// Do runs call, the named method of the provider. A call that outlasts its deadline and returns no error of its
-// own has succeeded, late. The text of an error is redacted, with the values of ctx (redact.With).
+// Do runs call, the named method of the provider. A call beyond its deadline without an error of its own has
+// succeeded, late. The text of an error is redacted, with the values of ctx (redact.With).
 func (c *Caller) Do(ctx context.Context, method string, call func(context.Context) error) (err error) {
 	ctx, span := trace.StartSpan(ctx, "provider."+method)
 	defer func() {

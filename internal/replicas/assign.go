@@ -57,7 +57,7 @@ func weight(node, member string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(node + "\x00" + member)) // it never fails
 	x := h.Sum64()
-	// FNV gives similar values to names that differ in the last letter; this spreads them.
+	// FNV gives similar values to names with different last letters; this spreads them.
 	x = (x ^ x>>33) * 0xff51afd7ed558ccd
 	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
 	return x ^ x>>33

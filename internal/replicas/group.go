@@ -30,16 +30,16 @@ const (
 	renewEvery = 2 * time.Second
 	lookEvery  = time.Second
 	retryEvery = 500 * time.Millisecond
-	// overlapAfter is the time after which an unanswered renewal is sent again: an answer after 5 s is still
-	// fresh enough for maxAge.
+	// overlapAfter is the wait before an unanswered renewal is sent again: an answer after 5 s is still fresh
+	// enough for maxAge.
 	overlapAfter = time.Second
-	// requestTimeout bounds requests that are repeated without an answer.
+	// requestTimeout bounds requests repeated without an answer.
 	requestTimeout = 2 * time.Second
 	// leaveIn bounds the end of Leave.
 	leaveIn = 2 * time.Second
 )
 
-// Group is the membership of this process in a group that shares nodes. Make it with New, run it, and call Leave
+// Group is the membership of this process in a group with shared nodes. Make it with New, run it, and call Leave
 // after the last node has ended.
 type Group struct {
 	// Changed receives when the members have changed. It has a capacity of 1.
@@ -62,7 +62,7 @@ func New(leases coordclientset.LeaseInterface, group, member, host string) *Grou
 	return &Group{Changed: make(chan struct{}, 1), leases: leases, name: group, member: member, host: host}
 }
 
-// Member returns the name of this process in the group, which is the name of its lease.
+// Member returns the name of this process in the group and of its lease.
 func (g *Group) Member() string { return g.member }
 
 // Holds reports whether this process has been a member without a gap since that time. Then no other process can
@@ -74,8 +74,8 @@ func (g *Group) Holds(since time.Time) bool {
 }
 
 // Gone reports whether another member can no longer act for a node. The caller has read the lease of the node
-// before, and it names the member. Gone reads the lease of the member: a member that came back has renewed that
-// lease before the lease of a node.
+// before, and it names the member. Gone reads the lease of the member: a returned member has renewed that lease
+// before the lease of a node.
 func (g *Group) Gone(ctx context.Context, member string) bool {
 	if member == "" || member == g.member {
 		return false
@@ -92,8 +92,8 @@ func (g *Group) Gone(ctx context.Context, member string) bool {
 	return g.view.gone(member, read, asked)
 }
 
-// Live returns the members that share the nodes, including this process, sorted by name. It is empty until this
-// process has joined.
+// Live returns the members with a share of the nodes, including this process, sorted by name. It is empty until
+// this process has joined.
 func (g *Group) Live() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,8 +126,8 @@ func (g *Group) Run(ctx context.Context) error {
 }
 
 // Leave tells the other members that this process acts for no node any more. The lease stays until another
-// process removes it. A renewal that was on its way when Run ended may still arrive; then the others wait until
-// the lease is old.
+// process removes it. A renewal on its way at the end of Run may still arrive; then the others wait until the
+// lease is old.
 func (g *Group) Leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveIn)
 	defer cancel()
@@ -136,8 +136,8 @@ func (g *Group) Leave(ctx context.Context) {
 	}
 }
 
-// forbiddenFor is the time after which forbidden requests are believed. Before it, the API server may be
-// starting, or a role may be in replacement.
+// forbiddenFor is the wait before forbidden requests are believed. Before it, the API server may be starting, or
+// a role may be in replacement.
 const forbiddenFor = 15 * time.Second
 
 // refusals reports whether requests have been forbidden for long.
@@ -256,7 +256,7 @@ func (g *Group) renewed() *coordinationv1.Lease {
 	}
 }
 
-// look reads the members of the group, and removes leases that are long out of date.
+// look reads the members of the group, and removes leases long out of date.
 func (g *Group) look(parent context.Context) error {
 	ctx, cancel := context.WithTimeout(parent, requestTimeout)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxAge is the largest age of the last renewal of the own lease at which work on nodes is allowed.
+	// maxAge is the largest age of the own lease's last renewal for work on nodes.
 	maxAge = 7 * time.Second
 	// goneAfter is the time without a renewal of a process's lease after which others take its nodes. It is
 	// longer than maxAge.
@@ -70,7 +70,7 @@ func (s sign) since(looked, now time.Time, blind bool) time.Time {
 
 func (v *view) blind(now time.Time) bool { return now.Sub(v.looked) > maxBlind }
 
-// live returns the members that may be alive and have not left, sorted by name.
+// live returns the possibly living members, except for departed ones, sorted by name.
 func (v *view) live(now time.Time) (names []string) {
 	for name, s := range v.members {
 		if !s.left && now.Sub(s.at) < goneAfter {

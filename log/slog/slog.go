@@ -3,7 +3,7 @@
 // Package slog lets this library log through the standard library's slog.
 //
 // Arguments are joined as fmt.Sprint does, regardless of their types. Lines keep the caller's file and line. A
-// field that is set twice appears once, with its last value.
+// repeated field appears once, with its last value.
 //
 // The surprise: Fatal logs at LevelFatal and does not end the process, because slog has no such feature; a
 // program can add it in a handler.
@@ -28,8 +28,8 @@ const LevelFatal = slog.Level(12)
 // errorKey is the name of the attribute of WithError.
 const errorKey = "error"
 
-// adapter is the logger of a chain of fields. Most adapters are made for work that logs nothing, so a field
-// costs one small object, and the first line makes the handler with all fields.
+// adapter is the logger of a chain of fields. Most adapters log nothing, so a field costs one small object, and
+// the first line makes the handler with all fields.
 type adapter struct {
 	base *slog.Logger
 	skip int // frames between the caller and runtime.Callers
@@ -43,11 +43,10 @@ type adapter struct {
 }
 
 // ownFrames is the number of frames in this package between a caller of Info and similar methods and
-// runtime.Callers, which counts itself.
+// runtime.Callers; runtime.Callers counts itself.
 const ownFrames = 3
 
-// FromSlog returns a logger that writes through logger, with its attributes
-// and groups.
+// FromSlog returns a logger on top of logger, with its attributes and groups.
 func FromSlog(logger *slog.Logger) log.Logger {
 	return &adapter{base: logger, skip: ownFrames}
 }
@@ -77,7 +76,7 @@ func (a *adapter) with(key string, value any) *adapter {
 	return &adapter{base: a.base, skip: a.skip, parent: a, key: key, value: value}
 }
 
-// out returns the handler that adds the fields, in the order in which they were first set.
+// out returns the handler with the fields, in the order of their first values.
 func (a *adapter) out() slog.Handler {
 	a.once.Do(func() {
 		a.handler = a.base.Handler()
@@ -105,8 +104,7 @@ func (a *adapter) WithError(err error) log.Logger {
 	return a.WithField(errorKey, err)
 }
 
-// WithCallDepth returns a logger that takes the source position of its lines n frames further up, for a logger
-// that wraps this one.
+// WithCallDepth returns a logger with source positions n frames further up, for a logger around this one.
 func (a *adapter) WithCallDepth(n int) log.Logger {
 	return &adapter{base: a.base, skip: a.skip + n, parent: a.parent, key: a.key, value: a.value}
 }

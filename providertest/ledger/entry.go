@@ -38,7 +38,7 @@ const (
 	End   Step = "end"
 )
 
-// Entry is one thing that happened at the backend.
+// Entry is one event at the backend.
 type Entry struct {
 	Seq  int64     `json:"seq"`
 	At   time.Time `json:"at"`
@@ -49,8 +49,8 @@ type Entry struct {
 	UID       types.UID `json:"uid"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
-	// Instance is the instance that starts, stops or changes. For Delete, it is the instance that the call
-	// stops, "" without such an instance.
+	// Instance is the starting, stopping or changing instance. For Delete, it is the instance stopped by the
+	// call, "" without such an instance.
 	Instance string `json:"instance,omitempty"`
 	// Injected: the harness did this, not the controllers. It started an instance without a request, or removed
 	// an instance out of band.
@@ -67,8 +67,7 @@ type Entry struct {
 // Key is namespace/name of the pod.
 func (e *Entry) Key() string { return e.Namespace + "/" + e.Name }
 
-// Event is one thing that happened to a pod in the API server, as a watch reports it. A pod that a list shows
-// first is Added.
+// Event is one event of a pod in the API server, as a watch reports it. A pod is Added in its first list.
 type Event struct {
 	// Seq orders the event among the entries, if one Recorder recorded both; 0: the time orders them.
 	Seq  int64           `json:"seq,omitempty"`
@@ -88,7 +87,7 @@ func Write(w io.Writer, entries ...Entry) error {
 	return nil
 }
 
-// Read reads the output of Write. It leaves out an incomplete last line, which a killed process may leave.
+// Read reads the output of Write. It leaves out an incomplete last line, possibly from a killed process.
 func Read(r io.Reader) (entries []Entry, err error) {
 	lines := bufio.NewReader(r)
 	for {

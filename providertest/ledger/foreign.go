@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Field is a part of a pod that other clients than the node write.
+// Field is a part of a pod written by other clients than the node.
 type Field string
 
-// The fields that ForeignWritesSurvive judges, and Phase, which it does not.
+// These are the fields judged by ForeignWritesSurvive, and Phase, which it ignores.
 const (
 	Label         Field = "label"
 	Annotation    Field = "annotation"
@@ -50,7 +50,7 @@ type Part struct {
 	Key   string
 }
 
-// Fields returns the parts of a pod that other clients write, in the form of ForeignWrite.Value. It leaves out
+// Fields returns the parts of a pod written by other clients, in the form of ForeignWrite.Value. It leaves out
 // the times of a condition.
 func Fields(pod *corev1.Pod) map[Part]string {
 	m := map[Part]string{{Phase, ""}: string(pod.Status.Phase)}
@@ -76,7 +76,7 @@ func Fields(pod *corev1.Pod) map[Part]string {
 	return m
 }
 
-// Writes returns the writes of another client that changed a pod from before to after.
+// Writes returns the writes of another client between before and after.
 func Writes(before, after *corev1.Pod, at time.Time) (out []ForeignWrite) {
 	old, now := Fields(before), Fields(after)
 	for part, value := range now {

@@ -25,8 +25,8 @@ import (
 type History struct {
 	Ledger []Entry // in the order of Seq
 	API    []Event // in the order in which they were seen
-	// Forced are the pods that a user, or a controller such as PodGC, removed from the API server without
-	// waiting for the node.
+	// Forced are the pods removed from the API server by a user, or a controller such as PodGC, without waiting
+	// for the node.
 	Forced map[types.UID]bool
 	// Foreign are the writes of other clients than the node.
 	Foreign []ForeignWrite
@@ -132,7 +132,7 @@ func (h *History) entries() map[types.UID][]*Entry {
 	return m
 }
 
-// uids returns the keys of a map in order, so that results are deterministic.
+// uids returns the keys of a map in order, for deterministic results.
 func uids[V any](m map[types.UID]V) []types.UID {
 	out := make([]types.UID, 0, len(m))
 	for uid := range m {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AtMostOneInstance is S1: at every point, at most one instance runs per pod UID. Instances that the harness
-// started do not count.
+// AtMostOneInstance is S1: at every point, at most one instance runs per pod UID. Instances from the harness do
+// not count.
 func AtMostOneInstance(h History) (out []Violation) {
 	live := map[types.UID]map[string]bool{}
 	for i := range h.Ledger {
@@ -85,9 +85,8 @@ const Quarantine = 10 * time.Second
 
 // NothingDestroyedOnSilence is S7. An instance is destroyed only when its pod is deleted, has ended or must end,
 // when its pod is not in the API server (regardless of lists and caches), or when the node drains. An instance
-// whose pod never was in the API server is destroyed only after Quarantine, and a foreign instance never. An
-// instance whose pod the provider has rejected may be stopped. An instance that the harness started beside the pod's
-// own may go, too.
+// whose pod never was in the API server is destroyed only after Quarantine, and a foreign instance never. The
+// instance of a rejected pod may be stopped. A second instance from the harness may go, too.
 func NothingDestroyedOnSilence(h History) (out []Violation) {
 	events := h.byUID()
 	started := map[string]*Entry{}

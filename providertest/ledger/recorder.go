@@ -45,7 +45,7 @@ func (r *Recorder) Add(e Entry) int64 {
 	return e.Seq
 }
 
-// Saw records an event of the API server. It keeps the pod, which must not be changed afterwards.
+// Saw records an event of the API server. It keeps the pod. Do not change the pod afterwards.
 func (r *Recorder) Saw(kind watch.EventType, pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,8 +53,8 @@ func (r *Recorder) Saw(kind watch.EventType, pod *corev1.Pod) {
 	r.history.API = append(r.history.API, Event{Seq: r.seq, At: time.Now(), Type: kind, Pod: pod})
 }
 
-// Restored records that the API server lost its state of a pod since some time, for example because a backup was
-// restored. Later events of the pod are not judged by earlier events.
+// Restored records that the API server lost its state of a pod since some time, for example by restoring a
+// backup. Later events of the pod are not judged by earlier events.
 func (r *Recorder) Restored(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -122,12 +122,12 @@ func (h *History) lastTold(events []*Event, told []*Entry) []Violation {
 	return []Violation{ofEvent("S5", last, "shows %s, the last status is %s (entry %d)", digest(shown), digest(final.Status), final.Seq)}
 }
 
-// nodesReason is the reason of a status whose message is the node's own.
+// nodesReason is the reason of a status with the node's own message.
 const nodesReason = "ProviderFailed"
 
 // neverBack judges the way to the final status: the reported statuses appear in the API server in the order of
-// their reports. A status that the backend itself has is no step back: reports can be late and out of order, and
-// a restarted node asks the backend.
+// their reports. The backend's own status is no step back: reports can be late and out of order, and a restarted
+// node asks the backend.
 func (h *History) neverBack(events []*Event, told []*Entry) (out []Violation) {
 	at := 0
 	for _, v := range events {
@@ -158,7 +158,7 @@ func had(told []*Entry, v *Event, shown string) bool {
 	return false
 }
 
-// digest returns the part of a status that a provider sets and a node must not change.
+// digest returns the provider's part of a status: a node must not change this part.
 func digest(s *corev1.PodStatus) string {
 	return fmt.Sprintf("%s reason=%q message=%q", phases(s), s.Reason, s.Message)
 }

@@ -19,8 +19,8 @@ func attributes(fields log.Fields) []octrace.Attribute {
 	return attrs
 }
 
-// attribute keeps numbers and booleans as such. Everything else, and a number that int64 cannot hold, is printed
-// as a log line would print it.
+// attribute keeps numbers and booleans as such. Everything else, and a number outside of int64, is printed as in
+// a log line.
 func attribute(key string, value any) octrace.Attribute {
 	switch value.(type) {
 	case error, fmt.Stringer:

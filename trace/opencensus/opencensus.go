@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package opencensus lets this library trace through OpenCensus, for programs that still use it. New programs
-// use package opentelemetry.
+// Package opencensus lets this library trace through OpenCensus, for programs still using it. New programs use
+// package opentelemetry.
 //
 // Log lines within a span are annotations of the span too, with the attribute "level" and the fields of the
 // logger. The logger of a span has the field "method", the name of the span.
 //
-// The surprise: no other package of this module imports OpenCensus, which its authors no longer maintain.
+// The surprise: no other package of this module imports OpenCensus. Its authors no longer maintain it.
 package opencensus
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace/internal/spanlog"
 )
 
-// Adapter is a trace.Tracer that opens OpenCensus spans. Its zero value is ready to use.
+// Adapter is a trace.Tracer for OpenCensus spans. Its zero value is ready to use.
 type Adapter struct{}
 
 // StartSpan opens a span named name below the span in ctx.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// RenewClient is the fix for a client certificate that ends.
+// RenewClient is the fix for an expiring client certificate.
 const RenewClient = "renew it: issue a new one, or let the node ask for it with a bootstrap kubeconfig"
 
 // checkClientCertificate checks the client certificate of the kubeconfig.

@@ -18,8 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// checkDaemonSets names the DaemonSets that put a pod on the node although the pod cannot run there: the rollout
-// of each waits for that pod.
+// checkDaemonSets names the DaemonSets with a pod on the node although the pod cannot run there: the rollout of
+// each waits for that pod.
 func checkDaemonSets(ctx context.Context, e *exam) {
 	if e.noNames || e.bootstrap && e.AdminKubeconfig == "" || e.Node == nil {
 		e.skip("the node and its credentials are not known yet")
@@ -95,7 +95,7 @@ var ofConditions = []string{
 	corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable,
 }
 
-// unsupported returns the features of the pod that the backend lacks; "" if it has all or has no declaration.
+// unsupported returns the pod's features missing at the backend; "" if it has all or has no declaration.
 func unsupported(declared *capability.Declaration, pod *corev1.Pod) string {
 	if declared == nil {
 		return ""

@@ -8,5 +8,5 @@
 //
 // The surprise: the provider is made as for a run, because it can be asked only then. To test the way from the
 // API server to the node, the doctor runs a temporary server on the node's port, unless the node itself serves
-// there. This test needs the permission to use nodes/proxy, which the node does not have.
+// there. This test needs the permission to use nodes/proxy; the node does not have it.
 package doctor

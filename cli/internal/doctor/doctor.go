@@ -70,18 +70,18 @@ type Problem struct {
 	From string
 }
 
-// Pinger is a provider that reports whether its backend is healthy.
+// Pinger is a provider with a health check of its backend.
 type Pinger interface {
 	Ping(ctx context.Context) error
 }
 
-// Adviser is a Pinger that also reports on the programs that the provider runs.
+// Adviser is a Pinger with reports on the provider's programs.
 type Adviser interface {
 	// Advise returns their versions, and advice about some of them.
 	Advise(ctx context.Context) (versions []string, advice []Advice)
 }
 
-// Advice is a problem that keeps no pod from running, and its fix.
+// Advice is a problem without effect on running pods, and its fix.
 type Advice struct{ Problem, Fix string }
 
 // check is one check. It reports findings by the methods of the exam, and nothing when all is well.

@@ -53,7 +53,7 @@ func checkIdentity(ctx context.Context, e *exam) {
 	}
 }
 
-// OtherNode returns the problem of credentials that belong to another node, and the fix.
+// OtherNode returns the problem of another node's credentials, and the fix.
 func OtherNode(of, name string) (problem, fix string) {
 	return fmt.Sprintf("the credentials belong to node %s, and this node is %s: a node may write only its own objects", of, name),
 		fmt.Sprintf("set --nodename %s, or use the credentials of %s%s", of, nodeUser, name)
@@ -68,5 +68,5 @@ func NodeOf(c *x509.Certificate) string {
 	return of
 }
 
-// isNode reports whether the identity is a node, to which the Node authorizer gives its permissions.
+// isNode reports whether the identity is a node with permissions from the Node authorizer.
 func (e *exam) isNode() bool { return strings.HasPrefix(e.user, nodeUser) }

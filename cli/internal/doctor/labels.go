@@ -13,7 +13,7 @@ import (
 // A default label of nodes that NodeRestriction lets no node set.
 const labelRole, role = "kubernetes.io/role", "agent"
 
-// checkLabels checks whether the node lacks a label that pods of other virtual kubelets select.
+// checkLabels checks whether the node lacks a label selected by pods of other virtual kubelets.
 func checkLabels(ctx context.Context, e *exam) {
 	if e.noNames || !e.isNode() && !e.bootstrap {
 		return // others set the label themselves

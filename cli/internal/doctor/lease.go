@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// holderAnnotation of a lease names the process that acts for the node, see docs/decisions/0007-two-daemons.md.
+// holderAnnotation of a lease names the process in charge of the node, see docs/decisions/0007-two-daemons.md.
 const holderAnnotation = "virtual-kubelet.io/holder"
 
 // checkLease checks whether another process acts for the node.

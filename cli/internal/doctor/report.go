@@ -12,7 +12,7 @@ import (
 type Severity string
 
 const (
-	// Error keeps the node, or a feature that users need, from working.
+	// Error keeps the node, or an important feature, from working.
 	Error Severity = "error"
 	// Warning keeps nothing from working yet, or only for some users.
 	Warning Severity = "warning"
@@ -30,7 +30,7 @@ type Finding struct {
 	Fix string `json:"fix"`
 }
 
-// Note is about a check that was not done.
+// Note is about a skipped check.
 type Note struct {
 	Check string `json:"check"`
 	Text  string `json:"text"`
@@ -44,15 +44,15 @@ type Report struct {
 	Hints []Finding `json:"hints,omitempty"`
 	// Passed are the checks without findings.
 	Passed []string `json:"passed"`
-	// Versions are the versions of the programs that the provider runs.
+	// Versions are the versions of the provider's programs.
 	Versions []string `json:"versions,omitempty"`
-	// Skipped are checks that do not apply here, or that this identity is not allowed to do.
+	// Skipped are checks without use here, or without the necessary permission.
 	Skipped []Note `json:"skipped"`
-	// Unknown are checks that began but did not finish.
+	// Unknown are unfinished checks.
 	Unknown []Note `json:"unknown"`
 }
 
-// errors counts the findings that are no warnings.
+// errors counts the findings other than warnings.
 func (r *Report) errors() (n int) {
 	for _, f := range r.Findings {
 		if f.Severity != Warning {

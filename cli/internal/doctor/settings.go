@@ -58,7 +58,7 @@ func NoKubeconfig(path string) (problem, fix string) {
 		"name an existing file with --kubeconfig, or run in a pod with a service account"
 }
 
-// loadBootstrap reads the kubeconfig with which the node gets its first certificate.
+// loadBootstrap reads the kubeconfig for the node's first certificate.
 func (e *exam) loadBootstrap() {
 	if !e.load(e.BootstrapKubeconfig, "") {
 		e.found("name an existing file with --bootstrap-kubeconfig", "there is no kubeconfig %s", e.BootstrapKubeconfig)

@@ -36,7 +36,7 @@ type API struct {
 // New returns an API on client. It sends no request.
 func New(client rest.Interface) *API { return &API{client: client, served: map[string]string{}} }
 
-// version returns the version in which the API server serves a resource.
+// version returns the API server's version of a resource.
 func (a *API) version(ctx context.Context, resource string) (string, error) {
 	a.mu.Lock()
 	known := a.served[resource]
@@ -69,7 +69,7 @@ func (a *API) version(ctx context.Context, resource string) (string, error) {
 	return "", fmt.Errorf("the API server does not serve %s.%s in %s", resource, group, strings.Join(versions, " or "))
 }
 
-// forget drops the version of a resource, so that it is looked for again: the resource was not found there.
+// forget drops the version of a resource, for a new look: the resource was not found there.
 func (a *API) forget(resource string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,7 +93,7 @@ func (a *API) on(ctx context.Context, resource string, c call, into any) error {
 	return a.in(ctx, version, resource, c, into)
 }
 
-// in is on for callers that know the version.
+// in is on for callers with a known version.
 func (a *API) in(ctx context.Context, version, resource string, c call, into any) error {
 	c.path = slices.Concat([]string{version}, c.path, []string{resource})
 	err := a.do(ctx, c, into)

@@ -25,7 +25,7 @@ const requests = "podcertificaterequests"
 // defaultLife is the longest life of a certificate in seconds if a volume sets none, as in the API server.
 const defaultLife = 86400
 
-// Conditions that end a request.
+// These conditions end a request.
 const (
 	Issued = "Issued"
 	Denied = "Denied"
@@ -125,7 +125,7 @@ func (a *API) Ask(ctx context.Context, r Request) (string, error) {
 	return made.Name, nil
 }
 
-// prove signs the data that the API server verifies.
+// prove signs the data for the API server's verification.
 func prove(key crypto.Signer, data []byte) ([]byte, error) {
 	digest := sha256.Sum256(data)
 	switch key.Public().(type) {

@@ -2,11 +2,11 @@
 
 // Package certfile follows certificates and authorities in files.
 //
-// The guarantee: callers get the current content of the files within a second. Files that are missing, broken or
-// do not fit together are ignored, and the last good content stays.
+// The guarantee: callers get the current content of the files within a second. Missing, broken or mismatched
+// files are ignored, and the last good content stays.
 //
 // The surprise: nothing runs in the background. A request for the content reads the files, at most ten times a
-// second, so that handshakes of strangers cost no more than that.
+// second, to bound the cost of strangers' handshakes.
 package certfile
 
 import (
