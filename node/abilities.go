@@ -124,10 +124,9 @@ type NodeProvider interface {
 	// longer than the ping time-out counts as failed.
 	Ping(context.Context) error
 
-	// NotifyNodeStatus hands the provider the function to call when the node
-	// changed. It is called once, when the controller starts to run, and
-	// must return at once. The function takes over status, labels and
-	// annotations of the node it is given, nothing else; it copies them, may be
-	// called from any goroutine, and returns without waiting for the API server.
+	// NotifyNodeStatus hands the provider the function to call when the node changed. It is called once, when
+	// the controller starts to run, and must return at once. The function takes over only the status, labels and
+	// annotations of the given node, and copies them. It may be called from any goroutine, and returns without
+	// waiting for the API server.
 	NotifyNodeStatus(ctx context.Context, cb func(*corev1.Node))
 }

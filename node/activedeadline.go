@@ -11,15 +11,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// activeDeadlines knows when the active time of pods ends.
+// activeDeadlines computes when the active time of pods ends.
 type activeDeadlines struct {
 	*podCore
 	wall func() time.Time // the clock on the wall, which may be set
 }
 
-// deadlineOf returns the end of the pod's active time by the process's own clock, zero if it has none. The
-// wall clock is asked once for a deadline: when it is set later, by an hour for
-// example, pods must not fail for that.
+// deadlineOf returns the end of the pod's active time by the process's own clock, zero if the pod has no
+// deadline. It reads the wall clock once for a deadline: pods must not fail because the wall clock is set later,
+// by an hour for example.
 func (d *activeDeadlines) deadlineOf(key string, api *corev1.Pod, st *podState) time.Time {
 	by, has := lifecycle.Deadline(api)
 	if !has {

@@ -118,7 +118,8 @@ func (a *podAdmission) withoutUnsupported(pod *corev1.Pod) {
 	}
 }
 
-// forProvider returns a pod of the API server as the provider is given it: the pod itself, or a copy if something of it is left out.
+// forProvider returns a pod of the API server in the form in which the provider gets it: the pod itself, or a
+// copy if parts are left out.
 func (a *podAdmission) forProvider(api *corev1.Pod) *corev1.Pod {
 	added := len(api.Spec.EphemeralContainers) > 0 && a.lacks(capability.EphemeralContainers)
 	if !added && (!a.accepts || len(a.declared.Unenforced(api)) == 0) {

@@ -50,7 +50,7 @@ func (b *backend) change(ctx context.Context, key, method string, call func(cont
 	return b.changes.Do(b.withRedaction(ctx, key), method, call)
 }
 
-// getPod asks for a pod by its name.
+// getPod requests a pod by its name.
 func (b *backend) getPod(ctx context.Context, key string) (pod *corev1.Pod, err error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -63,7 +63,7 @@ func (b *backend) getPod(ctx context.Context, key string) (pod *corev1.Pod, err 
 	return pod, err
 }
 
-// status asks for the status of a pod.
+// status requests the status of a pod.
 func (b *backend) status(ctx context.Context, api *corev1.Pod) (status *corev1.PodStatus, err error) {
 	err = b.reads.Do(b.withRedaction(ctx, keyOf(api)), "GetPodStatus", func(ctx context.Context) (err error) {
 		status, err = b.provider.GetPodStatus(ctx, api.Namespace, api.Name)

@@ -25,7 +25,7 @@ const (
 	// system-node-critical).
 	CriticalPriority = lifecycle.CriticalPriority
 
-	// drainLook is how often a drain looks how far its pods are. It reads memory only.
+	// drainLook is the interval at which a drain checks its progress. The check reads memory only.
 	drainLook = 100 * time.Millisecond
 	// drainWord is how long a drain waits at its end for the statuses of stopped pods.
 	drainWord = 10 * time.Second

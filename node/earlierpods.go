@@ -23,7 +23,7 @@ func (e *earlierPods) set(uids map[types.UID]bool) {
 	e.uids, e.at = uids, time.Now()
 }
 
-// has returns whether the pod was there, and when this process began.
+// has reports whether the pod existed, and returns when this process began to act.
 func (e *earlierPods) has(uid types.UID) (was bool, began time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -22,7 +22,7 @@ type handed struct {
 	known    bool           // after a restart nobody knows what the backend was given until it shows it
 }
 
-// metadataChange sets labels and annotations; a nil value removes.
+// metadataChange sets labels and annotations; a nil value removes the key.
 type metadataChange struct{ labels, annotations map[string]*string }
 
 // handedLimit is how many replaced entries are remembered.

@@ -7,9 +7,8 @@ import "time"
 const (
 	// hurriedPoll is the poll interval of a provider that does not report, while a pod starts or stops.
 	hurriedPoll = time.Second
-	// hurriedFor is for how long it is, after the backend was asked to start or stop
-	// the pod: longer than the default grace period, but bounded, because one
-	// pod that never starts must not raise the polling of all.
+	// hurriedFor is how long hurriedPoll applies after a request to start or stop the pod. It is longer than the
+	// default grace period. It is bounded, because one pod that never starts must not raise the polling of all.
 	hurriedFor = 40 * time.Second
 	// aloneEvery is the number of poll periods between two status calls for a single pod that has been Pending
 	// for longer.

@@ -11,7 +11,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// laneError is a failure of the sync lane or of the status lane on its way to syncFailed or writeFailed, where it ends.
+// laneError is a failure of the sync lane or of the status lane, on its way to syncFailed or writeFailed, where
+// it is handled.
 type laneError struct {
 	pod   *corev1.Pod // nil: gone from the API server
 	event string      // "": whoever failed has made one
@@ -25,7 +26,7 @@ func newLaneError(pod *corev1.Pod, event string, err error) error {
 	return &laneError{pod: pod, event: event, err: err}
 }
 
-// ofUpdate reports whether the backend has the pod and was not told of a change.
+// ofUpdate reports whether the backend has the pod, and the update with a change failed.
 func (e *laneError) ofUpdate() bool { return e.event == eventUpdateFailed }
 
 // rejected reports whether the provider said that the pod can never work as it stands. A stop is never rejected:

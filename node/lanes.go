@@ -17,8 +17,8 @@ const (
 // lookAgain is the pause until the next look at a pod that waits for other pods or whose cache is behind.
 const lookAgain = time.Second
 
-// lanes are where work on pods is marked, by anybody, and done by one worker for each pod: towards the backend, towards the
-// API server, and for statuses that are to be asked for.
+// lanes are the queues of work on pods. Any goroutine may mark work, and one worker for each pod does it. There
+// is a lane towards the backend, a lane towards the API server, and a lane for polls of statuses.
 type lanes struct {
 	syncLane   *keyqueue.Queue
 	statusLane *keyqueue.Queue
@@ -28,10 +28,10 @@ type lanes struct {
 	relistWanted chan struct{} // holds a token when a relist is wanted at once
 }
 
-// relistNow lets both sides be compared at once.
+// relistNow starts a comparison of both sides at once.
 func (l *lanes) relistNow() { wake(l.relistWanted) }
 
-// pollSoon asks for the statuses to be collected within a second.
+// pollSoon starts a collection of the statuses within a second.
 func (l *lanes) pollSoon() { wake(l.polled) }
 
 // kick lets all work that waits for a retry begin at once.

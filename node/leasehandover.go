@@ -32,8 +32,8 @@ func (r *leaseRenewer) announce(ctx context.Context) error {
 	return nil
 }
 
-// giveUp lets another process have the lease at once, when all work on pods
-// has ended. It is the last renewal: if no process takes the lease, the control plane finds the node not ready after its own grace period.
+// giveUp releases the lease to another process at once, when all work on pods has ended. It is the last renewal.
+// If no process takes the lease, the control plane marks the node as not ready after its own grace period.
 func (r *leaseRenewer) giveUp(ctx context.Context) {
 	if r.holder == nil || !r.holder.claim.Held || !r.holder.podsEnded() {
 		return

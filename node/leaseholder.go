@@ -86,7 +86,7 @@ func (h *leaseHolder) maxRetry() time.Duration {
 	return holderMaxRetry
 }
 
-// wanted receives when a renewal is wanted before it is due.
+// wanted receives when an early renewal is wanted.
 func (h *leaseHolder) wanted() <-chan struct{} {
 	if h == nil {
 		return nil
@@ -94,7 +94,7 @@ func (h *leaseHolder) wanted() <-chan struct{} {
 	return h.fence.Wanted
 }
 
-// pause is how long the lease may be left alone.
+// pause returns how long the next look at the lease may wait.
 func (h *leaseHolder) pause(interval time.Duration) time.Duration {
 	switch {
 	case h.left > 0:
@@ -105,8 +105,8 @@ func (h *leaseHolder) pause(interval time.Duration) time.Duration {
 	return min(interval, lease.MaxAge)
 }
 
-// mayTake reports whether the lease is ours to write, as it was last seen; nil: there
-// is none.
+// mayTake reports whether this process may write the lease in its last seen state; nil means that there is no
+// lease.
 func (h *leaseHolder) mayTake(ctx context.Context, found *coordinationv1.Lease) bool {
 	if h == nil {
 		return true
@@ -188,7 +188,7 @@ func (h *leaseHolder) answered(ctx context.Context, err error) {
 	}
 }
 
-// disable lets this process act without a lease to go by.
+// disable lets this process act without a lease.
 func (h *leaseHolder) disable(ctx context.Context, why string) {
 	if h.off {
 		return

@@ -21,8 +21,8 @@ const (
 	wantedSpacing = time.Second
 )
 
-// run renews the lease until ctx ends. Without a leaseHolder it begins when the node is
-// registered, because it is not needed before.
+// run renews the lease until ctx ends. Without a leaseHolder it begins when the node is registered, because the
+// lease is not needed before.
 func (r *leaseRenewer) run(ctx context.Context) {
 	retry := retryPause{first: leaseFirstRetry}
 	begun := time.Now()
@@ -135,7 +135,7 @@ func (r *leaseRenewer) try(ctx context.Context) error {
 	return r.take(ctx, r.renewed(ctx, r.lease), r.update)
 }
 
-// take sends the lease as we hold it with create or update.
+// take sends the lease with create or update, with this process as the holder.
 func (r *leaseRenewer) take(ctx context.Context, lease *coordinationv1.Lease, send func(context.Context, *coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
 	sent := time.Now()
 	got, err := timed(ctx, r.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) { return send(ctx, lease) })

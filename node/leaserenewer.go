@@ -65,9 +65,8 @@ func (r *leaseRenewer) renewed(ctx context.Context, seen *coordinationv1.Lease) 
 	return lease
 }
 
-// laterThan returns now, or the next moment after seen when the clock was set back
-// since: the control plane does not take an earlier time for a renewal, and
-// would declare the node dead until the clock has caught up.
+// laterThan returns now, or the next moment after seen if the clock was set back since. The control plane does
+// not accept an earlier time as a renewal, and would declare the node dead until the clock has caught up.
 func laterThan(seen *metav1.MicroTime, now metav1.MicroTime) metav1.MicroTime {
 	if seen == nil || seen.Before(&now) {
 		return now
@@ -90,7 +89,7 @@ func (r *leaseRenewer) ownedByNode(refs []metav1.OwnerReference) []metav1.OwnerR
 	})
 }
 
-// timeout of one request: two of them fit into half of the lease duration.
+// timeout returns the time-out of one request: two requests fit into half of the lease duration.
 func (r *leaseRenewer) timeout() time.Duration {
 	return min(requestTimeout, time.Duration(r.durationSeconds)*time.Second/4)
 }

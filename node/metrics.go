@@ -48,7 +48,7 @@ func countSyncError(err error) {
 	syncErrors.WithLabelValues(kind).Inc()
 }
 
-// observeWork records how long a step took since begin.
+// observeWork records the duration of a step since begin.
 func observeWork(step lifecycle.Step, begin time.Time) {
 	operation := "sync"
 	switch step {

@@ -28,11 +28,10 @@ func WithNodeEnableLeaseV1(client coordclientset.LeaseInterface, leaseDurationSe
 	return WithNodeEnableLeaseV1WithRenewInterval(client, leaseDurationSeconds, interval)
 }
 
-// WithNodeEnableLeaseV1WithRenewInterval keeps a lease for the node, valid for
-// leaseDurationSeconds and renewed every interval. The duration must be
-// greater than zero, and the interval greater than zero and smaller than the
-// duration. It panics when client is nil or holds a nil pointer. The name of the
-// lease is that of the node; its namespace is the one client is made for.
+// WithNodeEnableLeaseV1WithRenewInterval keeps a lease for the node, valid for leaseDurationSeconds and renewed
+// every interval. The duration must be greater than zero, and the interval greater than zero and smaller than
+// the duration. It panics when client is nil or holds a nil pointer. The lease has the name of the node and is
+// in the namespace of client.
 func WithNodeEnableLeaseV1WithRenewInterval(client coordclientset.LeaseInterface, leaseDurationSeconds int32, interval time.Duration) NodeControllerOpt {
 	if nilcheck.Is(client) {
 		panic("client is nil")
@@ -69,8 +68,9 @@ func WithNodeLeaseGuard(pods *PodController) NodeControllerOpt {
 	}
 }
 
-// WithNodeLeaseGroup lets the guard of WithNodeLeaseGuard go by a group of processes, too: this one acts only while it is certainly in the group, and
-// takes the lease of a node at once when the member that holds it is gone. The lease guard is needed.
+// WithNodeLeaseGroup lets the guard of WithNodeLeaseGuard follow a group of processes, too. This process acts
+// only while it is certainly in the group. It takes the lease of a node at once when the member that holds the
+// lease is gone. The option needs WithNodeLeaseGuard.
 func WithNodeLeaseGroup(group LeaseGroup) NodeControllerOpt {
 	return func(n *NodeController) error {
 		if group == nil || group.Member() == "" {
@@ -90,8 +90,8 @@ func WithNodePingInterval(d time.Duration) NodeControllerOpt {
 	}
 }
 
-// WithNodePingTimeout sets how long a Ping may take before the node is not
-// ready. Without this option it is the ping interval. It panics when d is 0.
+// WithNodePingTimeout sets how long a Ping may take before the node is not ready. The default is the ping
+// interval. It panics when d is 0.
 func WithNodePingTimeout(d time.Duration) NodeControllerOpt {
 	if d == 0 {
 		panic("Node ping timeout is 0")

@@ -13,9 +13,8 @@ func (r *nodeReconciler) takeReport() {
 	}
 }
 
-// takePing ignores a new text for the same kind of failure for a while: a text
-// with a time or a number in it would be written at every Ping. It returns whether
-// the node may have to be written.
+// takePing ignores a new text for the same kind of failure for a while: a text that contains a time or a number
+// would be written at every Ping. It reports whether the node may have to be written.
 func (r *nodeReconciler) takePing() bool {
 	result, ok := r.pings.take()
 	if !ok {
@@ -30,7 +29,7 @@ func (r *nodeReconciler) takePing() bool {
 	return true
 }
 
-// takeHolds looks at everything anew when the node has become ours to write.
+// takeHolds starts a new look at everything when this process may write the node again.
 func (r *nodeReconciler) takeHolds() {
 	if ours, ok := r.holds.take(); ok {
 		if ours && !r.ours {

@@ -14,8 +14,8 @@ const (
 	// DefaultPingInterval is the time between two Pings of the provider.
 	DefaultPingInterval = 10 * time.Second
 
-	// DefaultStatusUpdateInterval is the time between two checks whether the
-	// node object has to be reported again while a lease is in use: every five minutes, if it has not changed.
+	// DefaultStatusUpdateInterval is the time between two checks whether the node object must be reported again
+	// while a lease is in use. An unchanged node is reported every five minutes.
 	DefaultStatusUpdateInterval = 1 * time.Minute
 
 	// DefaultLeaseDuration is how long a node lease is valid, in seconds.

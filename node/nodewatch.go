@@ -25,7 +25,7 @@ const (
 	requestTimeout = 10 * time.Second
 	// maxWatchPause is the longest time between two looks at the node.
 	maxWatchPause = 10 * time.Second
-	// minWatchLife is how long a watch must live to count as a working one.
+	// minWatchLife is how long a watch must live to count as a working watch.
 	minWatchLife = time.Second
 )
 

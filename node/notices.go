@@ -8,11 +8,11 @@ const (
 	// firstChange is the time after which a failure with a changed text is reported again for the first time.
 	// The first text often differs from the lasting one.
 	firstChange = time.Minute
-	// laterChange is the same for the next times. Errors of clouds carry another request id each
-	// time, so a changed text is not yet news.
+	// laterChange is the same time for each further report. Errors of clouds contain another request id each
+	// time, so a changed text alone is not news.
 	laterChange = 10 * time.Minute
-	// firstRepeat and laterRepeat are after how long a failure is told again in the same
-	// words. API servers forget events after an hour.
+	// firstRepeat and laterRepeat are the times after which a failure with the same text is reported again. API
+	// servers forget events after an hour.
 	firstRepeat = 10 * time.Minute
 	laterRepeat = 50 * time.Minute
 )

@@ -17,8 +17,8 @@ import (
 // that generation, or the answer to a call that was made afterwards.
 
 const (
-	// reflectWithin is how long a report may contradict the answer to a question before the generation is published all
-	// the same: some backends answer in other words than they report.
+	// reflectWithin is how long a report may contradict the answer to a call before the generation is published
+	// all the same: some backends answer in other words than they report.
 	reflectWithin = 10 * time.Second
 	// firstReflect is the pause before the first new look at a contradicting report.
 	firstReflect = 100 * time.Millisecond

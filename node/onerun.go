@@ -4,7 +4,8 @@ package node
 
 import "sync"
 
-// oneRun is the only run of a controller: a second one is refused, and its end and its error stay known.
+// oneRun is the only run of a controller. A second run is refused, and the end and the error of the run are
+// kept.
 type oneRun struct {
 	done chan struct{} // closed when it has ended
 
@@ -13,7 +14,7 @@ type oneRun struct {
 	err     error // guarded by mu
 }
 
-// start begins the run, and reports false if it was begun before.
+// start begins the run. It returns false if the run was begun before.
 func (o *oneRun) start() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -25,7 +25,7 @@ const pingStopGrace = 2 * time.Second
 // errPingTimeout is the outcome of a Ping that did not return in time.
 var errPingTimeout = errors.New("ping timed out")
 
-// pingResult is the outcome of one Ping. The zero value is a good one.
+// pingResult is the outcome of one Ping. The zero value is a successful Ping.
 type pingResult struct {
 	reason string // empty after a good ping
 	err    error
@@ -97,7 +97,8 @@ func (p *pinger) ping(ctx context.Context) {
 	}
 }
 
-// call runs Ping. A panic is a failure. It has no span: there is one Ping after the other, for as long as the node runs.
+// call runs Ping. A panic is a failure. The call has no trace span, because Pings follow each other for as long
+// as the node runs.
 func (p *pinger) call(ctx context.Context) (result pingResult) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	// podRequestTimeout is how long the API server may take to answer: a connection
-	// can be dead without a word, and must not keep a worker.
+	// podRequestTimeout is how long the API server may take to answer: a connection can die silently, and must
+	// not block a worker.
 	podRequestTimeout = 30 * time.Second
-	// livePage is how many pods one request for all of them returns: they may be large.
+	// livePage is the number of pods in one answer to a request for all pods: pods may be large.
 	livePage = 200
 )
 
@@ -39,8 +39,8 @@ type podCache struct {
 
 func keyOf(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-// pod returns the pod in the informer's cache, nil when it is gone or not for
-// this controller. It is shared: it must not be changed.
+// pod returns the pod in the informer's cache, or nil when it is gone or does not belong to this controller. The
+// pod is shared: the caller must not change it.
 func (c *podCache) pod(ctx context.Context, key string) *corev1.Pod {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *podCache) probe(ctx context.Context, timeout time.Duration) error {
 	return err
 }
 
-// ofNode selects the pods of the node, so many in an answer.
+// ofNode selects the pods of the node, with at most limit pods in an answer.
 func (c *podCache) ofNode(limit int64) metav1.ListOptions {
 	opts := metav1.ListOptions{Limit: limit}
 	if c.nodeName != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
-// PodCertificates gives keys with certificates for pods of this node. It can be used from any goroutine.
+// PodCertificates returns keys with certificates for pods of this node. It can be used from any goroutine.
 type PodCertificates = podinputs.PodCertificates
 
 // PodCertificate is a key with its certificate. Formatting and JSON leave the key out.
@@ -24,7 +24,7 @@ type podCertificates struct {
 	manager *podcerts.Manager // nil: the client asks for none
 }
 
-// Certificate gives a certificate to a pod of this node, unless it has ended meanwhile.
+// Certificate returns a certificate for a pod of this node, unless the pod has ended meanwhile.
 func (p podCertificates) Certificate(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection, had []byte) (PodCertificate, error) {
 	if p.manager == nil {
 		return PodCertificate{}, errNoCertificates

@@ -58,8 +58,8 @@ type PodControllerConfig struct {
 	// PodEventFilterFunc reports which pods to handle. Default: all.
 	PodEventFilterFunc PodEventFilterFunc
 
-	// SkipDownwardAPIResolution hands pods to the provider with env and envFrom
-	// as they are in the API server.
+	// SkipDownwardAPIResolution hands pods to the provider with env and envFrom unchanged, as they are in the
+	// API server.
 	SkipDownwardAPIResolution bool
 
 	// NodeName is the name of the node, for live reads that the Node authorizer allows. Default: live reads are
@@ -76,9 +76,10 @@ type PodControllerConfig struct {
 	// provider, and pods are not rejected for want of room.
 	NodeAllocatable func() corev1.ResourceList
 
-	// NodeAddresses returns the addresses of the node. Its internal IPs, the first of each family, are the
-	// host IPs of pods for which the provider reports none: in variables of their containers and in their
-	// status. Default: such variables are left to the provider, and such a status has no host IPs.
+	// NodeAddresses returns the addresses of the node. Its internal IPs, the first of each family, are the host
+	// IPs of pods for which the provider reports none. These host IPs appear in variables of the pods'
+	// containers and in their status. Default: such variables are left to the provider, and such a status has no
+	// host IPs.
 	NodeAddresses func() []corev1.NodeAddress
 
 	// FailUnsupported lets pods fail that need a feature that a capability.Declarer lacks. Default: such pods
@@ -90,9 +91,8 @@ type PodControllerConfig struct {
 	// accepts; empty: none.
 	AcceptUnenforced []capability.Feature
 
-	// PollInterval is how often a provider without PodNotifier is asked for the
-	// status of its pods when all is calm; it is asked once a second while a pod
-	// starts or stops. Default: 5 s.
+	// PollInterval is the interval at which a provider without PodNotifier is asked for the status of its pods
+	// while no pod starts or stops. While a pod starts or stops, the interval is one second. Default: 5 s.
 	PollInterval time.Duration
 
 	// PodVisibilityTimeout is how long after CreatePod the backend may take to show a pod in GetPod and GetPods,

@@ -22,16 +22,17 @@ import (
 const (
 	defaultProviderCallTimeout = 10 * time.Minute
 	defaultPollInterval        = 5 * time.Second
-	// defaultVisibility and defaultQuarantine are PodVisibilityTimeout and MissingPodsQuarantine.
+	// defaultVisibility and defaultQuarantine are the defaults of PodVisibilityTimeout and
+	// MissingPodsQuarantine.
 	defaultVisibility = 30 * time.Second
 	defaultQuarantine = 5 * time.Minute
-	// statusWriters is how many writes of pods may be under way at least. They wait
-	// for the API server, not for a processor; the client's limiter bounds their rate.
+	// statusWriters is the least number of concurrent writes of pods. The writers wait for the API server, not
+	// for a processor; the client's limiter bounds their rate.
 	statusWriters = 32
 )
 
-// PodController keeps the pods of the backend and of the API server in step.
-// The package documentation has its guarantees. Make one with NewPodController.
+// PodController keeps the pods of the backend and of the API server in step. The package documentation describes
+// its guarantees. Make one with NewPodController.
 type PodController struct {
 	*podCore
 	informer cache.SharedIndexInformer
@@ -240,10 +241,10 @@ func whyEnded(ctx context.Context) error {
 // begun reports whether Run was called.
 func (c *PodController) begun() bool { return c.run.begun() }
 
-// Ready is closed when the controller handles pods.
+// Ready returns a channel that is closed when the controller handles pods.
 func (c *PodController) Ready() <-chan struct{} { return c.ready }
 
-// Done is closed when Run has returned.
+// Done returns a channel that is closed when Run has returned.
 func (c *PodController) Done() <-chan struct{} { return c.run.done }
 
 // Err returns the error that Run returned, nil before that.

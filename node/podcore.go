@@ -24,8 +24,7 @@ type podCore struct {
 	fence    *lease.Fence // nil: there is no lease guard; set before Run
 }
 
-// suspect makes the sync lane ask the backend for a pod, even if there seems to
-// be nothing to do.
+// suspect makes the sync lane ask the backend for a pod, even if there seems to be no work.
 func (c *podCore) suspect(key string) {
 	c.states.evidence(key, anyPod, func(st *evidence) { st.suspect = true })
 	c.syncLane.Add(key)

@@ -60,7 +60,7 @@ func newPodInputs(cfg *PodControllerConfig, hostIPs func() []corev1.HostIP) *pod
 	return in
 }
 
-// useSecrets decides where tokens and credentials for pods come from.
+// useSecrets chooses the source of tokens and credentials for pods.
 func (in *podInputs) useSecrets(cfg *PodControllerConfig) {
 	secrets := podsecrets.Config{
 		Secret: func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
@@ -120,7 +120,7 @@ func (in *podInputs) useCertificates(client corev1client.CoreV1Interface, cfg *P
 	})
 }
 
-// useClaims decides where claims and their volumes are read: each by its name, when it is asked for.
+// useClaims chooses the source of claims and their volumes. Each object is read by its name, on request.
 func (in *podInputs) useClaims(client corev1client.CoreV1Interface, nodeName string) {
 	in.claims = podClaims{secrets: in.secrets}
 	if client == nil {

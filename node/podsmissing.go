@@ -38,13 +38,13 @@ func newQuarantines(core *podCore, cfg *PodControllerConfig) *quarantines {
 	return q
 }
 
-// forgetAll begins both anew.
+// forgetAll starts both quarantines again.
 func (q *quarantines) forgetAll(ctx context.Context) {
 	q.orphans.forgetAll(ctx, time.Now())
 	q.missing.forgetAll(ctx, time.Now())
 }
 
-// visibleWithin is how long after it was given the pod the backend may take to show it.
+// visibleWithin returns how long the backend may take to show a pod after it was given the pod.
 func (q *quarantines) visibleWithin(api *corev1.Pod, st *podState) time.Duration {
 	if st.report.matches(api.UID) && st.report.uid != "" && !st.sent.Shown && st.report.status.Phase == corev1.PodPending {
 		return max(q.visibility, q.missing.period)
@@ -52,7 +52,7 @@ func (q *quarantines) visibleWithin(api *corev1.Pod, st *podState) time.Duration
 	return q.visibility
 }
 
-// tell tells the node, the log and, when doubt begins, an event whether pods are in quarantine.
+// tell reports whether pods are in quarantine, to the node and the log, and in an event when doubt begins.
 func (q *quarantines) tell(ctx context.Context) {
 	q.mu.Lock() // also for the reading: the last to tell must tell how it is
 	defer q.mu.Unlock()
@@ -79,7 +79,7 @@ func (q *quarantines) tell(ctx context.Context) {
 	} else {
 		logger.Error(message)
 		if q.core.nodeName != "" && before == "" {
-			// As a kubelet refers to its node: by name, also as the UID.
+			// The event refers to the node as a kubelet does: by name, also as the UID.
 			q.core.recorder.Event(&corev1.ObjectReference{Kind: "Node", Name: q.core.nodeName, UID: types.UID(q.core.nodeName)}, corev1.EventTypeWarning, eventPodsMissing, message)
 		}
 	}

@@ -103,7 +103,7 @@ func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, 
 		return nil
 	}
 	if own.any() {
-		// Before the call: a watch may show the change before the call returns.
+		// This must come before the call: a watch may show the change before the call returns.
 		m.states.status(key, api.UID, func(s statusWriter) { s.handed.writing = own })
 	}
 	got, err := m.sendPatch(ctx, api, body)
@@ -188,8 +188,8 @@ func (m *statusManager) remove(ctx context.Context, key string, api *corev1.Pod)
 	return nil
 }
 
-// writeFailed is where failures of the status lane end: in the log and, when
-// the API server understood and refused, in an event, as often as its notice allows.
+// writeFailed handles failures of the status lane. Each failure is logged. If the API server understood and
+// refused the write, an event follows as often as its notice allows.
 func (m *statusManager) writeFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
 	m.outage.failedToReach(err)
 	logger := log.G(ctx).WithField("pod", key).WithError(err)

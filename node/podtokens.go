@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
-// PodTokens gives tokens for pods of this node. It can be used from any goroutine.
+// PodTokens returns tokens for pods of this node. It can be used from any goroutine.
 type PodTokens = podinputs.PodTokens
 
 // PodToken is a token of the service account of a pod, bound to the pod. Formatting and JSON leave the

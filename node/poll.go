@@ -28,8 +28,8 @@ type poller struct {
 	reports *podReports
 }
 
-// pollPod asks the provider for the status of one pod and takes it as a report.
-// It is the work of the poll lane.
+// pollPod asks the provider for the status of one pod and handles the answer as a report. It is the work of the
+// poll lane.
 func (p *poller) pollPod(ctx context.Context, key string) (class int, err error) {
 	api, st, term := p.pod(ctx, key), p.states.get(key), p.fence.Term()
 	if api == nil || st.sent.UID != api.UID || !st.sent.Accepted {
@@ -102,7 +102,7 @@ func pollAgain(_ context.Context, _ string, _ int, _ time.Time, err error) (*tim
 	return nil, err
 }
 
-// pollFailed is where failures of the poll lane end.
+// pollFailed handles failures of the poll lane.
 func pollFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
 	logger := log.G(ctx).WithField("pod", key).WithError(err)
 	if again {

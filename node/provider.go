@@ -42,15 +42,14 @@ type PodLifecycleHandler interface {
 	// report about the old one.
 	UpdatePod(ctx context.Context, pod *corev1.Pod) error
 
-	// DeletePod stops a pod, within the grace period in
-	// pod.DeletionGracePeriodSeconds. It may return before the pod has stopped;
-	// callers believe that it stopped when a report says so, or when GetPod no
-	// longer returns it or returns it as Succeeded or Failed. It is called again
-	// if a stop request changes, and until the pod has stopped. It acts on the UID, and of several
-	// instances of one UID on the one with the container IDs in the pod's status: a pod of
-	// that name with another UID is not the pod. A pod that the backend
-	// does not have is an error of the kind not-found, and counts as
-	// stopped unless GetPods shows it all the same.
+	// DeletePod stops a pod, within the grace period in pod.DeletionGracePeriodSeconds. It may return before the
+	// pod has stopped. Callers believe that the pod stopped when a report says so, or when GetPod no longer
+	// returns it or returns it as Succeeded or Failed. DeletePod is called again if a stop request changes, and
+	// until the pod has stopped.
+	//
+	// DeletePod acts on the UID: a pod of that name with another UID is not the pod. Of several instances of one
+	// UID, it acts on the instance with the container IDs in the pod's status. A pod that the backend does not
+	// have is an error of the kind not-found, and counts as stopped unless GetPods shows it all the same.
 	DeletePod(ctx context.Context, pod *corev1.Pod) error
 
 	// GetPod returns a pod that the backend has, with its status. For a pod that the backend does not have, it
@@ -70,6 +69,6 @@ type PodLifecycleHandler interface {
 	GetPods(context.Context) ([]*corev1.Pod, error)
 }
 
-// PodEventFilterFunc tells whether the pod controller is to handle a pod. It
-// is asked at every event about the pod, and must be quick.
+// PodEventFilterFunc reports whether the pod controller handles a pod. It is called at every event about the
+// pod, and must be quick.
 type PodEventFilterFunc func(context.Context, *corev1.Pod) bool

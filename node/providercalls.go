@@ -134,7 +134,7 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 			// The pod may be from before a restart: the last report is about this pod.
 			st.inherit(backend)
 		}
-		// It may have been started before a restart: a report by its name is about this pod.
+		// The pod may have been started before a restart: a report by its name is about this pod.
 		st.sent.Attempted = st.sent.Attempted || backend != nil || earlier || lifecycle.HasRun(api)
 		if st.sent.StopAskedAt.IsZero() || st.sent.StopGrace != grace {
 			st.askedAt = time.Now()

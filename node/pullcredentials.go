@@ -11,8 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
-// PullCredentials gives the credentials to pull images of pods with. It can be used from
-// any goroutine.
+// PullCredentials returns the credentials for pulling the images of pods. It can be used from any goroutine.
 type PullCredentials = podinputs.PullCredentials
 
 // RegistryCredential is the login for a registry. Formatting and JSON leave the secrets out.

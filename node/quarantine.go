@@ -19,9 +19,10 @@ const (
 	// unasked is how long a pod that a list lacks does not count before the backend was asked for it by name:
 	// some providers list no pods at all.
 	unasked = 5 * time.Second
-	// together is how much later than another pod a pod may have gone missing to cast doubt on the other's absence when it shows again.
+	// together limits the doubt when a missing pod shows again. The doubt extends to other missing pods if the
+	// pod that shows went missing at most this time after them.
 	together = 10 * time.Second
-	// reviewEvery is how often the pods are counted at most, for there may be thousands.
+	// reviewEvery is the shortest interval between two counts of the pods, because there may be thousands.
 	reviewEvery = time.Second
 )
 
@@ -85,7 +86,7 @@ func (q *quarantine) noteLocked(key string, now time.Time, asked, young bool) {
 	m.seen, m.asked, m.young = now, m.asked || asked, young
 }
 
-// forget counts a pod no longer: it is there, has ended, or was dealt with.
+// forget stops counting a pod: it exists, has ended, or was dealt with.
 func (q *quarantine) forget(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -151,7 +152,7 @@ func (q *quarantine) relisted(ctx context.Context, has []string, lacks []lackedP
 	q.review(ctx, now)
 }
 
-// should takes how many pods the side should have, where no list says it.
+// should sets how many pods the side should have, where no list shows it.
 func (q *quarantine) should(ctx context.Context, known int, now time.Time) {
 	q.mu.Lock()
 	q.known, q.listed, q.reviewed = known, true, time.Time{}
@@ -182,8 +183,8 @@ func (q *quarantine) restart(now time.Time, of func(*missingPod) bool) {
 	}
 }
 
-// hold returns for how long nothing may be done about a pod that is missing, 0 when it may. A
-// doubtful one must be missing for the whole period even alone, and so must any while there was no list.
+// hold returns how long the node must do nothing about a missing pod, 0 if it may act. A doubtful pod must be
+// missing for the whole period even alone. So must any pod while there was no list.
 func (q *quarantine) hold(ctx context.Context, key string, doubtful bool, now time.Time) time.Duration {
 	q.review(ctx, now)
 	q.mu.Lock()
@@ -240,7 +241,7 @@ func (q *quarantine) review(ctx context.Context, now time.Time) {
 	}
 }
 
-// isDecided reports whether the side has denied the pod for the whole period. It is called with mu held.
+// isDecided reports whether the side has denied the pod for the whole period. The caller holds mu.
 func (q *quarantine) isDecided(m *missingPod, now time.Time) bool {
 	return !now.Before(m.since.Add(q.period))
 }
@@ -288,7 +289,7 @@ func (q *quarantine) counts(m *missingPod, now time.Time) bool {
 	return m.asked || now.Sub(m.noted) >= unasked
 }
 
-// message says how many pods are missing, "" if they are not many.
+// message returns the text about the number of missing pods, or "" if they are not many.
 func (q *quarantine) message(now time.Time) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -306,7 +307,7 @@ func (q *quarantine) hasList() bool {
 	return q.listed
 }
 
-// forgetAll begins anew.
+// forgetAll starts the quarantine again.
 func (q *quarantine) forgetAll(ctx context.Context, now time.Time) {
 	q.mu.Lock()
 	clear(q.missing)

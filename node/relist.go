@@ -48,7 +48,7 @@ type podList struct {
 	err  error
 }
 
-// run compares until ctx ends, and returns when its last GetPods has.
+// run compares until ctx ends, and returns when its last GetPods has returned.
 func (r *relister) run(ctx context.Context) {
 	r.timer = time.NewTimer(0)
 	defer r.calls.Wait()
@@ -107,7 +107,7 @@ func (r *relister) once(ctx context.Context) {
 	}
 }
 
-// pause is how long to wait for the next relist.
+// pause returns how long to wait for the next relist.
 func (r *relister) pause(ctx context.Context) time.Duration {
 	if r.backend.notifies {
 		return relistPeriod
@@ -121,7 +121,7 @@ func (r *relister) pause(ctx context.Context) time.Duration {
 	return r.pollInterval
 }
 
-// failed asks for the pods one by one, if nobody else tells how they are.
+// failed polls the pods one by one, if the provider does not report them by itself.
 func (r *relister) failed(ctx context.Context, err error) {
 	r.failures++
 	r.missing.silence(time.Now())

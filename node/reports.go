@@ -23,9 +23,9 @@ type podReports struct {
 	early   earlyReports
 }
 
-// report takes the provider's word on a pod. It only remembers it and marks the
-// lanes, so it never waits for the API server. The newest word counts; a word
-// about another pod of the same name only makes the sync lane look.
+// report takes over the provider's report about a pod. It only stores the report and marks the lanes, so it
+// never waits for the API server. The newest report counts. A report about another pod of the same name only
+// makes the sync lane look.
 func (p *podReports) report(ctx context.Context, pod *corev1.Pod) {
 	if pod == nil || ctx.Err() != nil {
 		return
@@ -58,7 +58,7 @@ func newReport(pod *corev1.Pod) *report {
 	}
 }
 
-// take works with a report about the pod.
+// take handles a report about the pod.
 func (p *podReports) take(ctx context.Context, pod *corev1.Pod, r *report) {
 	key := keyOf(pod)
 	api := p.pod(ctx, key)
@@ -97,7 +97,7 @@ func (p *podReports) endsLate(key string, uid types.UID, r *report) {
 	p.states.reports(key, uid, func(st reportWriter) { st.report, st.relapsed = r, false })
 }
 
-// remember stores the report if it says anything new about the pod.
+// remember stores the report if it contains anything new about the pod.
 func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool) {
 	p.tracker.startTracking(key, api)
 	p.states.reports(key, api.UID, func(st reportWriter) { // the next pod of the name may have come meanwhile

@@ -47,7 +47,7 @@ func (c *podCore) findBeside(ctx context.Context, backend []*corev1.Pod, keys []
 	return further
 }
 
-// noteBeside is findBeside for the pods of one name.
+// noteBeside does the work of findBeside for the pods of one name.
 func (c *podCore) noteBeside(ctx context.Context, key string, api *corev1.Pod, pods []*corev1.Pod, further map[*corev1.Pod]bool, asked time.Time) {
 	st := c.states.get(key)
 	known := &api.Status

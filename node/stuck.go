@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// stuckAfter is how long after the end of its grace period a pod may still be
-// there before it counts as stuck.
+// stuckAfter is how long after the end of its grace period a pod may still exist before it counts as stuck.
 const stuckAfter = time.Minute
 
 // stuck counts the deleted pods that the backend does not release.

@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// syncFailed is where failures of the sync lane end: in the log, with the time of the next try,
-// and as often as its notice allows in an event and in the pod's status.
+// syncFailed handles failures of the sync lane. Each failure is logged with the time of the next try. As often
+// as its notice allows, it also appears in an event and in the pod's status.
 func (w *podWorker) syncFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
 	countSyncError(err)
 	next := "given up until the pod changes"
@@ -82,7 +82,7 @@ func (w *podWorker) createFailed(key string, api *corev1.Pod, attempted bool, er
 		return newLaneError(api, eventCreateFailed, wrapped)
 	}
 	w.states.sync(key, api.UID, func(st syncWriter) {
-		// An earlier try may have made something all the same, and then a stop makes sure.
+		// An earlier try may have created the pod all the same. A stop makes sure that nothing remains.
 		st.sent.Attempted = attempted || st.all.report.matches(api.UID)
 	})
 	if !lifecycle.EndsWhenRejected(api) {
@@ -102,8 +102,8 @@ func (w *podWorker) clearSyncError(key string) {
 	w.statusLane.Add(key)
 }
 
-// unsupported tells why a pod waits. It is looked at again when it changes; nothing else
-// could make a difference.
+// unsupported shows why a pod waits. The pod gets a new look only when it changes, because nothing else could
+// make a difference.
 func (w *podWorker) unsupported(key string, api *corev1.Pod, message string) {
 	news := false
 	w.states.sync(key, api.UID, func(st syncWriter) {

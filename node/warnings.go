@@ -20,7 +20,7 @@ type warnings struct {
 
 type warning struct{ kind, reason, message string }
 
-// Event keeps an event.
+// Event stores an event.
 func (w *warnings) Event(_ runtime.Object, kind, reason, message string) {
 	w.found = append(w.found, warning{kind, reason, message})
 }

@@ -15,8 +15,7 @@ type writeBudget struct {
 	since time.Time // when spent was last reduced
 }
 
-// take returns 0 and takes a write from the budget, or returns how long there
-// is none.
+// take takes a write from the budget and returns 0, or returns the time until the next write is allowed.
 func (b *writeBudget) take(now time.Time) time.Duration {
 	back := int(now.Sub(b.since) / writeEvery)
 	if b.spent -= back; b.spent <= 0 {

@@ -57,7 +57,7 @@ func conditions(v View, s *corev1.PodStatus) []corev1.PodCondition {
 	return out
 }
 
-// upsert puts c into list. The transition time changes with the status only.
+// upsert puts c into list. The transition time changes only with the status.
 func upsert(list []corev1.PodCondition, c corev1.PodCondition, generation int64, v View) []corev1.PodCondition {
 	c.LastProbeTime = metav1.Time{}
 	if generation > 0 {

@@ -116,8 +116,8 @@ func restartsAll(r corev1.ContainerRestartRule) bool {
 // once replaces byPolicy for ephemeral containers, which are never restarted.
 func once(*corev1.ContainerStatus) bool { return true }
 
-// truncateTimes cuts every time to whole seconds, as the API server does: a
-// fraction would make each comparison fail and each status be written for ever.
+// truncateTimes cuts every time to whole seconds, as the API server does: a fraction would make each comparison
+// fail, and each status would be written again and again.
 func truncateTimes(s *corev1.PodStatus) {
 	if s.StartTime != nil && fraction(*s.StartTime) {
 		s.StartTime = &metav1.Time{Time: s.StartTime.Truncate(time.Second)}

@@ -20,7 +20,7 @@ type Facts struct {
 	Doubt
 }
 
-// Clock is the time, and when times end.
+// Clock contains the current time, and the ends of the pod's times.
 type Clock struct {
 	Now      time.Time
 	Turn     time.Time // until when the pod may take to stop, as the node shuts down; zero: it is not its turn
@@ -92,7 +92,7 @@ type Doubt struct {
 	Held          time.Duration
 	OrphanCounted bool
 	OrphanHeld    time.Duration
-	// Visible is how long after it was given a pod the backend may take to show it.
+	// Visible is how long the backend may take to show a pod after it was given the pod.
 	Visible time.Duration
 	// Earlier reports whether the pod is older than this process, so that another process may have created it.
 	// Began is the time at which this process began to act.
@@ -104,7 +104,7 @@ type Doubt struct {
 type Step int
 
 const (
-	// Rest does nothing: the pod is where it should be, or on its way.
+	// Rest does nothing: the pod is in its desired state, or on its way there.
 	Rest Step = iota
 	// Wait does nothing, because an obstacle remains.
 	Wait
@@ -129,14 +129,15 @@ const (
 	TakeEnd
 	// Fail records that the pod has failed.
 	Fail
-	// BeginOrphan remembers since when only the backend has the pod.
+	// BeginOrphan records since when only the backend has the pod.
 	BeginOrphan
 	// KeepLeft records that the backend keeps a pod that has ended and was stopped.
 	KeepLeft
 	// Recreate records that the backend lost the pod and must create it again.
 	Recreate
 
-	// Retry ends the pass with an error, as the backend did not answer: it is tried again after a pause.
+	// Retry ends the pass with an error, because the backend did not answer. The pass is tried again after a
+	// pause.
 	Retry
 	// Unsupported shows that the pod waits, because the backend lacks a feature that the pod needs.
 	Unsupported
@@ -163,7 +164,8 @@ const (
 	Release
 )
 
-// Asks reports whether another decision follows the step: it asks for something, or remembers it, and completes the facts.
+// Asks reports whether another decision follows the step: the step asks for a fact, or records one, and so
+// completes the facts.
 func (s Step) Asks() bool { return s >= AskByName && s <= Recreate }
 
 // Decision is a step, and the facts to record with it.
@@ -176,7 +178,7 @@ type Decision struct {
 	// Unchanged reports whether the update repeats the spec from before a restart, because the backend keeps no
 	// specs.
 	Unchanged bool
-	// Failure is the one to remember.
+	// Failure is the failure to record.
 	Failure *PodFailure
 	// Shared reports whether the backend has another pod under the name of the wanted one.
 	Shared bool

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SpecVersion stands for the spec of a pod: it changes with it.
+// SpecVersion returns a number for the spec of a pod, which changes with the spec.
 func SpecVersion(pod *corev1.Pod) uint64 {
 	if pod.Generation == 0 { // an API server older than pod generations
 		return specHash(&pod.Spec)
@@ -72,8 +72,8 @@ func fullImage(image string) string {
 	return host + "/" + rest
 }
 
-// covers reports whether have has everything of want, unless it has none of the
-// keys: then the backend does not keep them.
+// covers reports whether have contains every entry of want. It also returns true if have contains none of the
+// keys: the backend then does not keep them.
 func covers(have, want map[string]string) bool {
 	kept, missing := false, false
 	for k, v := range want {

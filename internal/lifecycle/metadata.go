@@ -74,7 +74,7 @@ func MetadataDiff(reported, api map[string]string, handed func(k, v string) bool
 	return d
 }
 
-// Changed returns m with a change: itself if there is none, else a copy.
+// Changed returns m with a change: m itself if there is no change, else a copy.
 func Changed(m map[string]string, change map[string]*string) map[string]string {
 	if len(change) == 0 {
 		return m

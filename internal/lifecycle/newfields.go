@@ -28,7 +28,7 @@ var (
 // newFields are the indexes of the fields of a T that this code does not know.
 type newFields[T any] struct{ at []int }
 
-// fieldsBeyond returns the fields of T but those with the known names.
+// fieldsBeyond returns the fields of T that are not among the known names.
 func fieldsBeyond[T any](known string) (f newFields[T]) {
 	names := strings.Fields(known)
 	for i := range reflect.TypeFor[T]().NumField() {

@@ -34,7 +34,8 @@ func nextFailure(f *Facts) *PodFailure {
 	return nil
 }
 
-// untilDeadline returns how long the pod may still be active, 0 if for ever or if it is to end anyway.
+// untilDeadline returns how long the pod may still be active. It returns 0 if the pod has no deadline, or ends
+// anyway.
 func (f *Facts) untilDeadline() time.Duration {
 	if f.API == nil || f.mustStop() || f.Finished || Terminal(&f.API.Status) || f.Deadline.IsZero() {
 		return 0

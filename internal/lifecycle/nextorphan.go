@@ -20,9 +20,10 @@ const (
 	orphanHeldFor = time.Minute
 )
 
-// nextOrphan decides on a pod at the backend that is not the one in the API server, or that is not in the API server at all. It is
-// deleted on evidence: it was an orphan for a while, there are not many at once, and a live read says so. Where its deletion was
-// seen, or a newer pod of the name is known, it waits for neither of the first two.
+// nextOrphan decides about a pod at the backend that differs from the pod in the API server, or that the API
+// server does not have at all. The pod is deleted on evidence: it was an orphan for a while, there are not many
+// orphans at once, and a live read confirms it. If its deletion was seen, or a newer pod of the name is known,
+// the first two conditions do not apply.
 func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 	o := &f.Orphan
 	if !o.Present || o.UID != backend.UID {
@@ -50,7 +51,7 @@ func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 	case !f.ReadLive:
 		return Decision{Step: ReadLive}
 	case f.Live != nil && (backend.UID == "" || f.Live.UID == backend.UID):
-		// Wanted after all: the cache is behind, or the pod is not for this controller.
+		// The pod is wanted after all: the cache is behind, or the pod does not belong to this controller.
 		return Decision{Step: Wait, Again: askAgain, Orphan: OrphanWanted}
 	}
 	return Decision{Step: DeleteOrphan}
@@ -93,7 +94,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// orphanAge returns for how long the orphan must be one.
+// orphanAge returns how long the pod must be an orphan before the backend deletes it.
 func (f *Facts) orphanAge() time.Duration {
 	if uid := f.Orphan.UID; uid != "" && (f.Previous == uid || f.Sent.Accepted && f.Sent.UID == uid) {
 		return orphanAgeKnown

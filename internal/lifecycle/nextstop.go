@@ -48,8 +48,8 @@ func nextGone(f *Facts, grace, waited time.Duration) Decision {
 	return nextNotFound(f, waited)
 }
 
-// hiddenFor returns how long a pod may still run although the backend does not show it, because it is too new: 0 or less if it is
-// not, or was shown once, or has finished.
+// hiddenFor returns how long a pod may still run although the backend does not show it, because it is too new.
+// The result is 0 or less if the pod is not too new, was shown once, or has finished.
 func hiddenFor(f *Facts) time.Duration {
 	if f.Sent.Shown || f.ended() {
 		return 0

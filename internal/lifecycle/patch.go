@@ -11,7 +11,7 @@ import (
 // Change is the change that a patch makes to a pod in the API server.
 type Change struct {
 	Status corev1.PodStatus
-	// Labels and Annotations are set; a nil value removes.
+	// Labels and Annotations are set; a nil value removes the key.
 	Labels, Annotations map[string]*string
 	// DropConditions are removed: the provider had reported them and no longer does.
 	DropConditions []corev1.PodConditionType

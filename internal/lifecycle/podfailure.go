@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Reasons of failures. But for the last two, they are a kubelet's.
+// Reasons of failures. All but the last two are reasons of a kubelet.
 const (
 	ReasonDeadline = "DeadlineExceeded"
 	ReasonWrongOS  = "PodOSNotSupported"
@@ -28,7 +28,7 @@ const (
 type PodFailure struct {
 	Reason  string
 	Message string
-	// Grace caps the grace period, in seconds; nil: the pod has its own.
+	// Grace caps the grace period, in seconds; nil: the pod's own grace period applies.
 	Grace *int64
 	// Disrupted reports whether the pod did nothing wrong. At its end the pod gets the condition
 	// DisruptionTarget, so that a Job does not count the end as a failure.

@@ -40,16 +40,16 @@ type Sent struct {
 	// not have the pod then.
 	StopAcked   bool
 	StopMissing bool
-	// GoneSince is when the backend was first seen without the pod after the last stop request, if it reports.
+	// GoneSince is when the backend was first seen without the pod after the last stop request, if the provider
+	// reports.
 	GoneSince time.Time
 }
 
-// Started reports whether the backend may have the pod: it was asked to create
-// it, now or before a restart.
+// Started reports whether the backend may have the pod: it was asked to create the pod, now or before a restart.
 func Started(pod *corev1.Pod, sent Sent) bool { return sent.Attempted || HasRun(pod) }
 
-// Expected reports whether the backend should have the pod: it has accepted it, since its start or before, and nobody
-// wants it to stop.
+// Expected reports whether the backend should have the pod: the backend has accepted it, before or since a
+// restart, and the pod does not have to stop.
 func Expected(api *corev1.Pod, sent *Sent, failure *PodFailure) bool {
 	if api.DeletionTimestamp != nil || failure != nil || sent.stopAsked() || Terminal(&api.Status) {
 		return false

@@ -5,7 +5,8 @@ package lifecycle
 import corev1 "k8s.io/api/core/v1"
 
 const (
-	// tokenLife is the life of a token in seconds where a volume says nothing, as the API server sets it, and mostTokenLife the longest.
+	// tokenLife is the life of a token in seconds if the volume does not set it, as in the API server.
+	// mostTokenLife is the longest life.
 	tokenLife, mostTokenLife = 3600, 1 << 32
 	// startWithin is how many seconds may pass between the token and the start of the pod. The active deadline
 	// counts from that start.

@@ -18,8 +18,7 @@ const ReasonUnsupported = "UnsupportedPodSpec"
 // WaitingConfig is a kubelet's waiting reason of a container whose configuration is missing or wrong.
 const WaitingConfig = "CreateContainerConfigError"
 
-// SyncError is why a pod is not where it should be; it is shown in its status
-// until it is over.
+// SyncError is the reason why a pod is not in its desired state. The pod's status shows it until it is over.
 type SyncError struct {
 	Reason  string
 	Message string
@@ -44,7 +43,7 @@ type View struct {
 	Reflected int64
 	// NoEphemeral reports whether the backend cannot add containers to a running pod.
 	NoEphemeral bool
-	// Infeasible says, unless it is empty, why the backend does not change the resources of the pod.
+	// Infeasible is the reason why the backend does not change the resources of the pod, or empty.
 	Infeasible string
 	// HostIPs are the host addresses of a pod without known addresses.
 	HostIPs []corev1.HostIP

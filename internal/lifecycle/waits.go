@@ -4,8 +4,9 @@ package lifecycle
 
 import "time"
 
-// ReportedWithin is how long the report of a pod's end may be on its way. For so long after a stop the backend is not asked, and
-// after it was seen without the pod it may still tell how that ended.
+// ReportedWithin is how long the report of a pod's end may take to arrive. For this time after a stop the
+// backend is not asked. For this time after the backend was seen without the pod, a report about its end may
+// still arrive.
 const ReportedWithin = 250 * time.Millisecond
 
 const (
