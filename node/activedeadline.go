@@ -14,7 +14,7 @@ import (
 // activeDeadlines computes when the active time of pods ends.
 type activeDeadlines struct {
 	*podCore
-	wall func() time.Time // the clock on the wall, which may be set
+	wall func() time.Time // the wall clock, which may be set
 }
 
 // deadlineOf returns the end of the pod's active time by the process's own clock, zero if the pod has no

@@ -19,7 +19,7 @@ import (
 type podAdmission struct {
 	*podCore
 	declared    *capability.Declaration // nil: the provider declares nothing and gets every pod
-	accepts     bool                    // a pod may run without something that it asks for
+	accepts     bool                    // a pod may run without a setting that it requests
 	allocations admission.Allocations
 	allocatable func() corev1.ResourceList // nil: unknown
 }
@@ -97,7 +97,7 @@ func (a *podAdmission) checkSupported(api *corev1.Pod) string {
 	}
 	pod := api
 	if len(api.Spec.EphemeralContainers) > 0 && a.lacks(capability.EphemeralContainers) {
-		pod = api.DeepCopy() // they say so in their own statuses
+		pod = api.DeepCopy() // their own statuses show it
 		pod.Spec.EphemeralContainers = nil
 	}
 	unsupported := a.declared.Check(pod)

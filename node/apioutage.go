@@ -31,7 +31,7 @@ func (o *apiOutage) end(ctx context.Context) {
 		}
 		out = apiwatch.Unanswered(o.probe(ctx, probeAPIEvery))
 	}
-	o.noticed() // failures of the outage that was told twice
+	o.noticed() // drop a second report of the same outage
 	log.G(ctx).Infof("the API server answers again, after %v at least", time.Since(begin).Round(time.Second))
 	o.kick()
 }

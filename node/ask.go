@@ -24,7 +24,7 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 	switch d.Step {
 	case lifecycle.AskByName:
 		f.ByName = true
-		f.Complete = s.backend.authority != nil && s.backend.complete(ctx) // before: what is answered now is then complete, too
+		f.Complete = s.backend.authority != nil && s.backend.complete(ctx) // before the call: the answer is then complete, too
 		s.silent = s.lookup(ctx)
 		f.Silent = s.silent != nil
 		if !f.Silent {
@@ -35,7 +35,7 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 		if err != nil {
 			about := s.api
 			if about != nil && lifecycle.Terminal(&about.Status) {
-				about = nil // it is about another one of the name
+				about = nil // the error is about another pod of the name
 			}
 			return newLaneError(about, eventFailedSync, fmt.Errorf("ask the provider for all pods, to tell those of the name %s apart: %w", s.key, err))
 		}
@@ -61,7 +61,7 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 		s.reports.take(ctx, s.api, &report{uid: d.Backend.UID, status: d.Backend.Status.DeepCopy(), polled: true, after: st.report})
 	case lifecycle.Fail:
 		if d.Failure.Reason == lifecycle.ReasonLost {
-			if err := s.fence.Allow(ctx); err != nil { // what is remembered of the loss must not outlive the term
+			if err := s.fence.Allow(ctx); err != nil { // the record of the loss must not outlive the term
 				return err
 			}
 			log.G(ctx).Warn(d.Failure.Message)

@@ -26,10 +26,10 @@ const readTimeout = time.Minute
 type backend struct {
 	provider  PodLifecycleHandler
 	notifies  bool
-	authority PodAuthority        // nil: nobody says whether the provider's answers are complete
-	starts    bool                // it starts containers one by one: a PodObjectsUser
-	changes   providercall.Caller // for calls that change something
-	reads     providercall.Caller // for calls that only ask
+	authority PodAuthority        // nil: it is unknown whether the provider's answers are complete
+	starts    bool                // the provider is a PodObjectsUser: it starts containers one by one
+	changes   providercall.Caller // for calls that change the backend
+	reads     providercall.Caller // for calls that only read
 	secrets   *podsecrets.Manager
 	nodeName  string
 }
@@ -78,7 +78,7 @@ func (b *backend) listPods(ctx context.Context) (pods []*corev1.Pod, err error) 
 		pods, err = b.provider.GetPods(ctx)
 		return err
 	})
-	pods = slices.Clone(pods) // the provider's own list, perhaps
+	pods = slices.Clone(pods) // it may be the provider's own list
 	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p == nil || b.foreign(p) }), err
 }
 

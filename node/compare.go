@@ -57,7 +57,7 @@ func (c *comparer) compare(ctx context.Context, backend []*corev1.Pod, asked tim
 		case st.sent.AcceptedAt.After(asked), further[pod]:
 		case c.backend.notifies && (st.report.tells(api.UID) || st.beingAsked()):
 		case st.isNews(&pod.Status):
-			c.reports.listed(ctx, pod, c.backend.notifies) // of a provider that reports, what it told before the restart only
+			c.reports.listed(ctx, pod, c.backend.notifies) // for a provider that reports, only its reports from before the restart
 		case c.backend.notifies:
 		case !st.isOver(api):
 			c.pollAlone(key, &st, &pod.Status)
@@ -65,7 +65,7 @@ func (c *comparer) compare(ctx context.Context, backend []*corev1.Pod, asked tim
 	}
 	c.orphans.should(ctx, alive, time.Now())
 	for key := range leftovers {
-		c.syncLane.Add(key) // the backend has forgotten it, and so can we
+		c.syncLane.Add(key) // the backend has forgotten the pod, and so can the node
 	}
 	c.findMissing(ctx, has, asked)
 }
@@ -99,7 +99,7 @@ func (c *comparer) findMissing(ctx context.Context, has map[string]bool, asked t
 			c.states.shown(key, api.UID, asked)
 		}
 		if !st.sent.MissingSince.IsZero() {
-			suspects = append(suspects, key) // it is missing no more: the next time begins anew
+			suspects = append(suspects, key) // the pod is no longer missing: the next absence starts the time again
 		}
 		if !st.finished(api.UID) && (st.sent.StopMissing || lifecycle.Expected(api, &st.sent, st.failure)) {
 			there = append(there, key)
@@ -109,7 +109,7 @@ func (c *comparer) findMissing(ctx context.Context, has map[string]bool, asked t
 		c.missing.relisted(ctx, there, missing, now)
 	}
 	for _, key := range suspects {
-		c.suspect(key) // now: the answer about one takes it out of the missing again
+		c.suspect(key) // after the count: an answer about a pod may remove it from the missing pods
 	}
 }
 
@@ -129,7 +129,7 @@ func (st *podState) isNews(s *corev1.PodStatus) bool {
 func (c *comparer) pollAlone(key string, st *podState, listed *corev1.PodStatus) {
 	if listed.Phase == corev1.PodPending && !st.hurried(time.Now()) &&
 		st.report.matches(st.sent.UID) && st.report.status.Phase == corev1.PodPending {
-		c.pollLane.AddAfter(key, aloneEvery*c.pollInterval-c.pollInterval/2) // the next list is due before
+		c.pollLane.AddAfter(key, aloneEvery*c.pollInterval-c.pollInterval/2) // the next list is due earlier
 		return
 	}
 	c.pollLane.Add(key)

@@ -184,7 +184,7 @@ func (d *drain) running(ctx context.Context) map[string]*corev1.Pod {
 func (s *podStates) giveTurn(key string, uid types.UID, until time.Time) (news bool) {
 	s.anew(key, func(st *podState) {
 		if st.sent.UID == "" {
-			st.sent.UID = uid // as begin does, before the sync lane tracks it
+			st.sent.UID = uid // as begin does, before the sync lane tracks the pod
 		}
 		news = st.sent.UID == uid && st.turn.IsZero()
 		if news {

@@ -14,7 +14,7 @@ import (
 type earlierPods struct {
 	mu   sync.Mutex
 	uids map[types.UID]bool // guarded by mu
-	at   time.Time          // guarded by mu; when that was
+	at   time.Time          // guarded by mu; when this process began to act
 }
 
 func (e *earlierPods) set(uids map[types.UID]bool) {

@@ -31,7 +31,7 @@ type podName struct {
 // heldReports are the held reports of one pod.
 type heldReports struct {
 	pod    *corev1.Pod // its names only
-	end    *report     // the first that says that it has ended; nil: none does
+	end    *report     // the first report of the end of the pod, or nil
 	newest *report
 }
 

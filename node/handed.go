@@ -16,10 +16,10 @@ type metadata struct{ labels, annotations map[string]string }
 // handed is the metadata of a pod that the backend was given, now and before. A report may repeat such metadata
 // long after users have changed it. Repeated entries are not the provider's own changes.
 type handed struct {
-	metadata                // what the backend was given last, with the provider's own changes that were written since
-	before   []uint64       // hashes of the entries that others replaced, the newest last
-	writing  metadataChange // of the provider, on its way to the API server
-	known    bool           // after a restart nobody knows what the backend was given until it shows it
+	metadata                // the last metadata for the backend, with the provider's own changes that were written since
+	before   []uint64       // hashes of replaced entries, the newest last
+	writing  metadataChange // the provider's change that is on its way to the API server
+	known    bool           // false after a restart, until the backend shows its metadata
 }
 
 // metadataChange sets labels and annotations; a nil value removes the key.

@@ -33,7 +33,7 @@ func (w *podWorker) call(ctx context.Context, key string, api *corev1.Pod, metho
 			}
 			update, text := method == "UpdatePod", message
 			if update {
-				text = method // as of an UpdatePod that fails
+				text = method // as for an UpdatePod that fails
 			}
 			if st.notices, hangs = st.notices.next(eventCallHangs, text, time.Now()); hangs && !update {
 				st.syncErr = &lifecycle.SyncError{Reason: lifecycle.ReasonProviderFailed, Message: message}

@@ -15,7 +15,7 @@ import (
 // it is handled.
 type laneError struct {
 	pod   *corev1.Pod // nil: gone from the API server
-	event string      // "": whoever failed has made one
+	event string      // "": the failed code has recorded its own event
 	err   error
 }
 

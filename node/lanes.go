@@ -22,7 +22,7 @@ const lookAgain = time.Second
 type lanes struct {
 	syncLane   *keyqueue.Queue
 	statusLane *keyqueue.Queue
-	pollLane   *keyqueue.Queue // asks for what a PodNotifier has not told, and others do not tell
+	pollLane   *keyqueue.Queue // polls the statuses that were not reported
 
 	polled       chan struct{} // holds a token when a poll is wanted soon
 	relistWanted chan struct{} // holds a token when a relist is wanted at once

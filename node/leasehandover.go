@@ -45,7 +45,7 @@ func (r *leaseRenewer) giveUp(ctx context.Context) {
 		if err = r.tryGiveUp(ctx); !apierrors.IsConflict(err) {
 			break
 		}
-		r.lease = nil // somebody says that they wait
+		r.lease = nil // a process has announced that it waits
 	}
 	if err != nil {
 		log.G(ctx).WithError(err).Debug("the node lease is not given up; it will be free when it is old")

@@ -39,20 +39,20 @@ const (
 // leaseHolder. The lease's goroutine owns all fields but fence.
 type leaseHolder struct {
 	claim lease.Claim
-	ended func(lease.Mark) bool // reports that a process has provably ended
-	group LeaseGroup            // nil: nobody shares this node
+	ended func(lease.Mark) bool // reports whether a process has provably ended
+	group LeaseGroup            // nil: no other process shares this node
 	fence *lease.Fence
 	pods  *PodController
-	holds *latest[bool] // tells whether the node is ours to write
-	ours  *bool         // what holds was told last; nil: nothing
+	holds *latest[bool] // receives whether this process may write the node
+	ours  *bool         // the last value for holds; nil: none
 
-	left      time.Duration // how long the lease is at least another's, 0 if it is ours
+	left      time.Duration // how long another process holds the lease at least, 0 if this process holds it
 	logged    string        // the holder that was logged
-	announced time.Time     // when we last said that we wait
-	watched   time.Time     // until when somebody is believed to wait
+	announced time.Time     // when this process last announced itself
+	watched   time.Time     // until when another process is believed to wait
 	forbidden time.Time     // since when the lease is forbidden
-	off       bool          // it can say nothing
-	told      bool          // that was logged, and the node is shared
+	off       bool          // the lease is disabled
+	told      bool          // it was logged that the lease is useless and the node is shared
 }
 
 func newLeaseHolder(self lease.Mark, pods *PodController, group LeaseGroup) *leaseHolder {
@@ -193,7 +193,7 @@ func (h *leaseHolder) disable(ctx context.Context, why string) {
 	if h.off {
 		return
 	}
-	if h.group != nil { // another process is certain to be there
+	if h.group != nil { // another process certainly exists
 		if !h.told {
 			h.told = true
 			log.G(ctx).Error(why + ": nothing is done for this node, which other processes share")

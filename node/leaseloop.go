@@ -30,7 +30,7 @@ func (r *leaseRenewer) run(ctx context.Context) {
 	if r.holder != nil {
 		due = begun
 	}
-	soonest := begun // when a renewal that is wanted before it is due may be
+	soonest := begun // the earliest time of the next early renewal
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
 	for {
@@ -76,7 +76,7 @@ func (r *leaseRenewer) turn(ctx context.Context) (time.Duration, error) {
 	}
 	r.holder.answered(ctx, err)
 	if r.holder.left > 0 {
-		r.lease = nil // another's: it has to be read each time
+		r.lease = nil // the lease belongs to another process and must be read each time
 	}
 	return r.holder.pause(r.interval), err
 }
@@ -104,8 +104,8 @@ func (r *leaseRenewer) renew(ctx context.Context) (err error) {
 		r.lease = nil
 	}
 	if err != nil {
-		if !apierrors.IsTooManyRequests(err) { // else nothing happened to it
-			r.lease = nil // what happened is unknown, after a time-out for example
+		if !apierrors.IsTooManyRequests(err) { // otherwise the lease did not change
+			r.lease = nil // the outcome is unknown, after a time-out for example
 		}
 		return fmt.Errorf("renew lease of node %s: %w", r.name, err)
 	}

@@ -32,13 +32,13 @@ type leaseRenewer struct {
 
 	// Set before run, constant afterwards.
 	name   string
-	owners *latest[types.UID] // UIDs of the node object as it is registered again
-	gone   func()             // told when the lease vanished, as it does with its node
-	holder *leaseHolder       // nil: nothing but the name of the node is on the lease
+	owners *latest[types.UID] // UIDs of the node object, one for each registration
+	gone   func()             // called when the lease vanished, as it does with its node
+	holder *leaseHolder       // nil: only the name of the node is on the lease
 
 	// Owned by run.
 	lease  *coordinationv1.Lease // as last seen, nil if unknown
-	held   bool                  // it was ours before
+	held   bool                  // this process held the lease before
 	owner  types.UID
 	rival  string // another holder that was already logged
 	failed bool

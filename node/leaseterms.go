@@ -65,7 +65,7 @@ func (t *leaseTerms) beginTerm(ctx context.Context, anew bool) error {
 		t.beginActing(ctx)
 		t.quarantines.forgetAll(ctx)
 	}
-	cached := t.all(ctx) // first: what comes meanwhile would seem to be gone
+	cached := t.all(ctx) // first: a pod that arrives between the reads would seem to be gone
 	live, err := t.liveVersions(ctx)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (t *leaseTerms) beginTerm(ctx context.Context, anew bool) error {
 	behind := map[string]podGap{}
 	for _, pod := range cached {
 		gap := podGap{cached: pod.UID, live: live[keyOf(pod)]}
-		ours := t.nodeName == "" || pod.Spec.NodeName == t.nodeName // else it was not asked for
+		ours := t.nodeName == "" || pod.Spec.NodeName == t.nodeName // otherwise the live read does not include it
 		if ours && !gap.closed(pod) {
 			behind[keyOf(pod)] = gap
 		}
@@ -170,7 +170,7 @@ func (g podGap) closed(pod *corev1.Pod) bool {
 	case pod == nil:
 		return true
 	case pod.UID != g.live.uid:
-		return pod.UID != g.cached // else it is gone, or another has its name
+		return pod.UID != g.cached // otherwise the pod is gone, or another pod has its name
 	}
 	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, g.live.version)
 	return err != nil || order >= 0

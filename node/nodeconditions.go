@@ -31,5 +31,5 @@ func (o *ownConditions) change(f func()) {
 	for _, key := range slices.Sorted(maps.Keys(o.shown)) {
 		all = append(all, o.shown[key])
 	}
-	o.mail.put(all) // with mu held, so that the last change is the last one put
+	o.mail.put(all) // with mu held, so that the last change is put last
 }

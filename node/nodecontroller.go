@@ -27,7 +27,7 @@ type NodeController struct {
 	// Set by NewNodeController and its options, constant afterwards.
 	provider     NodeProvider
 	lease        *leaseRenewer  // nil when no lease is kept
-	pods         *PodController // acts only while this process holds the lease; nil: there is no lease guard
+	pods         *PodController // acts only while this process holds the lease; nil: no lease guard
 	group        LeaseGroup     // nil: the node is not shared
 	pingTimeout  time.Duration
 	healthyHooks []func()
@@ -98,7 +98,7 @@ func (n *NodeController) Run(ctx context.Context) (err error) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // before Wait: a panic here must not wait for goroutines that go on
+	defer cancel() // before Wait: a panic here must not wait for running goroutines
 
 	reconciler := newNodeReconciler(n.nodeSettings, n.lease != nil && n.lease.holder != nil)
 	defer nodeReady.Track(reconciler.isReady.Get, n.node.Name)()

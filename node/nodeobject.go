@@ -26,10 +26,10 @@ type nodeReconciler struct {
 	nodeMail
 
 	registered chan struct{} // closed when the node exists
-	isReady    metrics.Value // 1: the node is to be Ready
+	isReady    metrics.Value // 1: the node should be Ready
 
 	// Owned by run.
-	ours bool // it is this process's to write
+	ours bool // this process may write the node
 	nodeWanted
 	nodeSeen
 	nodeWrites
@@ -41,7 +41,7 @@ type nodeMail struct {
 	pings    *latest[pingResult]
 	observed *latest[observedNode]
 	owners   *latest[types.UID]
-	holds    *latest[bool] // whether the node is this process's to write
+	holds    *latest[bool] // whether this process may write the node
 }
 
 // nodeWanted is the desired state of the node.
@@ -55,17 +55,17 @@ type nodeWanted struct {
 
 // nodeSeen is the known state of the node in the API server.
 type nodeSeen struct {
-	server     *corev1.Node // nil when it is not there, or not known
+	server     *corev1.Node // nil when the node does not exist, or is unknown
 	seenBefore bool         // the node was registered at least once
-	lost       bool         // its deletion was seen and not yet told
+	lost       bool         // its deletion was seen and not yet reported
 }
 
 // nodeWrites is the record of the writes of the node, and of the writes that are due.
 type nodeWrites struct {
 	urgent      bool
-	gap         *string // what difference said, nil when something has changed since
-	mode        int     // of writing metadata, see nodeMetadataModes
-	refused     string  // what the API server does not take, see drifted
+	gap         *string // the result of difference, nil after a change
+	mode        int     // the mode of writing metadata, see nodeMetadataModes
+	refused     string  // the part that the API server does not accept, see drifted
 	forbidden   string  // the metadata patch that no mode may send
 	forbiddenAt time.Time
 	retry       retryPause

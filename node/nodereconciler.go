@@ -56,7 +56,7 @@ func (r *nodeReconciler) run(ctx context.Context) {
 			r.gap = nil
 		}
 		if !r.ours {
-			continue // that it is ours again comes as a message
+			continue // a message follows when this process may write the node again
 		}
 		if r.gap == nil || !time.Now().Before(r.due()) {
 			keyqueue.Do(ctx, func() { r.turn(ctx) })
@@ -69,7 +69,7 @@ func (r *nodeReconciler) run(ctx context.Context) {
 func (r *nodeReconciler) turn(ctx context.Context) {
 	if !time.Now().Before(r.due()) {
 		r.attempt(ctx)
-		r.due() // looks what differs
+		r.due() // finds the differences
 	}
 }
 

@@ -34,7 +34,7 @@ type ErrorHandler func(context.Context, error) error
 type nodeSettings struct {
 	node               *corev1.Node
 	nodes              v1.NodeInterface
-	leased             bool // a lease says that the process lives
+	leased             bool // a lease shows that the process lives
 	pingInterval       time.Duration
 	statusInterval     time.Duration
 	statusErrorHandler ErrorHandler

@@ -32,7 +32,7 @@ const (
 // observedNode is the node in the API server, as it was last seen.
 type observedNode struct {
 	node *corev1.Node // nil when the node is gone
-	uid  types.UID    // of the node that is gone, if known
+	uid  types.UID    // the UID of the deleted node, if known
 }
 
 // nodeWatcher detects changes of the node object by other clients, above all its deletion. It watches that one
@@ -95,7 +95,7 @@ func (w *nodeWatcher) look(ctx context.Context) (version string, ok bool) {
 func (w *nodeWatcher) follow(ctx context.Context, version string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	timeout := int64(300 + rand.IntN(300)) // As long as a kubelet's; random so that nodes do not come together.
+	timeout := int64(300 + rand.IntN(300)) // As long as a kubelet's; random, so that nodes do not reconnect at the same time.
 	establish := time.AfterFunc(requestTimeout, cancel)
 	events, err := w.nodes.Watch(ctx, metav1.ListOptions{
 		FieldSelector:       fields.OneTermEqualSelector(metav1.ObjectNameField, w.name).String(),

@@ -48,7 +48,7 @@ func (r *nodeReconciler) register(ctx context.Context) (err error) {
 	})
 	switch {
 	case err == nil:
-		r.lastReport = time.Time{} // It is due: what is there may be old.
+		r.lastReport = time.Time{} // A report is due: the existing status may be old.
 	case apierrors.IsNotFound(err):
 		if node, err = r.create(ctx); err != nil {
 			return fmt.Errorf("create node %s: %w", r.want.Name, err)
@@ -126,7 +126,7 @@ func (r *nodeReconciler) writeNodeMetadata(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if body == nil { // only what was refused is missing, as after a restart
+		if body == nil { // only the refused part is missing, as after a restart
 			if refusal != nil {
 				r.mode = mode
 				r.logRestricted(ctx, refusal)

@@ -27,7 +27,7 @@ var errPingTimeout = errors.New("ping timed out")
 
 // pingResult is the outcome of one Ping. The zero value is a successful Ping.
 type pingResult struct {
-	reason string // empty after a good ping
+	reason string // empty after a successful Ping
 	err    error
 }
 

@@ -21,7 +21,7 @@ type PodCertificate = podinputs.PodCertificate
 // podCertificates is the PodCertificates of a PodCertificatesUser.
 type podCertificates struct {
 	secrets *podsecrets.Manager
-	manager *podcerts.Manager // nil: the client asks for none
+	manager *podcerts.Manager // nil: the client cannot request certificates
 }
 
 // Certificate returns a certificate for a pod of this node, unless the pod has ended meanwhile.

@@ -158,7 +158,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	defer func() { c.run.end(err) }()
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
-	var lanes []func() // wait for the end of the work in them
+	var lanes []func() // each waits for the end of the work in a lane
 	defer c.trackGauges(ctx)()
 	defer c.inputs.follow(c.events.objectChanged, &c.states)()
 	defer func() {

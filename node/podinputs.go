@@ -34,7 +34,7 @@ type podInputs struct {
 	certificates podCertificates
 	claims       podClaims
 	store        *objects.Store         // nil: the caller's own informers
-	synced       []cache.InformerSynced // of what is read from caches
+	synced       []cache.InformerSynced // the informers whose caches are read
 }
 
 // newPodInputs chooses the source of each input by the types of the caller's client and informers.
@@ -91,7 +91,7 @@ func (in *podInputs) useCertificates(client corev1client.CoreV1Interface, cfg *P
 		return
 	}
 	asks := client.RESTClient()
-	if shared, ok := asks.(*rest.RESTClient); ok && shared == nil { // of a client of tests
+	if shared, ok := asks.(*rest.RESTClient); ok && shared == nil { // for a client of tests
 		return
 	}
 	api := certapi.New(asks)

@@ -50,7 +50,7 @@ func (st *podState) told(api *corev1.Pod) lifecycle.Told {
 // changedByProvider returns the provider's changes that the API server does not have yet.
 func (st *podState) changedByProvider(api *corev1.Pod) metadataChange {
 	if !st.report.matches(api.UID) || !st.handed.known {
-		return metadataChange{} // what it repeats cannot be told from what it changed
+		return metadataChange{} // repeated entries and changes cannot be told apart
 	}
 	return metadataChange{
 		lifecycle.MetadataDiff(st.report.labels, api.Labels, st.handed.hadLabel, st.own.labels),

@@ -20,15 +20,15 @@ const NodePodsMissing corev1.NodeConditionType = "PodsMissing"
 
 // quarantines are the quarantines of both sides, which set the condition of the node.
 type quarantines struct {
-	orphans *quarantine // of the pods that only the backend has
-	missing *quarantine // of the pods that the backend should have
+	orphans *quarantine // pods that only the backend has
+	missing *quarantine // pods that the backend should have
 
 	core             *podCore
-	visibility       time.Duration              // of PodControllerConfig
-	setNodeCondition func(corev1.NodeCondition) // nil: nobody is told
+	visibility       time.Duration              // from PodControllerConfig
+	setNodeCondition func(corev1.NodeCondition) // nil: no call
 
 	mu   sync.Mutex
-	told string // guarded by mu; what was said last
+	told string // guarded by mu; the last message
 }
 
 func newQuarantines(core *podCore, cfg *PodControllerConfig) *quarantines {
@@ -54,7 +54,7 @@ func (q *quarantines) visibleWithin(api *corev1.Pod, st *podState) time.Duration
 
 // tell reports whether pods are in quarantine, to the node and the log, and in an event when doubt begins.
 func (q *quarantines) tell(ctx context.Context) {
-	q.mu.Lock() // also for the reading: the last to tell must tell how it is
+	q.mu.Lock() // also for the reading: the last report must be the current state
 	defer q.mu.Unlock()
 	now := time.Now()
 	var messages []string

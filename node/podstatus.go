@@ -29,7 +29,7 @@ type statusManager struct {
 	*podCore
 	admission *podAdmission
 	outage    *apiOutage
-	hostIPs   func() []corev1.HostIP // for pods for which the provider reports none
+	hostIPs   func() []corev1.HostIP // for pods without reported host IPs
 }
 
 // writePodStatus writes the status of one pod to the API server. It is the only code that writes pods.
@@ -40,7 +40,7 @@ func (m *statusManager) writePodStatus(ctx context.Context, key string) (class i
 
 	cached := m.pod(ctx, key)
 	if cached == nil {
-		return classStatus, nil // the sync lane forgets what there is to forget
+		return classStatus, nil // the sync lane drops the state
 	}
 	st := m.states.get(key)
 	if st.sent.UID != cached.UID {
@@ -74,7 +74,7 @@ func (m *statusManager) writePodStatus(ctx context.Context, key string) (class i
 	write, status := lifecycle.Publish(view)
 	if write == lifecycle.Remove {
 		if time.Since(st.removedAt) < removeAgain {
-			return classRemoval, nil // the cache is about to show it; if not, a resync asks anew
+			return classRemoval, nil // the cache shows it soon; if not, a resync tries again
 		}
 		return classRemoval, m.remove(ctx, key, api)
 	}
@@ -118,7 +118,7 @@ func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, 
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil // the deletion is on its way to the cache
+		return nil // the cache will soon show the deletion
 	case err != nil:
 		if apierrors.IsInvalid(err) && lifecycle.Terminal(&status) {
 			// The API server will never accept this status, and the status must not hold up the removal of a

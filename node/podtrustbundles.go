@@ -22,7 +22,7 @@ var errNoCertificates = errors.New("this node has no client that asks for certif
 // podTrustBundles is the PodTrustBundles of a PodTrustBundlesUser.
 type podTrustBundles struct {
 	secrets *podsecrets.Manager
-	reader  *trustbundles.Reader // nil: the client reads none
+	reader  *trustbundles.Reader // nil: the client cannot read bundles
 }
 
 // TrustBundle reads bundles for a pod of this node.

@@ -31,7 +31,7 @@ type podWorker struct {
 type podSync struct {
 	*podWorker
 	key    string
-	api    *corev1.Pod // as it was when the pass began; nil: gone, or not this node's
+	api    *corev1.Pod // at the start of the pass; nil: gone, or not a pod of this node
 	facts  lifecycle.Facts
 	silent error // why the backend did not answer
 }

@@ -41,10 +41,10 @@ func (p *poller) pollPod(ctx context.Context, key string) (class int, err error)
 	}
 	status, err := p.ask(ctx, key, api)
 	if term != p.fence.Term() {
-		p.pollLane.Add(key) // what was said before a gap may be long past
+		p.pollLane.Add(key) // an answer from before a gap may be outdated
 		return 0, nil
 	}
-	if p.states.get(key).shared { // it showed while the backend was asked
+	if p.states.get(key).shared { // the backend showed the pod during the call
 		p.reports.unanswered(key, api, st.sent.Generation)
 		return 0, nil
 	}
@@ -61,12 +61,12 @@ func (p *poller) ask(ctx context.Context, key string, api *corev1.Pod) (*corev1.
 	pod, err := p.backend.getPod(ctx, key)
 	switch {
 	case err != nil && !errdefs.IsNotFound(err):
-		return nil, err // it is asked again: whose end it is, is not known
+		return nil, err // poll again: the end may be the end of another pod
 	case err != nil, pod == nil:
 	case !lifecycle.SamePod(api, pod):
 		p.states.share(key, api.UID)
 	case pod.Status.Phase == corev1.PodRunning:
-		return nil, nil // it shows just now
+		return nil, nil // the backend has just shown the pod
 	}
 	return status, nil
 }
@@ -81,7 +81,7 @@ func (p *poller) answered(ctx context.Context, key string, api *corev1.Pod, st *
 		}
 		p.reports.take(ctx, api, &report{uid: api.UID, generation: asked, status: status.DeepCopy(), polled: true, after: st.report})
 		if now := p.states.get(key); now.sent.UID == api.UID && now.reflected < asked {
-			p.pollLane.Add(key) // it was overtaken
+			p.pollLane.Add(key) // a newer report has arrived
 		}
 		return nil
 	}

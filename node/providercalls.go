@@ -26,7 +26,7 @@ func (w *podWorker) create(ctx context.Context, key string, api *corev1.Pod) err
 		return newLaneError(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
 	}
 	if now := w.pod(ctx, key); now == nil || now.UID != api.UID || now.DeletionTimestamp != nil {
-		w.syncLane.Add(key) // it was deleted while the backend or the API server was asked
+		w.syncLane.Add(key) // the pod was deleted during the calls to the backend or the API server
 		return nil
 	}
 	if err := w.fence.Allow(ctx); err != nil {
@@ -47,7 +47,7 @@ func (w *podWorker) create(ctx context.Context, key string, api *corev1.Pod) err
 		}
 		st.handed.add(metadataOf(api))
 		if was, _ := w.earlier.has(api.UID); was && st.copied == "" {
-			st.copied = api.ResourceVersion // a late report may be of what was created before the restart
+			st.copied = api.ResourceVersion // a late report may be about a pod from before the restart
 		}
 	})
 	if without := w.admission.unenforced(api); without != "" && !attempted {
@@ -85,7 +85,7 @@ func (w *podWorker) update(ctx context.Context, key string, api *corev1.Pod, d l
 			st.echo = st.all.report.status
 			pod.Status = *st.echo.DeepCopy()
 		} else if w.backend.starts {
-			pod.Status = *api.Status.DeepCopy() // what was reported before a restart: which containers had started, for example
+			pod.Status = *api.Status.DeepCopy() // reports from before a restart, for example which containers had started
 		}
 	})
 	if err := w.call(ctx, key, api, "UpdatePod", func(ctx context.Context) error { return w.backend.provider.UpdatePod(ctx, pod) }); err != nil {
@@ -127,7 +127,7 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 	}
 	grace := lifecycle.StopGrace(api, w.states.get(key).failure)
 	earlier, _ := w.earlier.has(api.UID)
-	answered := false // so was the same request before
+	answered := false // the same request was answered before
 	w.states.sync(key, api.UID, func(st syncWriter) {
 		answered = (st.sent.StopAcked || st.sent.StopMissing) && st.sent.StopGrace == grace
 		if backend != nil {
@@ -143,7 +143,7 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 		st.sent.GoneSince = time.Time{}
 	})
 	pod := api.DeepCopy()
-	w.admission.withoutUnsupported(pod)     // a provider may keep the pod as it is given now
+	w.admission.withoutUnsupported(pod)     // a provider may keep the pod that it is given now
 	pod.DeletionGracePeriodSeconds = &grace // also when the node itself stops it
 	err := w.call(ctx, key, api, "DeletePod", func(ctx context.Context) error { return w.backend.provider.DeletePod(ctx, pod) })
 	w.statusLane.Add(key) // a terminal report may have waited for the request
@@ -155,13 +155,13 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 		st.clearError()
 	})
 	if err != nil {
-		w.relistNow() // a list that has it speaks against the stop
+		w.relistNow() // a list that contains the pod contradicts the stop
 	}
 	if !answered {
 		w.recorder.Event(api, corev1.EventTypeNormal, eventDeleteSuccess, "the provider has accepted the stop")
 	}
 	if w.backend.notifies {
-		w.syncLane.AddAfter(key, lifecycle.ReportedWithin) // the report of its end comes before, or none does
+		w.syncLane.AddAfter(key, lifecycle.ReportedWithin) // a report of the end arrives before that, or not at all
 		return nil
 	}
 	w.syncLane.Add(key)

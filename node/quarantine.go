@@ -32,10 +32,10 @@ const (
 // has denied it for the whole period. Silence of the side starts that time again. So does another pod that went
 // missing at the same time and shows again.
 type quarantine struct {
-	side    string // that lacks the pods
+	side    string // the side that lacks the pods
 	period  time.Duration
-	held    metrics.Value         // how many are held back
-	changed func(context.Context) // is called without mu when there are many, and when there are no longer
+	held    metrics.Value         // how many pods are held back
+	changed func(context.Context) // called without mu when many pods are missing, and when no longer
 
 	mu       sync.Mutex
 	missing  map[string]*missingPod // guarded by mu
@@ -48,11 +48,11 @@ type quarantine struct {
 // missingPod is a pod that one side lacks.
 type missingPod struct {
 	noted    time.Time
-	seen     time.Time // noted last
-	since    time.Time // since when nothing has spoken against it
-	asked    bool      // for by name
-	young    bool      // it may be too new to be shown: it counts only beside others
-	unwanted bool      // nobody wants it any more: it counts until its time is over, as what it said of the side stays true
+	seen     time.Time // the last time that it was noted
+	since    time.Time // since when no evidence contradicts the absence
+	asked    bool      // the side was asked for it by name
+	young    bool      // it may be too new to be shown: it counts only together with others
+	unwanted bool      // the pod is not wanted any more, but counts until its time is over: the evidence about the side stays true
 }
 
 func newQuarantine(side string, period time.Duration, changed func(context.Context)) *quarantine {
@@ -76,7 +76,7 @@ func (q *quarantine) note(key string, now time.Time, asked, young bool) {
 func (q *quarantine) noteLocked(key string, now time.Time, asked, young bool) {
 	m := q.missing[key]
 	if m == nil || m.unwanted {
-		left := m != nil // it is denied again, such as one that users delete: it goes on to count
+		left := m != nil // it is denied again, for example after users deleted it, and goes on to count
 		m = &missingPod{noted: now, since: now, asked: left && m.asked && !young}
 		q.missing[key] = m
 		if left {
@@ -109,7 +109,7 @@ func (q *quarantine) leave(key string, now time.Time) {
 		return
 	}
 	m.unwanted = true
-	q.known = max(q.known-1, 0) // the next list does not count it
+	q.known = max(q.known-1, 0) // the next list does not count the pod
 }
 
 // show stops counting a pod that exists after all. This casts doubt on the absence of the pods that went missing
@@ -142,7 +142,7 @@ func (q *quarantine) relisted(ctx context.Context, has []string, lacks []lackedP
 		q.noteLocked(pod.key, now, false, pod.young)
 	}
 	for key, m := range q.missing {
-		if !m.unwanted && now.Sub(m.seen) > q.period { // it went while the list was compared
+		if !m.unwanted && now.Sub(m.seen) > q.period { // the pod went while the list was compared
 			delete(q.missing, key)
 		}
 	}
@@ -193,7 +193,7 @@ func (q *quarantine) hold(ctx context.Context, key string, doubtful bool, now ti
 	switch {
 	case q.listed:
 	case m == nil:
-		return lookAgain // nobody knows how many there should be
+		return lookAgain // the expected number of pods is unknown
 	default:
 		return max(m.noted.Add(q.period).Sub(now), 0)
 	}
@@ -208,7 +208,7 @@ func (q *quarantine) hold(ctx context.Context, key string, doubtful bool, now ti
 		return left
 	}
 	if n, old := q.count(now, true); old > 0 && q.areMany(n, now) {
-		return min(left, lookAgain) // the others are being asked for
+		return min(left, lookAgain) // the other pods are being looked up
 	}
 	return 0
 }

@@ -36,8 +36,8 @@ type relister struct {
 	soon     bool // the next relist was brought forward
 	failures int
 
-	calls   sync.WaitGroup // of GetPods; one at most is under way
-	overdue <-chan podList // tells when the call has returned that is not waited for; nil: none
+	calls   sync.WaitGroup // calls of GetPods; at most one is under way
+	overdue <-chan podList // receives the result of the overdue call; nil: no call is overdue
 	asked   time.Time      // when the last call was made
 	begun   time.Time      // when the last relist began
 }
@@ -65,16 +65,16 @@ func (r *relister) run(ctx context.Context) {
 			continue
 		case <-r.relistWanted:
 			if r.failures > 0 {
-				continue // the timer is set for the next try; each failure makes pods want one again
+				continue // the timer is set for the next try; after each failure pods request a relist again
 			}
-		case <-r.overdue: // its answer is older than what was learned since
+		case <-r.overdue: // its answer is older than later evidence
 			log.G(ctx).Infof("GetPods has returned, %v after it was called; the provider is asked anew", time.Since(r.asked).Round(time.Second))
 			r.overdue = nil
 		case <-r.timer.C:
 		}
 		r.soon = false
 		if _, waits := r.fence.StandsBy(); waits {
-			r.timer.Reset(r.pause(ctx)) // nobody may tell that the node is ours
+			r.timer.Reset(r.pause(ctx)) // there may be no event when this process takes over the node
 			continue
 		}
 		keyqueue.Do(ctx, func() { r.once(ctx) })
@@ -93,11 +93,11 @@ func (r *relister) once(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case term != r.fence.Term():
-		r.timer.Reset(0) // what was said before a gap may be long past
+		r.timer.Reset(0) // an answer from before a gap may be outdated
 	case err != nil:
 		r.failed(ctx, err)
 	default:
-		if r.failures > 0 { // it answers again: pods that failed meanwhile need not wait
+		if r.failures > 0 { // the backend answers again: pods that failed meanwhile need not wait
 			r.syncLane.Kick()
 			r.pollLane.Kick()
 		}

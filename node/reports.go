@@ -83,7 +83,7 @@ func (p *podReports) take(ctx context.Context, pod *corev1.Pod, r *report) {
 	case lifecycle.Terminal(r.status):
 		p.syncLane.AddNow(key)
 	case api.DeletionTimestamp != nil, !p.states.get(key).sent.MissingSince.IsZero():
-		p.syncLane.Add(key) // if the backend shows it now, it is missing no more: the next time begins anew
+		p.syncLane.Add(key) // if the backend shows the pod now, it is no longer missing: the next absence starts the time again
 	}
 }
 
@@ -100,9 +100,9 @@ func (p *podReports) endsLate(key string, uid types.UID, r *report) {
 // remember stores the report if it contains anything new about the pod.
 func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool) {
 	p.tracker.startTracking(key, api)
-	p.states.reports(key, api.UID, func(st reportWriter) { // the next pod of the name may have come meanwhile
+	p.states.reports(key, api.UID, func(st reportWriter) { // the next pod of the name may have arrived meanwhile
 		if r.uid == "" && !lifecycle.Started(api, st.all.sent) {
-			return // about an older pod of this name: this one was never started
+			return // the report is about an older pod of this name: this pod was never started
 		}
 		old := st.report
 		if st.all.stale(r.version) {
@@ -112,7 +112,7 @@ func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool
 			}
 		}
 		if r.polled && old != r.after || r.listed && old.tells(api.UID) {
-			return // older than what the provider has reported since it was asked
+			return // older than the provider's reports since the call
 		}
 		news = st.reflects(r.generation, st.all.sent.Generation)
 		if old.matches(api.UID) {
@@ -120,7 +120,7 @@ func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool
 				was := st.relapsed
 				st.relapsed = !lifecycle.Terminal(r.status)
 				if st.relapsed {
-					return // out of order: the pod has ended, even if nobody was told yet
+					return // out of order: the pod has ended, even if the end is not published yet
 				}
 				news = news || was                // the end is believed again, even in the same words
 				r.status.Phase = old.status.Phase // only exit codes may come late
@@ -131,7 +131,7 @@ func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool
 			if equality.Semantic.DeepEqual(old.status, r.status) &&
 				maps.Equal(old.labels, r.labels) && maps.Equal(old.annotations, r.annotations) {
 				if old.listed {
-					st.report = r // no list counts any more, if the provider says so
+					st.report = r // after a report of the provider, no list counts any more
 				}
 				return
 			}

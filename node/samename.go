@@ -21,7 +21,7 @@ import (
 func (c *podCore) findBeside(ctx context.Context, backend []*corev1.Pod, keys []string, asked time.Time) (further map[*corev1.Pod]bool) {
 	several := make(map[string][]*corev1.Pod)
 	for _, key := range c.states.shared() {
-		several[key] = nil // it may be gone
+		several[key] = nil // the other pod may be gone
 	}
 	first := make(map[string]bool, len(keys))
 	for _, key := range keys {
@@ -65,7 +65,7 @@ func (c *podCore) noteBeside(ctx context.Context, key string, api *corev1.Pod, p
 			beside = pod
 		}
 	}
-	before := !st.sent.Accepted || !st.sent.AcceptedAt.Before(asked) // it says nothing about a pod that came since
+	before := !st.sent.Accepted || !st.sent.AcceptedAt.Before(asked) // the list proves nothing about a newer pod
 	news := false
 	c.states.evidence(key, api.UID, func(e *evidence) {
 		if !before {

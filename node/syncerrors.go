@@ -41,7 +41,7 @@ func (w *podWorker) syncFailed(ctx context.Context, key string, err error, delay
 	}
 	text, news := t.Message, false
 	if failed.ofUpdate() {
-		text = failed.event // it is in events only, so what changes in it is no news
+		text = failed.event // the error text is only in events, so a changed text is no news
 	}
 	w.states.sync(key, failed.pod.UID, func(st syncWriter) {
 		st.unready, st.refused = notReady != nil, 0
@@ -51,7 +51,7 @@ func (w *podWorker) syncFailed(ctx context.Context, key string, err error, delay
 		st.notices, news = st.notices.next(failed.event, text, time.Now())
 		switch {
 		case failed.ofUpdate():
-			st.syncErr = nil // it runs as it did: its status is the backend's
+			st.syncErr = nil // the pod runs unchanged: its status is the backend's
 		case news, st.syncErr != nil && st.syncErr.Message == st.notices[eventCallHangs].text:
 			st.syncErr = t // the call that hung has returned
 		}

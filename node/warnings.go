@@ -14,7 +14,7 @@ import (
 // warnings are the events of one read of a pod's inputs. Each try reads again, so the events are kept until it
 // is known whether to send them.
 type warnings struct {
-	record.EventRecorder // nil: what is not used for them
+	record.EventRecorder // nil: only Event is used
 	found                []warning
 }
 

@@ -23,7 +23,7 @@ func conditions(v View, s *corev1.PodStatus) []corev1.PodCondition {
 	}
 	for i, c := range reported {
 		if condition(reported[i+1:], c.Type) != nil {
-			continue // said twice: the last counts
+			continue // reported twice: the last one counts
 		}
 		switch c.Type {
 		case corev1.PodReady, corev1.ContainersReady, corev1.PodInitialized:
@@ -34,7 +34,7 @@ func conditions(v View, s *corev1.PodStatus) []corev1.PodCondition {
 			}
 		}
 		if gate := condition(out, c.Type); gate != nil && isGate(v.API, c.Type) && !c.LastTransitionTime.After(gate.LastTransitionTime.Time) {
-			continue // a copy of what its own writer may have changed since
+			continue // a copy, which its own writer may have changed since
 		}
 		set(c)
 	}

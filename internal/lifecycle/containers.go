@@ -30,7 +30,7 @@ func mergeContainers(old, reported []corev1.ContainerStatus, ended bool, final f
 			now.RestartCount = max(now.RestartCount, before.RestartCount)
 			if before.State.Terminated != nil && now.State.Terminated == nil && (ended || final(before)) {
 				if !ended && replaces(&reported[i], before) {
-					continue // the API server takes it when it has no status of the container: with the next write
+					continue // the API server accepts the instance when it has no status of the container: with the next write
 				}
 				now = *before
 			}
@@ -98,7 +98,7 @@ func byPolicy(pod *corev1.Pod) func(*corev1.ContainerStatus) bool {
 		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 			for i := range list {
 				if slices.ContainsFunc(list[i].RestartPolicyRules, restartsAll) {
-					return false // the end of that one may start it again
+					return false // the end of that container may start this one again
 				}
 				if ended == nil && list[i].Name == st.Name {
 					ended = &list[i]

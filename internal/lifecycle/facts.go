@@ -23,26 +23,26 @@ type Facts struct {
 // Clock contains the current time, and the ends of the pod's times.
 type Clock struct {
 	Now      time.Time
-	Turn     time.Time // until when the pod may take to stop, as the node shuts down; zero: it is not its turn
-	Deadline time.Time // the end of the pod's active time; zero: it has none
+	Turn     time.Time // the latest end of the pod's stop while the node shuts down; zero: it is not the pod's turn
+	Deadline time.Time // the end of the pod's active time; zero: no deadline
 }
 
 // Wanted is the desired state: the pod in the API server, and the decisions of the node about the pod.
 type Wanted struct {
-	API     *corev1.Pod // nil: gone, or not this node's
+	API     *corev1.Pod // nil: gone, or not a pod of this node
 	Failure *PodFailure // the node decided that the pod has failed: it must stop
-	OS      string      // of the node; "": unknown
+	OS      string      // the operating system of the node; "": unknown
 	// Draining reports whether the node shuts down.
 	Draining bool
 	// FailUnsupported makes a pod fail that needs a feature that the backend lacks. Otherwise the pod waits.
 	FailUnsupported bool
 
-	ReadLive bool        // the API server was asked past every cache
-	Live     *corev1.Pod // the pod that it has under the name; nil: none
+	ReadLive bool        // the API server was read past every cache
+	Live     *corev1.Pod // the API server's pod under the name; nil: none
 
-	Admitted    bool        // room was asked for
-	NoRoom      *PodFailure // why the node has none
-	Unsupported string      // what the pod asks for and the backend does not have
+	Admitted    bool        // the admission was checked
+	NoRoom      *PodFailure // why the node has no room
+	Unsupported string      // the features that the pod needs and the backend lacks
 }
 
 // Done is the record of the node's own actions.
@@ -50,14 +50,14 @@ type Done struct {
 	Sent     Sent // about the UID of API, or about the last one if API is nil
 	Told     Told // of the labels and annotations of API
 	Stopped  bool // the backend has confirmed the stop of Sent.UID
-	Over     bool // the pod has ended in the API server, and the backend did not run it when it was asked
+	Over     bool // the pod has ended in the API server, and an answer of the backend showed that it does not run
 	EndTaken bool // the report of the pod's end, as the backend shows it, was taken
 }
 
 // Answers are the statements of the backend, in reports and in answers to calls.
 type Answers struct {
-	Reports  bool // the provider reports how its pods are
-	Retell   bool // the backend keeps no specs: it is told those from before a restart
+	Reports  bool // the provider reports the states of its pods
+	Retell   bool // the backend keeps no specs: it gets the specs from before a restart again
 	Finished bool // the provider reported this UID as Succeeded or Failed
 	Relapsed bool // after that, the provider reported it as running
 	Runs     bool // the provider reported this UID last as not ended, of its own accord
@@ -72,16 +72,16 @@ type Answers struct {
 	ByList bool
 
 	All  bool          // GetPods was called
-	Pods []*corev1.Pod // all that the backend has
+	Pods []*corev1.Pod // all pods of the backend
 }
 
 // Doubt describes how certain the knowledge about the backend and about the API server is.
 type Doubt struct {
-	Suspect  bool // there is a reason to ask the backend, whatever is known
+	Suspect  bool // there is a reason to ask the backend in any case
 	Doubtful bool // GetPod gave no clear answer, and so no pod
 	Complete bool // the backend knew, before it was asked, that its answers are complete
-	Unlisted bool // the backend has never listed its pods, so that no list can confirm what it says by name
-	Listed   bool // the backend has shown the missing pod nevertheless: its newest list has it, or it was reported
+	Unlisted bool // the backend has never listed its pods, so no list can confirm its answers by name
+	Listed   bool // the backend has shown the missing pod all the same: in its newest list, or in a report
 	// LackedAt is the time of the request for the newest complete list that confirms that the pod is missing. It
 	// is zero if no list does.
 	LackedAt time.Time

@@ -13,7 +13,7 @@ const messageLost = "the backend no longer has the pod"
 func nextAbsent(f *Facts) Decision {
 	switch {
 	case f.Finished:
-		return Decision{} // the backend forgets what has ended
+		return Decision{} // the backend forgets ended pods
 	case !f.Sent.Accepted && (f.Sent.Recreate || !HasRun(f.API) && !f.madeBefore()):
 		return nextCreate(f)
 	case f.Sent.MissingSince.IsZero():
@@ -47,7 +47,7 @@ func nextCreate(f *Facts) Decision {
 	switch {
 	case !f.Admitted:
 		return Decision{Step: Admit}
-	case f.Unsupported != "": // one that is to fail has failed
+	case f.Unsupported != "": // a pod that should fail has already failed
 		return Decision{Step: Unsupported}
 	}
 	return Decision{Step: Create}

@@ -35,7 +35,7 @@ func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 	if !f.OrphanCounted {
 		return Decision{Step: CountOrphan}
 	}
-	if !f.SeenDeleted(backend) || f.IsBeside(backend) { // no pod waits for the one beside it
+	if !f.SeenDeleted(backend) || f.IsBeside(backend) { // the wanted pod does not wait for the pod beside it
 		if left := o.Since.Add(f.orphanAge()).Sub(f.Now); left > 0 {
 			return Decision{Step: Wait, Again: left}
 		}
@@ -113,7 +113,7 @@ func (f *Facts) SeenDeleted(backend *corev1.Pod) bool {
 // be requested, or requested again.
 func (o *Orphan) stopping(now time.Time, grace time.Duration) time.Duration {
 	waited := now.Sub(o.Asked)
-	if waited >= grace+askAgain { // or it was not asked to
+	if waited >= grace+askAgain { // or no stop was requested
 		return 0
 	}
 	return stopLook(waited)

@@ -17,13 +17,13 @@ func nextStop(f *Facts, backend *corev1.Pod) Decision {
 	case backend == nil && !f.Earlier && !Started(f.API, f.Sent):
 		return Decision{Step: Stopped}
 	case !f.Sent.StopAcked && !f.Sent.StopMissing:
-		return Decision{Step: Stop} // also of what was created with whatever outcome: make sure
+		return Decision{Step: Stop} // also after a create with an unknown outcome, to make sure
 	case backend == nil:
 		return nextGone(f, grace, waited)
 	case Terminal(&backend.Status) || f.ended():
 		return Decision{Step: Stopped}
 	case f.Sent.StopMissing && !changed && waited < missingAfter:
-		return Decision{Again: missingAfter - waited} // it was not there, and now it is: the backend is behind itself
+		return Decision{Again: missingAfter - waited} // the pod was missing and now shows: the backend's answers lag
 	case f.Sent.StopMissing, changed, waited > grace+stopAgainAfter:
 		return Decision{Step: Stop}
 	}
@@ -37,9 +37,9 @@ func nextGone(f *Facts, grace, waited time.Duration) Decision {
 	case hidden > 0:
 		return Decision{Again: min(hidden, max(waited/2, ReportedWithin))}
 	case f.Sent.StopAcked && f.DoubtfulAbsence() && !f.ended() && waited < grace+missingAfter:
-		return Decision{Again: missingAfter} // silence confirms no stop; after the time that it had, the acknowledgement counts
+		return Decision{Again: missingAfter} // silence confirms no stop; after the grace period, the acknowledgement counts
 	case f.Reports && !f.ended() && f.Sent.GoneSince.IsZero():
-		return Decision{Step: Gone, Again: ReportedWithin} // backends forget a pod and then tell how it ended
+		return Decision{Step: Gone, Again: ReportedWithin} // backends may forget a pod and report its end afterwards
 	case !f.ended() && gone < ReportedWithin:
 		return Decision{Again: ReportedWithin - gone}
 	case f.Sent.StopAcked:
@@ -76,7 +76,7 @@ func (f *Facts) shownAt(given time.Time, former bool) time.Time {
 // which takes a while to notice, or a list has the pod.
 func nextNotFound(f *Facts, waited time.Duration) Decision {
 	had := f.Sent.Accepted || HasRun(f.API) || f.Earlier
-	runs := f.Listed && !f.ended() // a report of its end is not one that it runs
+	runs := f.Listed && !f.ended() // a report of the end does not show that the pod runs
 	again := missingAfter - waited
 	if !f.Sent.MissingSince.IsZero() {
 		waited = max(waited, f.Now.Sub(f.Sent.MissingSince))
@@ -91,7 +91,7 @@ func nextNotFound(f *Facts, waited time.Duration) Decision {
 	case runs:
 		return Decision{Step: Stop}
 	case had && !f.Unlisted && !f.ended() && !Terminal(&f.API.Status) && f.lackedAt().Before(f.Sent.StopAskedAt):
-		return Decision{Step: Relist, Again: missingAfter / 2} // what came since the last list may be missing, too
+		return Decision{Step: Relist, Again: missingAfter / 2} // newer pods than the last list may be missing, too
 	}
 	return Decision{Step: Stopped}
 }

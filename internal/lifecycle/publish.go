@@ -35,7 +35,7 @@ func Publish(v View) (Write, corev1.PodStatus) {
 	switch {
 	case leaving(v.API):
 		if stopped {
-			return Remove, want // the API server did not come to the end of it
+			return Remove, want // the API server did not complete the removal
 		}
 		return Keep, v.API.Status
 	case !deleting || !stopped:
@@ -46,7 +46,7 @@ func Publish(v View) (Write, corev1.PodStatus) {
 	case changed && !v.FinalStatus && (v.Attempted || v.Report != nil || len(v.API.Finalizers) > 0):
 		return Patch, want // the final status, before the object goes
 	case len(v.API.Finalizers) > 0 && Grace(v.API) == 0:
-		return Keep, v.API.Status // asked already; somebody's finalizer holds the object
+		return Keep, v.API.Status // already requested; a finalizer holds the object
 	}
 	return Remove, want
 }
@@ -110,7 +110,7 @@ func applyReport(s *corev1.PodStatus, pod *corev1.Pod, r *corev1.PodStatus, abso
 		if len(s.HostIPs) == 0 {
 			s.HostIPs = []corev1.HostIP{{IP: r.HostIP}}
 		}
-		s.HostIP = s.HostIPs[0].IP // the API server insists
+		s.HostIP = s.HostIPs[0].IP // the API server requires it
 	}
 	if r.PodIP != "" || len(r.PodIPs) > 0 {
 		s.PodIPs = r.PodIPs

@@ -64,7 +64,7 @@ func (s *Sent) stopAsked() bool { return !s.StopAskedAt.IsZero() }
 // have it, or if the backend did not know it when asked to stop it. A pod that had to stop before a restart may
 // have stopped during the restart.
 func Missed(api *corev1.Pod, sent *Sent, failure *PodFailure) bool {
-	givenUp := failure != nil && failure.Reason == ReasonLost // on evidence
+	givenUp := failure != nil && failure.Reason == ReasonLost // given up on evidence
 	stops := sent.StopMissing && !givenUp && sent.Accepted && !Terminal(&api.Status)
 	return stops || Expected(api, sent, failure)
 }

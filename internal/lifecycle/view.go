@@ -29,16 +29,16 @@ type SyncError struct {
 
 // View is the input of Publish.
 type View struct {
-	API         *corev1.Pod       // nil: gone, or not this node's
-	Report      *corev1.PodStatus // the provider's newest word on this UID; nil: none
-	Relapsed    bool              // after the end that it reports, the provider reported the pod as running
+	API         *corev1.Pod       // nil: gone, or not a pod of this node
+	Report      *corev1.PodStatus // the provider's newest report about this UID; nil: none
+	Relapsed    bool              // the provider reported the pod as running after the reported end
 	SyncError   *SyncError
 	Failure     *PodFailure
 	Stopped     bool  // the backend has confirmed the stop
 	StopAsked   bool  // DeletePod was called at least once
 	FinalStatus bool  // the terminal status was written already
 	Attempted   bool  // CreatePod was called, or the backend had the pod
-	Generation  int64 // of the spec that the backend accepted; 0: none
+	Generation  int64 // generation of the spec that the backend accepted; 0: none
 	// Reflected is the newest generation that the backend's reports are known to describe.
 	Reflected int64
 	// NoEphemeral reports whether the backend cannot add containers to a running pod.
