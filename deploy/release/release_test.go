@@ -109,13 +109,19 @@ func copySources(t *testing.T, from, to string) {
 		if name == "" || top == "bench" || top == "test" || top == "docs" { // tests too: the scaffold embeds some
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(from, name))
+		original, target := filepath.Join(from, name), filepath.Join(to, name)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if link, err := os.Readlink(original); err == nil { // the chart has one
+			if err := os.Symlink(link, target); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		data, err := os.ReadFile(original)
 		if os.IsNotExist(err) {
 			continue // deleted, and not committed
-		}
-		target := filepath.Join(to, name)
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(target), 0o755)
 		}
 		if err == nil {
 			err = os.WriteFile(target, data, 0o600)
