@@ -100,8 +100,8 @@ cell-image: ## make the image that machines of provider kip boot, from packages 
 	@hack/cell-image.sh
 
 .PHONY: release
-release: ## write binaries of every platform, image, SBOMs and checksums into dist/ (VERSION=v1.2.3)
-	@cd deploy && go run ./release -version='$(VERSION)' -commit='$(COMMIT)' -date='$(BUILT)' -o ../dist
+release: ## write binaries and archives of every platform, image, chart, SBOMs and checksums into dist/ (VERSION=v1.2.3, KEY=file: sign)
+	@cd deploy && go run ./release -version='$(VERSION)' -commit='$(COMMIT)' -date='$(BUILT)' $(if $(KEY),-key='$(abspath $(KEY))') -o ../dist
 
 .PHONY: manual
 manual: ## write man pages and Markdown of every command into dist/manual/

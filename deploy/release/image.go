@@ -79,26 +79,7 @@ func (r *release) writeImage(binaries []built) error {
 	if err != nil {
 		return err
 	}
-	all.Annotations = map[string]string{"org.opencontainers.image.ref.name": r.version}
-	index, err := json.Marshal(object{"schemaVersion": 2, "mediaType": indexType, "manifests": []descriptor{all}})
-	if err != nil {
-		return err
-	}
-	files := append([]entry{
-		{"blobs/", 0o755, nil},
-		{"blobs/sha256/", 0o755, nil},
-		{"index.json", 0o644, index},
-		{"oci-layout", 0o644, []byte(`{"imageLayoutVersion":"1.0.0"}`)},
-	}, l.blobs...)
-	f, err := os.Create(r.file(program, "_oci.tar"))
-	if err != nil {
-		return err
-	}
-	if err := l.tar(f, files); err != nil {
-		_ = f.Close() // the first error counts
-		return err
-	}
-	return f.Close()
+	return l.write(r.file(program, "_oci.tar"), all, r.version)
 }
 
 // contents returns the files of the image; deploy/image/Dockerfile has the same files.

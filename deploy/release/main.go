@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command release makes the files of a release: the binary for every platform, the programs beside provider process on Linux, the control
-// plane of make up, an image of the binaries for Linux, what is in each of them (SPDX and CycloneDX), and the checksums of all files.
+// plane of make up, an archive of each platform, an image of the binaries for Linux, the chart as a file and as an OCI layout, the manifest for krew, the
+// modules of each binary with their licences (SPDX, CycloneDX and a notice), the checksums of all files, and with a key their signature.
 //
 // The guarantee: the same sources, version and toolchain make the same bytes, on every machine and at any time.
 //
@@ -35,6 +36,9 @@ type release struct {
 	// root is the folder of the sources, out the folder of the release.
 	root, out string
 	platforms []platform
+	licences  *licences
+	// key is the file of the private key to sign with, "" for none.
+	key string
 }
 
 // platform is the target platform of a binary.
@@ -57,6 +61,7 @@ func run(ctx context.Context, args []string) error {
 	root := fs.String("root", "..", "the `folder` of the sources")
 	out := fs.String("o", "dist", "the `folder` to write to")
 	wanted := fs.String("platforms", platforms, "the platforms, as `OS/ARCH,...`")
+	key := fs.String("key", "", "a `file` with a private key of Ed25519 as PEM, to sign SHA256SUMS with")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -70,7 +75,7 @@ func run(ctx context.Context, args []string) error {
 	if *commit == "" || strings.ContainsAny(*commit, " '\"") {
 		return fmt.Errorf("-commit %q: want the commit of the sources, or unknown", *commit)
 	}
-	r := &release{version: *version, commit: *commit, created: when.UTC(), root: *root, out: *out}
+	r := &release{version: *version, commit: *commit, created: when.UTC(), root: *root, out: *out, key: *key}
 	for _, text := range strings.Split(*wanted, ",") {
 		system, arch, ok := strings.Cut(text, "/")
 		if !ok {
@@ -89,7 +94,12 @@ func (r *release) make(ctx context.Context) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return err
 	}
+	var err error
+	if r.licences, err = newLicences(ctx, r.root); err != nil {
+		return err
+	}
 	var linux []built
+	programs := map[platform][]built{}
 	for _, p := range r.platforms {
 		sources, err := r.sources(ctx, p)
 		if err != nil {
@@ -104,6 +114,9 @@ func (r *release) make(ctx context.Context) error {
 			if err := r.describe(b); err != nil {
 				return fmt.Errorf("say what is in %s: %w", b.path, err)
 			}
+			if s.name != "devcluster" { // no node needs it
+				programs[p] = append(programs[p], b)
+			}
 			if p.os == "linux" && s.name == program {
 				linux = append(linux, b)
 			}
@@ -114,7 +127,25 @@ func (r *release) make(ctx context.Context) error {
 			return fmt.Errorf("write the image: %w", err)
 		}
 	}
-	return r.writeSums()
+	if err := os.WriteFile(r.file("NOTICE", ".txt"), []byte(r.licences.notice()), 0o644); err != nil {
+		return err
+	}
+	archives := map[platform]string{}
+	for _, p := range r.platforms {
+		if archives[p], err = r.archive(p, programs[p]); err != nil {
+			return fmt.Errorf("write the archive of %s/%s: %w", p.os, p.arch, err)
+		}
+	}
+	if err := r.writeKrew(archives); err != nil {
+		return fmt.Errorf("write the manifest for krew: %w", err)
+	}
+	if err := r.writeChart(); err != nil {
+		return fmt.Errorf("write the chart: %w", err)
+	}
+	if err := r.writeSums(); err != nil || r.key == "" {
+		return err
+	}
+	return r.sign(r.key)
 }
 
 // file returns the path of a file of the release.

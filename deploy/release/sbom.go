@@ -19,6 +19,8 @@ type component struct {
 	path, version string
 	// sum is the checksum in go.sum; "" for code of this repository and for the standard library.
 	sum string
+	// licence is an SPDX expression.
+	licence string
 }
 
 // url names the component as other tools do.
@@ -31,6 +33,11 @@ func (r *release) describe(b built) error {
 		return err
 	}
 	components := r.components(info)
+	for i, c := range components {
+		if components[i].licence, err = r.licences.of(c); err != nil {
+			return err
+		}
+	}
 	base := strings.TrimSuffix(b.path, ".exe")
 	if err := writeJSON(base+".spdx.json", r.spdx(b, components)); err != nil {
 		return err
@@ -53,11 +60,11 @@ func (r *release) components(info *buildinfo.BuildInfo) []component {
 func (r *release) component(m *debug.Module) component {
 	switch {
 	case m.Replace == nil:
-		return component{m.Path, m.Version, m.Sum}
+		return component{path: m.Path, version: m.Version, sum: m.Sum}
 	case strings.HasPrefix(m.Replace.Path, "."):
 		return component{path: m.Path, version: r.version}
 	}
-	return component{m.Replace.Path, m.Replace.Version, m.Replace.Sum}
+	return component{path: m.Replace.Path, version: m.Replace.Version, sum: m.Replace.Sum}
 }
 
 type object = map[string]any
@@ -80,7 +87,7 @@ func (r *release) spdx(b built, components []component) object {
 		id := fmt.Sprintf("SPDXRef-module-%d", i)
 		p := object{
 			"SPDXID": id, "name": c.path, "versionInfo": c.version, "primaryPackagePurpose": "LIBRARY",
-			"downloadLocation": "NOASSERTION", "filesAnalyzed": false, "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION", "copyrightText": "NOASSERTION",
+			"downloadLocation": "NOASSERTION", "filesAnalyzed": false, "licenseConcluded": c.licence, "licenseDeclared": c.licence, "copyrightText": "NOASSERTION",
 			"externalRefs": []object{{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": c.url()}},
 		}
 		if c.sum != "" {
@@ -103,6 +110,9 @@ func (r *release) cycloneDX(b built, components []component) object {
 	list, urls := make([]object, 0, len(components)), make([]string, 0, len(components))
 	for _, c := range components {
 		o := object{"type": "library", "bom-ref": c.url(), "name": c.path, "version": c.version, "purl": c.url()}
+		if c.licence != noAssertion {
+			o["licenses"] = []object{{"expression": c.licence}}
+		}
 		if c.sum != "" {
 			o["properties"] = []object{{"name": "go.sum", "value": c.sum}}
 		}
