@@ -10,7 +10,7 @@ import (
 const (
 	// slowFactor is the ratio of a slow call to the usual time of a call.
 	slowFactor = 4
-	// leastPatience and mostPatience bound the duration of calls that are not slow.
+	// leastPatience and mostPatience bound the time until a call counts as slow.
 	leastPatience = 100 * time.Millisecond
 	mostPatience  = 10 * time.Second
 	// firstPatience is this time while nothing is known of the method.
@@ -27,7 +27,7 @@ type Patience struct {
 	usual map[string]time.Duration // guarded by mu; by method
 }
 
-// With returns the greatest duration of a call of the method that is not slow.
+// With returns the time until a call of the method counts as slow.
 func (p *Patience) With(method string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

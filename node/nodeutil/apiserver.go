@@ -11,7 +11,7 @@ import (
 )
 
 // apiServerOf returns the host and port of the API server of the client. It returns "" if the client does not
-// reach the API server directly by TLS at the root of a host, and for a client that is not from client-go.
+// reach the API server directly by TLS at the root of a host, or if it does not come from client-go.
 func apiServerOf(client kubernetes.Interface) string {
 	set, ok := client.(*kubernetes.Clientset)
 	if !ok {

@@ -16,14 +16,14 @@ type NodeRequestAttr struct {
 	NodeName string
 }
 
-// GetRequestAttributes returns the one permission that always allows req. For paths below /stats, /metrics,
-// /logs, /checkpoint, /statusz and /flagz it is on nodes/stats, nodes/metrics, nodes/log, nodes/checkpoint,
-// nodes/statusz or nodes/configz. For everything else it is on nodes/proxy. Alternatives also has the other
-// permissions that allow req.
+// GetRequestAttributes returns the one sufficient permission for req in all cases. For paths below /stats,
+// /metrics, /logs, /checkpoint, /statusz and /flagz it is on nodes/stats, nodes/metrics, nodes/log,
+// nodes/checkpoint, nodes/statusz or nodes/configz. For everything else it is on nodes/proxy. Alternatives also
+// has the other sufficient permissions.
 //
-// The verb follows from the HTTP method, but is always create for requests that run commands or open a stream. A
-// WebSocket begins with a GET, and a user with read permissions must not run commands. A method other than POST,
-// GET, PUT, PATCH and DELETE has no verb; only a rule for all verbs allows it.
+// The verb follows from the HTTP method, but is always create for commands and streams. A WebSocket begins with
+// a GET, and a user with read permissions must not run commands. A method other than POST, GET, PUT, PATCH and
+// DELETE has no verb; only a rule for all verbs allows it.
 //
 // On the server of a Fleet the node is the node of the request, regardless of NodeName; if the node is unknown,
 // it is all nodes.

@@ -25,7 +25,7 @@ type Auth interface {
 	Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error)
 }
 
-// refusal is the answer to a request that must not pass.
+// refusal is the answer to a refused request.
 type refusal struct {
 	status int
 	text   string
@@ -54,7 +54,7 @@ func withCaller(ctx context.Context, who user.Info) context.Context {
 	return context.WithValue(ctx, callerKey{}, who)
 }
 
-// callerOf returns the user whom an Auth has allowed; ok is false for a request that no Auth has seen.
+// callerOf returns the user allowed by an Auth; ok is false for a request without an Auth.
 func callerOf(ctx context.Context) (who user.Info, ok bool) {
 	who, ok = ctx.Value(callerKey{}).(user.Info)
 	return who, ok

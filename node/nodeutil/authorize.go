@@ -49,7 +49,7 @@ func decide(auth Auth, req *http.Request) (user.Info, *refusal) {
 	return resp.User, nil
 }
 
-// authorize returns nil if the user has all permissions that req needs.
+// authorize returns nil if the user has all permissions for req.
 func authorize(auth Auth, who user.Info, req *http.Request) *refusal {
 	needed := permissionsFor(auth, who, req)
 	if len(needed) == 0 {
@@ -88,9 +88,9 @@ func authorizeOne(ctx context.Context, auth Auth, alternatives []authorizer.Attr
 	return forbidden
 }
 
-// podPermissions returns the permission in the pod's namespace that the API server checks before it sends req to
-// a node. needed is false for a request without a pod. A stream with an unknown pod needs a permission that no
-// user has.
+// podPermissions returns the permission in the pod's namespace, as checked by the API server before it sends req
+// to a node. needed is false for a request without a pod. A stream with an unknown pod needs a permission of no
+// user.
 func podPermissions(who user.Info, req *http.Request) (permissions []authorizer.Attributes, needed bool) {
 	namespace, name, ok := podIn(req.URL.Path)
 	if !ok || !isPlain(req.URL.Path) {

@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// base has the parts that a process has once, for one node or many: the clients of the API server, the caches
-// that do not belong to one node, and the kubelet's server.
+// base has the parts of a process, for one node or many: the clients of the API server, the caches that do not
+// belong to one node, and the kubelet's server.
 type base struct {
 	// Set by newBase, constant afterwards.
 	common     NodeConfig // NodeSpec is the initial spec of each node
@@ -33,8 +33,8 @@ type base struct {
 	informers  []cache.SharedIndexInformer
 }
 
-// newBase completes cfg, connects, and sets up the parts that need no provider. name is the name of the node;
-// fromEnv is the client that options could see.
+// newBase completes cfg, connects, and sets up the parts without a provider. name is the name of the node;
+// fromEnv is the client visible to options.
 func newBase(name string, cfg NodeConfig, fromEnv kubernetes.Interface) (*base, error) {
 	if err := cfg.complete(name); err != nil {
 		return nil, err

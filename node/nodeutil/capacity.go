@@ -51,8 +51,8 @@ func (w *capacityWatch) observe(n *corev1.Node) {
 	}
 }
 
-// allocatable returns a list that callers must not change.
+// allocatable returns a list; callers must not change it.
 func (w *capacityWatch) allocatable() corev1.ResourceList { return w.last.Load().Allocatable }
 
-// addresses returns a list that callers must not change.
+// addresses returns a list; callers must not change it.
 func (w *capacityWatch) addresses() []corev1.NodeAddress { return w.last.Load().Addresses }

@@ -29,9 +29,9 @@ const clientPrefix = "kubelet-client"
 // WithTLSBootstrap gives the node an identity of its own, system:node:NAME in the group system:nodes. Run first
 // requests a client certificate, by a CertificateSigningRequest to kubernetes.io/kube-apiserver-client-kubelet,
 // with the credentials in the file bootstrapKubeconfig, such as a bootstrap token. It keeps the certificate and
-// its key in dir, and writes the file KubeconfigPath, which names both. Later the node renews the certificate
-// with the certificate itself, when 70 to 90 % of its life have passed. It uses bootstrapKubeconfig again only
-// if the certificate has ended.
+// its key in dir, and writes the file KubeconfigPath with the names of both. Later the node renews the
+// certificate with the certificate itself, when 70 to 90 % of its life have passed. It uses bootstrapKubeconfig
+// again only if the certificate has ended.
 //
 // If KubeconfigPath exists, its server and its client certificate are used, and bootstrapKubeconfig need not
 // exist. A Client beside it is an error, and so is a Fleet.
@@ -56,7 +56,7 @@ type clientCert struct {
 	kubeconfig string
 }
 
-// newClientCert returns the certificate that cfg asks for, and the configuration for clients.
+// newClientCert returns the certificate for cfg, and the configuration for clients.
 func newClientCert(cfg *NodeConfig, name string) (*clientCert, error) {
 	b := cfg.bootstrap
 	if cfg.KubeconfigPath == "" {
@@ -145,8 +145,8 @@ func readCluster(path string) (*rest.Config, *clientcmdapi.Cluster, *clientcmdap
 	return config, cluster, user, nil
 }
 
-// adopt copies the client certificate of a kubeconfig into a store without a certificate, or with a certificate
-// that ends sooner. From then on the certificate is renewed. Another program wrote the kubeconfig.
+// adopt copies the client certificate of a kubeconfig into a store without a certificate, or with an earlier
+// end. From then on the certificate is renewed. Another program wrote the kubeconfig.
 func adopt(store certificate.FileStore, user *clientcmdapi.AuthInfo) error {
 	certPEM, keyPEM := user.ClientCertificateData, user.ClientKeyData
 	if len(certPEM) == 0 && user.ClientCertificate == "" {

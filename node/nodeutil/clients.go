@@ -29,8 +29,8 @@ type clients struct {
 	events  corev1client.EventsGetter
 }
 
-// connect makes the clients that cfg asks for, without a request. fromEnv is the client that options could see
-// before they ran. While cfg still has this client, the program has not chosen a client.
+// connect makes the clients for cfg, without a request. fromEnv is the client visible to options before they
+// ran. While cfg still has this client, the program has not chosen a client.
 func connect(cfg *NodeConfig, fromEnv kubernetes.Interface, who *clientCert) (*clients, error) {
 	var c *clients
 	var err error

@@ -97,7 +97,7 @@ type NodeConfig struct {
 	// with the permission on nodes/proxy. It must be safe for concurrent use. Nil leaves the route out.
 	SetVerbosity func(value string) error
 
-	// DebugHTTP is kept for programs that set it and changes nothing. AttachProviderRoutes always serves
+	// DebugHTTP has no effect. It is kept for programs with it. AttachProviderRoutes always serves
 	// /runningpods/, as a kubelet does by default. Programs rely on that route without having set the field, the
 	// route has the same authentication as the rest, and this port offers no other debugging.
 	DebugHTTP bool
@@ -120,10 +120,10 @@ type NodeConfig struct {
 	// SkipDownwardAPIResolution passes pods to the provider with env and envFrom as written.
 	SkipDownwardAPIResolution bool
 
-	// ShareNodes, for a Fleet, is the name of a group of processes with the same nodes, which share them evenly.
-	// Each process runs a part, and takes over nodes of a process that has ended. Every process must be able to
-	// reach the pods. It needs the lease guard. Default: the process runs all of its nodes, and stands by for
-	// nodes that another process runs.
+	// ShareNodes, for a Fleet, is the name of a group of processes. They share the same nodes evenly. Each
+	// process runs a part, and takes over nodes of ended processes. Every process must be able to reach the
+	// pods. It needs the lease guard. Default: the process runs all of its nodes, and stands by for the nodes of
+	// another process.
 	ShareNodes string
 	// DisableLeaseGuard lets this process act for the node even if another process does. By default the process
 	// that holds the node's lease acts, and others wait for it; see node.WithNodeLeaseGuard.
@@ -205,9 +205,9 @@ func WithPodControllerConfigOverrides(opts ...PodControllerConfigOpt) NodeOpt {
 	}
 }
 
-// WithInsecureUnauthenticatedServer serves NodeConfig.Handler to every client that reaches the port, if the
-// handler does not authenticate by itself. Every such client can run commands in every pod of the node. It is
-// for tests and for servers behind an authenticating proxy.
+// WithInsecureUnauthenticatedServer serves NodeConfig.Handler to every client at the port, if the handler does
+// not authenticate by itself. Every such client can run commands in every pod of the node. It is for tests and
+// for servers behind an authenticating proxy.
 func WithInsecureUnauthenticatedServer() NodeOpt {
 	return func(cfg *NodeConfig) error {
 		cfg.unauthenticated = true

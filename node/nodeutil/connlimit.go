@@ -23,13 +23,12 @@ const (
 var connsRefused = metrics.NewCounter("virtual_kubelet_server_connections_refused_total",
 	"Connections to the node's server that were closed because there were too many.")
 
-// connLimit prevents clients of the server from using all files that the process may have open: heartbeats and
-// the provider need some files too. Beyond the limit a new connection is closed at once. If it waited instead,
-// the port would be silent for all clients for as long as others hold their connections.
+// connLimit prevents clients of the server from using all open files of the process: heartbeats and the provider
+// need some files too. Beyond the limit a new connection is closed at once. If it waited instead, the port would
+// be silent for all clients for as long as others hold their connections.
 //
-// One address gets three quarters of the limit at most, so that other clients are served while one takes as much
-// as it can. The share is not smaller, because the API server is one address, with the streams of all users
-// behind it.
+// One address gets three quarters of the limit at most, so that one client never blocks all others. The share is
+// not smaller, because the API server is one address, with the streams of all users behind it.
 type connLimit struct {
 	net.Listener
 	logger    log.Logger
@@ -43,7 +42,7 @@ type connLimit struct {
 	logged  time.Time      // guarded by mu
 }
 
-// limitConns allows half of the process's open files for connections that l accepts.
+// limitConns allows half of the process's open files for connections of l.
 func limitConns(ctx context.Context, l net.Listener) *connLimit {
 	return newConnLimit(ctx, l, maxOpenFiles()/2)
 }

@@ -20,8 +20,8 @@ const (
 	defaultResync     = time.Minute
 )
 
-// defaultConfig returns the initial configuration for options, and its client, which is nil when the environment
-// has none. That is no error here: an option may still set a client.
+// defaultConfig returns the initial configuration for options, and its client, or nil if the environment has
+// none. That is no error here: an option may still set a client.
 func defaultConfig(name string) (NodeConfig, kubernetes.Interface) {
 	cfg := NodeConfig{
 		NodeSpec:             defaultNode(name),
@@ -39,8 +39,7 @@ func defaultConfig(name string) (NodeConfig, kubernetes.Interface) {
 	return cfg, fromEnv
 }
 
-// complete fills in settings that WithNodeConfig or an option has left empty, and refuses settings that cannot
-// work.
+// complete fills in empty settings, and refuses impossible settings.
 func (cfg *NodeConfig) complete(name string) error {
 	if cfg.NumWorkers <= 0 {
 		cfg.NumWorkers = runtime.NumCPU()

@@ -15,9 +15,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
 
-// EndpointSlicesUser is an optional ability of a provider that exports services of this cluster, and needs the
-// addresses behind them. It needs a permission that no node has: to list and watch EndpointSlices. Until the
-// node gets the permission, the provider receives nothing.
+// EndpointSlicesUser is an optional ability of a provider that exports services of this cluster with their
+// addresses. It needs a permission that no node has: to list and watch EndpointSlices. Until the node gets the
+// permission, the provider receives nothing.
 type EndpointSlicesUser interface {
 	// UsesEndpointSlices reports whether the provider uses EndpointSlices. It is called once, before the node
 	// runs.

@@ -20,8 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// eventHub has the broadcaster that sends the events of all recorders, while it runs. Making a broadcaster
-// starts goroutines, and NewNode must not start any.
+// eventHub has the broadcaster for the events of all recorders, while it runs. Making a broadcaster starts
+// goroutines, and NewNode must not start any.
 type eventHub struct {
 	current atomic.Pointer[record.EventBroadcaster]
 }
@@ -31,11 +31,11 @@ func (h *eventHub) recorder(component, host string) *lateRecorder {
 	return &lateRecorder{hub: h, source: corev1.EventSource{Component: component, Host: host}}
 }
 
-// flushTime is the time that the end of a node waits for its last events.
+// flushTime is how long the end of a node waits for its last events.
 const flushTime = time.Second
 
 // run sends events until the returned function is called. Call that function once, when ctx has ended: it waits
-// a moment for the recorded events, and logs the events that were not sent.
+// a moment for the recorded events, and logs unsent events.
 func (h *eventHub) run(ctx context.Context, events corev1client.EventsGetter) (stop func()) {
 	logger := log.G(ctx)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -14,15 +14,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// FilterPodsForNodeName returns a filter that is true for pods bound to the node name.
+// FilterPodsForNodeName returns a filter for pods bound to the node name.
 func FilterPodsForNodeName(name string) node.PodEventFilterFunc {
 	return func(_ context.Context, pod *corev1.Pod) bool {
 		return pod.Spec.NodeName == name
 	}
 }
 
-// PodFilters returns a filter that is true for pods for which any of filters is true. Without filters it is
-// always false.
+// PodFilters returns a filter for pods that match any of filters. Without filters it is always false.
 func PodFilters(filters ...node.PodEventFilterFunc) node.PodEventFilterFunc {
 	return func(ctx context.Context, pod *corev1.Pod) bool {
 		for _, keep := range filters {
@@ -34,8 +33,8 @@ func PodFilters(filters ...node.PodEventFilterFunc) node.PodEventFilterFunc {
 	}
 }
 
-// PodInformerFilter returns an informer option that lists and watches only pods bound to the node name. It
-// applies to every informer of the factory, so use such a factory only for pods.
+// PodInformerFilter returns an informer option for pods bound to the node name only. It applies to every
+// informer of the factory, so use such a factory only for pods.
 func PodInformerFilter(name string) kubeinformers.SharedInformerOption {
 	return kubeinformers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", name).String()

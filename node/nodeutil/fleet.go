@@ -49,8 +49,8 @@ func (f *Fleet) hold(nodes []*Node) {
 	f.running.Store(newFleetNodes(nodes, f.group != nil))
 }
 
-// Nodes returns the nodes, in the order of their names. Of nodes shared with other processes, it returns the
-// nodes that this process runs now. They run with the fleet; their own Run is an error.
+// Nodes returns the nodes, in the order of their names. Of nodes shared with other processes, it returns this
+// process's current nodes. They run with the fleet; their own Run is an error.
 func (f *Fleet) Nodes() []*Node { return append([]*Node(nil), f.running.Load().nodes...) }
 
 // Node returns the node with the name, or nil if there is no such node or another process runs it.

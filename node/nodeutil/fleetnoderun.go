@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// startingNodes bounds the nodes that are registered at a time.
+	// startingNodes bounds the nodes registered at a time.
 	startingNodes = 64
-	// startPatience is how long a node that is not ready delays others.
+	// startPatience is how long an unready node delays others.
 	startPatience = 2 * time.Second
 )
 

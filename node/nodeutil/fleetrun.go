@@ -11,17 +11,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 )
 
-// statusWriters bounds the pods of all nodes together that are written at the same time: about the number of
-// simultaneous requests on a connection to the API server.
+// statusWriters bounds the concurrent writes of pods of all nodes together: about the number of simultaneous
+// requests on a connection to the API server.
 const statusWriters = 128
 
 // Run runs all nodes until ctx ends, and then returns the error of ctx. It opens the server's port first, then
 // starts the watches, and then the nodes, not all at once.
 //
-// A node whose provider fails is not ready, as it would be alone, and does not affect the others. A node that
-// ends by itself is a mistake of the program: the others keep running, and the error is in the log and in the
-// node's Err. Only the end of all nodes, or of the parts that they share, ends Run. Everything that Run started
-// has ended when it returns, except a provider call that ignores its context. A second call is an error.
+// A node with a failing provider is not ready, as alone, and does not affect the others. A node that ends by
+// itself is a mistake of the program: the others keep running, and the error is in the log and in the node's
+// Err. Only the end of all nodes, or of their shared parts, ends Run. Everything that Run started has ended when
+// it returns, except a provider call that ignores its context. A second call is an error.
 func (f *Fleet) Run(ctx context.Context) error {
 	f.mu.Lock()
 	if f.started {

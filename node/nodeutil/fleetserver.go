@@ -29,10 +29,10 @@ func (f *Fleet) serveRoutes() {
 	})
 }
 
-// ofProcess has the first parts of paths that concern the process, not one of its nodes.
+// ofProcess has the first parts of paths of the process as a whole.
 var ofProcess = []string{"healthz", "readyz", "livez", "statusz", "flagz", "debug"}
 
-// metricsOfProcess has the paths of metrics about the process. The other metrics are about pods, which would be
+// metricsOfProcess has the paths of metrics about the process. The other metrics are about pods, and would be
 // counted once for each node.
 var metricsOfProcess = []string{"/metrics", "/metrics/slis"}
 

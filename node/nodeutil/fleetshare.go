@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// shareRetry is the delay before a node is started again that could not be made, or that has ended by itself.
+// shareRetry is the delay before another start of a node after a failed start, or after an end by itself.
 const shareRetry = 10 * time.Second
 
 // share is this process's part of the shared nodes. It is owned by run.
@@ -112,8 +112,8 @@ func (s *share) adjust(ctx context.Context) {
 	s.fill(ctx)
 }
 
-// fill starts the wanted nodes that do not run and are not delayed. A node that was given away a moment ago is
-// started when it has ended.
+// fill starts the wanted nodes, except for running and delayed ones. A node given away a moment ago is started
+// after its end.
 func (s *share) fill(ctx context.Context) {
 	next, now := time.Hour, time.Now()
 	for name := range s.wanted {
@@ -169,8 +169,8 @@ func (s *share) take(ctx context.Context, n *sharedNode) error {
 	return nil
 }
 
-// end handles a node that no longer runs. If the node is in this process's share, it is started again: at once
-// if it was given away meanwhile, else after a delay.
+// end handles the end of a node. If the node is in this process's share, it is started again: at once if it was
+// given away meanwhile, else after a delay.
 func (s *share) end(ctx context.Context, n *sharedNode) {
 	delete(s.nodes, n.name)
 	s.tell()

@@ -10,7 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// handedPods lists the pods of a node in the form in which their provider gets them.
+// handedPods lists the pods of a node in their provider's form.
 type handedPods struct {
 	corev1listers.PodLister
 	pods **node.PodController // nil while the provider is being made
@@ -34,7 +34,7 @@ func (h handedPods) hand(all []*corev1.Pod, err error) ([]*corev1.Pod, error) {
 	return all, err
 }
 
-// of returns a pod in the form in which the provider gets it.
+// of returns a pod in the provider's form.
 func (h handedPods) of(pod *corev1.Pod) *corev1.Pod {
 	if pods := *h.pods; pods != nil {
 		return pods.PodForProvider(pod)
@@ -42,7 +42,7 @@ func (h handedPods) of(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// handedNamespace lists the pods in a namespace in the form in which their provider gets them.
+// handedNamespace lists the pods in a namespace in their provider's form.
 type handedNamespace struct {
 	corev1listers.PodNamespaceLister
 	node handedPods

@@ -35,8 +35,8 @@ func onOwnConnection(cfg *rest.Config) *rest.Config {
 	return cfg
 }
 
-// heartbeatConfig returns a copy of base for the client that sends heartbeats: it shares neither the limiter nor
-// the connection of pod traffic. A Dial of its own also prevents client-go from returning a cached transport.
+// heartbeatConfig returns a copy of base for the client of heartbeats: it shares neither the limiter nor the
+// connection of pod traffic. A Dial of its own also prevents client-go from returning a cached transport.
 //
 // After a time-out it connects anew: on a connection whose packets vanish, HTTP/2 would wait for about 45
 // seconds, which is longer than a lease lives.
@@ -55,7 +55,7 @@ func heartbeatConfig(base *rest.Config, timeout time.Duration) *rest.Config {
 }
 
 // unshared returns a client for the same server and group as c, with a limiter and a time-out of its own. It
-// shares the connection, which belongs to the program that made c. It returns c unchanged if it cannot take c
+// shares the connection, so the connection belongs to the maker of c. It returns c unchanged if it cannot take c
 // apart.
 func unshared(c rest.Interface, gv schema.GroupVersion, timeout time.Duration) rest.Interface {
 	return limited(c, gv, timeout, flowcontrol.NewTokenBucketRateLimiter(besidesQPS, besidesBurst))

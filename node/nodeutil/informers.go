@@ -73,7 +73,7 @@ func (s serviceInformer) Lister() corev1listers.ServiceLister {
 
 func newInformer(example runtime.Object, resync time.Duration, lw *cache.ListWatch) cache.SharedIndexInformer {
 	informer := cache.NewSharedIndexInformer(apiwatch.NewSource(lw.ListWithContextFunc, lw.WatchFuncWithContext), example, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	// It fails only for an informer that is already running.
+	// It fails only for a running informer.
 	_ = informer.SetTransform(dropManagedFields)
 	_ = informer.SetWatchErrorHandlerWithContext((&watchErrors{}).handle)
 	return informer

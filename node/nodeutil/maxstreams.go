@@ -2,7 +2,7 @@
 
 package nodeutil
 
-// defaultMaxStreams is far above ordinary use, and below the number that the connections of the server allow.
+// defaultMaxStreams is far above ordinary use, and below the limit of the server's connections.
 const defaultMaxStreams = 2000
 
 // streamLimits returns the limits in all and for each user.

@@ -22,13 +22,14 @@ import (
 // maxGroupName leaves room for the suffixes that make the names of a group and of its members unique.
 const maxGroupName = 40
 
-// NewFleet returns the nodes with the given names, each of which runs its pods on a provider of its own.
-// newProvider is called once for each node. The name is in ProviderConfig.Node, where newProvider also writes
-// the special properties of the node.
+// NewFleet returns the nodes with the given names, each with a provider of its own. newProvider is called once
+// for each node. The name is in ProviderConfig.Node, where newProvider also writes the special properties of the
+// node.
 //
-// opts are applied once, to a configuration that all nodes share. Each node begins with its NodeSpec, which must
-// have no name. KubeAPIQPS and KubeAPIBurst are for all nodes together. With ShareNodes, a node and its provider
-// are made each time this process takes the node over. Like NewNode it starts no goroutine and sends no request.
+// opts are applied once, to a shared configuration of all nodes. Each node begins with its NodeSpec. The
+// NodeSpec must have no name. KubeAPIQPS and KubeAPIBurst are for all nodes together. With ShareNodes, a node
+// and its provider are made each time this process takes the node over. Like NewNode it starts no goroutine and
+// sends no request.
 func NewFleet(names []string, newProvider NewProviderFunc, opts ...NodeOpt) (*Fleet, error) {
 	f, err := newFleet(names, newProvider, opts)
 	if err != nil {
@@ -92,8 +93,8 @@ func newFleet(names []string, newProvider NewProviderFunc, opts []NodeOpt) (*Fle
 	return f, nil
 }
 
-// newGroup returns this process as a member of the processes that share its nodes. Processes with other nodes
-// are another group, even under the same name: the group would give nodes to members that do not have them.
+// newGroup returns this process as a member of the processes with its nodes. Processes with other nodes are
+// another group, even under the same name: the group would give nodes to members that do not have them.
 func (b *base) newGroup(name string, nodes []string) (*replicas.Group, error) {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 || len(name) > maxGroupName {
 		return nil, fmt.Errorf("ShareNodes %q: want a name of at most %d small letters, digits and hyphens", name, maxGroupName)

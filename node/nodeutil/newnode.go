@@ -16,8 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// NewNode returns the node name that runs its pods on the provider of newProvider. It applies opts in order to
-// the defaults of NodeConfig, and checks and connects everything; it starts no goroutine and sends no request.
+// NewNode returns the node name with the provider of newProvider. It applies opts in order to the defaults of
+// NodeConfig, and checks and connects everything; it starts no goroutine and sends no request.
 func NewNode(name string, newProvider NewProviderFunc, opts ...NodeOpt) (*Node, error) {
 	if name == "" {
 		return nil, errors.New("make node: name is empty")

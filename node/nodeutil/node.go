@@ -61,8 +61,7 @@ func (n *Node) PodController() *node.PodController { return n.pods }
 // NodeController returns the node controller of the node.
 func (n *Node) NodeController() *node.NodeController { return n.node }
 
-// Ready returns a channel that is closed when both controllers are ready: pods are handled and the node is
-// registered.
+// Ready returns a channel, closed when both controllers are ready: pods are handled and the node is registered.
 func (n *Node) Ready() <-chan struct{} { return n.ready }
 
 // Done returns a channel that is closed when Run has ended.

@@ -20,8 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// statsTimeout bounds the time that /metrics waits for the provider: Prometheus gives up a scrape after 10 s by
-// default, and would lose all of the page.
+// statsTimeout bounds the wait of /metrics for the provider: Prometheus gives up a scrape after 10 s by default,
+// and would lose all of the page.
 const statsTimeout = 5 * time.Second
 
 // metricsHandler serves the metrics of the library for all nodes of the process, the metrics of the process, and
@@ -113,7 +113,7 @@ func claimsVolumes(pods []*corev1.Pod) bool {
 	return false
 }
 
-// volumeStats returns the statistics of claimed volumes, as far as the provider reports them. Pods that share a
+// volumeStats returns the statistics of claimed volumes, as far as the provider reports them. Pods with a shared
 // claim have the same volume.
 func volumeStats(ctx context.Context, get api.PodStatsSummaryHandlerFunc) ([]*dto.MetricFamily, error) {
 	summary, err := get(ctx)

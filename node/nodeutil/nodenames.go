@@ -29,7 +29,7 @@ func NodeNames(patterns ...string) ([]string, error) {
 	return names, checkNames(names)
 }
 
-// expand returns the names that one pattern matches, at most limit names.
+// expand returns the matches of one pattern, at most limit names.
 func expand(pattern string, limit int) ([]string, error) {
 	head, rest, ranged := strings.Cut(pattern, "[")
 	if strings.Contains(head, "]") {

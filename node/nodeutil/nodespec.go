@@ -55,7 +55,7 @@ func defaultNode(name string) corev1.Node {
 	}
 }
 
-// completeNode fills in fields that the program left empty.
+// completeNode fills in the program's empty fields.
 func completeNode(n *corev1.Node) {
 	info := &n.Status.NodeInfo
 	if info.OperatingSystem == "" {
@@ -95,8 +95,8 @@ func completePort(n *corev1.Node, addr string) {
 }
 
 // kubeletVersion returns a version with the Kubernetes release of the client libraries in this binary, because
-// the node behaves like that release, and with a mark that this is no kubelet. API clients expect a semantic
-// version. Test binaries do not know their libraries.
+// the node behaves like that release, and with a mark against confusion with a kubelet. API clients expect a
+// semantic version. Test binaries do not know their libraries.
 func kubeletVersion() string {
 	var libraries []*debug.Module
 	if build, ok := debug.ReadBuildInfo(); ok {

@@ -27,7 +27,7 @@ func (n *Node) addPages(routes *api.PodHandlerConfig) {
 	n.base.addPages(routes)
 }
 
-// addPages adds the pages that are the same for all nodes of the process to routes.
+// addPages adds the pages common to all nodes of the process to routes.
 func (b *base) addPages(routes *api.PodHandlerConfig) {
 	routes.Version = b.common.NodeSpec.Status.NodeInfo.KubeletVersion
 	routes.Profiling, routes.SetVerbosity = b.common.EnableProfiling, b.common.SetVerbosity

@@ -16,8 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// Provider is the interface of a backend for a whole node: it runs pods, and answers the requests that a kubelet
-// answers.
+// Provider is the interface of a backend for a whole node: it runs pods, and answers a kubelet's requests.
 //
 // The methods for requests may be called at any time and concurrently. An error of a kind in package errdefs
 // chooses the HTTP status: not-found is 404, invalid-input 400, any other 500. ctx ends when the caller has
@@ -45,10 +44,10 @@ type Provider interface {
 	PortForward(ctx context.Context, namespace, pod string, port int32, stream io.ReadWriteCloser) error
 }
 
-// ProbeMetricsProvider is an optional ability of a provider that probes containers itself, as a kubelet does.
+// ProbeMetricsProvider is an optional ability of a provider with probes of its own, as in a kubelet.
 type ProbeMetricsProvider interface {
-	// GetMetricsProbes returns the metrics of /metrics/probes, under the names that a kubelet uses. It may be
-	// called at any time and concurrently.
+	// GetMetricsProbes returns the metrics of /metrics/probes, under a kubelet's names. It may be called at any
+	// time and concurrently.
 	GetMetricsProbes(context.Context) ([]*dto.MetricFamily, error)
 }
 
@@ -72,13 +71,12 @@ type ProviderConfig struct {
 	// Recorder records events about pods as a kubelet does, from the component kubelet on this node, without the
 	// secrets of the pod in the message. It works while Run of the node does; earlier events are dropped.
 	Recorder record.EventRecorder
-	// APIServer is the host and port of the API server as the node reaches it, for providers whose pods reach it
-	// by another address. It is "" if the API server is behind a proxy or a path, or if the program's client
-	// does not reveal it.
+	// APIServer is the host and port of the API server from the node, for providers of pods with another address
+	// of it. It is "" if the API server is behind a proxy or a path, or if the program's client does not reveal
+	// it.
 	APIServer string
 }
 
 // NewProviderFunc makes the provider of a node. NewNode calls it once, after all options. A nil NodeProvider is
-// replaced by a provider that never fails, and the node is Ready as soon as both controllers are. An error ends
-// NewNode.
+// replaced by a healthy provider, and the node is Ready as soon as both controllers are. An error ends NewNode.
 type NewProviderFunc func(ProviderConfig) (Provider, node.NodeProvider, error)

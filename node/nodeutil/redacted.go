@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// redacted is the provider for requests. Its errors, which are logged and answered, contain no secrets of the
-// pods. Streams and logs are the containers' own words and pass unchanged.
+// redacted is the provider for requests. Its errors in logs and answers contain no secrets of the pods. Streams
+// and logs are the containers' own words and pass unchanged.
 type redacted struct {
 	Provider
 	pods *node.PodController

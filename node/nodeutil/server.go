@@ -38,7 +38,7 @@ type server struct {
 	port      atomic.Int32
 }
 
-// newServer returns the server that cfg asks for, or nil.
+// newServer returns the server for cfg, or nil.
 func newServer(cfg *NodeConfig, client kubernetes.Interface, nodeName string) (*server, error) {
 	if cfg.TLSConfig == nil || cfg.Handler == nil {
 		return nil, nil
@@ -65,7 +65,7 @@ func newServer(cfg *NodeConfig, client kubernetes.Interface, nodeName string) (*
 	}, nil
 }
 
-// checkTLS finds early the mistakes that would otherwise fail every handshake.
+// checkTLS finds mistakes early that would otherwise fail every handshake.
 func checkTLS(cfg *tls.Config) error {
 	if !hasCertificate(cfg) {
 		return errors.New("TLSConfig has no serving certificate; add one with WithKeyPairFiles, set GetCertificate, or use WithServingCertificateRequests")

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// defaultAuth returns the authentication and authorization that the server adds, or nil when the program has
+// defaultAuth returns the server's additional authentication and authorization, or nil if the program has
 // declined it by name. A TLSConfig that requires client certificates does not decline it: every node of a
 // cluster has a certificate of the same authority.
 func defaultAuth(cfg *NodeConfig, client kubernetes.Interface, nodeName string) (Auth, error) {
@@ -51,7 +51,7 @@ func authenticates(h http.Handler) bool {
 	return false
 }
 
-// withServerAuth returns the handler that the server uses for cfg.Handler.
+// withServerAuth returns the server's handler for cfg.Handler.
 func withServerAuth(auth Auth, cfg *NodeConfig) http.Handler {
 	wrapped := cfg.mux != nil && !sameValue(cfg.Handler, cfg.mux)
 	if auth == nil || authenticates(cfg.Handler) || wrapped {

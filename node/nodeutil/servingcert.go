@@ -44,7 +44,7 @@ type servingCertificate struct {
 	addresses atomic.Pointer[[]corev1.NodeAddress]
 }
 
-// newServingCertificate returns the serving certificate that cfg asks for, or nil, and makes cfg serve with it.
+// newServingCertificate returns the serving certificate for cfg, or nil, and makes cfg serve with it.
 func newServingCertificate(cfg *NodeConfig, client kubernetes.Interface, name string) (*servingCertificate, error) {
 	if cfg.servingRequests == nil || cfg.Handler == nil {
 		return nil, nil

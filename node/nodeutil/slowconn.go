@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// slowestRead bounds the time that a client may take to read one write of the server, 16 KiB at most. A client
-// that never reads, for example a log, would hold a connection and its goroutines for ever.
+// slowestRead bounds a client's time to read one write of the server, 16 KiB at most. A client that never reads,
+// for example a log, would hold a connection and its goroutines for ever.
 const slowestRead = 10 * time.Minute
 
-// slowConn ends a connection whose client does not read.
+// slowConn ends a connection if the client does not read.
 type slowConn struct {
 	net.Conn
 	slowest time.Duration
@@ -55,7 +55,7 @@ func (c *slowConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// begin sets the deadline of a write that begins now.
+// begin sets the deadline of a write.
 func (c *slowConn) begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -72,8 +72,8 @@ type Config struct {
 	// EarlierWithin is the longest time after the start until lists show every instance from an earlier process.
 	// 0 is SeenWithin. Less than 0: the first list of the service is complete.
 	EarlierWithin time.Duration
-	// Brief is the least duration of a pod's state before its start for a report. Shorter states cause no write
-	// to the API. 0 is no delay.
+	// Brief is how long the state of a pod must last before it is reported, until the pod has begun. Shorter
+	// states cause no write to the API. 0 is no delay.
 	Brief time.Duration
 	// Backoff is the wait before a Starter starts a container again for the second time; it doubles from there.
 	// 0 is 10 s.

@@ -20,12 +20,12 @@ func (c Config) Capabilities() capability.Declaration {
 	return podruntime.Capabilities(podruntime.Config{HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes, Privileged: c.Privileged, Notes: notes})
 }
 
-// check refuses the pods that CreatePod would refuse.
+// check refuses a pod if CreatePod would refuse it.
 func (c Config) check(pod *corev1.Pod) error {
 	return podruntime.Check(podruntime.Config{HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes}, pod)
 }
 
-// notes are about features that depend on the runtime and the kernel.
+// notes are about features with a dependence on the runtime and the kernel.
 var notes = map[capability.Feature]string{
 	capability.ImageVolumes:    "the runtime must have them: containerd has since 2.1",
 	capability.StopSignal:      "the runtime must know of it: containerd does since 2.3, CRI-O since 1.33",
@@ -39,8 +39,8 @@ var notes = map[capability.Feature]string{
 // versionTimeout is how long the runtime may take to tell its version before the node starts.
 const versionTimeout = 5 * time.Second
 
-// since has features that older runtimes lack, with the first version of each runtime that has them. Older
-// runtimes ignore the request.
+// since has features missing in older runtimes, with the first version of each runtime with them. Older runtimes
+// ignore the request.
 var since = map[capability.Feature]struct {
 	what     string
 	versions map[string]string
@@ -49,7 +49,7 @@ var since = map[capability.Feature]struct {
 	capability.StopSignal:   {"stop signals of pods", map[string]string{"containerd": "2.3.0", "cri-o": "1.33.0"}},
 }
 
-// lacks returns the features that the runtime would ignore, or fail at late.
+// lacks returns the features ignored by the runtime, or failing late there.
 func lacks(ctx context.Context, client *Client) map[capability.Feature]string {
 	all := map[capability.Feature]string{}
 	maps.Copy(all, tooOld(ctx, client))
@@ -57,8 +57,8 @@ func lacks(ctx context.Context, client *Client) map[capability.Feature]string {
 	return all
 }
 
-// tooOld returns the features that the runtime is too old for. A runtime that does not answer yet, or that is
-// unknown here, counts as having everything.
+// tooOld returns the features missing in the runtime because of its age. A runtime without an answer yet, or an
+// unknown runtime, counts as having everything.
 func tooOld(ctx context.Context, client *Client) map[capability.Feature]string {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()

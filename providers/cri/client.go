@@ -34,9 +34,9 @@ var (
 	_ internalapi.ImageManagerService = (*Client)(nil)
 )
 
-// Client calls a container runtime. Its methods return the runtime's own errors, whose kind
-// google.golang.org/grpc/status tells. While the runtime is down they return Unavailable at once, and as
-// soon as it is back they work again.
+// Client calls a container runtime. Its methods return the runtime's own errors; google.golang.org/grpc/status
+// finds their kind. While the runtime is down they return Unavailable at once, and as soon as it is back they
+// work again.
 type Client struct {
 	conn    *grpc.ClientConn
 	runtime runtimeapi.RuntimeServiceClient
@@ -44,7 +44,7 @@ type Client struct {
 }
 
 // Connect returns a client of the runtime at the endpoint, in the form unix:///path; "" selects the first
-// runtime of containerd, CRI-O and cri-dockerd that listens on this machine. The runtime need not run yet.
+// listening runtime of containerd, CRI-O and cri-dockerd on this machine. The runtime need not run yet.
 func Connect(endpoint string) (*Client, error) {
 	target, err := target(endpoint)
 	if err != nil {
@@ -54,7 +54,7 @@ func Connect(endpoint string) (*Client, error) {
 	// A try costs nothing on a socket of this machine.
 	retry.BaseDelay, retry.MaxDelay = 100*time.Millisecond, time.Second
 	// Use no keepalive: a runtime that dies closes its socket, the limit of each call handles a runtime that
-	// hangs, and servers take a client that pings more often than every five minutes for an attacker.
+	// hangs, and servers take a client with pings more often than every five minutes for an attacker.
 	conn, err := grpc.NewClient(target,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: 5 * time.Second}),
@@ -90,7 +90,7 @@ func detect(paths []string) string {
 	return paths[0]
 }
 
-// limited makes a call that ends after its limit.
+// limited makes a call with a time limit.
 func limited(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if d := limit(req); d > 0 {
 		var cancel context.CancelFunc
@@ -100,8 +100,8 @@ func limited(ctx context.Context, method string, req, reply any, conn *grpc.Clie
 	return invoke(ctx, method, req, reply, conn, opts...)
 }
 
-// limit returns the time limit of a call; 0 means none. It guards against a runtime that hangs, so it is longer
-// than any runtime needs: an operation that timed out here may still complete there.
+// limit returns the time limit of a call; 0 means none. It guards against a hanging runtime, so it is longer
+// than any runtime needs: an operation after a timeout here may still complete there.
 func limit(req any) time.Duration {
 	switch r := req.(type) {
 	case *runtimeapi.PullImageRequest:

@@ -43,14 +43,14 @@ type Config struct {
 	ClusterDNS []string `json:"clusterDNS,omitempty"`
 	// ClusterDomain is the domain of the cluster's DNS. The default is the setting --cluster-domain.
 	ClusterDomain string `json:"clusterDomain,omitempty"`
-	// HostPaths are the directories of the machine that pods may mount, with everything below them. Default:
+	// HostPaths are the directories of the machine for mounts in pods, with everything below them. Default:
 	// none, and pods with such volumes fail.
 	HostPaths []string `json:"hostPaths,omitempty"`
 	// LocalVolumes are the directories for PersistentVolumes of the kind local, in addition to hostPaths.
-	// Default: none, and pods that claim a PersistentVolume fail.
+	// Default: none, and pods with a claim of a PersistentVolume fail.
 	LocalVolumes []string `json:"localVolumes,omitempty"`
-	// ProvisionVolumes is the directory in which the node makes PersistentVolumes, for claims of StorageClasses
-	// with the provisioner virtual-kubelet.io/local-path. The node then needs the rights of
+	// ProvisionVolumes is the directory for the node's PersistentVolumes, for claims of StorageClasses with the
+	// provisioner virtual-kubelet.io/local-path. The node then needs the rights of
 	// deploy/manifests/provisioner.yaml. Default: none.
 	ProvisionVolumes string `json:"provisionVolumes,omitempty"`
 	// CgroupParent is the parent of the pods' cgroups, as in a kubelet: with it pods have limits as a whole,
@@ -63,19 +63,20 @@ type Config struct {
 	// Privileged allows pods with power over the machine: privileged containers, and the machine's network,
 	// processes or IPC. By default such pods fail.
 	Privileged bool `json:"privileged,omitempty"`
-	// AllowedUnsafeSysctls are the sysctls that pods may set besides the safe ones, as in a kubelet: names, and
+	// AllowedUnsafeSysctls are the allowed sysctls of pods besides the safe ones, as in a kubelet: names, and
 	// prefixes such as kernel.msg*. Default: none.
 	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls,omitempty"`
 	// RuntimeHandlers are the runtime's names for the RuntimeClasses. Pods of other classes fail.
 	RuntimeHandlers map[string]string `json:"runtimeHandlers,omitempty"`
 	// SystemReserved and KubeReserved are kept from pods for other programs of the machine and for this one, as
 	// in a kubelet: cpu, memory, ephemeral-storage and pid. The allocatable amount is the rest, without the
-	// memory and disk that EvictionHard keeps available. Default: none.
+	// memory and disk of EvictionHard. Default: none.
 	SystemReserved map[string]string `json:"systemReserved,omitempty"`
 	KubeReserved   map[string]string `json:"kubeReserved,omitempty"`
-	// EvictionHard is how much must be available of the machine at least; below that the node says so, takes no further pods, and
-	// evicts one after the other. A kubelet's own are memory.available: 100Mi, nodefs.available: 10%, nodefs.inodesFree: 5%
-	// and imagefs.available: 15%; pid.available is another one. Default: none, as the machine may be shared with other work.
+	// EvictionHard is the least available memory and disk of the machine. Below it the node reports pressure,
+	// takes no further pods, and evicts one after the other. A kubelet's own are memory.available: 100Mi,
+	// nodefs.available: 10%, nodefs.inodesFree: 5% and imagefs.available: 15%; pid.available is another one.
+	// Default: none, as the machine may be shared with other work.
 	EvictionHard map[string]string `json:"evictionHard,omitempty"`
 	// ImageGC configures the removal of unused images. Default: as in a kubelet, when the disk is 85 % full,
 	// down to 80 %.

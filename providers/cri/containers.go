@@ -41,7 +41,7 @@ func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 	return err
 }
 
-// ListContainers returns the containers that match filter.
+// ListContainers returns the containers for filter.
 func (c *Client) ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
 	answer, err := c.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
 	return answer.GetContainers(), err

@@ -24,8 +24,8 @@ type networks struct {
 	}
 }
 
-// noHostPorts reports host ports as missing if the runtime says that it ignores them: pods would start, and
-// nobody would reach them. A runtime that says nothing about its networks, or has none yet, counts as having
+// noHostPorts reports host ports as missing if the runtime declares to ignore them: pods would start, and nobody
+// would reach them. A runtime without a report about its networks, or without networks yet, counts as having
 // host ports.
 func noHostPorts(ctx context.Context, client *Client) map[capability.Feature]string {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)

@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// ListImages returns the images that match filter.
+// ListImages returns the images for filter.
 func (c *Client) ListImages(ctx context.Context, filter *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
 	answer, err := c.images.ListImages(ctx, &runtimeapi.ListImagesRequest{Filter: filter})
 	return answer.GetImages(), err

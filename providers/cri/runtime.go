@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// present returns an error if the runtime left out a field that every caller needs.
+// present returns an error if the runtime left out a field needed by every caller.
 func present(is bool, what string) error {
 	if is {
 		return nil
@@ -82,7 +82,7 @@ func (c *Client) ContainerStats(ctx context.Context, id string) (*runtimeapi.Con
 	return answer.GetStats(), err
 }
 
-// ListContainerStats returns the use of the containers that match filter.
+// ListContainerStats returns the use of the containers for filter.
 func (c *Client) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	answer, err := c.runtime.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{Filter: filter})
 	return answer.GetStats(), err
@@ -94,7 +94,7 @@ func (c *Client) PodSandboxStats(ctx context.Context, id string) (*runtimeapi.Po
 	return answer.GetStats(), err
 }
 
-// ListPodSandboxStats returns the use of the pods that match filter.
+// ListPodSandboxStats returns the use of the pods for filter.
 func (c *Client) ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
 	answer, err := c.runtime.ListPodSandboxStats(ctx, &runtimeapi.ListPodSandboxStatsRequest{Filter: filter})
 	return answer.GetStats(), err

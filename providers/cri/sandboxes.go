@@ -39,7 +39,7 @@ func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) 
 	return answer, present(s.GetId() != "" && s.GetMetadata().GetUid() != "" && s.GetCreatedAt() != 0, "status of sandbox "+id)
 }
 
-// ListPodSandbox returns the sandboxes that match filter.
+// ListPodSandbox returns the sandboxes for filter.
 func (c *Client) ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
 	answer, err := c.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})
 	return answer.GetItems(), err

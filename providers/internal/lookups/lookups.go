@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lookups asks a service about instances one by one, and keeps the last answers. It is for services with
-// lists that do not show whether instances run.
+// lists without the states of instances.
 //
 // The guarantee: an unsettled instance is asked about after a pause, and ever more rarely the longer this lasts,
-// but at least each minute. The other instances share a budget of requests. Instances that have waited longest,
-// relative to the time that they have run, come first, because most instances that end by themselves end early.
-// An unknown instance is asked about at once, so that no list has an instance without an answer.
+// but at least each minute. The other instances share a budget of requests. Instances with the longest wait,
+// relative to their running time, come first, because most instances that end by themselves end early. An
+// unknown instance is asked about at once, so that no list has an instance without an answer.
 //
 // The surprise: an error about one instance is an error of the whole round, because an incomplete list is no
 // list.
@@ -29,13 +29,13 @@ const (
 	// together is how many requests are under way at once.
 	together = 8
 	// slowest is the longest time between two requests about an unsettled instance. The time between two
-	// requests is the time that this has lasted already, divided by patience.
+	// requests is the duration so far, divided by patience.
 	slowest, patience = time.Minute, 8
-	// haste is how long an instance that is about to change is asked about without a longer pause. The service
-	// may report how it ended only for a moment.
+	// haste is how long requests about a changing instance come without a longer pause. The service may report
+	// how it ended only for a moment.
 	haste = 5 * time.Minute
-	// ripe is the age above which older instances are not asked about less often. sooner is how much sooner an
-	// instance is asked about that will end by itself.
+	// ripe is the age from which requests about an instance become no rarer. sooner is how much sooner the
+	// request about an instance comes if the instance will end by itself.
 	ripe, sooner = 10 * time.Minute, 8
 )
 
@@ -45,8 +45,7 @@ type Listed struct {
 	Changes bool
 	// Ends reports whether the instance will end by itself.
 	Ends bool
-	// Since is when the instance settled. Zero means that the list does not show it, so the instance is asked
-	// about.
+	// Since is when the instance settled. Zero means that the list does not show it, so a request asks for it.
 	Since time.Time
 }
 
@@ -76,7 +75,7 @@ func New[T any](perMinute int, pause time.Duration, ask func(ctx context.Context
 	return &Lookups[T]{ask: ask, pause: pause, budget: rate.NewLimiter(rate.Limit(float64(perMinute)/60), burst), known: map[string]known[T]{}}
 }
 
-// Made records that an instance was made just now. There is nothing to learn about it before the pause is over.
+// Made records a new instance. There is nothing to learn about it before the pause is over.
 func (l *Lookups[T]) Made(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

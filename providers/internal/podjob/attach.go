@@ -14,13 +14,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// maxBehind is the largest number of bytes that an attached reader may be behind the container.
+// maxBehind is the largest allowed lag of an attached reader behind the container, in bytes.
 const maxBehind = 1 << 20
 
-// errBehind ends an attach whose reader is too far behind: the container never waits for a reader.
+// errBehind ends an attach if its reader is too far behind: the container never waits for a reader.
 var errBehind = errors.New("attach: its reader is more than 1 MiB behind the container: attach again")
 
-// viewer has the output of a container that one attached reader has not read yet.
+// viewer has the output of a container for one attached reader, as far as it is unread.
 type viewer struct {
 	more   chan struct{} // there may be something new
 	behind chan struct{} // closed when it is too far behind
@@ -68,7 +68,7 @@ func (v *viewer) take(written int) []part {
 	return parts
 }
 
-// copy writes all output until ended is closed, and the rest that is there by then.
+// copy writes all output until ended is closed, and the remaining output at that time.
 func (v *viewer) copy(ctx context.Context, stdout, stderr io.Writer, ended <-chan struct{}) error {
 	written := 0
 	for {

@@ -41,7 +41,7 @@ type container struct {
 	viewers           map[*viewer]bool
 }
 
-// CreateContainer records the configuration of a container. It refuses settings that a container cannot have.
+// CreateContainer records the configuration of a container. It refuses impossible settings of a container.
 func (r *runtime) CreateContainer(ctx context.Context, sandboxID string, config *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
 	s, err := r.sandbox(sandboxID)
 	if err != nil {
@@ -105,7 +105,7 @@ func (r *runtime) entry(ctx context.Context, id string, config *runtimeapi.Conta
 	return e, setUser(&e, config.GetLinux().GetSecurityContext(), of)
 }
 
-// ofDevices are prefixes of variables that name the devices of a process.
+// ofDevices are prefixes of variables with the devices of a process.
 var ofDevices = []string{"CUDA_", "GPU_", "ROCR_", "HIP_", "ZE_"}
 
 // ofUser are variables with a meaning only on the machine's files.
@@ -240,7 +240,7 @@ func (r *runtime) StartContainer(_ context.Context, id string) error {
 	return nil
 }
 
-// startErrorCode is the exit code of a container that never ran, as a kubelet shows it.
+// startErrorCode is a kubelet's exit code of a container that never ran.
 const startErrorCode = 128
 
 // exitCode is as a shell has it.
@@ -260,7 +260,7 @@ func (c *container) show(b []byte, stderr bool) {
 	}
 }
 
-// StopContainer asks the process to end, and kills all that is left after timeout seconds.
+// StopContainer asks the process to end, and kills all remaining processes after timeout seconds.
 func (r *runtime) StopContainer(ctx context.Context, id string, timeout int64) error {
 	c, err := r.container(id)
 	if err != nil {
@@ -302,7 +302,7 @@ func (c *container) over() bool {
 	}
 }
 
-// RemoveContainer removes a container, which is killed if it runs. Its log stays.
+// RemoveContainer removes a container, and kills it if it runs. Its log stays.
 func (r *runtime) RemoveContainer(ctx context.Context, id string) error {
 	c, err := r.container(id)
 	if err != nil {
@@ -411,7 +411,7 @@ func (r *runtime) ListContainers(_ context.Context, filter *runtimeapi.Container
 	return list, nil
 }
 
-// stopSignal returns the signal that the pod asks for, or SIGTERM.
+// stopSignal returns the signal requested by the pod, or SIGTERM.
 func stopSignal(asked runtimeapi.Signal) syscall.Signal {
 	if n := signalNumber(strings.TrimPrefix(asked.String(), "SIGNAL_")); n != 0 {
 		return n

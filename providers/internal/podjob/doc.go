@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podjob runs one pod on a machine that another system chose: in a job of a batch system, or in a
-// virtual machine. Containers are programs of the machine, or of images.
+// Package podjob runs one pod on a machine chosen by another system: in a job of a batch system, or in a virtual
+// machine. Containers are programs of the machine, or of images.
 //
-// The guarantee: only the process whose claim succeeds runs the pod. The pod's status and logs get to the place
-// where the node reads them. No process of the pod runs after this process has ended. Package podruntime keeps
-// the containers, as on a node of its own: init containers, restarts, probes, hooks and the grace period.
+// The guarantee: only the process with the successful claim runs the pod. The pod's status and logs get to the
+// place where the node reads them. No process of the pod runs after this process has ended. Package podruntime
+// keeps the containers, as on a node of its own: init containers, restarts, probes, hooks and the grace period.
 //
 // # The seam
 //
-// A system that starts this process implements Host, and calls Run:
+// The system behind this process implements Host, and calls Run:
 //
-//	Claim        once, first. The pod runs only if it succeeds, so that a pod whose job is started twice runs once.
+//	Claim        once, first. The pod runs only if it succeeds, so that the pod of a job started twice runs once.
 //	Bundle       the pod with its objects, tokens and logins. Read again while the pod runs, as the node renews them.
 //	WriteStatus  at each new status. It is tried again after an error; the pod runs on.
 //	StopOrder    at each signal but SIGTERM, at each Config.Wake, and every Config.LookEvery.
@@ -19,13 +19,13 @@
 // Config has the rest: where logs go, which variables of this process containers have, what containers must not
 // see, and how long the machine leaves to the pod after SIGTERM. Rules for a host:
 //
-//   - Each call has a context of 10 seconds, because signals wait meanwhile. A host that needs longer works in a goroutine of its own. The
+//   - Each call has a context of 10 seconds, because signals wait meanwhile. A slower host works in a goroutine of its own. The
 //     function that calls Run starts and ends that goroutine.
 //   - A status with Ended is the last one. The logs of the pod are complete by then. A host that uploads logs uploads the rest of them before
 //     it writes this status, so that a reader who sees the end of the pod finds its logs.
 //   - Logs are files below Config.LogDir: NAMESPACE_NAME_UID/CONTAINER/RUN.log, in the format of the CRI, one file for each run of a container,
 //     with rotated files beside it as RUN.log.1 (the newest) to RUN.log.4.
-//   - Bundle may be called at each read of an object: a host that pays for requests keeps the answer for a while.
+//   - Bundle may be called at each read of an object: a host with a cost of requests keeps the answer for a while.
 //
 // A call of Main in an init function of the host's package makes a program of a host:
 //

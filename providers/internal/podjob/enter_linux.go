@@ -140,7 +140,7 @@ func begin(ctx context.Context, cmd *exec.Cmd, e enter.Entry) (*os.Process, erro
 	return nil, errors.Join(errors.New("the namespaces of the container could not be entered: it has ended, or is about to"), err, readErr)
 }
 
-// inside is a command that runs in the namespaces of a process.
+// inside is a command in the namespaces of a process.
 func inside(pid int) (*exec.Cmd, error) {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {

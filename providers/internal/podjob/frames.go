@@ -51,7 +51,7 @@ type Size struct{ Width, Height uint16 }
 
 // Result is how a session ended.
 type Result struct {
-	// Exit is the exit code of a command that ran and failed.
+	// Exit is the exit code of a failed command.
 	Exit  int
 	Error string
 }

@@ -11,10 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Host is the system that started this process for a pod. Each call has a context of 10 seconds.
+// Host is the system behind this process, for a pod. Each call has a context of 10 seconds.
 type Host interface {
 	// Claim takes the pod for this process, before anything of the pod is read. After an error no part of the
-	// pod runs: another process runs it, or has run it, or that cannot be known.
+	// pod runs: another process runs it, or has run it, or this is unknown.
 	Claim(ctx context.Context) error
 	// Bundle returns the pod with all of its input. It is called again when the pod asks for an object, a token
 	// or a login. After an error the pod gets the former ones. Several goroutines may call it at once.
@@ -36,23 +36,23 @@ type Config struct {
 	Job, Machine string
 	// LogDir has the logs of containers. Required.
 	LogDir string
-	// Hide is a directory of the machine that containers do not see. Default: none.
+	// Hide is a directory of the machine, hidden from containers. Default: none.
 	Hide string
-	// Confine removes from containers each capability that they lack in a usual runtime. Without it root in a
-	// container is root of the machine, for machines of another system that confines the process itself.
+	// Confine removes from containers each capability missing in a usual runtime. Without it root in a container
+	// is root of the machine, for machines of another system with its own confinement of the process.
 	Confine bool
 	// Pull pulls images for RuntimeUnpack. Default: PullImage.
 	Pull PullFunc
-	// KeepVariable reports whether containers get a variable of this process. They always get the variables that
-	// name GPUs and the user. Default: no others.
+	// KeepVariable reports whether containers get a variable of this process. They always get the variables of
+	// GPUs and the user. Default: no others.
 	KeepVariable func(name string) bool
-	// KillGrace is the time that the machine leaves to the pod after SIGTERM. Default 25s.
+	// KillGrace is the pod's time on the machine after SIGTERM. Default 25s.
 	KillGrace time.Duration
-	// LookEvery is the interval at which the host is asked for a stop order without a signal. Default 5s.
+	// LookEvery is the interval of checks for the host's stop order without a signal. Default 5s.
 	LookEvery time.Duration
 	// Wake makes this process ask the host for a stop order at once, as SIGUSR1 does. Default: none.
 	Wake <-chan struct{}
-	// Listener accepts streams in addition to the socket in the status. A client that can connect to it can run
+	// Listener accepts streams in addition to the socket in the status. Every client with access to it can run
 	// commands in the pod. Default: none.
 	Listener net.Listener
 }
@@ -88,25 +88,25 @@ type Token struct {
 	ExpiresAt, RefreshAt time.Time
 }
 
-// Status is the status of a pod by the process that runs it.
+// Status is the status of a pod by its process.
 type Status struct {
 	Pod corev1.PodStatus
 	// Job is Config.Job, and Host is Config.Machine.
 	Job, Host string
-	// Socket is the path at which this process accepts streams, on its machine.
+	// Socket is the path of this process's socket for streams, on its machine.
 	Socket string
 	// Ended means that no process of the pod runs any more, and none will.
 	Ended bool
-	// Stopped means that this process got the order to stop the pod.
+	// Stopped means that the order to stop the pod has reached this process.
 	Stopped bool
-	// Cause is the signal that ended the pod before its time.
+	// Cause is the signal behind an early end of the pod.
 	Cause string
 }
 
 // Stop is the order to stop.
 type Stop struct {
 	GraceSeconds int64
-	// Until is the time at which the node ends the job itself, by the clock of the node.
+	// Until is when the node ends the job itself, by the clock of the node.
 	Until time.Time
 }
 

@@ -64,7 +64,7 @@ func (a accounts) user(text string) (account, error) {
 	return found, fmt.Errorf("group %q: the image has none of that name", group)
 }
 
-// maxAccounts is the largest number of bytes that are read of each file.
+// maxAccounts is the largest number of bytes to read of each file.
 const maxAccounts = 1 << 20
 
 // lines returns the lines of a file with at least so many fields.

@@ -46,7 +46,7 @@ func openLog(path string) (*logFile, error) {
 	return &logFile{path: path, file: f, size: info.Size()}, nil
 }
 
-// dropRotated removes the older files of former runs whose newest file was removed.
+// dropRotated removes the older files of former runs after the removal of their newest file.
 func dropRotated(path string) {
 	older, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*.log.[0-9]"))
 	for _, f := range older {

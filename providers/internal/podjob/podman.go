@@ -25,9 +25,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// podman has the images of a job. The program podman of its node pulls them into its own storage, which the jobs
-// of the user share. A root file system is a copy for an image and a job, made once. The copy needs no rights,
-// and a killed job leaves only a directory.
+// podman has the images of a job. The program podman of its node pulls them into its own storage. The jobs of
+// the user share the storage. A root file system is a copy for an image and a job, made once. The copy needs no
+// rights, and a killed job leaves only a directory.
 type podman struct {
 	images
 	mu       sync.Mutex        // held while an image is unpacked
@@ -43,10 +43,10 @@ type refusedByPodman struct{ said string }
 
 func (e refusedByPodman) Error() string { return "podman: " + e.said }
 
-// podmanCommand is a command that ends with this process.
+// podmanCommand is a command with the lifetime of this process.
 func podmanCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "podman", args...)
-	// The directory of this job is for its volumes. A user's podman has its state there, which all jobs share.
+	// The directory of this job is for its volumes. A user's podman has its state there, shared by all jobs.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "XDG_RUNTIME_DIR=") })
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
@@ -92,7 +92,7 @@ func (p *podman) find(ctx context.Context, text string) (*Image, error) {
 	return &found[0], nil
 }
 
-// ImageStatus describes an image that is on the node.
+// ImageStatus describes an image on the node.
 func (p *podman) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
 	found, err := p.find(ctx, spec.GetImage())
 	if err != nil || found == nil {

@@ -67,7 +67,7 @@ func PullImage(ctx context.Context, text string, login Login) (of Image, files i
 }
 
 // filesOf are the files of an image without devices, because containers use the machine's. They are in a form
-// that every tar reads.
+// for every tar.
 type filesOf struct {
 	image v1.Image
 	from  io.Closer
@@ -93,7 +93,7 @@ func (f *filesOf) Close() error {
 	return errors.Join(f.pipe.Close(), f.from.Close())
 }
 
-// plain copies an archive without the entries that only some versions of tar understand.
+// plain copies an archive without the entries for special versions of tar.
 func plain(to io.Writer, from io.Reader) error {
 	in, out := tar.NewReader(from), tar.NewWriter(to)
 	for {

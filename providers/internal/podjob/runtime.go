@@ -77,7 +77,7 @@ func (r *runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, err
 	}, nil
 }
 
-// RunPodSandbox makes a sandbox, which is a record only.
+// RunPodSandbox makes a sandbox. The sandbox is a record only.
 func (r *runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
 	if handler != "" {
 		return "", status.Errorf(codes.InvalidArgument, "runtime handler %q: there is none in a job", handler)
@@ -229,7 +229,7 @@ func (r *runtime) GetContainerEvents(ctx context.Context, out chan *runtimeapi.C
 	}
 }
 
-// publish sends an event. A reader that does not listen loses the event; it can list containers instead.
+// publish sends an event. A reader without an open stream loses the event; it can list containers instead.
 func (r *runtime) publish(id, sandboxID string, kind runtimeapi.ContainerEventType) {
 	event := &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: kind, CreatedAt: time.Now().UnixNano()}
 	if s, err := r.sandbox(sandboxID); err == nil {

@@ -81,7 +81,7 @@ func (s *supervisor) session(ctx context.Context, conn net.Conn) {
 	_ = sess.frames.SendJSON(FrameResult, result)
 }
 
-// behindTime is the time to send the error to a reader that is too far behind.
+// behindTime is the time to send the error to a late reader.
 const behindTime = time.Second
 
 // session is one exec, attach or port-forward. It implements api.AttachIO, and the connection of a port.

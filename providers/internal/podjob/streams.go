@@ -25,10 +25,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// maxOutput is the largest number of bytes that ExecSync keeps of each stream.
+// maxOutput is the largest number of bytes of each stream in ExecSync.
 const maxOutput = 1 << 20
 
-// command begins a command in a container that runs.
+// command begins a command in a running container.
 func (r *runtime) command(ctx context.Context, id string, argv []string, stdin, stdout, stderr *os.File) (*os.Process, error) {
 	c, err := r.container(id)
 	if err != nil {
@@ -160,7 +160,7 @@ func (r *runtime) run(ctx context.Context, id string, argv []string, stdin io.Re
 const lateOutput = 2 * time.Second
 
 // pass copies the data of a pipe, however slowly the reader is. After the deadline of the pipe it copies only
-// the data that is in the pipe by then.
+// the data in the pipe at that time.
 func pass(to io.Writer, from *os.File) {
 	if _, err := io.Copy(to, from); !errors.Is(err, os.ErrDeadlineExceeded) {
 		return

@@ -65,7 +65,8 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer os.RemoveAll(s.local)
 	defer func() { s.clean() }()
-	// If nothing can be mounted, volumes in memory are in this directory, which would outlive the job elsewhere.
+	// If nothing can be mounted, volumes in memory are in this directory, because elsewhere they would outlive
+	// the job.
 	if dir := filepath.Join("/dev/shm", filepath.Base(s.local)); os.Mkdir(dir, 0o700) == nil {
 		defer os.RemoveAll(dir)
 		if err := os.Setenv("XDG_RUNTIME_DIR", dir); err != nil {
@@ -87,7 +88,7 @@ func Run(ctx context.Context, c Config) error {
 	return err
 }
 
-// counted records that sessions began or ended.
+// counted records the begin or end of sessions.
 func (s *supervisor) counted(n int) {
 	s.mu.Lock()
 	s.streams += n
@@ -276,12 +277,12 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 	}
 }
 
-// signalSpread is the time that a busy machine takes to signal all processes of a job.
+// signalSpread is a busy machine's time to signal all processes of a job.
 const signalSpread = 200 * time.Millisecond
 
 // lateSignal returns the signal to the job that may have ended a pod, if there is one. The signal goes to the
-// processes of containers and to the supervisor, in any order: a process that ended just before the supervisor
-// got the signal did not end by itself.
+// processes of containers and to the supervisor, in any order: a process with an end just before the
+// supervisor's signal did not end by itself.
 func lateSignal(signals <-chan os.Signal) os.Signal {
 	select {
 	case sig := <-signals:
@@ -299,7 +300,7 @@ func lateSignal(signals <-chan os.Signal) os.Signal {
 // usualHeap gives the heap its usual room: a host may begin with more. Many supervisors may share a machine.
 func usualHeap() { debug.SetGCPercent(100) }
 
-// order returns the time that the pod has, if a signal or the host orders a stop.
+// order returns the remaining time of the pod, if a signal or the host orders a stop.
 func (s *supervisor) order(ctx context.Context, sig os.Signal, look bool) (grace int64, cause string, asked bool) {
 	if sig == syscall.SIGTERM || sig == syscall.SIGINT {
 		grace = int64(s.config.KillGrace / time.Second)

@@ -70,7 +70,7 @@ func (u *unpacker) unpack(_ context.Context, id string) (string, error) { return
 
 func (u *unpacker) clean() { removable(filepath.Join(u.dir, "images")) }
 
-// ImageStatus describes an image that the job has pulled.
+// ImageStatus describes an image pulled by the job.
 func (u *unpacker) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
 	found, err := u.find(ctx, spec.GetImage())
 	if err != nil || found == nil {

@@ -14,7 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// unsupported answers the calls that have no use in a job.
+// unsupported answers the calls without a use in a job.
 type unsupported struct{}
 
 func no(call string) error { return status.Errorf(codes.Unimplemented, "a job has no %s", call) }

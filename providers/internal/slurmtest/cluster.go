@@ -5,11 +5,11 @@
 // Package slurmtest starts a Slurm for tests, from Debian's packages slurm-wlm and munge: a controller and
 // several nodes on one machine, with directories, ports and a key of their own.
 //
-// The guarantee: everything that it started has ended and is removed after the test. It ends daemons by their
-// process, and cancels jobs first.
+// The guarantee: all its processes have ended and all its files are removed after the test. It ends daemons by
+// their process, and cancels jobs first.
 //
 // The surprise: nodes have as many CPUs as a test wants, whatever the machine has. Jobs run as the user of the
-// test, which must be root.
+// test. The user must be root.
 package slurmtest
 
 import (
@@ -36,7 +36,7 @@ type Options struct {
 	Nodes int
 	// CPUs and Megabytes are the size of each node. Default 64 and 16000.
 	CPUs, Megabytes int
-	// GPUs is the number of devices of each node that pose as GPUs.
+	// GPUs is the number of fake GPU devices of each node.
 	GPUs int
 	// Env are variables of jobs: each has the path of the file of its name in the directory of the cluster.
 	Env []string
@@ -44,11 +44,11 @@ type Options struct {
 	Extra string
 	// Others allows users other than root to submit jobs.
 	Others bool
-	// REST turns on tokens, which StartREST needs.
+	// REST turns on tokens, for StartREST.
 	REST bool
 }
 
-// Cluster is a Slurm that runs.
+// Cluster is a running Slurm.
 type Cluster struct {
 	// Conf is its slurm.conf, Dir its directory, Shared a directory in it for jobs.
 	Conf, Dir, Shared string
@@ -89,7 +89,8 @@ func Program(t testing.TB, name string) string {
 	return path
 }
 
-// Start starts a cluster that ends with the test. Without Slurm the test is skipped, or fails if VK_REQUIRE_SLURM is 1.
+// Start starts a cluster for the duration of the test. Without Slurm the test is skipped, or fails if
+// VK_REQUIRE_SLURM is 1.
 func Start(t testing.TB, options Options) *Cluster {
 	t.Helper()
 	if err := Available(); err != nil {
@@ -135,7 +136,7 @@ func open(o Options) (*Cluster, error) {
 	if err := os.WriteFile(filepath.Join(dir, "munge.key"), key, 0o600); err != nil {
 		return nil, err
 	}
-	// The files that killed jobs leave in their TMPDIR are removed with the cluster.
+	// Files left by killed jobs in their TMPDIR are removed with the cluster.
 	prolog := "#!/bin/sh\necho export TMPDIR=" + dir + "/tmp\n"
 	for _, name := range o.Env {
 		prolog += "echo export " + name + "=" + dir + "/" + name + "\n"
@@ -155,8 +156,8 @@ func open(o Options) (*Cluster, error) {
 	return c, os.WriteFile(c.Conf, []byte(text), 0o644) //nolint:gosec // there is nothing secret in it
 }
 
-// conf returns slurm.conf. A machine that is busy with the tests must not look lost: by default the controller
-// ends a job, as NODE_FAIL, if its node does not know it 10 s after its start.
+// conf returns slurm.conf. A machine busy with the tests must not look lost: by default the controller ends a
+// job, as NODE_FAIL, if its node does not know it 10 s after its start.
 func (c *Cluster) conf() (string, error) {
 	ports, err := freePorts(c.options.Nodes + 1)
 	if err != nil {
@@ -225,7 +226,7 @@ CommunicationParameters=NoCtldInAddrAny
 	return b.String(), nil
 }
 
-// freePorts returns ports that are free now.
+// freePorts returns free ports.
 func freePorts(n int) (ports []int, err error) {
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a bind on this machine does not block

@@ -15,11 +15,11 @@ import (
 	"testing"
 )
 
-// restUser runs slurmrestd, which refuses to be root.
+// restUser runs slurmrestd, because slurmrestd refuses to be root.
 const restUser = 1
 
-// StartREST starts slurmrestd, which accepts only tokens, until the test ends. It returns its URL. Without
-// Debian's packages slurmrestd and slurm-wlm-jwt-plugin the test is skipped, or fails if VK_REQUIRE_SLURM is 1.
+// StartREST starts slurmrestd, with tokens only, until the test ends. It returns its URL. Without Debian's
+// packages slurmrestd and slurm-wlm-jwt-plugin the test is skipped, or fails if VK_REQUIRE_SLURM is 1.
 func (c *Cluster) StartREST(t testing.TB) (url string) {
 	t.Helper()
 	path, err := find("slurmrestd")
@@ -59,7 +59,7 @@ func skip(t testing.TB, why error) {
 	t.Skip(why)
 }
 
-// Token returns a user's token for slurmrestd, which expires after some seconds.
+// Token returns a user's token for slurmrestd. It expires after some seconds.
 func (c *Cluster) Token(t testing.TB, user string, seconds int) string {
 	t.Helper()
 	out, err := c.Run(t.Context(), "scontrol", "token", "username="+user, fmt.Sprintf("lifespan=%d", seconds))

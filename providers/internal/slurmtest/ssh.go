@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// SSHServer is an SSH server on the loopback that lets the user of the test in, by a key of its own.
+// SSHServer is an SSH server on the loopback. It lets the user of the test in, by a key of its own.
 type SSHServer struct {
 	// Port is the server's port on 127.0.0.1. Key is the private key of the user, KnownHosts the file with the
 	// server's key.
@@ -27,7 +27,8 @@ type SSHServer struct {
 	cmd *exec.Cmd
 }
 
-// StartSSH starts a server that ends with the test. Without the program the test is skipped, or fails if VK_REQUIRE_SLURM is 1.
+// StartSSH starts a server for the duration of the test. Without the program the test is skipped, or fails if
+// VK_REQUIRE_SLURM is 1.
 func StartSSH(t testing.TB) *SSHServer {
 	t.Helper()
 	for _, program := range []string{"sshd", "ssh", "ssh-keygen"} {

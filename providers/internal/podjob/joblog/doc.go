@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package joblog reads the log files that package podjob writes.
+// Package joblog reads the log files of package podjob.
 //
 // The guarantee: a reader gets each line of a run once and in order, also if the file is rotated during the
 // read.

@@ -9,7 +9,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
 )
 
-// Lines reads the lines of a log that package podjob has written. The zero value is ready.
+// Lines reads the lines of a log of package podjob. The zero value is ready.
 type Lines struct {
 	text []byte // of a line that came in parts
 }

@@ -23,8 +23,8 @@ import (
 )
 
 // Open returns the log of a container as opts ask: of its last run, or of the run before. Root is the
-// Config.LogDir of the process that runs the pod. now returns the pod with its status, and false when the pod is
-// gone: a followed log ends when the run has ended.
+// Config.LogDir of the pod's process. now returns the pod with its status, and false when the pod is gone: a
+// followed log ends when the run has ended.
 func Open(ctx context.Context, root string, pod *corev1.Pod, container string, opts api.ContainerLogOpts, now func() (corev1.PodStatus, bool)) (io.ReadCloser, error) {
 	dir := filepath.Join(root, strings.Join([]string{pod.Namespace, pod.Name, string(pod.UID)}, "_"), container)
 	last := -1
@@ -128,7 +128,7 @@ func (s *source) read() (lines []logs.Line, err error) {
 	return lines, nil
 }
 
-// open opens the oldest file that was not read yet.
+// open opens the oldest unread file.
 func (s *source) open() error {
 	for ; s.older >= 0; s.older-- {
 		path := s.path
@@ -148,7 +148,7 @@ func (s *source) open() error {
 	return io.EOF
 }
 
-// rotated reports whether there is a newer file than the file that was read to its end.
+// rotated reports whether there is a newer file than the last file read to its end.
 func (s *source) rotated() bool {
 	if s.older > 0 {
 		s.older--

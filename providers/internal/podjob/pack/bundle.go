@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// Bundle returns the bundle for the job of a pod whose containers use that runtime. It records in in when tokens
+// Bundle returns the bundle for the job of a pod with containers of that runtime. It records in in when tokens
 // must be renewed.
 func Bundle(ctx context.Context, in *service.Inputs, of cli.ProviderInput, runtime string) (b podjob.Bundle, err error) {
 	b = podjob.Bundle{

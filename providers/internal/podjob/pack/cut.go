@@ -9,8 +9,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// Cut returns the containers of a pod that ended without a last status, from the status before. message is for
-// the containers that ran.
+// Cut returns the containers of a pod without a last status, from the status before. message is for the running
+// containers.
 func Cut(said *podjob.Status, message string) (all []podstatus.Container) {
 	if said == nil {
 		return nil // none of them ran, as far as is known

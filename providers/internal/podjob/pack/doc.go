@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pack has the shared code of drivers whose pods run by package podjob: the bundle of a pod, its
-// streams, and the lines of its logs.
+// Package pack has the shared code of drivers with pods of package podjob: the bundle of a pod, its streams, and
+// the lines of its logs.
 //
-// The guarantee: a bundle has every object that the volumes of its pod name. A missing object is an error unless
-// it is optional.
+// The guarantee: a bundle has every object of the pod's volumes. A missing object is an error unless it is
+// optional.
 //
 // The surprise: this package is not part of package podjob, because podjob is an agent inside machines and
 // contains no code of providers.

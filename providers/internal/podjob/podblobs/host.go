@@ -148,7 +148,7 @@ func (p *place) WriteStatus(ctx context.Context, s podjob.Status) error {
 	return p.blobs.Put(ctx, StatusName(p.Prefix, p.UID), data, meta, false)
 }
 
-// failed writes that the pod could not be run, if this run may write that.
+// failed writes a failed start of the pod, if this run may write statuses.
 func (p *place) failed(ctx context.Context, cause error) error {
 	if !p.own {
 		return nil

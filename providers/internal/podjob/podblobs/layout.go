@@ -42,10 +42,10 @@ func podsPrefix(prefix string) string { return prefix + "/pods/" }
 // BundleName is the blob with the Package of a pod. Its metadata have the order to stop.
 func BundleName(prefix string, uid types.UID) string { return podPrefix(prefix, uid) + PackageFile }
 
-// claimName is the blob with the Claim of the run that has the pod.
+// claimName is the blob with the Claim of the pod's run.
 func claimName(prefix string, uid types.UID) string { return podPrefix(prefix, uid) + "claim" }
 
-// Claim identifies the run that has a pod, and has the SSH address of its machine.
+// Claim identifies the run of a pod, and has the SSH address of its machine.
 type Claim struct {
 	Nonce   string
 	Program string // the path of this program
@@ -116,7 +116,7 @@ func stopMeta(s podjob.Stop) map[string]string {
 	return map[string]string{metaGrace: strconv.FormatInt(s.GraceSeconds, 10), metaUntil: s.Until.UTC().Format(time.RFC3339)}
 }
 
-// StopOf returns the order to stop that the metadata of a bundle have; nil for none.
+// StopOf returns the order to stop in the metadata of a bundle; nil for none.
 func StopOf(meta map[string]string) *podjob.Stop {
 	grace, err := strconv.ParseInt(meta[metaGrace], 10, 64)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/joblog"
 )
 
-// Logs opens the log of a container, which exists even if its machine is gone. The pod is the known one; now
-// returns its later states, or nil when it is gone.
+// Logs opens the log of a container. The log outlives the machine. The pod is the known one; now returns its
+// later states, or nil when it is gone.
 func (p *Pods) Logs(ctx context.Context, pod *corev1.Pod, container string, opts api.ContainerLogOpts, now func() *corev1.Pod) (io.ReadCloser, error) {
 	prefix := logPrefix(p.Prefix, pod.UID, container)
 	all, err := p.Blobs.List(ctx, prefix, false)

@@ -17,16 +17,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// maxRoot is the longest path of a root directory. The directory of podjob in it has a socket, whose path has
+// maxRoot is the longest path of a root directory. The directory of podjob in it has a socket, with a path of
 // 107 bytes at most.
 const maxRoot = 80
 
-// lastTime bounds the last write of a program that failed.
+// lastTime bounds the last write of a failed program.
 const lastTime = 10 * time.Second
 
 // Run runs the pod of the package in the working directory. The job and the machine are names for its status;
-// root is the data directory of the machine, which containers do not see. The error is ErrClaimed if an earlier
-// run has the pod.
+// root is the data directory of the machine, hidden from containers. The error is ErrClaimed if an earlier run
+// has the pod.
 func Run(ctx context.Context, job, machine, root string) error {
 	data, err := os.ReadFile(PackageFile)
 	if err != nil {

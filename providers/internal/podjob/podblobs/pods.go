@@ -27,14 +27,14 @@ import (
 
 // Pods are the pods of one node.
 type Pods struct {
-	// Blobs is the container that they are in.
+	// Blobs is the container of the pods' blobs.
 	Blobs *azblobs.Container
 	// Prefix begins the names of all blobs of the node.
 	Prefix string
-	// Identity is the resource ID of the identity by which machines read and write there.
+	// Identity is the resource ID of the machines' identity for reading and writing there.
 	Identity string
-	// Every is the interval at which machines read the bundles of their pods and write logs, and at which a
-	// followed log is read.
+	// Every is the interval of the machines' reads of bundles and writes of logs, and of reads of a followed
+	// log.
 	Every time.Duration
 
 	mu      sync.Mutex
@@ -77,7 +77,7 @@ func (p *Pods) Order(ctx context.Context, uid types.UID, s podjob.Stop) error {
 	return err
 }
 
-// Claim returns the claim of the run that has a pod. It is empty if it does not have the address of its machine.
+// Claim returns the claim of a pod's run. It is empty if it does not have the address of its machine.
 func (p *Pods) Claim(ctx context.Context, uid types.UID) (c Claim, err error) {
 	blob, err := p.Blobs.Get(ctx, claimName(p.Prefix, uid), "", 0)
 	if err == nil && json.Unmarshal(blob.Data, &c) != nil {
@@ -86,8 +86,7 @@ func (p *Pods) Claim(ctx context.Context, uid types.UID) (c Claim, err error) {
 	return c, err
 }
 
-// Read reads the statuses of our pods with one list. A status that is too long for a list is read if it has
-// changed.
+// Read reads the statuses of our pods with one list. A status too long for a list is read if it has changed.
 func (p *Pods) Read(ctx context.Context, ours func(types.UID) bool) error {
 	prefix := statusPrefix(p.Prefix)
 	list, err := p.Blobs.List(ctx, prefix, true)
@@ -143,12 +142,12 @@ func (p *Pods) Leave(uid types.UID) {
 	p.leaving[uid] = true
 }
 
-// OrphanAge is the age from which a blob of an unknown pod is removed: a younger one may belong to a machine
-// that is about to begin.
+// OrphanAge is the least age of removed blobs of unknown pods: a younger one may belong to a machine about to
+// begin.
 const OrphanAge = time.Hour
 
-// Sweep removes the blobs of pods that are leaving. If known is not nil, it also removes the blobs of an earlier
-// process's pods that are not known.
+// Sweep removes the blobs of leaving pods. If known is not nil, it also removes the blobs of an earlier
+// process's unknown pods.
 func (p *Pods) Sweep(ctx context.Context, known func(types.UID) bool) error {
 	p.mu.Lock()
 	leaving := maps.Clone(p.leaving)

@@ -69,7 +69,7 @@ func (u *uploader) run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// flush copies all that is new.
+// flush copies all new data.
 func (u *uploader) flush(ctx context.Context) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -139,7 +139,7 @@ type segmentsOf struct{ prefix, run string }
 
 func (s segmentsOf) name(segment int) string { return segmentName(s.prefix, s.run, segment) }
 
-// next begins another segment, and removes a segment that is too old.
+// next begins another segment, and removes an outdated segment.
 func (u *uploader) next(ctx context.Context, r *upload, name segmentsOf) error {
 	if old := r.segment + 1 - keptSegments; old >= 0 {
 		if err := u.blobs.Delete(ctx, name.name(old)); err != nil {
