@@ -76,8 +76,8 @@ type PodTokensUser interface {
 	UsePodTokens(PodTokens)
 }
 
-// PodTrustBundlesUser is an ability of a provider that gives containers the certificates of the
-// ClusterTrustBundles that the projected volumes of a pod select.
+// PodTrustBundlesUser is an ability of a provider that gives containers the certificates of ClusterTrustBundles.
+// The projected volumes of a pod select the bundles.
 type PodTrustBundlesUser interface {
 	// UsePodTrustBundles hands the provider the source of bundles. The node calls it once, before any other
 	// method, and it must return at once. Bundles are available as soon as there are pods, within CreatePod for
@@ -85,8 +85,8 @@ type PodTrustBundlesUser interface {
 	UsePodTrustBundles(PodTrustBundles)
 }
 
-// PodCertificatesUser is an ability of a provider that gives containers the keys and certificates that the
-// projected volumes of a pod request.
+// PodCertificatesUser is an ability of a provider that gives containers keys and certificates. The projected
+// volumes of a pod request them.
 type PodCertificatesUser interface {
 	// UsePodCertificates hands the provider the source of certificates. The node calls it once, before any other
 	// method, and it must return at once. Certificates can be requested as soon as there are pods, within

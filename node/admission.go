@@ -63,7 +63,7 @@ func (a *podAdmission) admit(ctx context.Context, key string, api *corev1.Pod) *
 	return nil
 }
 
-// reserve records the resources of a pod that reached the backend in another way, or that now requests other
+// reserve records the resources of a pod that reached the backend in another way or now requests other
 // resources.
 func (a *podAdmission) reserve(api *corev1.Pod, sent lifecycle.Sent) {
 	if a.declared != nil && lifecycle.Started(api, sent) && !lifecycle.Terminal(&api.Status) {
@@ -79,8 +79,8 @@ func (a *podAdmission) reserveAll(ctx context.Context) {
 	}
 }
 
-// ended returns the pods with a reservation that need no room any more: pods that have ended, and pods that are
-// gone and have no state. A pod that was admitted a moment ago has a state.
+// ended returns the pods with a reservation that need no room any more: ended pods, and deleted pods without a
+// state. A pod that was admitted a moment ago has a state.
 func (a *podAdmission) ended(ctx context.Context, reserved []types.UID) []types.UID {
 	needs := a.states.holding()
 	for _, pod := range a.all(ctx) {
@@ -90,7 +90,7 @@ func (a *podAdmission) ended(ctx context.Context, reserved []types.UID) []types.
 	return slices.DeleteFunc(reserved, func(uid types.UID) bool { return needs[uid] })
 }
 
-// checkSupported returns the features that the pod needs and the backend lacks, or "".
+// checkSupported returns the features of the pod that the backend lacks, or "".
 func (a *podAdmission) checkSupported(api *corev1.Pod) string {
 	if a.declared == nil {
 		return ""
@@ -107,8 +107,8 @@ func (a *podAdmission) checkSupported(api *corev1.Pod) string {
 	return capability.Message(unsupported)
 }
 
-// withoutUnsupported removes parts from a private copy of a pod: the containers that were added to the running
-// pod and that the backend cannot add, and the settings that the pod runs without.
+// withoutUnsupported removes parts from a private copy of a pod: containers that the backend cannot add to the
+// running pod, and settings that are not enforced.
 func (a *podAdmission) withoutUnsupported(pod *corev1.Pod) {
 	if a.accepts {
 		a.declared.LeaveOut(pod)
@@ -130,7 +130,7 @@ func (a *podAdmission) forProvider(api *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// unenforced returns the settings that the pod requests and runs without, or "".
+// unenforced returns the requested settings that the pod runs without, or "".
 func (a *podAdmission) unenforced(api *corev1.Pod) string {
 	if a.declared == nil {
 		return ""
@@ -147,7 +147,7 @@ func (a *podAdmission) fixedSizes() bool {
 }
 
 // size records the resources of a pod that the backend had already. A pod that waits for a resize was made with
-// other resources than its spec says, and these are unknown.
+// other resources than its spec shows, and these are unknown.
 func (a *podAdmission) size(key string, api *corev1.Pod, st podState) {
 	if !a.fixedSizes() || st.sized != nil || !lifecycle.Started(api, st.sent) || resizePending(api) {
 		return

@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// ask completes the facts with the answer that the decision needs, or with the fact that the step records.
+// ask completes the facts with the answer for the decision, or with the recorded fact.
 func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 	f := &s.facts
 	switch d.Step {
@@ -115,7 +115,7 @@ func (s *podSync) countOrphan(ctx context.Context, backend *corev1.Pod) time.Dur
 	return s.orphans.hold(ctx, s.key, false, s.facts.Now)
 }
 
-// recreate records that a pod that the backend lost must be created again.
+// recreate records that the backend lost the pod and must create it again.
 func (s *podSync) recreate(ctx context.Context) {
 	const message = "the backend no longer has the pod; creating it again"
 	log.G(ctx).Warn(message)
@@ -125,7 +125,7 @@ func (s *podSync) recreate(ctx context.Context) {
 	})
 }
 
-// keepLeft records that the backend keeps a pod that has left.
+// keepLeft records that the backend keeps a left pod.
 func (s *podSync) keepLeft(uid types.UID) {
 	s.states.sync(s.key, anyPod, func(st syncWriter) { st.keep(uid) })
 }

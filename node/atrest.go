@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// basisOf returns the basis of a look at the pod, or zero when the pod is not at rest. A pod that is being
-// deleted, or that has conditions to drop, always gets a new look.
+// basisOf returns the basis of a look at the pod, or zero when the pod is not at rest. A pod always gets a new
+// look while it is being deleted or has conditions to drop.
 func basisOf(api *corev1.Pod, st *podState) basis {
 	if api.ResourceVersion == "" || api.DeletionTimestamp != nil || len(st.dropped) > 0 {
 		return basis{}

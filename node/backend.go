@@ -72,7 +72,7 @@ func (b *backend) status(ctx context.Context, api *corev1.Pod) (status *corev1.P
 	return status, err
 }
 
-// listPods returns all pods of this node that the backend has.
+// listPods returns the backend's pods of this node.
 func (b *backend) listPods(ctx context.Context) (pods []*corev1.Pod, err error) {
 	err = b.reads.Do(redact.With(ctx, b.secrets.All), "GetPods", func(ctx context.Context) (err error) {
 		pods, err = b.provider.GetPods(ctx)
@@ -97,7 +97,7 @@ func (b *backend) complete(ctx context.Context) (all bool) {
 	return err == nil && all
 }
 
-// notify makes a provider that is a PodNotifier report changes of its pods to report.
+// notify makes a PodNotifier report changes of its pods to report.
 func (b *backend) notify(ctx context.Context, report func(context.Context, *corev1.Pod)) error {
 	n, ok := b.provider.(PodNotifier)
 	if !ok {

@@ -150,7 +150,7 @@ func (d *drain) told(ctx context.Context) bool {
 	return true
 }
 
-// left returns an error that names the pods that have not stopped.
+// left returns an error with the names of the pods that have not stopped.
 func (d *drain) left(ctx context.Context) error {
 	var keys []string
 	for key := range d.running(ctx) {

@@ -13,8 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// hungCall is the time after which the pod shows the provider call that has not returned. The call may never
-// return, and without this message users could not see why the pod waits.
+// hungCall is the time after which the pod shows a provider call that has not returned. The call may never
+// return, and users must see why the pod waits.
 const hungCall = 30 * time.Second
 
 // call makes a call about a pod that changes the backend. While the call hangs, the pod shows this in an event

@@ -35,7 +35,7 @@ func (e *laneError) rejected() bool {
 	return e.event == eventRejected || e.ofUpdate() && errdefs.IsInvalidInput(e.err)
 }
 
-// isRejected reports whether err is a laneError that is rejected.
+// isRejected reports whether err is a rejected laneError.
 func isRejected(err error) bool {
 	var failed *laneError
 	return errors.As(err, &failed) && failed.rejected()

@@ -5,7 +5,7 @@ package node
 import "sync"
 
 // latest hands values from any goroutine to the goroutine that acts on them. put never waits; a newer value
-// replaces a value that was not taken.
+// replaces an older one.
 type latest[T any] struct {
 	// wake receives when a value waits. It may receive once more after the value was taken; take then returns
 	// false.

@@ -55,8 +55,8 @@ func (t *leaseTerms) begin(ctx context.Context) {
 	t.deferred.release()
 }
 
-// beginTerm forgets all states that another process may have changed since, and finds the pods for which the
-// cache is behind.
+// beginTerm forgets all states, because another process may have changed the pods, and finds the pods for which
+// the cache is behind.
 func (t *leaseTerms) beginTerm(ctx context.Context, anew bool) error {
 	if anew {
 		for key, uid := range t.states.forgetAll() {

@@ -49,7 +49,7 @@ func (r *nodeReconciler) takeObserved() {
 		}
 		r.observe(seen.node)
 	case seen.uid == "" || seen.uid == r.server.UID:
-		// Otherwise this is old news: the deletion of a node that was already replaced.
+		// Otherwise this is old news: the deletion of an already replaced node.
 		r.server, r.lost = nil, true
 	}
 }

@@ -59,8 +59,8 @@ func (w *nodeWatcher) run(ctx context.Context) {
 	retry := retryPause{first: 200 * time.Millisecond, max: w.maxPause}
 	for ctx.Err() == nil {
 		start := time.Now()
-		// The watcher reads the node before each watch: an API server that was restored from a backup has not
-		// reached the version at which the last watch ended, and would send no events.
+		// The watcher reads the node before each watch: an API server that was restored from a backup may be
+		// older than the end of the last watch, and would send no events.
 		var version string
 		var seen bool
 		keyqueue.Do(ctx, func() { version, seen = w.look(ctx) })

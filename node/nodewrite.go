@@ -111,8 +111,8 @@ func (r *nodeReconciler) writeNodeStatus(ctx context.Context) (err error) {
 }
 
 // writeNodeMetadata patches labels and annotations if they differ. When the patch is forbidden it tries the
-// other modes and stays with the mode that works. When none works, it logs that once and the node keeps the
-// metadata that it has.
+// other modes and stays with a working mode. When none works, it logs that once and the node keeps its present
+// metadata.
 func (r *nodeReconciler) writeNodeMetadata(ctx context.Context) error {
 	wanted, err := nodestate.MetadataPatch(r.server, r.want, nil)
 	if err != nil || string(wanted) == r.forbidden && time.Since(r.forbiddenAt) < reportEvery {

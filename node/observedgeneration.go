@@ -11,10 +11,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// A pod's status.observedGeneration names the spec that the rest of the status describes. A kubelet makes both
-// at once. A provider gets a spec, and reports the pod later, or never if nothing changes in its status. So the
-// node publishes the accepted generation only after a statement about that generation: a report of a pod with
-// that generation, or the answer to a call that was made afterwards.
+// A pod's status.observedGeneration names the spec behind the rest of the status. A kubelet makes both at once.
+// A provider gets a spec, and reports the pod later, or never if nothing changes in its status. So the node
+// publishes the accepted generation only after a statement about this generation: a report of a pod with this
+// generation, or the answer to a later call.
 
 const (
 	// reflectWithin is how long a report may contradict the answer to a call before the generation is published

@@ -64,7 +64,7 @@ func (c *podCache) all(ctx context.Context) []*corev1.Pod {
 }
 
 // live reads a pod from the API server itself, past every cache; nil means that the pod does not exist. With a
-// known node name it uses a request that the Node authorizer allows for pods that do not exist: a GET would be
+// known node name it uses a request that the Node authorizer allows even for missing pods: a GET would be
 // forbidden.
 func (c *podCache) live(ctx context.Context, key string) (*corev1.Pod, error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)

@@ -82,7 +82,7 @@ type PodControllerConfig struct {
 	// host IPs.
 	NodeAddresses func() []corev1.NodeAddress
 
-	// FailUnsupported lets pods fail that need a feature that a capability.Declarer lacks. Default: such pods
+	// FailUnsupported lets pods fail that need a missing feature of a capability.Declarer. Default: such pods
 	// wait, so that a ReplicaSet does not create new ones forever.
 	FailUnsupported bool
 

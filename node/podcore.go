@@ -30,7 +30,7 @@ func (c *podCore) suspect(key string) {
 	c.syncLane.Add(key)
 }
 
-// noteEarlier records the pods in the cache as the pods that existed before.
+// noteEarlier records the pods in the cache as earlier pods.
 func (c *podCore) noteEarlier(ctx context.Context) {
 	uids := map[types.UID]bool{}
 	for _, pod := range c.all(ctx) {

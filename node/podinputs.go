@@ -25,8 +25,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
 
-// podInputs are the sources of the objects that pods name in their specs and that a provider is given:
-// ConfigMaps, Secrets, tokens, certificates, trust bundles, volumes of claims and credentials for images.
+// podInputs are the sources of the inputs of pods, which their specs name: ConfigMaps, Secrets, tokens,
+// certificates, trust bundles, volumes of claims and credentials for images.
 type podInputs struct {
 	objects      podObjects
 	secrets      *podsecrets.Manager
@@ -151,7 +151,7 @@ func (in *podInputs) await(ctx context.Context, verb, resource, subresource, nam
 	}
 }
 
-// offer hands a provider the source of each input that the provider uses.
+// offer hands a provider the sources of its inputs.
 func (in *podInputs) offer(ctx context.Context, provider PodLifecycleHandler) error {
 	var errs []error
 	call := func(method string, use func()) {

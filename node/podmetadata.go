@@ -67,8 +67,8 @@ func (st *podState) metadataToWrite(api *corev1.Pod) metadataChange {
 	return change
 }
 
-// refused records that the API server does not accept the labels. The identity of a node may not change the
-// labels of its pods, and the statuses of the pods must not wait for that.
+// refused records a refusal of the labels by the API server. The identity of a node may not change the labels of
+// its pods, and the statuses of the pods must not wait for these labels.
 func (st statusWriter) refused(labels map[string]*string) {
 	st.labelsRefused, st.labelsRefusedAt, st.handed.writing.labels = labels, time.Now(), nil
 }
@@ -91,7 +91,7 @@ func (st statusWriter) landed(api *corev1.Pod) {
 	}
 }
 
-// wrote records that the API server has the provider's change, so that both sides have it.
+// wrote records that both sides have the provider's change.
 func (st statusWriter) wrote(change metadataChange) {
 	st.handed.labels = lifecycle.Changed(st.handed.labels, change.labels)
 	st.handed.annotations = lifecycle.Changed(st.handed.annotations, change.annotations)

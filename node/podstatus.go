@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
-// removeAgain is the time after which a removed pod that is still in the cache is removed again.
+// removeAgain is the time after which a pod is removed again if it is still in the cache.
 const removeAgain = 30 * time.Second
 
 // statusManager writes the status of each pod to the API server. It is the work of the status lane, and the only
@@ -208,7 +208,7 @@ func (m *statusManager) writeFailed(ctx context.Context, key string, err error, 
 	}
 }
 
-// dropped returns the conditions that the pod does not have any more.
+// dropped returns the conditions that the pod no longer has.
 func (m *statusManager) dropped(api *corev1.Pod, st *podState) []corev1.PodConditionType {
 	if m.admission.fixedSizes() && st.sized != nil && st.sized.noResize(api) == "" && resizePending(api) {
 		return append(slices.Clone(st.dropped), corev1.PodResizePending)

@@ -52,20 +52,20 @@ type PodLifecycleHandler interface {
 	// have is an error of the kind not-found, and counts as stopped unless GetPods shows it all the same.
 	DeletePod(ctx context.Context, pod *corev1.Pod) error
 
-	// GetPod returns a pod that the backend has, with its status. For a pod that the backend does not have, it
-	// returns nil or an error of the kind not-found. After any other error but a time-out, GetPods decides, if
-	// it returns any pod. If it returns none, the pod is missing only when that stays so for
-	// PodControllerConfig.MissingPodsQuarantine. A backend that has several pods of one name returns the running
+	// GetPod returns a pod of the backend, with its status. For a pod that the backend does not have, it returns
+	// nil or an error of the kind not-found. After any other error but a time-out, GetPods decides, if it
+	// returns any pod. If it returns none, the pod is missing only when GetPods returns none for
+	// PodControllerConfig.MissingPodsQuarantine. A backend with several pods of one name returns the running
 	// one.
 	GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error)
 
-	// GetPodStatus returns the status of a pod that the backend has. For a pod that the backend does not have,
-	// it returns nil or an error of the kind not-found.
+	// GetPodStatus returns the status of a pod of the backend. For a pod that the backend does not have, it
+	// returns nil or an error of the kind not-found.
 	GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error)
 
-	// GetPods returns every pod of this node that the backend has. A partial list must be an error. The pods
-	// should carry their UID. No pod counts as lost without a list that lacks it. An answer that takes longer
-	// than 45 s is dropped; meanwhile GetPodStatus is called for each pod.
+	// GetPods returns all pods of the backend for this node. A partial list must be an error. The pods should
+	// carry their UID. No pod counts as lost without a list that lacks it. An answer after more than 45 s is
+	// dropped; meanwhile GetPodStatus is called for each pod.
 	GetPods(context.Context) ([]*corev1.Pod, error)
 }
 

@@ -169,8 +169,8 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 	return nil
 }
 
-// prepare returns the private copy of a pod that a provider is given. Its environment is resolved, and it lacks
-// the API server's status: a backend that keeps the pod as given would hand that status back as news.
+// prepare returns the private copy of a pod for the provider. Its environment is resolved, and it lacks the API
+// server's status: a backend may keep the pod as given, and would hand this status back as news.
 func (w *podWorker) prepare(ctx context.Context, api *corev1.Pod) (*corev1.Pod, error) {
 	pod := api.DeepCopy()
 	w.admission.withoutUnsupported(pod)

@@ -40,8 +40,7 @@ func (t *podTracker) forget(key string) {
 	t.forgetObjects(key, st.sent.UID)
 }
 
-// forgetObjects releases the ConfigMaps and Secrets that the pod names, the secrets that it was given, and its
-// reserved room.
+// forgetObjects releases the ConfigMaps and Secrets of the pod, its other secrets, and its reserved room.
 func (t *podTracker) forgetObjects(key string, uid types.UID) {
 	t.secrets.Drop(uid)
 	t.releaseObjects(key, uid)

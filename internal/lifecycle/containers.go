@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// reasonStatusUnknown is the reason of a container that has run and whose end was never reported.
+// reasonStatusUnknown is the reason of a container that has run without a report of its end.
 const reasonStatusUnknown = "ContainerStatusUnknown"
 
 // mergeContainers returns the container statuses that follow from the reported ones. A report without container
@@ -57,8 +57,8 @@ func replaces(running, ended *corev1.ContainerStatus) bool {
 		!running.State.Running.StartedAt.Time.Before(ended.State.Terminated.FinishedAt.Time)
 }
 
-// hasEverRun reports whether the report or the earlier status shows that a container has run. A container that
-// follows a failed init container has not run, for example.
+// hasEverRun reports whether a container has run, by the report or the earlier status. For example, a container
+// after a failed init container has not run.
 func hasEverRun(now, before *corev1.ContainerStatus) bool {
 	return ran(now) || before != nil && ran(before)
 }
@@ -68,13 +68,13 @@ func ran(s *corev1.ContainerStatus) bool {
 		s.ContainerID != "" || s.RestartCount > 0 || endUnknown(s)
 }
 
-// endUnknown reports whether the status shows a container that has ended in an unknown way.
+// endUnknown reports whether the status shows a container with an unknown end.
 func endUnknown(s *corev1.ContainerStatus) bool {
 	return s.State.Waiting != nil && s.State.Waiting.Reason == reasonStatusUnknown
 }
 
-// endNotTold returns the state of a container that has run in a pod that has ended, when the backend did not
-// report the end of the container. No exit code is made up.
+// endNotTold returns the state of a container that has run in an ended pod, without a report of its end. No exit
+// code is made up.
 func endNotTold() *corev1.ContainerStateWaiting {
 	return &corev1.ContainerStateWaiting{
 		Reason: reasonStatusUnknown, Message: "the pod has ended, and the backend has not told how this container ended",
@@ -178,8 +178,7 @@ func truncateConditions(list []corev1.PodCondition) []corev1.PodCondition {
 // fraction reports whether there is anything to cut.
 func fraction(t metav1.Time) bool { return t.Nanosecond() != 0 }
 
-// unsupportedContainers returns the statuses of containers that were added to a pod although the backend cannot
-// add containers.
+// unsupportedContainers returns the statuses of added containers when the backend cannot add containers.
 func unsupportedContainers(added []corev1.EphemeralContainer) []corev1.ContainerStatus {
 	statuses := make([]corev1.ContainerStatus, len(added))
 	for i := range added {

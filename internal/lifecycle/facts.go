@@ -34,7 +34,7 @@ type Wanted struct {
 	OS      string      // the operating system of the node; "": unknown
 	// Draining reports whether the node shuts down.
 	Draining bool
-	// FailUnsupported makes a pod fail that needs a feature that the backend lacks. Otherwise the pod waits.
+	// FailUnsupported makes a pod fail that needs a missing feature. Otherwise the pod waits.
 	FailUnsupported bool
 
 	ReadLive bool        // the API server was read past every cache
@@ -63,7 +63,7 @@ type Answers struct {
 	Runs     bool // the provider reported this UID last as not ended, of its own accord
 
 	ByName bool // GetPod was called
-	// Backend is the pod that the backend has under the name, or nil.
+	// Backend is the backend's pod of the name, or nil.
 	Backend *corev1.Pod
 	// Silent reports whether the backend gave no answer. Silence proves neither presence nor absence.
 	Silent bool
@@ -120,7 +120,7 @@ const (
 	// Admit asks whether the backend has the features that the pod needs and whether the node has room for the
 	// pod.
 	Admit
-	// CountMissing counts the pod among the pods that the backend lacks, if the backend lacks it.
+	// CountMissing counts the pod as missing at the backend, if the backend lacks it.
 	CountMissing
 	// CountOrphan counts the backend's pod among the pods that the API server lacks, if the API server lacks it.
 	CountOrphan
@@ -131,7 +131,7 @@ const (
 	Fail
 	// BeginOrphan records since when only the backend has the pod.
 	BeginOrphan
-	// KeepLeft records that the backend keeps a pod that has ended and was stopped.
+	// KeepLeft records that the backend keeps an ended pod after its stop.
 	KeepLeft
 	// Recreate records that the backend lost the pod and must create it again.
 	Recreate
@@ -139,7 +139,7 @@ const (
 	// Retry ends the pass with an error, because the backend did not answer. The pass is tried again after a
 	// pause.
 	Retry
-	// Unsupported shows that the pod waits, because the backend lacks a feature that the pod needs.
+	// Unsupported shows that the pod waits, because the backend lacks a feature.
 	Unsupported
 	// Create calls CreatePod.
 	Create

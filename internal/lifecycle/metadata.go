@@ -11,8 +11,8 @@ import (
 // Told is the backend's knowledge about the labels and annotations of the pod in the API server. Changes that
 // the provider wrote to the pod come back from the API server. They do not count as changes.
 type Told struct {
-	// Labels and Annotations are the entries that both sides have: the entries that the backend was given, and
-	// the provider's own changes that the API server has taken since.
+	// Labels and Annotations are the entries on both sides: the entries that the backend was given, and the
+	// provider's own changes that the API server has taken since.
 	Labels, Annotations map[string]string
 	// WritingLabels and WritingAnnotations are the changes of the provider that are being written. The API
 	// server may have them already. A nil value removes the key.
@@ -53,9 +53,9 @@ func known(api, told map[string]string, writing map[string]*string) bool {
 
 // MetadataDiff returns the provider's changes to the labels or annotations that it was handed. A change is a key
 // that the provider added or set to another value. A key that the provider had added, with the value in own, and
-// dropped again is a change, too. A key that the provider merely lacks may never have been kept. A value that
-// was handed to the provider at any time is a late repetition. A key that another writer has changed since
-// belongs to that writer. Keys that already have the wanted value in the API server are left out.
+// dropped again is a change, too. Three differences are no changes. A missing key may never have been kept. A
+// value that was handed to the provider at any time is a late repetition. A key that another writer has changed
+// since belongs to that writer. Keys that already have the wanted value in the API server are left out.
 func MetadataDiff(reported, api map[string]string, handed func(k, v string) bool, own map[string]string) map[string]*string {
 	d := map[string]*string{}
 	for k, v := range reported {

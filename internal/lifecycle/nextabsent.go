@@ -53,9 +53,9 @@ func nextCreate(f *Facts) Decision {
 	return Decision{Step: Create}
 }
 
-// nextLost decides about a pod that the backend had and lost. The restart policy decides whether the pod is
-// created again or has failed. A live read must first confirm that the pod still exists: an older view of the
-// API server shows pods that were deleted and stopped since.
+// nextLost decides about a pod that the backend lost. The restart policy decides whether the pod is created
+// again or has failed. A live read must first confirm that the pod still exists: an older view of the API server
+// may show a pod after its deletion and stop.
 func nextLost(f *Facts) Decision {
 	switch {
 	case !f.ReadLive:

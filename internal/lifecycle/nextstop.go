@@ -71,9 +71,9 @@ func (f *Facts) shownAt(given time.Time, former bool) time.Time {
 	return given.Add(visible)
 }
 
-// nextNotFound decides about a pod that must stop when the backend has answered twice that it does not have the
-// pod. These answers confirm the stop, with two exceptions: the backend lacks many pods that it should have,
-// which takes a while to notice, or a list has the pod.
+// nextNotFound decides about a pod that must stop after two answers that the backend does not have it. These
+// answers confirm the stop, with two exceptions: the backend lacks many expected pods, which takes a while to
+// notice, or a list has the pod.
 func nextNotFound(f *Facts, waited time.Duration) Decision {
 	had := f.Sent.Accepted || HasRun(f.API) || f.Earlier
 	runs := f.Listed && !f.ended() // a report of the end does not show that the pod runs

@@ -121,8 +121,8 @@ func conditionsDiff(old, want []corev1.PodCondition, drop []corev1.PodConditionT
 	return d
 }
 
-// conditionDiff returns a condition for a merge with the earlier one. Fields that the earlier condition sets and
-// the new one does not set must be named, so that the merge removes them.
+// conditionDiff returns a condition for a merge with the earlier one. Fields that only the earlier condition
+// sets must be named, so that the merge removes them.
 func conditionDiff(before, want *corev1.PodCondition) any {
 	lost := before.Reason != "" && want.Reason == "" || before.Message != "" && want.Message == "" ||
 		before.ObservedGeneration != 0 && want.ObservedGeneration == 0

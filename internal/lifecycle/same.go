@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Values that every write and every resync compares are compared field by field, without reflection. The outcome
-// equals equality.Semantic. equality.Semantic itself compares fields that pods seldom have, and the fields of an
-// API that is newer than this code (newfields.go).
+// Every write and every resync compares these values. They are compared field by field, without reflection. The
+// outcome equals equality.Semantic. equality.Semantic itself compares rare fields, and the fields of an API that
+// is newer than this code (newfields.go).
 
 func sameStatus(a, b *corev1.PodStatus) bool {
 	return all(
