@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// agentNames are the agents that can be compared. There is this project's, KWOK, and a minimal program. There is
-// this project's agent in several processes, with a provider in a process of its own, with a second cluster as
-// its backend, and with Liqo in that cluster, with Liqo's own agent beside it. There is this project's agent
-// with Nomad, Slurm and interLink's server below it, with interLink's own beside the last one, with the emulator
-// of each cloud, and with each container runtime. With containers there is a kubelet, too.
+// agentNames are the agents for comparisons. There is this project's, KWOK, and a minimal program. There is this
+// project's agent in several processes, with a provider in a process of its own, with a second cluster as its
+// backend, and with Liqo in that cluster, with Liqo's own agent beside it. There is this project's agent with
+// Nomad, Slurm and interLink's server below it, with interLink's own beside the last one, with the emulator of
+// each cloud, and with each container runtime. With containers there is a kubelet, too.
 var agentNames = []string{"ours", "kwok", "kwok-parallel", "null", "shared", "plugin", "tensilekube", "liqo", "liqo-vk", "nomad", "slurm", "interlink", "interlink-vk", "aci", "eci", "fargate", "fargate-push", "stackpath", "zun", "azurebatch", "gvisor", "runc", "before", "cri", "kubelet"}
 
 // suits reports whether an agent takes part in the scenario.
@@ -48,8 +48,8 @@ func (s scenario) suits(agent string) bool {
 	return s.Backend == "" && !s.Containers && !s.Wire && !s.Replicas && !s.Remote
 }
 
-// agent is a program that keeps the pods of nodes. It is started as a child process and measured
-// from outside, so that any such program can be compared.
+// agent is a program for the pods of nodes. It is started as a child process and measured from outside, for
+// comparisons of any such program.
 type agent interface {
 	name() string
 	// settings returns the report's text about the settings of the agent.

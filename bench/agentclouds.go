@@ -23,7 +23,7 @@ type onCloud struct {
 	push     bool   // the service reports changes by a queue
 }
 
-// pushed is the suffix of the name of an agent that gets changes pushed.
+// pushed is the suffix of the name of an agent with pushed changes.
 const pushed = "-push"
 
 // newOnCloud returns the agent with the provider of that name. The emulator has the same name.

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// onInterLink is an agent whose pods go to interLink's own API server, and from there to this project's plugin
-// with provider mock: this project's agent with provider interlink, or interLink's own virtual kubelet. Server
-// and plugin are not counted.
+// onInterLink is an agent with pods that go to interLink's own API server, and from there to this project's
+// plugin with provider mock: this project's agent with provider interlink, or interLink's own virtual kubelet.
+// Server and plugin are not counted.
 type onInterLink struct {
 	*ours
 	folder string // of interLink's programs

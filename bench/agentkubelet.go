@@ -13,7 +13,7 @@ import (
 
 const (
 	kubeletModule = "k8s.io/kubernetes"
-	// kubeletPin is the folder of the module that fixes the version of the kubelet.
+	// kubeletPin is the folder of the module with the version of the kubelet.
 	kubeletPin = "kubelet"
 )
 

@@ -14,7 +14,7 @@ import (
 
 const (
 	kwokModule = "sigs.k8s.io/kwok"
-	// kwokPin is the folder of the module that fixes the version of KWOK.
+	// kwokPin is the folder of the module with the version of KWOK.
 	kwokPin = "kwok"
 )
 
@@ -34,7 +34,7 @@ options:
   enablePodsOnNodeSyncStreamWatch: true
 `
 
-// kwokFiles are files of KWOK's own module: nodes with leases, and pods that start and stop at once.
+// kwokFiles are files of KWOK's own module: nodes with leases, and pods without delays of their start and stop.
 var kwokFiles = []string{
 	"stage/node/fast/node-initialize.yaml",
 	"stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",

@@ -47,7 +47,7 @@ func (a onRemote) start(ctx context.Context, m *machine, s scenario, prefix stri
 	return node, nil
 }
 
-// lower is the cluster that runs the pods of an agent, with a log of the agent's requests.
+// lower is the cluster for the pods of an agent, with a log of the agent's requests.
 type lower struct {
 	*machine
 	worker      *process

@@ -7,10 +7,10 @@ import (
 	"fmt"
 )
 
-// sharers is the number of processes that share the nodes.
+// sharers is the number of processes with shared nodes.
 const sharers = 3
 
-// shared is this project's agent in several processes that share the nodes. The usage of all of them counts.
+// shared is this project's agent in several processes with shared nodes. The usage of all of them counts.
 type shared struct{ *ours }
 
 func (shared) name() string { return "shared" }

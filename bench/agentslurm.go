@@ -14,7 +14,7 @@ import (
 // and the jobs are not counted; the commands of Slurm that the agent calls are.
 type onSlurm struct{ *ours }
 
-// slurmCommands are the commands that provider slurm calls.
+// slurmCommands are the commands of provider slurm.
 var slurmCommands = []string{"sbatch", "squeue", "scancel", "sinfo", "srun", "scontrol", "sacct"}
 
 func newOnSlurm(o *ours) (agent, error) {

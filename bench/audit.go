@@ -95,7 +95,7 @@ func (l auditLine) isHeartbeat() bool {
 	return false
 }
 
-// follow reads the lines that were added.
+// follow reads the new lines.
 func (a *audit) follow() error {
 	file, err := os.Open(a.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -144,7 +144,7 @@ func (a *audit) requests(from, to time.Time) requests {
 	return r
 }
 
-// lastBusy returns the time of the last request that is no heartbeat.
+// lastBusy returns the time of the last request other than heartbeats.
 func (a *audit) lastBusy() time.Time {
 	for i := len(a.seen) - 1; i >= 0; i-- {
 		if !a.seen[i].isHeartbeat() {

@@ -33,7 +33,7 @@ var backendNames = map[string]string{
 	"nomad": "Nomad", "slurm": "Slurm", "interlink": "interLink's server", "aci": "the emulator of ACI", "eci": "the emulator of ECI", "fargate": "the emulator of ECS", "stackpath": "the emulator of StackPath", "zun": "the emulator of Zun", "azurebatch": "the emulator of Azure Batch",
 }
 
-// startNames are the units that a scheduler starts for a pod, for schedulers that report the time of the start.
+// startNames are a scheduler's units of a pod, for schedulers with a report of the start's time.
 var startNames = map[string]string{"nomad": "task", "slurm": "job"}
 
 // slowAfter is the time after a change during which an agent may ask its backend more often.
@@ -110,7 +110,7 @@ func (r *remote) setLags(known []lived, up, down phase) {
 	}
 }
 
-// restPerMinute returns the number of requests per minute that the backend gets at rest.
+// restPerMinute returns the backend's number of requests per minute at rest.
 func (r *round) restPerMinute() float64 {
 	if r.Remote == nil || r.Rest == nil {
 		return 0
@@ -136,7 +136,7 @@ func (l *ledger) requests(from, to time.Time) (requests, error) {
 	return (&audit{seen: l.seen}).requests(from, to), nil
 }
 
-// telling is the program of pods at backends that run programs: it writes its beginning and its end into files
+// telling is the program of pods at backends with real programs: it writes its beginning and its end into files
 // that are named after the pod, in the folder that is its first argument, and ends at once when it is asked to.
 const telling = `trap 'printf %s "$EPOCHREALTIME" >"$1/$2.ended"; kill $!; exit 0' TERM; printf %s "$EPOCHREALTIME" >"$1/$2.began"; sleep infinity & wait $!`
 

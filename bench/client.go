@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// makeNamespace makes a namespace in which pods can be created. It makes the service account, too, because there
-// may be no controller for it.
+// makeNamespace makes a namespace for pods. It makes the service account, too, because there may be no
+// controller for it.
 func makeNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {

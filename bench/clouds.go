@@ -65,7 +65,7 @@ func (c *cloud) journal() (all []happening, err error) {
 	return all, nil
 }
 
-// refusedFor is the prefix of the kind of a request that was refused because of too many requests.
+// refusedFor is the prefix of the kind of a request refused because of too many requests.
 const refusedFor = "refused for its rate: "
 
 func (c *cloud) requests(from, to time.Time) (requests, error) {
@@ -234,7 +234,7 @@ func (r *remote) setExits(known []lived, seen []time.Time, until time.Time) {
 	}
 }
 
-// refused returns the number of requests that exceeded the quotas of the service, including requests at rest.
+// refused returns the number of requests above the quotas of the service, including requests at rest.
 func (r *remote) refused() (n int) {
 	for _, all := range []requests{r.Requests, r.Rest} {
 		for key, count := range all {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// cluster is a control plane that runs as a child process.
+// cluster is a control plane as a child process.
 type cluster struct {
 	*process
 	client  kubernetes.Interface // as an administrator, without limits
@@ -94,7 +94,7 @@ func (c *cluster) connect() error {
 	return nil
 }
 
-// credentials are the files with which a node serves its kubelet API.
+// credentials are the files of a node's kubelet API.
 type credentials struct{ cert, key, rootCA string }
 
 // credentials makes the credentials of a node.

@@ -4,7 +4,7 @@ package main
 
 import "context"
 
-// containers is the container runtime that agents share, one after the other.
+// containers is the container runtime of all agents, one after the other.
 type containers interface {
 	Endpoint() string
 	// Cgroup is the control group that pods are made in.

@@ -57,7 +57,7 @@ func (c containerd) StartBare(ctx context.Context, pods int) (took []float64, er
 	return took, nil
 }
 
-// startContainers starts a containerd that has the image of the pods, and writes the same image into a folder.
+// startContainers starts a containerd with the image of the pods, and writes the same image into a folder.
 func startContainers(ctx context.Context, counted *accounts, folder string) (containers, error) {
 	c, err := containerdtest.New(ctx, containerdtest.Options{CgroupParent: counted.pods(containerdGroup)})
 	if err != nil {

@@ -92,7 +92,7 @@ var goals = append([]goal[*round]{
 // lagByPolling and lagByPush are the longest times, in milliseconds, until a change is in the status.
 const lagByPolling, lagByPush = 3000, 500
 
-// endGoal is the label of the goal about pods that end by themselves.
+// endGoal is the label of the goal about pods with an end of their own.
 const endGoal = "to the end of one that ends at rest, median of pods"
 
 // cloudGoals returns the goals at the emulators of clouds. They are the same for each cloud except for

@@ -17,8 +17,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Every agent is this service account, which may do everything: different rights must not make a difference. The
-// audit log separates its requests from the client's by this name.
+// Every agent is this service account with all rights: different rights must not make a difference. The audit
+// log separates its requests from the client's by this name.
 const (
 	agentNamespace = "kube-system"
 	agentAccount   = "bench-agent"

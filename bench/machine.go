@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// machine has the parts that all agents share: the control plane, the credentials and the log of requests.
+// machine has the shared parts of all agents: the control plane, the credentials and the log of requests.
 type machine struct {
 	*cluster
 	cfg        config
@@ -44,7 +44,7 @@ func startMachine(ctx context.Context, cfg config, base string, flags ...string)
 	return m, nil
 }
 
-// withMachine runs do with a machine that is thrown away afterwards.
+// withMachine runs do with a machine for single use.
 func withMachine(ctx context.Context, cfg config, do func(*machine) error) error {
 	base, err := os.MkdirTemp("", "bench-")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// nomad is an agent of Nomad that runs pods, with all of its reports about them.
+// nomad is an agent of Nomad with pods, and with all of its reports about them.
 type nomad struct {
 	*proxy
 	agent   *process

@@ -14,7 +14,7 @@ import (
 // tick is the unit of CPU times in /proc; Linux shows user space 100 a second on every machine.
 const tick = 10 * time.Millisecond
 
-// cpuTime returns the CPU time, user and system, that a process has used.
+// cpuTime returns the used CPU time of a process, user and system.
 func cpuTime(pid int) (time.Duration, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // stopTimeout is the time after which a program that does not stop is killed.
 const stopTimeout = 15 * time.Second
 
-// process is a child process that is measured from outside.
+// process is a child process, measured from outside.
 type process struct {
 	name string
 	cmd  *exec.Cmd
@@ -80,7 +80,7 @@ func (p *process) peakMemory() (int64, error) {
 	return peak + more, err
 }
 
-// lost returns the reason why a process ended that was not stopped.
+// lost returns the reason for the unexpected end of a process.
 func (p *process) lost() error {
 	<-p.done
 	if p.err == nil {

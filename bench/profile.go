@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// profileVariable has the directory for the profiles of a program that was built by buildProfiled.
+// profileVariable has the directory for the profiles of a program from buildProfiled.
 const profileVariable = "BENCH_PROFILE"
 
 // buildProfiled builds virtual-kubelet with a profiler, which the released program does not have: the file is
@@ -57,8 +57,7 @@ func buildProfiled(ctx context.Context, cfg config) (string, error) {
 	return program, nil
 }
 
-// The signals ask a program that was built by buildProfiled for its profiles: of the heap, and of all of its
-// work.
+// The signals ask a program from buildProfiled for its profiles: of the heap, and of all of its work.
 const (
 	heapProfile = syscall.SIGUSR2
 	restProfile = syscall.SIGUSR1

@@ -136,7 +136,7 @@ func (p *proxy) lives(_ context.Context, namespace string) (map[string]lived, er
 	return all, nil
 }
 
-// uid matches the part of a path that identifies an object.
+// uid matches the ID of an object in a path.
 var uid = regexp.MustCompile(`^.*[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
 // requestKey returns the kind under which a request is counted, such as "DELETE /v1/job/*".

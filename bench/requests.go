@@ -34,15 +34,15 @@ func (r requests) of(keys ...string) (n int) {
 	return n
 }
 
-// podWrites counts the requests that write pods.
+// podWrites counts the writes of pods.
 func (r requests) podWrites() int {
 	return r.of("patch pods/status", "update pods/status", "patch pods", "update pods", "delete pods")
 }
 
-// events counts the requests that write events.
+// events counts the writes of events.
 func (r requests) events() int { return r.of("create events", "patch events", "update events") }
 
-// heartbeats counts the requests that a node sends at rest.
+// heartbeats counts a node's requests at rest.
 func (r requests) heartbeats() (n int) {
 	for key, count := range r {
 		if (auditLine{key: key}).isHeartbeat() {

@@ -26,7 +26,7 @@ type scenario struct {
 	Remote bool `json:"remote,omitempty"`
 	// Liqo is set if Liqo's controllers make the pods in the second cluster. It needs their program.
 	Liqo bool `json:"liqo,omitempty"`
-	// Backend is the system that runs the pods, if it is no cluster. The scenario needs its programs.
+	// Backend is the system of the pods, if it is no cluster. The scenario needs its programs.
 	Backend string `json:"backend,omitempty"`
 	// Every is the time between two pods that are created, and deleted, so that the quotas of a cloud are kept; 0: none.
 	Every time.Duration `json:"every,omitempty"`

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// slurm is a Slurm with one node that runs pods.
+// slurm is a Slurm with one node for pods.
 type slurm struct {
 	dir     string
 	daemons []*process // in the order in which they were started

@@ -64,7 +64,7 @@ func AdmissionPolicy(s Subject) []runtime.Object {
 
 // tokenPolicy returns the policy for tokens, and its binding. A request for a token names a pod and no node. So
 // all pods of the namespace are parameters of the policy, and each pod of another node refuses a request for
-// itself. A pod that the API server's own watch does not show yet refuses nothing.
+// itself. A pod not yet in the API server's own watch refuses nothing.
 func tokenPolicy(s Subject, whole *admissionv1.ValidatingAdmissionPolicy) []runtime.Object {
 	name := s.Name + "-tokens"
 	rules := whole.Spec.MatchConstraints.ResourceRules

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Subject is the ServiceAccount that gets the rights, and its nodes.
+// Subject is the ServiceAccount with the rights, and its nodes.
 type Subject struct {
 	// Name is the name of the ServiceAccount, the ClusterRole, the Role and their bindings.
 	Name, Namespace string

@@ -19,7 +19,7 @@ import (
 )
 
 // Provisioner returns the StorageClass and the rights to make volumes for it: a role for the identities of the
-// nodes and for the ServiceAccount, and a policy that limits each identity to volumes on its own node, and the
+// nodes and for the ServiceAccount, and a policy to limit each identity to volumes on its own node, and the
 // ServiceAccount to its nodes. Without the policy, an identity with the right to make volumes can read every
 // file of every machine, through a volume of the kind hostPath.
 func Provisioner(s Subject) []runtime.Object {

@@ -3,8 +3,8 @@
 // Package rbac is the one table of the rights of a node that runs as a ServiceAccount, with the reason for each
 // right, and the manifests made of it.
 //
-// The guarantee: the table has the rights that a node uses, and no more: a test compares it with the audit log
-// of an API server. It has no wildcard. Every right that can be limited to the own node is limited.
+// The guarantee: the table has the used rights of a node, and no more: a test compares it with the audit log of
+// an API server. It has no wildcard. Every right that can be limited to the own node is limited.
 //
 // The surprise: RBAC cannot limit a right to the pods of a node. A holder of the token of this ServiceAccount
 // can read every ConfigMap and Secret whose name it knows, and delete every pod. A node with the identity
@@ -17,7 +17,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// Right is one kind of request that a node makes.
+// Right is one kind of request of a node.
 type Right struct {
 	Verbs []string
 	// Group and Resource name the objects; a subresource is written as in RBAC, pods/status.
@@ -26,7 +26,7 @@ type Right struct {
 	Namespace string
 	// Own limits the right to the object with the name of the node.
 	Own bool
-	// Needs is the feature of the node that needs the right; "" for every node.
+	// Needs is the feature of the node with the right; "" for every node.
 	Needs Feature
 	// Why is the failure without the right.
 	Why string

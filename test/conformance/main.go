@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command conformance runs Kubernetes' own tests of a node against a virtual node, in a cluster of its own, and
-// writes docs/reports/conformance.md. That page also lists the requirements.
+// writes docs/reports/conformance.md. The page also lists the requirements.
 package main
 
 import (
@@ -84,7 +84,7 @@ func main() {
 	}
 }
 
-// complete sets the options that depend on the provider, its runtime and the number of nodes.
+// complete sets the options from the provider, its runtime and the number of nodes.
 func (o *options) complete() {
 	known, results := "test/conformance/known.tsv", ".cache/conformance"
 	switch {
@@ -126,7 +126,7 @@ func (o *options) choose() func(context.Context) error {
 	}
 }
 
-// outside makes everything that must outlive the box, and runs the rest in the box.
+// outside prepares everything for use after the box, and runs the rest in the box.
 func (o *options) outside(ctx context.Context) (err error) {
 	if o.nodes != 1 && o.nodes != 2 {
 		return fmt.Errorf("-nodes=%d: a cluster here has 1 node, or 2", o.nodes)
@@ -168,7 +168,7 @@ func (o *options) outside(ctx context.Context) (err error) {
 		fmt.Sprintf("-procs=%d", o.procs), fmt.Sprintf("-nodes=%d", o.nodes), "-programs="+o.programs, "-results="+o.results, "-work="+o.work, fmt.Sprintf("-hold=%t", o.hold))
 }
 
-// cgroup is as unique as the directory, so that several of these programs can run.
+// cgroup is as unique as the directory, for several of these programs at a time.
 func (o *options) cgroup() string { return "/" + filepath.Base(o.work) }
 
 // run is the life of the program in the box.
@@ -241,14 +241,14 @@ func (o *options) change(set suite.Set) suite.Set {
 	if o.network == "machine" {
 		set.Skip = either(set.Skip, isolated.Pattern())
 	}
-	// Tests that run one by one do so because they disturb others.
+	// Tests run one by one if they disturb others.
 	if o.procs > 0 && set.Procs > 1 {
 		set.Procs = o.procs
 	}
 	return set
 }
 
-// either returns a regular expression that matches a, or b, or both; "" matches nothing.
+// either returns a regular expression for a, or b, or both; "" matches nothing.
 func either(a, b string) string {
 	if a == "" || b == "" {
 		return a + b

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/suite"
 )
 
-// readSets reads the reports of the sets from a directory, and adds the tests of the sets that are not run.
+// readSets reads the reports of the sets from a directory, and adds the excluded tests.
 func (o *options) readSets(dir string) (runs []report.Run, merged []report.Result, err error) {
 	notRun := regexp.MustCompile(suite.NotRun)
 	if o.network == "machine" {
@@ -79,7 +79,7 @@ func (o *options) readBeside() (*report.Beside, error) {
 	return &report.Beside{Who: "two kubelets", Results: results}, nil
 }
 
-// failures returns the names of the tests that failed in the last run of the sets without a known reason.
+// failures returns the names of the failed tests without a known reason in the last run of the sets.
 func (o *options) failures() ([]string, error) {
 	known, err := report.ReadKnown(o.known)
 	if err != nil {

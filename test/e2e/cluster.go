@@ -19,7 +19,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// pollInterval is the interval of requests to the node for data that cannot be watched.
+// pollInterval is the interval of requests to the node for data without a watch.
 const pollInterval = 250 * time.Millisecond
 
 func newClient(kubeconfig string) (*kubernetes.Clientset, error) {
@@ -55,7 +55,7 @@ type expectation[T runtime.Object] struct {
 	what string
 	// done reports whether an object fulfils the expectation.
 	done func(T) bool
-	// state describes the progress of the last object that was seen, or of nil.
+	// state describes the progress of the last seen object, or of nil.
 	state func(last T) string
 }
 
@@ -81,8 +81,8 @@ func waitFor[T runtime.Object](s *EndToEndTestSuite, t *testing.T, e expectation
 	return last
 }
 
-// eventually repeats check until it returns nil. It is for data that the node serves over HTTP, because such
-// data cannot be watched.
+// eventually repeats check until it returns nil. It is for data from the node over HTTP, because such data
+// cannot be watched.
 func (s *EndToEndTestSuite) eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	last := errors.New("not asked yet")

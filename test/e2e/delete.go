@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// TestPodLifecycleGracefulDelete checks that a deleted pod is first marked, with
-// a grace period, and that it leaves the provider and the API server.
+// TestPodLifecycleGracefulDelete checks that a deleted pod is first marked, with a grace period, and then leaves
+// the provider and the API server.
 func (s *EndToEndTestSuite) TestPodLifecycleGracefulDelete(t *testing.T) {
 	pod := s.startAtProvider(t, "graceful")
 	if grace := s.deleteAndWatch(t, pod, metav1.DeleteOptions{}); grace <= 0 {
@@ -25,8 +25,8 @@ func (s *EndToEndTestSuite) TestPodLifecycleGracefulDelete(t *testing.T) {
 	})
 }
 
-// TestPodLifecycleForceDelete checks that a pod that is deleted without grace
-// leaves the provider too, although it leaves the API server at once.
+// TestPodLifecycleForceDelete checks that a pod deleted without grace leaves the provider too, although it
+// leaves the API server at once.
 func (s *EndToEndTestSuite) TestPodLifecycleForceDelete(t *testing.T) {
 	pod := s.startAtProvider(t, "force")
 	s.deleteAndWatch(t, pod, *metav1.NewDeleteOptions(0))
@@ -35,7 +35,7 @@ func (s *EndToEndTestSuite) TestPodLifecycleForceDelete(t *testing.T) {
 	})
 }
 
-// startAtProvider starts a pod and checks that the provider lists it.
+// startAtProvider starts a pod and looks for it in the provider's list.
 func (s *EndToEndTestSuite) startAtProvider(t *testing.T, purpose string) *corev1.Pod {
 	t.Helper()
 	pod := s.start(t, s.newPod(purpose, "one"))
@@ -43,8 +43,8 @@ func (s *EndToEndTestSuite) startAtProvider(t *testing.T, purpose string) *corev
 	return pod
 }
 
-// deleteAndWatch deletes pod and waits until it left the API server. It
-// returns the longest grace period in seconds that the pod was seen with.
+// deleteAndWatch deletes pod and waits until it left the API server. It returns the longest seen grace period of
+// the pod, in seconds.
 func (s *EndToEndTestSuite) deleteAndWatch(t *testing.T, pod *corev1.Pod, options metav1.DeleteOptions) (grace int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), s.config.WatchTimeout)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e is the end-to-end suite that providers run against a cluster in which their node runs.
+// Package e2e is the end-to-end suite for providers, run against a cluster with their node.
 //
-// The suite creates pods that are bound to the node, and looks at them through the API server only: at their
-// status and events, and at the node's own data on /pods, /runningpods/, /stats/summary and /metrics/resource.
+// The suite creates pods bound to the node, and looks at them through the API server only: at their status and
+// events, and at the node's own data on /pods, /runningpods/, /stats/summary and /metrics/resource.
 //
 //	func TestEndToEnd(t *testing.T) {
 //		e2e.NewEndToEndTestSuite(e2e.EndToEndTestSuiteConfig{

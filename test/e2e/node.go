@@ -44,7 +44,7 @@ func (s *EndToEndTestSuite) waitForNode(t *testing.T) {
 	})
 }
 
-// get returns the node's answer for path, which begins with a slash. A slash at the end matters.
+// get returns the node's answer for path. The path begins with a slash. A slash at the end matters.
 func (s *EndToEndTestSuite) get(ctx context.Context, path string) ([]byte, error) {
 	client, err := s.connect()
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *EndToEndTestSuite) get(ctx context.Context, path string) ([]byte, error
 	return body, nil
 }
 
-// getPods returns the pods that the node lists on path.
+// getPods returns the node's list of pods on path.
 func (s *EndToEndTestSuite) getPods(ctx context.Context, path string) ([]corev1.Pod, error) {
 	body, err := s.get(ctx, path)
 	if err != nil {

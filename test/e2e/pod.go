@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// image is the image of containers: a server that runs until it is stopped.
+// image is the image of containers: a server without an end of its own.
 const image = "nginx"
 
 // newPod returns a pod for the node, with one container for each name. It

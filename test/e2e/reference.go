@@ -10,30 +10,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// absent is the name of the ConfigMap and the Secret that do not exist.
+// absent is the name of the missing ConfigMap and the missing Secret.
 const absent = "e2e-does-not-exist"
 
-// TestCreatePodWithOptionalInexistentSecrets checks that a pod runs without an
-// optional Secret, and that an event says that it does.
+// TestCreatePodWithOptionalInexistentSecrets checks that a pod runs without an optional Secret, with an event
+// about it.
 func (s *EndToEndTestSuite) TestCreatePodWithOptionalInexistentSecrets(t *testing.T) {
 	s.runsWithout(t, secretKey(true), "OptionalSecretNotFound")
 }
 
-// TestCreatePodWithMandatoryInexistentSecrets checks that a pod does not reach
-// the provider without a Secret that it needs, and that an event says why.
+// TestCreatePodWithMandatoryInexistentSecrets checks that a pod does not reach the provider without a required
+// Secret, and that an event has the reason.
 func (s *EndToEndTestSuite) TestCreatePodWithMandatoryInexistentSecrets(t *testing.T) {
 	s.waitsFor(t, secretKey(false), "MandatorySecretNotFound")
 }
 
-// TestCreatePodWithOptionalInexistentConfigMap checks that a pod runs without
-// an optional ConfigMap, and that an event says that it does.
+// TestCreatePodWithOptionalInexistentConfigMap checks that a pod runs without an optional ConfigMap, with an
+// event about it.
 func (s *EndToEndTestSuite) TestCreatePodWithOptionalInexistentConfigMap(t *testing.T) {
 	s.runsWithout(t, configMapKey(true), "OptionalConfigMapNotFound")
 }
 
-// TestCreatePodWithMandatoryInexistentConfigMap checks that a pod does not
-// reach the provider without a ConfigMap that it needs, and that an event says
-// why.
+// TestCreatePodWithMandatoryInexistentConfigMap checks that a pod does not reach the provider without a required
+// ConfigMap, and that an event has the reason.
 func (s *EndToEndTestSuite) TestCreatePodWithMandatoryInexistentConfigMap(t *testing.T) {
 	s.waitsFor(t, configMapKey(false), "MandatoryConfigMapNotFound")
 }
@@ -75,8 +74,8 @@ func configMapKey(optional bool) *corev1.EnvVarSource {
 	}}
 }
 
-// waits returns an error if the provider runs a pod that lacks something. A provider that reads objects itself
-// has the pod already, and holds back its containers.
+// waits returns an error if the provider runs an incomplete pod. A provider with its own reader of objects has
+// the pod already, and holds back its containers.
 func waits(listed []corev1.Pod, pod *corev1.Pod) error {
 	for i := range listed {
 		if p := &listed[i]; same(p, pod) && p.Status.Phase != corev1.PodPending {

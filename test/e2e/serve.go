@@ -18,8 +18,7 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// TestGetPods checks that a pod runs, and that the node lists it on /pods
-// together with pods of this node only.
+// TestGetPods checks that a pod runs, and that the node's list on /pods has it and only pods of this node.
 func (s *EndToEndTestSuite) TestGetPods(t *testing.T) {
 	pod := s.start(t, s.newPod("pods", "one"))
 	s.eventually(t, "the node lists the pod on /pods", func(ctx context.Context) error {
@@ -106,8 +105,7 @@ func wantContainers(pod *corev1.Pod, names []string) error {
 	return nil
 }
 
-// ofPod returns the metrics of a family that are about pod. A provider may
-// leave the namespace out.
+// ofPod returns the metrics of a family about pod. A provider may leave the namespace out.
 func ofPod(family *dto.MetricFamily, pod *corev1.Pod) (metrics []*dto.Metric) {
 	for _, m := range family.GetMetric() {
 		namespace := label(m, "namespace")

@@ -18,8 +18,8 @@ const defaultWatchTimeout = 2 * time.Minute
 
 // EndToEndTestSuiteConfig has the location of the node and the selection of tests.
 type EndToEndTestSuiteConfig struct {
-	// Kubeconfig is the path of a kubeconfig file. Default $KUBECONFIG, then
-	// ~/.kube/config, then the credentials of the pod that the test runs in.
+	// Kubeconfig is the path of a kubeconfig file. Default $KUBECONFIG, then ~/.kube/config, then the
+	// credentials of the test's own pod.
 	Kubeconfig string
 	// Namespace is the namespace of the pods. Required; it must exist.
 	Namespace string
@@ -37,8 +37,8 @@ type EndToEndTestSuiteConfig struct {
 	ShouldSkipTest func(testName string) bool
 }
 
-// EndToEndTestSuite is the suite. Its tests are the methods whose names begin
-// with Test; each makes its own pods and removes them.
+// EndToEndTestSuite is the suite. Its tests are the methods with the name prefix Test; each makes its own pods
+// and removes them.
 type EndToEndTestSuite struct {
 	config EndToEndTestSuiteConfig
 

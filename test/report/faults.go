@@ -41,7 +41,7 @@ type event struct {
 	Action, Package, Test, Key, Value string
 }
 
-// results are the tests that recorded something, by name.
+// results are the tests with records, by name.
 type results struct {
 	byTest map[string]*test
 	order  []string
@@ -63,7 +63,7 @@ func (r *results) readFile(name string) error {
 	return errors.Join(r.read(f), f.Close())
 }
 
-// read reads one run. It skips lines that are not events, such as a compiler's.
+// read reads one run. It skips other lines than events, such as a compiler's.
 func (r *results) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {

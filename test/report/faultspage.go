@@ -20,18 +20,18 @@ each row's tests carry its number in their names (` + "`TestFault05…`" + `). T
 
 `
 
-// without are the rows that have no test, with the reason.
+// without are the rows without a test, with the reason.
 var without = map[int]string{
 	46: "nothing is stored on disk",
 	49: "nothing is stored on disk",
 }
 
-// withoutShared are the rows whose tests are skipped on shared nodes, with the reason.
+// withoutShared are the rows with skipped tests on shared nodes, with the reason.
 var withoutShared = map[int]string{
 	23: "the certificate is that of one node, and nodes that are shared have none of their own",
 }
 
-// noTest is the prefix of the result of a row that needs no test.
+// noTest is the prefix of the result of a row without need of a test.
 const noTest = "none: "
 
 // markdown is the report.
@@ -102,7 +102,7 @@ func (r *results) tests(row int) string {
 	return strings.Join(out, "<br>")
 }
 
-// of returns the tests of a row: tests with its number in their names, and tests that recorded a result for it.
+// of returns the tests of a row: tests with its number in their names, and tests with a record for it.
 func (r *results) of(row int) (out []*test) {
 	prefix := fmt.Sprintf("TestFault%02d", row)
 	for _, name := range r.order {
@@ -114,7 +114,7 @@ func (r *results) of(row int) (out []*test) {
 	return out
 }
 
-// unproven names the rows that do not hold.
+// unproven names the rows without a proof.
 func (r *results) unproven() (out []string) {
 	for _, row := range faultrow.Rows() {
 		if result := r.failure(row.Number); result != holds && !strings.HasPrefix(result, noTest) {

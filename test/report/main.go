@@ -3,7 +3,7 @@
 // Command report writes the proofs of tests, row by row: `report faults` makes docs/reports/faults.md of the
 // output of `go test -json`, `report security` and `report field` make docs/reports/security.md and
 // docs/reports/field.md of the names of tests. It runs no test: the targets of make do so first. `report order
-// DIR...` prints the order of the files of packages, and the arrows that point up in it.
+// DIR...` prints the order of the files of packages, and the upward arrows in it.
 //
 // The guarantee: it ends with an error when a row has no test, or has a failed or skipped test, and shows that
 // in the table.
@@ -72,7 +72,7 @@ func order(dirs []string) error {
 	return nil
 }
 
-// rows writes the page of a table whose rows are named in the names of tests.
+// rows writes the page of a table with its rows in the names of tests.
 func rows(out string, check func(*repocheck.Tree) (page string, breaches []string)) error {
 	tree, err := repocheck.Load(".")
 	if err != nil {

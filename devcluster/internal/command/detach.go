@@ -44,7 +44,7 @@ func detach(ctx context.Context, out io.Writer, o *upOptions) error {
 
 	ready, failure := follow(progress, func(text string) { printStep(out, began, text) })
 	if !ready {
-		// Its exit code adds nothing to the line that it wrote, or to its log.
+		// Its exit code adds nothing to its written line, or to its log.
 		_ = child.Wait()
 		if failure == "" {
 			failure = "the process ended before the cluster was ready"

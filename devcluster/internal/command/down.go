@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/state"
 )
 
-// stopGrace is the time that a cluster has to stop cleanly; it usually needs one or two seconds.
+// stopGrace is a cluster's time to stop cleanly; it usually needs one or two seconds.
 const stopGrace = 15 * time.Second
 
 func newDown(t *target) *cobra.Command {
@@ -53,8 +53,8 @@ func newDown(t *target) *cobra.Command {
 	return c
 }
 
-// stop ends the process that runs the cluster, with SIGKILL if SIGTERM does not help in time, and returns the
-// process ID, 0 without such a process.
+// stop ends the cluster's process, with SIGKILL if SIGTERM does not help in time, and returns the process ID, 0
+// without such a process.
 func stop(dir state.Dir) (pid int, err error) {
 	pid, err = dir.Holder()
 	if err != nil || pid == 0 {

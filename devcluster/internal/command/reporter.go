@@ -19,7 +19,7 @@ const (
 	errorWord = "error"
 )
 
-// reporter reports the progress of a start to the user, and to a program that asked for it.
+// reporter reports the progress of a start to the user, and to a program on request.
 type reporter struct {
 	out   io.Writer
 	pipe  *os.File // nil without --progress-fd, and after ready
@@ -47,7 +47,7 @@ func (r *reporter) ready(t *target, dir state.Dir) {
 	r.close()
 }
 
-// end closes the pipe, and reports an error that came before ready.
+// end closes the pipe, and reports an error from before ready.
 func (r *reporter) end(err error) {
 	if err != nil {
 		r.tell(errorWord, err.Error())

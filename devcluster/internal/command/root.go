@@ -57,7 +57,7 @@ func Main() int {
 	}
 }
 
-// forgetGlobalFlags drops the flags that the components' packages register for every program in this process,
+// forgetGlobalFlags drops the flags registered by the components' packages for every program in this process,
 // including a --version with a different meaning.
 func forgetGlobalFlags() {
 	pflag.CommandLine = pflag.NewFlagSet("devcluster", pflag.ExitOnError)

@@ -108,7 +108,7 @@ func (o *upOptions) run(ctx context.Context, out io.Writer) (err error) {
 	return o.serve(ctx, dir, report)
 }
 
-// serve prepares the directory, which this process has locked, and runs the control plane.
+// serve prepares the locked directory of this process, and runs the control plane.
 func (o *upOptions) serve(ctx context.Context, dir state.Dir, report *reporter) error {
 	began := time.Now()
 	address := net.ParseIP(o.address)

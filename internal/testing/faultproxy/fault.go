@@ -20,9 +20,9 @@ import (
 type Fault struct {
 	// On selects the requests; nil means all.
 	On func(Request) bool
-	// Share is the share of these requests that is affected, from 0 to 1; 0 means all.
+	// Share is the affected share of these requests, from 0 to 1; 0 means all.
 	Share float64
-	// Delay is the time that a request waits before it is answered or sent on.
+	// Delay is how long a request waits before it is answered or sent on.
 	Delay time.Duration
 	// Status is the answer to a request in place of the API server's. RetryAfter is the header of that name.
 	Status     int
@@ -35,7 +35,7 @@ type Fault struct {
 	Revision string
 }
 
-// active is a fault that was injected and not removed.
+// active is an injected fault.
 type active struct{ Fault }
 
 // Inject applies f from now on to requests without an earlier fault, until remove is called.
@@ -127,7 +127,7 @@ func (p *Proxy) open(w *watching) (done func()) {
 
 func (f Fault) answers() bool { return f.Status != 0 || f.Silent || f.Revision != "" }
 
-// reasons are the reasons that clients look at.
+// reasons are the reasons checked by clients.
 var reasons = map[int]metav1.StatusReason{
 	http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
 	http.StatusServiceUnavailable:  metav1.StatusReasonServiceUnavailable,
@@ -168,7 +168,7 @@ func (f Fault) stream(w http.ResponseWriter, req *http.Request) {
 	<-req.Context().Done()
 }
 
-// atRevision turns a list into a list of the past, which the API server remembers for a few minutes.
+// atRevision turns a list into a list of the past; the API server remembers it for a few minutes.
 func atRevision(req *http.Request, revision string) *http.Request {
 	req = req.Clone(req.Context())
 	q := req.URL.Query()

@@ -165,7 +165,7 @@ func (l *link) Heal() {
 	}
 }
 
-// Throttle limits the data that each connection sends to its client, in bytes a second; 0 ends that.
+// Throttle limits the data from each connection to its client, in bytes a second; 0 ends the limit.
 func (l *link) Throttle(bytesPerSecond int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

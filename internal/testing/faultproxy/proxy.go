@@ -3,12 +3,12 @@
 // Package faultproxy stands between a node and its API server in tests and disturbs the traffic.
 //
 // A [Proxy] ends the client's TLS with a certificate of its own and sends each request on to the API server,
-// with the credentials that the proxy was made with. A request with a bearer token keeps the token instead.
-// Below HTTP the proxy resets connections, refuses them, drops packets and slows bytes down. Above, a [Fault]
-// delays requests, answers them itself, or shows an older view. The proxy records every request. Any goroutine
-// may change any of this at any time, and Close ends everything.
+// with the credentials of the proxy. A request with a bearer token keeps the token instead. Below HTTP the proxy
+// resets connections, refuses them, drops packets and slows bytes down. Above, a [Fault] delays requests,
+// answers them itself, or shows an older view. The proxy records every request. Any goroutine may change any of
+// this at any time, and Close ends everything.
 //
-// The surprise: requests that a fault answers never reach the API server, but they are in the record.
+// The surprise: requests answered by a fault never reach the API server, but they are in the record.
 package faultproxy
 
 import (
@@ -106,7 +106,7 @@ func (p *Proxy) RoundTrip(req *http.Request) (*http.Response, error) {
 	return p.itself.RoundTrip(req)
 }
 
-// authority is the proxy's certificate, which clients trust.
+// authority is the proxy's certificate, trusted by clients.
 func (p *Proxy) authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 }
@@ -136,7 +136,7 @@ func (p *Proxy) Kubeconfig(dir string) (string, error) {
 	return path, nil
 }
 
-// Close ends everything that the proxy started, and returns when it has ended.
+// Close ends the proxy with all its goroutines, and returns when they have ended.
 func (p *Proxy) Close() {
 	p.end()
 	p.link.shut()

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faultrow is the matrix of faults that a node must survive: its rows, and the functions by which a test
-// records which row it proves.
+// Package faultrow is the matrix of faults for a node to survive: its rows, and the functions for tests to
+// record a proven row.
 //
-// The guarantee: a row's result is the result of the tests that recorded it. Their measurements are their own
-// text.
+// The guarantee: a row's result is the result of its tests. Their measurements are their own text.
 //
 // The surprise: time budgets are loose under the race detector, with CI set and in plain `go test`; `make
 // faults` holds the row's own figures (Strict).
@@ -30,7 +29,7 @@ type Row struct {
 // Rows returns the matrix.
 func Rows() []Row { return slices.Clone(rows) }
 
-// Attr is the key of the test attribute that carries a Result.
+// Attr is the key of the test attribute with a Result.
 const Attr = "fault-row"
 
 // Result is the result of a test for a row.
@@ -40,8 +39,8 @@ type Result struct {
 	Measured string `json:"measured"` // the result, with figures
 }
 
-// Record records the fault of that row that the running test injected, and its measurement. The test's name
-// begins with TestFault and the row's number. The row holds if the test passes.
+// Record records the row of the running test's fault, and the measurement. The test's name begins with TestFault
+// and the row's number. The row holds if the test passes.
 func Record(t testing.TB, row int, injected, measured string, args ...any) {
 	t.Helper()
 	if row < 1 || row > len(rows) {
@@ -54,16 +53,16 @@ func Record(t testing.TB, row int, injected, measured string, args ...any) {
 	t.Attr(Attr, string(text))
 }
 
-// Strict reports whether the exact figures of the matrix apply, which needs a machine without other work: `make
+// Strict reports whether the exact figures of the matrix apply. They need a machine without other work: `make
 // faults` sets VK_FAULTS_STRICT.
 func Strict() bool { return os.Getenv("VK_FAULTS_STRICT") != "" && !race }
 
 // Race reports whether the race detector is on. With it memory figures mean nothing.
 func Race() bool { return race }
 
-// Budget is the time that an operation may take: d when Strict, else six times d and a minute at least, because
-// other work on the machine may stop a test for many seconds. A loose budget then finds only operations that
-// never end. It is for real time only; in a bubble there is no other work.
+// Budget is the greatest allowed duration of an operation: d when Strict, else six times d and a minute at
+// least, because other work on the machine may stop a test for many seconds. A loose budget then finds only
+// endless operations. It is for real time only; in a bubble there is no other work.
 func Budget(d time.Duration) time.Duration {
 	if Strict() {
 		return d
@@ -76,5 +75,5 @@ func Budget(d time.Duration) time.Duration {
 func Shared() bool { return os.Getenv("VK_FAULTS_SHARED") != "" }
 
 // Long reports whether faults last as long as the matrix says (LONG=1 with `make faults`), or are shortened to a
-// time that shows the same.
+// time with the same effect.
 func Long() bool { return os.Getenv("VK_FAULTS_LONG") != "" }

@@ -2,7 +2,7 @@
 
 package faultrow
 
-// rows are the faults that a node must survive, in the order of the matrix.
+// rows are the faults for a node to survive, in the order of the matrix.
 var rows = []Row{
 	{1, "Process", `Daemon crash at any point under churn`, `violations 0/200 cycles; restart→converged p99 ≤ 5 s @1k; instance IDs unchanged (Nomad oracle)`},
 	{2, "Process", `Crash between provider ack and our record (intermediate state)`, `duplicate creates 0/1,000`},

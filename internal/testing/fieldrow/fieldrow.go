@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fieldrow is the table of published plugins, files, pods and monitoring that have to work with this
-// project, and the page docs/reports/field.md that names the tests of each.
+// Package fieldrow is the table of published plugins, files, pods and monitoring for use with this project, and
+// the page docs/reports/field.md with the tests of each.
 //
 // The guarantee: the page names the public source of each row and its tests; a test of the repository compares
 // page and tree.
@@ -25,11 +25,11 @@ type Row struct {
 	// Source is the place of publication: an issue as owner/repository#number, a file as owner/repository: path,
 	// a page by its name.
 	Source string
-	// Expects is the result that users of the source expect.
+	// Expects is the expected result of the source's users.
 	Expects string
 	// Ours is the behaviour of this project.
 	Ours string
-	// Since is the first date, YYYY-MM-DD, on which the tests of the row passed.
+	// Since is the first date, YYYY-MM-DD, with passed tests of the row.
 	Since string
 }
 
@@ -46,7 +46,8 @@ var sections = []struct {
 	{"D. Files and command lines of other providers", migration},
 }
 
-// Check returns docs/reports/field.md for the tree, and the rules that the tree breaks: each row has a test, and each test a row.
+// Check returns docs/reports/field.md for the tree, and the broken rules: each row has a test, and each test a
+// row.
 func Check(tree *repocheck.Tree) (page string, breaches []string) {
 	known := map[string]bool{}
 	for _, section := range sections {

@@ -2,7 +2,7 @@
 
 package fieldrow
 
-// rules has rules between values that no field description of a service has.
+// rules has rules between values that are missing in the field descriptions of services.
 var rules = []Row{
 	{"C1", "virtual-kubelet/azure-aci#17, #149, virtual-kubelet/virtual-kubelet#153, MicrosoftDocs/azure-docs#29780", "a pod whose limits are above its requests runs on ACI", "a limit of memory counts as asked for, and one of CPU is capped at what the group asks for: ACI takes no more", "2026-11-28"},
 	{"C2", "docker/cli#3610", "a Secret with logins at more registries than the pod has containers does no harm", "ACI gets the logins that an image of the pod needs, with the name of the image's registry", "2026-11-28"},

@@ -40,7 +40,7 @@ func (c *client) begin(ctx context.Context, verb, name string) error {
 	return nil
 }
 
-// answer returns the answer for the client, or the error that replaces it.
+// answer returns the answer for the client, or the error in its place.
 func answer[T any](c *client, verb, name string, got T, err error) (T, error) {
 	if err == nil && c.api.Lost != nil {
 		err = c.api.Lost(verb, c.namespace, name)

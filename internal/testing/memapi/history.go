@@ -47,7 +47,7 @@ func (a *API) History(key string) (out []Version) {
 	return out
 }
 
-// Revision returns the revision that the API is at.
+// Revision returns the current revision of the API.
 func (a *API) Revision() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,10 +79,10 @@ func (a *API) Compact() {
 	}
 }
 
-// Lag shows clients the pods as they were at a revision, until CatchUp: the clients are switched to an API
-// server that is behind. Every watch ends without an event. New watches get no later events, and a list that may
-// be old ("0") is old. Reads that must be current (a Get, a List without resource version) are current, because
-// they ask etcd. If all is true, they are old as well.
+// Lag shows clients the pods as they were at a revision, until CatchUp: the clients are switched to a lagging
+// API server. Every watch ends without an event. New watches get no later events, and a list with the version
+// "0" is old. A Get, and a List without resource version, are current, because they ask etcd. If all is true,
+// they are old as well.
 func (a *API) Lag(revision int64, all bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,13 +90,13 @@ func (a *API) Lag(revision int64, all bool) {
 	a.cut()
 }
 
-// lag is an API server that is behind.
+// lag is a lagging API server.
 type lag struct {
 	revision int64
 	all      bool
 }
 
-// CatchUp ends Lag; watches get the events that they missed.
+// CatchUp ends Lag; watches get the missed events.
 func (a *API) CatchUp() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// freshWait is the time for which an API server waits for a revision that it has not seen.
+// freshWait is how long an API server waits for an unseen revision.
 const freshWait = 3 * time.Second
 
 func (c *client) List(ctx context.Context, opts metav1.ListOptions) (*corev1.PodList, error) {
@@ -81,7 +81,7 @@ func parse(version string) (int64, error) {
 	return n, nil
 }
 
-// tooLarge is the answer of an API server that is behind.
+// tooLarge is the answer of a lagging API server.
 func tooLarge(asked, have int64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, have), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}

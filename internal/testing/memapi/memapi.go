@@ -30,7 +30,8 @@ var resource = schema.GroupResource{Resource: "pods"}
 // API holds pods. Make one with New. The functions are set before it is used, and
 // may be called from any goroutine.
 type API struct {
-	// Fault is called before every request; an error is the answer to the request, which has no effect then.
+	// Fault is called before every request; an error is the answer to the request, and the request has no effect
+	// then.
 	Fault func(verb, namespace, name string) error
 	// Lost is called after every completed request. If it returns an error, the client gets that error instead
 	// of the answer, such as a time-out. The request has had its effect.

@@ -61,7 +61,7 @@ func matchIPs(s *corev1.PodStatus) {
 	}
 }
 
-// invalid returns the parts of a patched status that the API server refuses.
+// invalid returns the parts of a patched status refused by the API server.
 func invalid(old, patched *corev1.Pod) (refused field.ErrorList) {
 	if patched.UID != old.UID {
 		refused = append(refused, field.Invalid(field.NewPath("metadata", "uid"), patched.UID, "field is immutable"))

@@ -40,8 +40,7 @@ func newPodWatch(a *API, since int64) *podWatch {
 	return w
 }
 
-// catchUp sends the events that the watcher may see and has not seen. It is
-// called with api.mu held.
+// catchUp sends the unseen visible events of the watcher. It is called with api.mu held.
 func (w *podWatch) catchUp() {
 	for _, e := range w.api.events {
 		if e.Revision <= w.since || e.Revision > w.until {
@@ -131,8 +130,8 @@ func (w *podWatch) Stop() {
 	})
 }
 
-// Cut ends all watches without an event, as when a connection breaks. A watcher that begins again at its last
-// version misses nothing.
+// Cut ends all watches without an event, as when a connection breaks. A watcher at its last version misses
+// nothing.
 func (a *API) Cut() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -146,8 +145,8 @@ func (a *API) cut() {
 	}
 }
 
-// Silence lets all open watches go on without any further event, as over a connection that died silently. They
-// end at the time-out that the client named, or by Cut.
+// Silence lets all open watches go on without any further event, as over a silently dead connection. They end at
+// the client's time-out, or by Cut.
 func (a *API) Silence() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutants finds rules of a package that its own tests do not hold.
+// Command mutants finds rules of a package without tests of its own.
 //
 // Each condition of an if or of a case, and each operand of && and ||, is made true and made false, and each
-// call that is a statement is left out, one at a time. Then the tests that reach the place are run. The command
-// prints the mutants with which the tests still pass, and ends with 0. The reader decides whether such a mutant
-// is a rule without a test, or has no effect.
+// call statement is left out, one at a time. Then the tests that reach the place are run. The command prints the
+// mutants with passing tests, and ends with 0. The reader decides whether such a mutant is a rule without a
+// test, or has no effect.
 //
 // The surprise: the tests are built once. All mutants are in the program, and MUTANT selects one of them, so two
 // thousand take minutes.
@@ -127,8 +127,8 @@ func draw(all []mutant, n int, seed uint64) (drawn []mutant) {
 	return drawn
 }
 
-// mutate writes the files of the package with all mutants, and an overlay that puts them in the place of the
-// real files.
+// mutate writes the files of the package with all mutants, and an overlay with them in the place of the real
+// files.
 func mutate(dir, work string) (places []place, overlay string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -249,10 +249,10 @@ func (f *source) look(n ast.Node) bool {
 	return true
 }
 
-// unruly are calls that are no rules: without them nothing works, or only the log differs.
+// unruly are calls other than rules: without them nothing works, or only the log differs.
 var unruly = []string{"panic", "Lock", "Unlock", "RLock", "RUnlock", "Debug", "Debugf", "Info", "Infof", "Warn", "Warnf", "Error", "Errorf"}
 
-// calls makes calls that are statements removable.
+// calls makes call statements removable.
 func (f *source) calls(statements []ast.Stmt) {
 	for _, s := range statements {
 		expression, ok := s.(*ast.ExprStmt)

@@ -20,9 +20,9 @@ import (
 
 const (
 	// hang is the extra time for tests with a mutant, in addition to three times the time without one: longer
-	// runs mean a mutant that does not end.
+	// runs mean an endless mutant.
 	hang = time.Minute
-	// soon is the total time of the tests that are run first, the fastest ones.
+	// soon is the total time of the first tests, the fastest ones.
 	soon = 3 * time.Second
 )
 
@@ -57,8 +57,7 @@ func buildTests(ctx context.Context, dir, work, overlay string) (*testProgram, e
 	return p, nil
 }
 
-// reach runs each test once without a mutant, and records the places that it reaches. A failing test is left
-// out.
+// reach runs each test once without a mutant, and records the reached places. A failing test is left out.
 func (p *testProgram) reach(ctx context.Context, places int) error {
 	list, err := p.command(ctx, "-test.list", ".").Output()
 	if err != nil {
@@ -97,7 +96,7 @@ func (p *testProgram) reach(ctx context.Context, places int) error {
 	return nil
 }
 
-// try runs for each mutant the tests that reach it, until the time is over. The results come in the order of the mutants.
+// try runs for each mutant its tests, until the time is over. The results come in the order of the mutants.
 func (p *testProgram) try(ctx context.Context, mutants []mutant, budget time.Duration) []chan result {
 	results, until := make([]chan result, len(mutants)), time.Now().Add(budget)
 	numbers := make([]int, len(mutants))

@@ -18,16 +18,16 @@ import (
 // Abilities has the places of the lists of providers' optional abilities. An ability is written as its package
 // and name, such as node.PodNotifier.
 type Abilities struct {
-	// List is the file that declares the abilities of its package, and names all others in a comment.
+	// List is the file with the abilities of its package, and with a comment about all others.
 	List string
-	// In, Type and Field name the field whose comment lists all abilities: Field of the struct Type in the
-	// folder In.
+	// In, Type and Field name the field with the list of all abilities in its comment: Field of the struct Type
+	// in the folder In.
 	In, Type, Field string
-	// Guide is a document for authors, which has a link to List.
+	// Guide is a document for authors, with a link to List.
 	Guide string
 	// AskedIn are the folders where providers are asked for abilities.
 	AskedIn []string
-	// Others are interfaces that are asked of other values than providers there, with a name of these values.
+	// Others are interfaces of other values than providers there, with a name of these values.
 	Others map[string]string
 }
 
@@ -110,7 +110,7 @@ func (t *Tree) asked(dirs []string) (at map[string]string, breaches []string) {
 	return at, breaches
 }
 
-// typeName returns the folder and name of an exported type that an expression names, or "".
+// typeName returns the folder and name of the exported type in an expression, or "".
 func (t *Tree) typeName(f *File, typ ast.Expr) (dir, name string) {
 	switch typ := typ.(type) {
 	case *ast.Ident:
@@ -140,7 +140,7 @@ func (t *Tree) isInterface(dir, name string) bool {
 	return false
 }
 
-// types are the types that the file declares.
+// types are the types declared by the file.
 func (f *File) types() (specs []*ast.TypeSpec) {
 	for _, d := range f.Syntax.Decls {
 		if group, ok := d.(*ast.GenDecl); ok && group.Tok == token.TYPE {
@@ -152,7 +152,7 @@ func (f *File) types() (specs []*ast.TypeSpec) {
 	return specs
 }
 
-// listed returns the abilities that a file declares, and the abilities of any package at the beginning of a line
+// listed returns the abilities declared by a file, and the abilities of any package at the beginning of a line
 // of its comments.
 func (t *Tree) listed(file string) (declared, listed map[string]bool) {
 	declared, listed = map[string]bool{}, map[string]bool{}

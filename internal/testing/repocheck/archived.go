@@ -11,20 +11,19 @@ import (
 	"strings"
 )
 
-// Archived is a module that its authors have archived: its bugs stay unfixed.
+// Archived is a module archived by its authors: its bugs stay unfixed.
 type Archived struct {
 	Module string
 	// Since is the date of the archiving, and Seen the place where it is written.
 	Since, Seen string
-	// By are the modules of the shipped programs that import it; none do if it is empty.
+	// By are the importing modules of the shipped programs; it may be empty.
 	By []string
 	// Why is the reason for these imports, and Instead the replacement.
 	Why, Instead string
 }
 
 // Archived compares the rows with the modules of the packages in the shipped folders. A module of a row may be
-// imported by the modules that the row names, and by no other. No go.mod of the tree may require one directly
-// without a reason.
+// imported only by the modules in the row. No go.mod of the tree may require one directly without a reason.
 func (t *Tree) Archived(ctx context.Context, rows []Archived, shipped ...string) (breaches []string, err error) {
 	importers := map[string]map[string]bool{}
 	for _, dir := range shipped {

@@ -17,8 +17,9 @@ var (
 	indexRow     = regexp.MustCompile(`(?m)^\| \[.*\|$`)
 )
 
-// Decisions checks that the records in a folder are named NNNN-some-words.md, begin with a heading that has the number, and
-// that no number is used twice; and that README.md beside them has a row for each, | [N](NNNN-some-words.md) | heading |, and no other.
+// Decisions checks that the records in a folder are named NNNN-some-words.md, begin with a heading with the
+// number, and use no number twice; and that README.md beside them has a row for each, | [N](NNNN-some-words.md)
+// | heading |, and no other.
 func (t *Tree) Decisions(dir string) (breaches []string, err error) {
 	folder := filepath.Join(t.Root, filepath.FromSlash(dir))
 	entries, err := os.ReadDir(folder)

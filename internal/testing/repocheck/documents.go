@@ -70,7 +70,7 @@ func (t *Tree) MakeTargets(documents ...string) (breaches []string, err error) {
 // fileName matches a path of a file of the tree in a document. A path with a placeholder in capitals is no file.
 var fileName = regexp.MustCompile(`^[a-z][a-z0-9_.-]*/(?:[a-z0-9_.-]+/)*[a-z0-9_.-]+\.(?:go|md|yaml|proto)$`)
 
-// NamedFiles checks that the files exist that documents name in code by their path.
+// NamedFiles checks the existence of files with a path in the code of documents.
 func (t *Tree) NamedFiles(documents ...string) (breaches []string, err error) {
 	for _, document := range documents {
 		text, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(document)))

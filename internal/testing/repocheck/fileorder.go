@@ -11,9 +11,8 @@ import (
 	"strings"
 )
 
-// FileOrder is an order of the files of a package, the ground first, in which as few arrows as can be found
-// point up. An arrow leads from a file to another file that it uses: any number of uses between two files are
-// one arrow.
+// FileOrder is an order of the files of a package, the ground first, with the fewest known arrows upwards. An
+// arrow leads from a file to a used file: any number of uses between two files are one arrow.
 type FileOrder struct {
 	Dir   string
 	Files []string
@@ -37,10 +36,10 @@ func (a Arrow) String() string {
 	return fmt.Sprintf("%s uses %s of %s", a.From, names, a.To)
 }
 
-// Share returns the percentage of arrows that point up.
+// Share returns the percentage of upward arrows.
 func (o FileOrder) Share() float64 { return 100 * float64(len(o.Up)) / float64(max(1, o.Arrows)) }
 
-// String returns the order as lines: the files from the ground up, each with its arrows that point up.
+// String returns the order as lines: the files from the ground up, each with its upward arrows.
 func (o FileOrder) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s: %d of %d arrows between %d files point up (%.1f %%)\n", o.Dir, len(o.Up), o.Arrows, len(o.Files), o.Share())
@@ -73,9 +72,9 @@ func (t *Tree) FileOrder(dir string) FileOrder {
 	return o
 }
 
-// FileOrders compares the number of arrows that point up in each matching package with the ceiling of the
-// package, which is 0 if ceilings does not name it. More arrows are breaches, and so are fewer: a ceiling is
-// lowered with the number.
+// FileOrders compares the number of upward arrows in each matching package with the ceiling of the package, or
+// with 0 if ceilings does not name it. More arrows are breaches, and so are fewer: a ceiling is lowered with the
+// number.
 func (t *Tree) FileOrders(ceilings map[string]int, patterns ...string) (breaches []string) {
 	dirs := map[string]bool{}
 	for _, f := range t.Files {
@@ -106,7 +105,7 @@ func (t *Tree) FileOrders(ceilings map[string]int, patterns ...string) (breaches
 	return breaches
 }
 
-// ParseCeilings reads lines of a folder and its ceiling. Lines that begin with # are comments.
+// ParseCeilings reads lines of a folder and its ceiling. Lines with # at the beginning are comments.
 func ParseCeilings(text string) (map[string]int, error) {
 	ceilings := map[string]int{}
 	for line := range strings.Lines(text) {
@@ -129,9 +128,8 @@ func ParseCeilings(text string) (map[string]int, error) {
 	return ceilings, nil
 }
 
-// circles returns the files in groups, each after the groups that it uses. Files that reach each other are one
-// group, and every other file is a group of its own. The groups are the strongly connected components, by
-// Tarjan.
+// circles returns the files in groups, each after its used groups. Files in a circle of uses are one group, and
+// every other file is a group of its own. The groups are the strongly connected components, by Tarjan.
 func (u uses) circles() (found [][]string) {
 	number, low, stack := map[string]int{}, map[string]int{}, []string(nil)
 	var visit func(string)
@@ -161,19 +159,18 @@ func (u uses) circles() (found [][]string) {
 	return found
 }
 
-// exactly is the largest number of files that are ordered by trying all orders. The cost is a step for each of
-// 2^n sets.
+// exactly is the largest number of files for trying all orders. The cost is a step for each of 2^n sets.
 const exactly = 16
 
-// order returns the files of a circle in an order in which few arrows point up. Among such orders it prefers an
-// order whose arrows have few names.
+// order returns the files of a circle in an order with few upward arrows. Among such orders it prefers an order
+// with few names at the arrows.
 //
 // The minimum is exact for a circle of up to exactly files: the best order of a set of files ends with one of
-// them, after the best order of the others. More files are ordered by steps that depend on nothing but the
-// arrows. The first step repeatedly takes a file for the bottom: the file whose uses by the others most exceed
-// its own uses of them (the heuristic of Eades, Lin and Smyth). Then neighbours change places, in blocks of any
-// length, and windows of neighbours are reordered exactly, until neither turns an arrow. This may leave an arrow
-// more than the minimum.
+// them, after the best order of the others. More files are ordered by steps with no other input than the arrows.
+// The first step repeatedly takes a file for the bottom: the file with the greatest excess of uses by the others
+// over its own uses of them (the heuristic of Eades, Lin and Smyth). Then neighbours change places, in blocks of
+// any length, and windows of neighbours are reordered exactly, until neither turns an arrow. This may leave an
+// arrow more than the minimum.
 func (u uses) order(circle []string) []string {
 	n := len(circle)
 	w := weights{n: n, of: make([]int, n*n)}
@@ -209,7 +206,7 @@ type weights struct {
 
 func (w weights) arrow(from, to int) int { return w.of[from*w.n+to] }
 
-// up returns the total weight of the arrows that point up in an order.
+// up returns the total weight of the upward arrows in an order.
 func (w weights) up(order []int) (sum int) {
 	for i, from := range order {
 		for _, to := range order[i+1:] {
@@ -248,8 +245,8 @@ func (w weights) exact(files []int) []int {
 	return order
 }
 
-// greedy takes files for the bottom and the top: a file that uses none of the rest, a file that none of the rest
-// uses, or else the file whose uses by others most exceed its own uses.
+// greedy takes files for the bottom and the top: a file without uses of the rest, a file unused by the rest, or
+// else the file with the greatest excess of uses by others over its own uses.
 func (w weights) greedy() []int {
 	var left, bottom, top []int
 	for i := range w.n {
@@ -292,7 +289,7 @@ func (w weights) swapped(order []int, from, mid, to int) (sum int) {
 	return sum
 }
 
-// window is the number of neighbours that are reordered exactly at a time.
+// window is the number of neighbours to reorder exactly at a time.
 const window = 10
 
 // improve lets blocks change places, then reorders windows, until neither makes the order better.

@@ -14,8 +14,8 @@ import (
 // licenceLine is the first line of every Go file.
 const licenceLine = "// SPDX-License-Identifier: Apache-2.0"
 
-// Licences checks that every Go file begins with the licence line and a blank
-// line, without which the line would be taken for documentation.
+// Licences checks that every Go file begins with the licence line and a blank line: without the blank line,
+// godoc takes it for documentation.
 func (t *Tree) Licences() (breaches []string) {
 	for _, f := range t.Files {
 		if !strings.HasPrefix(f.Text, licenceLine+"\n\n") {
@@ -25,8 +25,7 @@ func (t *Tree) Licences() (breaches []string) {
 	return breaches
 }
 
-// unfinished matches marks of work that is not done. It is put together so
-// that this file does not match.
+// unfinished matches marks of unfinished work. It is put together so that this file does not match.
 var unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|X` + `XX)\b`)
 
 // Unfinished checks that no Go file has a mark of unfinished work.

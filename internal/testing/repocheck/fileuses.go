@@ -12,9 +12,9 @@ import (
 	"path"
 )
 
-// uses has the names that the files of a package, without its tests, use of each other: by using file, by used
-// file. Every file is in it. A use is a use of a function, a method, a field, a type, a constant or a variable
-// that another file declares.
+// uses has the shared names of the files of a package, without its tests: by using file, by used file. Every
+// file is in it. A use is a use of a function, a method, a field, a type, a constant or a variable of another
+// file.
 type uses map[string]map[string]map[string]bool
 
 // noImports lets the type checker run without other packages: their declarations are in no file of this package.
@@ -59,7 +59,7 @@ func (t *Tree) usesIn(dir string) uses {
 	return u
 }
 
-// outlives reports whether an object is known outside of the function that declares it.
+// outlives reports whether an object is known outside of its function.
 func outlives(object types.Object, pkg *types.Package) bool {
 	switch o := object.(type) {
 	case *types.Var:

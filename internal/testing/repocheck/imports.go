@@ -24,9 +24,8 @@ type Direction struct {
 	Why string
 }
 
-// ImportDirections checks the imports of every package against the first
-// direction that matches it. Tests may import anything. A package that no
-// direction matches is a breach too.
+// ImportDirections checks the imports of every package against the first matching direction. Tests may import
+// anything. A package without a matching direction is a breach too.
 func (t *Tree) ImportDirections(directions []Direction) (breaches []string) {
 	for _, f := range t.Files {
 		if f.IsTest() {
@@ -57,11 +56,11 @@ func (t *Tree) allowed(d Direction, importPath string) bool {
 	return slices.ContainsFunc(d.Outside, func(prefix string) bool { return matches(prefix+"/...", importPath) })
 }
 
-// Confined is a dependency that may be used in one place only.
+// Confined is a dependency allowed in one place only.
 type Confined struct {
 	// Import is a prefix of import paths.
 	Import string
-	// To lists patterns of the folders that may import it.
+	// To lists patterns of the folders with permission to import it.
 	To []string
 	// Why is the reason of the rule.
 	Why string
@@ -82,7 +81,7 @@ func (t *Tree) ConfinedImports(rules []Confined) (breaches []string) {
 	return breaches
 }
 
-// clockFuncs are the functions of package time that look at the clock or wait.
+// clockFuncs are the functions of package time for reading the clock and waiting.
 var clockFuncs = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 
 // Pure checks that a folder holds pure functions: no clock, no goroutine and
@@ -113,8 +112,8 @@ func (t *Tree) Pure(dir, why string) (breaches []string) {
 	return breaches
 }
 
-// isCall reports whether the selector names one of the functions of the standard package pkg, which the file
-// imports under its own name.
+// isCall reports whether the selector names one of the functions of the standard package pkg, imported under its
+// own name.
 func (f *File) isCall(s *ast.SelectorExpr, pkg string, funcs ...string) bool {
 	x, ok := s.X.(*ast.Ident)
 	return ok && x.Name == pkg && f.imports(pkg) && slices.Contains(funcs, s.Sel.Name)

@@ -44,7 +44,7 @@ func (t *Tree) KeyMaterial(ctx context.Context) (breaches []string, err error) {
 	return breaches, nil
 }
 
-// committed lists the files in git, of any kind. Files that are not committed yet count, ignored files do not.
+// committed lists the files in git, of any kind. Uncommitted files count, ignored files do not.
 func (t *Tree) committed(ctx context.Context) (files []string, err error) {
 	out, err := exec.CommandContext(ctx, "git", "-C", t.Root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// link matches the target of a Markdown link that is no URL and no place on the same page.
+// link matches the target of a Markdown link, except for URLs and places on the same page.
 var link = regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^):\s]*)?\)`)
 
-// Links checks that every link of a Markdown page to a file of the tree leads to a file. The links of parts,
-// which are sources of other pages, are checked in those pages.
+// Links checks that every link of a Markdown page to a file of the tree leads to a file. The links of parts are
+// checked in the pages made from them.
 func (t *Tree) Links(parts ...string) (breaches []string, err error) {
 	err = filepath.WalkDir(t.Root, func(file string, d fs.DirEntry, err error) error {
 		switch {

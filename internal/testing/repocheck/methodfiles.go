@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// MethodFile names the file of a method in every provider that has the method.
+// MethodFile names the file of a method in every provider with the method.
 type MethodFile struct {
 	Method string
 	// Takes is part of the type of one of its parameters: methods of other interfaces have the same name.
@@ -21,11 +21,11 @@ type MethodFile struct {
 // MethodFiles has the files of providers' methods.
 type MethodFiles struct {
 	// Dir has a folder for each provider, except for the folder Emulators. Shared are other folders below Dir
-	// whose types are providers.
+	// with types of providers.
 	Dir, Emulators string
 	Shared         []string
 	Methods        []MethodFile
-	// Together is a file that may have all of these methods of a provider instead.
+	// Together is a file for all of these methods of a provider instead.
 	Together string
 }
 
@@ -52,7 +52,7 @@ func (t *Tree) MethodFiles(m MethodFiles) (breaches []string) {
 	return breaches
 }
 
-// methodsOf returns the methods among some that the file declares.
+// methodsOf returns the methods among some declared by the file.
 func (f *File) methodsOf(methods []MethodFile) (found []MethodFile) {
 	for _, d := range f.Syntax.Decls {
 		fn, ok := d.(*ast.FuncDecl)

@@ -17,8 +17,7 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// Replaces checks that a module which requires another module of the
-// repository takes it from the tree.
+// Replaces checks that modules take required modules of the repository from the tree.
 func (t *Tree) Replaces() (breaches []string) {
 	for _, dir := range slices.Sorted(maps.Keys(t.Modules)) {
 		mod := t.Modules[dir]
@@ -34,7 +33,7 @@ func (t *Tree) Replaces() (breaches []string) {
 	return breaches
 }
 
-// replacedBy returns the folder, relative to the root, that replaces a module.
+// replacedBy returns the replacing folder of a module, relative to the root.
 func replacedBy(mod *modfile.File, dir, modulePath string) string {
 	for _, r := range mod.Replace {
 		if r.Old.Path == modulePath && r.New.Version == "" {
@@ -44,8 +43,8 @@ func replacedBy(mod *modfile.File, dir, modulePath string) string {
 	return ""
 }
 
-// Requirements checks that no module requires a module whose path begins with one of the prefixes, not even
-// indirectly, except for the modules in the folders to.
+// Requirements checks that no module requires a module with one of the path prefixes, not even indirectly,
+// except for the modules in the folders to.
 func (t *Tree) Requirements(rules []Confined) (breaches []string) {
 	for _, dir := range slices.Sorted(maps.Keys(t.Modules)) {
 		for _, req := range t.Modules[dir].Require {
@@ -66,9 +65,8 @@ type Budget struct {
 	Modules []string
 }
 
-// DependencyBudget compares the modules that the packages need when they are
-// built, without their tests, with the budget. Modules that the budget lacks
-// are breaches, and so are modules in it that are no longer needed.
+// DependencyBudget compares the modules for building the packages, without their tests, with the budget. Modules
+// missing in the budget are breaches, and so are unneeded modules in it.
 func (t *Tree) DependencyBudget(ctx context.Context, budget []Budget, packages ...string) ([]string, error) {
 	needed, err := t.neededBy(ctx, packages)
 	if err != nil {
@@ -95,8 +93,7 @@ func (t *Tree) DependencyBudget(ctx context.Context, budget []Budget, packages .
 	return breaches, nil
 }
 
-// neededBy returns the modules beyond the library that packages are built from, each with one of its used
-// packages.
+// neededBy returns the modules in packages beyond the library, each with one of its used packages.
 func (t *Tree) neededBy(ctx context.Context, packages []string) (map[string]string, error) {
 	out, err := t.list(ctx, ".", "{{with .Module}}{{.Path}} {{end}}{{.ImportPath}}", packages...)
 	if err != nil {
@@ -112,7 +109,7 @@ func (t *Tree) neededBy(ctx context.Context, packages []string) (map[string]stri
 	return needed, nil
 }
 
-// list runs go list in a folder of the tree, for the packages and all that they are built from.
+// list runs go list in a folder of the tree, for the packages and all their dependencies.
 func (t *Tree) list(ctx context.Context, dir, format string, packages ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-deps", "-f", format}, packages...)...)
 	cmd.Dir = filepath.Join(t.Root, dir)

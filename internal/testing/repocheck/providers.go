@@ -25,9 +25,9 @@ type Shape struct {
 	Emulators string
 	// Files are the files in the folder of each provider.
 	Files []string
-	// Entry are the files that may have the function Provider.
+	// Entry are the possible files of the function Provider.
 	Entry []string
-	// Done are files that a provider does not need if it imports the package for which they are listed.
+	// Done are files replaced by an imported package, by package.
 	Done map[string][]string
 	// Excused are missing files of a provider, by provider and file, with the reason.
 	Excused map[string]map[string]string
@@ -56,7 +56,7 @@ func (t *Tree) Providers(s Shape) (breaches []string) {
 	return breaches
 }
 
-// providers are the folders below dir that hold Go files, without the emulators.
+// providers are the folders with Go files below dir, without the emulators.
 func (t *Tree) providers(dir, emulators string) []string {
 	names := map[string]bool{}
 	for _, f := range t.Files {
@@ -186,7 +186,7 @@ func (t *Tree) below(dir string) (files []*File) {
 	return files
 }
 
-// credential matches the name of an annotation or label, with the prefix of its owner, that would hold a credential.
+// credential matches the name of an annotation or label for a credential, with the prefix of its owner.
 var credential = regexp.MustCompile(`(?i)^[a-z0-9.-]+\.[a-z]+/[a-z0-9._-]*(password|passwd|secret|token|credential|api-?key|access-?key|private-?key|sas)[a-z0-9._-]*$`)
 
 // credentials checks that a provider takes no credentials from pods: a user who may create a pod could use, or

@@ -15,7 +15,7 @@ import (
 const OtherSections = "…"
 
 // Sections checks that the README of each provider, and of each further folder, has its sections in this order.
-// A section may be missing, unless it is needed. Sections that the order does not name stand at OtherSections.
+// A section may be missing, unless it is needed. Sections outside of the order stand at OtherSections.
 func (t *Tree) Sections(s Shape, further, order []string, needed ...string) (breaches []string) {
 	var dirs []string
 	for _, name := range t.providers(s.Dir, s.Emulators) {
@@ -55,7 +55,7 @@ func (t *Tree) Sections(s Shape, further, order []string, needed ...string) (bre
 	return breaches
 }
 
-// sectionsOf returns the titles of the second level of a page, without lines of code that look like them.
+// sectionsOf returns the titles of the second level of a page, without similar lines of code.
 func sectionsOf(text string) (titles []string) {
 	code := false
 	for line := range strings.Lines(text) {

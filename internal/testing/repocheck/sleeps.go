@@ -36,7 +36,7 @@ func (t *Tree) Sleeps() (breaches []string) {
 	return breaches
 }
 
-// bubbled returns the names of the test functions of a folder that open a bubble, and of their callers.
+// bubbled returns the names of the test functions of a folder with a bubble, and of their callers.
 func (t *Tree) bubbled(dir string) map[string]bool {
 	names := map[string]bool{}
 	for grown := true; grown; {

@@ -14,7 +14,7 @@ type Test struct {
 	At, Dir string
 }
 
-// Tests returns the tests whose names begin with prefix, in the order of the files.
+// Tests returns the tests with the name prefix, in the order of the files.
 func (t *Tree) Tests(prefix string) (tests []Test) {
 	for _, f := range t.Files {
 		if !f.IsTest() {

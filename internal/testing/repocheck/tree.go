@@ -3,8 +3,8 @@
 // Package repocheck finds where the repository breaks its own rules. The rules, with their reasons, stand in
 // repo_test.go at the top of the tree.
 //
-// Every check returns the breaches that it found, one sentence each, with the file and the remedy; an empty
-// result is a pass. Nothing is downloaded.
+// Every check returns the breaches, one sentence each, with the file and the remedy; an empty result is a pass.
+// Nothing is downloaded.
 //
 // The surprise: nested modules are part of the tree. Their import paths continue the library's, so a folder and
 // an import path mean the same thing.
@@ -56,7 +56,7 @@ func (f *File) at(n ast.Node) string {
 	return fmt.Sprintf("%s:%d", f.Path, f.fset.Position(n.Pos()).Line)
 }
 
-// Load reads the tree below root, which must hold a go.mod. Folders that the go command ignores and folders of
+// Load reads the tree below root. The root must hold a go.mod. Folders ignored by the go command and folders of
 // built programs are left out.
 func Load(root string) (*Tree, error) {
 	t := &Tree{Root: root, Modules: map[string]*modfile.File{}}

@@ -22,7 +22,7 @@ type Said struct {
 	Why string
 }
 
-// old is a word that must not be used, and its replacement.
+// old is a forbidden word, and its replacement.
 type old struct {
 	word, say string
 	begin     string // of the word, so that most files need no pattern

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command retest runs the lanes of make test, and repeats the tests that failed when all lanes have ended.
+// Command retest runs the lanes of make test, and repeats the failed tests when all lanes have ended.
 //
 //	retest lane DIR [flags] packages   runs go test, and records in DIR which tests failed
 //	retest repeat DIR N                repeats the failed tests of all lanes, each once, if they are at most N
 //
-// A repeat is a process of its own, with the environment and the flags of the lane. A test that passes then is
-// printed as FLAKY, with the output of its failure. If tests of a package did not run, because the package
+// A repeat is a process of its own, with the environment and the flags of the lane. If the test passes then, it
+// is printed as FLAKY, with the output of its failure. If tests of a package did not run, because the package
 // panicked or timed out, the whole package is repeated. Failures that cannot be flakes are not repeated: a
 // package that does not build, a data race, a random input that rapid found.
 //

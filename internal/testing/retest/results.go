@@ -40,21 +40,21 @@ type event struct {
 	Action, Package, Test, Output, FailedBuild string
 }
 
-// pkg is a package whose tests run.
+// pkg is a package under test.
 type pkg struct {
 	output  strings.Builder             // of no test
 	running map[string]*strings.Builder // output of tests that have not passed
 	failed  []string
 }
 
-// finding matches the output of a failure that is real even if a repeat passes.
+// finding matches the output of a real failure, even if a repeat passes.
 var finding = regexp.MustCompile(`WARNING: DATA RACE|race detected (during execution of test|outside of test execution)|\[rapid\] (failed|panic|flaky)`)
 
-// allRan matches the line of a package whose tests have all ended.
+// allRan matches the line of a package after all its tests.
 var allRan = regexp.MustCompile(`(?m)^(PASS|FAIL)$`)
 
-// readResults reads events, and prints packages as go test does: a line for a package that passed, and the
-// failed tests of a package that failed.
+// readResults reads events, and prints packages as go test does: a line for a passed package, and the failed
+// tests of a failed package.
 func readResults(events io.Reader, out io.Writer) (r results, err error) {
 	packages := map[string]*pkg{}
 	for lines := bufio.NewReader(events); ; {
@@ -125,7 +125,7 @@ func (p *pkg) add(r *results, e event) {
 	}
 }
 
-// end adds the failures of a package that has ended, and returns its text.
+// end adds the failures of an ended package, and returns its text.
 func (p *pkg) end(r *results, e event) string {
 	own := p.output.String()
 	if e.Action != "fail" {

@@ -11,8 +11,8 @@ import (
 
 var rowID = regexp.MustCompile(`^([A-Z]\d+)[A-Z]`)
 
-// RowOf returns the ID of the row that a test proves: A7 for TestSecurityA7StreamsNeedCreate with the prefix TestSecurity.
-// It returns "" for a test that names no row.
+// RowOf returns the ID of the row proven by a test: A7 for TestSecurityA7StreamsNeedCreate with the prefix
+// TestSecurity. It returns "" for a test without the name of a row.
 func RowOf(test, prefix string) string {
 	if len(test) < len(prefix) || test[:len(prefix)] != prefix {
 		return ""
@@ -23,8 +23,8 @@ func RowOf(test, prefix string) string {
 	return ""
 }
 
-// Proofs returns the tests of the tree whose names begin with the prefix, by the ID of their row and in the form
-// of a table's cell. It returns a breach for each test without a row.
+// Proofs returns the tests of the tree with the name prefix, by the ID of their row and in the form of a table's
+// cell. It returns a breach for each test without a row.
 func Proofs(tree *repocheck.Tree, prefix string, isRow func(id string) bool) (tests map[string][]string, breaches []string) {
 	tests = map[string][]string{}
 	for _, test := range tree.Tests(prefix) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rowpage writes pages of rows that tests prove: faults that a node survives, or promises about
-// security.
+// Package rowpage writes pages of rows proven by tests: faults survived by a node, or promises about security.
 package rowpage
 
 import (
@@ -23,7 +22,7 @@ type section struct {
 	rows [][]string
 }
 
-// Add adds a row to a section, which begins with its first row.
+// Add adds a row to a section. The section begins with its first row.
 func (p *Page) Add(name string, cells ...string) {
 	if n := len(p.sections); n == 0 || p.sections[n-1].name != name {
 		p.sections = append(p.sections, section{name: name})
@@ -35,7 +34,7 @@ func (p *Page) Add(name string, cells ...string) {
 // cell makes text fit into a cell of a table.
 var cell = strings.NewReplacer("|", "\\|", "\n", " ")
 
-// Markdown returns the page. The summary has the number of rows that hold.
+// Markdown returns the page. The summary has the number of proven rows.
 func (p *Page) Markdown(summary string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n%s\n", strings.TrimSpace(p.Intro), summary)

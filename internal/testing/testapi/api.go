@@ -3,7 +3,7 @@
 // Package testapi gives tests a real Kubernetes API server.
 //
 // [Start] returns an API server that all tests of the process share; [New] starts a private one that a test may
-// stop, kill and restart. Both run the program devcluster as a child process, which ends with the test process,
+// stop, kill and restart. Both run the program devcluster as a child process. It ends with the test process,
 // even when the test process is killed. VK_TEST_KUBECONFIG names another cluster to share instead,
 // DEVCLUSTER_BIN another devcluster than bin/devcluster in this repository. Without any of them the test is
 // skipped, or fails if VK_REQUIRE_TESTAPI is 1.
@@ -33,22 +33,22 @@ type API struct {
 	Client kubernetes.Interface
 	// KubeconfigPath is a kubeconfig file with the same access.
 	KubeconfigPath string
-	// CAFile holds the authority that signed the API server's certificate. In a cluster of this package it also
-	// signs the API server's own client certificates and the certificates of nodes.
+	// CAFile holds the authority of the API server's certificate. In a cluster of this package it also signs the
+	// API server's own client certificates and the certificates of nodes.
 	CAFile string
 
 	binary  string   // devcluster, empty when another cluster is used and there is none
 	cluster *cluster // nil when another cluster is used
 }
 
-// shared is the API of this test process, started by the first test that asks for it.
+// shared is the API of this test process, started by its first user.
 var shared struct {
 	mu  sync.Mutex
 	api *API
 	err error
 }
 
-// Start returns the API server that all tests of this process share.
+// Start returns the shared API server of all tests of this process.
 func Start(t testing.TB) *API {
 	t.Helper()
 	if path := os.Getenv(kubeconfigVariable); path != "" {
@@ -75,7 +75,7 @@ func Start(t testing.TB) *API {
 	return shared.api
 }
 
-// startShared starts a cluster that deletes its data when this process ends.
+// startShared starts a cluster. It deletes its data when this process ends.
 func startShared(binary string) (*API, error) {
 	dir, err := os.MkdirTemp(parentDir(), "vk-testapi-")
 	if err != nil {

@@ -24,7 +24,7 @@ rules:
 - level: None
 `
 
-// audited is the audited API of this test process, started by the first test that asks for it.
+// audited is the audited API of this test process, started by its first user.
 var audited struct {
 	mu  sync.Mutex
 	api *API
@@ -66,8 +66,8 @@ func startAudited(binary string) (*API, error) {
 
 func auditLog(c *cluster) string { return filepath.Join(c.dir(), "audit.log") }
 
-// Audit returns the events about a user in the audit log of an API from [StartAudited], oldest first. A request
-// that is not over yet may be missing. The event of an answered request is there when the answer is, or a moment
+// Audit returns the events about a user in the audit log of an API from [StartAudited], oldest first. An
+// unfinished request may be missing. The event of an answered request is there when the answer is, or a moment
 // later.
 func (a *API) Audit(t testing.TB, user string) []auditv1.Event {
 	t.Helper()

@@ -21,10 +21,10 @@ import (
 // startTimeout is long enough for a busy machine: a start usually takes three seconds.
 const startTimeout = 3 * time.Minute
 
-// failureTimeout is the time that a cluster that does not start has to report the reason.
+// failureTimeout is the time for a cluster to report the reason of its failed start.
 const failureTimeout = 10 * time.Second
 
-// cluster is a devcluster that runs as a child of this process, or did.
+// cluster is a devcluster, running or ended, as a child of this process.
 type cluster struct {
 	binary, base, name string
 	args               []string // of "devcluster up", in addition to the usual ones
@@ -127,7 +127,7 @@ func ready(progress io.Reader) bool {
 	return false
 }
 
-// lost returns the reason why a cluster ended that was not stopped.
+// lost returns the reason for the unexpected end of a cluster.
 func (c *cluster) lost() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,18 +9,18 @@ import (
 	"testing"
 )
 
-// NodeCredentials are the files with which a node joins the cluster as itself.
+// NodeCredentials are the files of a node for joining the cluster as itself.
 type NodeCredentials struct {
 	// Kubeconfig is the kubeconfig of the user system:node:NAME in group system:nodes.
 	Kubeconfig string
 	// CertFile and KeyFile are for the node's HTTPS server, valid for localhost, 127.0.0.1 and the requested
 	// further names. The API server of a cluster of this package verifies them.
 	CertFile, KeyFile string
-	// CAFile checks client certificates that the API server shows to the node.
+	// CAFile checks the API server's client certificates at the node.
 	CAFile string
 }
 
-// NodeCredentials makes credentials for a node, whose server also has the names or addresses sans. They are
+// NodeCredentials makes credentials for a node. Its server also has the names or addresses sans. They are
 // deleted at the test's end.
 func (a *API) NodeCredentials(t testing.TB, node string, sans ...string) NodeCredentials {
 	t.Helper()

@@ -7,7 +7,7 @@ import "golang.org/x/sys/unix"
 // memoryDir is a file system in memory on most machines.
 const memoryDir = "/dev/shm"
 
-// memoryNeeded is the number of bytes that several clusters may write. A container often has only 64 MiB.
+// memoryNeeded is the number of bytes written by several clusters. A container often has only 64 MiB.
 const memoryNeeded = 4 << 30
 
 // parentDir returns the directory for the data of clusters: in memory if there is room, because a disk with

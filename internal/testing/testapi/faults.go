@@ -21,8 +21,8 @@ func (a *API) Kill(t testing.TB) {
 	a.private(t).kill()
 }
 
-// Restart starts a private cluster again after [API.Stop] or [API.Kill], on the same address and
-// data, and returns when it is ready. A cluster that still runs is stopped first.
+// Restart starts a private cluster again after [API.Stop] or [API.Kill], on the same address and data, and
+// returns when it is ready. A running cluster is stopped first.
 func (a *API) Restart(t testing.TB) {
 	t.Helper()
 	c := a.private(t)

@@ -50,8 +50,8 @@ func findBinary() (string, error) {
 	return path, nil
 }
 
-// moduleRoot returns the nearest directory above this one that holds this module; a test runs in the directory
-// of its package, which may be in a nested module.
+// moduleRoot returns the nearest directory above this one with this module; a test runs in the directory of its
+// package, which may be in a nested module.
 func moduleRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

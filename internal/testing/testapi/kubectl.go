@@ -20,8 +20,8 @@ func (a *API) Kubectl(t testing.TB, args ...string) (stdout, stderr string, err 
 	return out.String(), errs.String(), err
 }
 
-// KubectlCommand returns the command that [API.Kubectl] would run, for tests that feed its standard
-// input, read while it runs or end it themselves.
+// KubectlCommand returns the command of [API.Kubectl], for tests that feed its standard input, read while it
+// runs or end it themselves.
 func (a *API) KubectlCommand(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	program := a.binary

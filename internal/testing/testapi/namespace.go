@@ -113,8 +113,8 @@ func (a *API) Clear(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// NodeName returns a node name that no other test uses. If a node of that name exists at the test's
-// end, it is deleted.
+// NodeName returns a node name unused by other tests. If a node of that name exists at the test's end, it is
+// deleted.
 func (a *API) NodeName(t testing.TB) string {
 	t.Helper()
 	safe := func(r rune) rune {

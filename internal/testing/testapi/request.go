@@ -102,7 +102,7 @@ func (a *API) requestCertificate(ctx context.Context, node string, sans []string
 	return cert, key, nil
 }
 
-// nodeRequest makes a key and a request with the identity that the signers demand of a node.
+// nodeRequest makes a key and a request with the identity of a node, as demanded by the signers.
 func nodeRequest(node string, sans []string, serving bool) (request, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 
 const rightsTimeout = time.Minute
 
-// As returns the access of a user who has the rights of every authenticated user, and the rights that are bound
-// to the name.
+// As returns the access of a user with the rights of every authenticated user, and the rights bound to the name.
 func (a *API) As(user string) *rest.Config {
 	access := rest.CopyConfig(a.Config)
 	access.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
@@ -54,8 +53,8 @@ func (a *API) Allow(t testing.TB, user, namespace string, rules []rbacv1.PolicyR
 	a.AwaitRights(t, user, namespace, rules)
 }
 
-// AwaitRights waits until a user has rights that one role gives. The authorizer watches roles and their
-// bindings, so it may still refuse a request just after their creation.
+// AwaitRights waits until a user has the rights of one role. The authorizer watches roles and their bindings, so
+// it may still refuse a request just after their creation.
 func (a *API) AwaitRights(t testing.TB, user, namespace string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	rule := rules[0] // a role is seen as a whole

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testpki makes certificates for tests: authorities, and the certificates that they issue for servers on
-// loopback and for clients.
+// Package testpki makes certificates for tests: authorities, and their certificates for servers on loopback and
+// for clients.
 package testpki
 
 import (
@@ -67,7 +67,7 @@ func (a *Authority) Issue(t testing.TB, name string) (certPath, keyPath string) 
 	return a.IssueInto(t, t.TempDir(), name)
 }
 
-// IssueInto is Issue for a folder that may have an older certificate: each of the two files is replaced at once,
+// IssueInto is Issue for a folder with a possible older certificate: each of the two files is replaced at once,
 // one after the other.
 func (a *Authority) IssueInto(t testing.TB, dir, name string) (certPath, keyPath string) {
 	t.Helper()
@@ -80,7 +80,7 @@ func (a *Authority) IssueExpired(t testing.TB, name string) (certPath, keyPath s
 	return a.issue(t, t.TempDir(), name, time.Now().Add(-time.Minute))
 }
 
-// issue makes a certificate that is good for the two hours before end.
+// issue makes a certificate for the two hours before end.
 func (a *Authority) issue(t testing.TB, dir, name string, end time.Time) (certPath, keyPath string) {
 	t.Helper()
 	key := newKey(t)

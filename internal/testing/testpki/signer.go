@@ -32,7 +32,7 @@ type Signer struct {
 	requests []*certificatesv1.CertificateSigningRequest
 }
 
-// Attach returns a signer for client that approves everything for an hour.
+// Attach returns a signer for client. It approves everything for an hour.
 func (a *Authority) Attach(client *fake.Clientset) *Signer {
 	s := &Signer{authority: a, mode: certificatesv1.CertificateApproved, life: time.Hour}
 	const resource = "certificatesigningrequests"
@@ -62,7 +62,7 @@ func (s *Signer) Answer(t testing.TB, mode certificatesv1.RequestConditionType, 
 	}
 }
 
-// Requests returns all requests that were made.
+// Requests returns all requests so far.
 func (s *Signer) Requests() []*certificatesv1.CertificateSigningRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *Signer) answer(request *certificatesv1.CertificateSigningRequest) error
 	return err
 }
 
-// Sign returns the certificate that a request in PEM asks for, good for servers and clients from now on.
+// Sign returns the certificate for a request in PEM, good for servers and clients from now on.
 func (a *Authority) Sign(request []byte, life time.Duration) ([]byte, error) {
 	block, _ := pem.Decode(request)
 	if block == nil {

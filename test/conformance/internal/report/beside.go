@@ -28,14 +28,14 @@ type Beside struct {
 	Results []Result
 }
 
-// beside writes the comparison: totals of the tests of both, and a row for each test that did not pass with one
-// of them.
+// beside writes the comparison: totals of the tests of both, and a row for each test without a pass with one of
+// them.
 func (p Page) beside(b *strings.Builder) {
 	if p.Beside == nil {
 		return
 	}
 	others := byName(p.Beside.Results)
-	// Tests that the other agent did not run are no difference.
+	// Tests of one agent alone are no difference.
 	common := slices.DeleteFunc(slices.Clone(p.Results), func(r Result) bool {
 		other, ok := others[r.Name]
 		return !ok || other.State == NotRun || r.State == NotRun

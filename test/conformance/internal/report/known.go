@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Known has the known reasons of tests that do not pass, by a part of their names.
+// Known has the reasons of tests known not to pass, by a part of their names.
 type Known map[string]string
 
 // ReadKnown reads a file with lines NAME<tab>REASON. Lines with # at the beginning are comments.

@@ -17,7 +17,7 @@ type Page struct {
 	Parts   []Part
 	Results []Result
 	Known   Known
-	// Runs are the sets that ran, in their order.
+	// Runs are the sets of the run, in their order.
 	Runs []Run
 	// Beside is nil if there is nothing to compare with.
 	Beside *Beside
@@ -29,8 +29,8 @@ type Run struct {
 	Report
 }
 
-// Merge joins the results of several sets. A test with a failure in one set has failed. A test that ran in any
-// set does not count as not run.
+// Merge joins the results of several sets. A test with a failure in one set has failed. A test of any set does
+// not count as not run.
 func Merge(sets ...[]Result) []Result {
 	by := map[string]Result{}
 	for _, set := range sets {
@@ -52,7 +52,7 @@ func (p Page) Summary() string {
 	return fmt.Sprintf("%d passed, %d failed at first and passed alone, %d failed, %d skipped, %d not run", n[Passed], n[Alone], n[Failed], n[Skipped], n[NotRun])
 }
 
-// Unexplained returns the tests that failed without a known reason.
+// Unexplained returns the failed tests without a known reason.
 func (p Page) Unexplained() []string {
 	var names []string
 	for _, r := range p.Results {
@@ -168,8 +168,7 @@ func (p Part) isolation(b *strings.Builder, results []Result) {
 	}
 }
 
-// exceptions writes the tests that did not pass, each with its reason. Tests that are not run share a line by
-// their reason.
+// exceptions writes the tests without a pass, each with its reason. Excluded tests share a line by their reason.
 func (p Page) exceptions(b *strings.Builder) {
 	b.WriteString("\n## What did not pass, and why\n\n| Test | Result | Reason |\n|---|---|---|\n")
 	notRun := map[string]int{}

@@ -17,7 +17,7 @@ type Report struct {
 	Results []Result
 	// Names are the names of all tests in the suite.
 	Names []string
-	// Procs is the number of tests that ran at a time, Took the total time.
+	// Procs is the number of concurrent tests, Took the total time.
 	Procs int
 	Took  time.Duration
 }

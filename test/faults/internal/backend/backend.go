@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backend is a backend whose instances outlive the daemon: it lives in the test's process, and the
+// Package backend is a backend with instances that outlive the daemon: it lives in the test's process, and the
 // daemon, another process, reaches it over a unix socket with a Client.
 //
 // The guarantee: it records all of its actions in their order. An instance exists from the moment a create
 // arrives, whether or not the daemon lives to see the answer.
 //
-// The surprise: a create is not idempotent. A second create for a UID starts a second instance, so that
-// duplicates show. An ended instance is kept until Forget. A call that took longer than staleAfter to arrive,
-// for example from a frozen process, is refused: its sender's knowledge is out of date.
+// The surprise: a create is not idempotent. A second create for a UID starts a second instance, to show
+// duplicates. An ended instance is kept until Forget. A call that arrives later than staleAfter, for example
+// from a frozen process, is refused: its sender's knowledge is out of date.
 package backend
 
 import (
@@ -50,7 +50,7 @@ type Backend struct {
 	closed    bool                           // guarded by mu
 }
 
-// New returns a backend that calls record for each of its actions.
+// New returns a backend with a call of record for each of its actions.
 func New(times Times, record func(ledger.Entry)) *Backend {
 	return &Backend{
 		times: times, record: record,
@@ -66,7 +66,7 @@ func (b *Backend) Script(fault func(method, key string) Fault) {
 }
 
 // Replay lets the backend send all pods to every new watcher at once, as some backends do. The states are the
-// last known ones, which may be old.
+// last known ones, and may be old.
 func (b *Backend) Replay(on bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,7 +100,7 @@ func (b *Backend) Close() {
 	}
 }
 
-// Live returns the IDs of the instances that exist and have not ended, by UID.
+// Live returns the IDs of the existing instances without an end, by UID.
 func (b *Backend) Live() map[types.UID][]string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -24,13 +24,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// Client is a provider that has its pods at a Backend in another process.
+// Client is a provider with its pods at a Backend in another process.
 type Client struct {
 	http *http.Client
 	node string // the node of its pods; "": all nodes
 }
 
-// NewClient returns a client of the backend that serves at the socket.
+// NewClient returns a client of the backend at the socket.
 func NewClient(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -39,7 +39,7 @@ func NewClient(socket string) *Client {
 	return &Client{http: &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Second}}}
 }
 
-// Of returns a client that has the pods of the node only.
+// Of returns a client with the pods of the node only.
 func (c *Client) Of(node string) *Client { return &Client{http: c.http, node: node} }
 
 // call makes one call and returns the pods of the answer.
@@ -158,8 +158,8 @@ func (c *Client) watch(ctx context.Context, notify func(*corev1.Pod)) {
 	}
 }
 
-// RunInContainer runs one of two commands: "exit" with a code, and "wait", which prints "ready" and never ends
-// by itself.
+// RunInContainer runs one of two commands: "exit" with a code, and "wait" (prints "ready" and never ends by
+// itself).
 func (c *Client) RunInContainer(ctx context.Context, namespace, pod, _ string, cmd []string, attach api.AttachIO) error {
 	if _, err := c.call(ctx, "RunInContainer", namespace, pod, nil); err != nil {
 		return err

@@ -140,7 +140,7 @@ func (b *Backend) update(pod *corev1.Pod) error {
 	return nil
 }
 
-// remove asks for the stop, which takes a while.
+// remove asks for the stop. The stop takes a while.
 func (b *Backend) remove(pod *corev1.Pod) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -191,8 +191,7 @@ func (b *Backend) Change(namespace, name string, uid types.UID, change func(*cor
 	return false
 }
 
-// Finish ends the containers of a pod that runs, with the exit code. It returns false when the
-// pod does not run.
+// Finish ends the containers of a running pod, with the exit code. It returns false when the pod does not run.
 func (b *Backend) Finish(namespace, name string, uid types.UID, exitCode int32) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -43,7 +43,7 @@ type answer struct {
 	Panic    string        `json:"panic,omitempty"`
 }
 
-// Serve answers clients at the unix socket until the listener that it returns is closed.
+// Serve answers clients at the unix socket until its returned listener is closed.
 func (b *Backend) Serve(socket string) (*http.Server, error) {
 	listener, err := net.Listen("unix", socket) //nolint:noctx // it does not wait for anything
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// watcher is a daemon that receives changes. Changes that it has not read when it dies are lost.
+// watcher is a daemon with a stream of changes. Changes unread at its death are lost.
 type watcher struct {
 	node   string // the node of its pods; "": all nodes
 	mu     sync.Mutex

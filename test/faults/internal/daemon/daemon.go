@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package daemon is a small virtual-kubelet, made of the public library, whose provider is a client of package
-// backend. Test binaries run it as another process: they start themselves again with Variable set.
+// Package daemon is a small virtual-kubelet, made of the public library, with a client of package backend as its
+// provider. Test binaries run it as another process: they start themselves again with Variable set.
 //
 // The guarantee: only the provider and the points of failure are special to tests.
 //
@@ -35,7 +35,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/failpoint"
 )
 
-// Variable is the environment variable that makes a test binary the daemon.
+// Variable is the environment variable for making a test binary the daemon.
 const Variable = "VK_FAULT_DAEMON"
 
 // Flags are the daemon's.
@@ -44,7 +44,7 @@ type Flags struct {
 	Socket                    string // of the backend
 	Inspect                   string // the socket at which the daemon reports its state
 	CertFile, KeyFile, CAFile string // of its server; without the first there is none
-	// Nodes are the nodes instead of NodeName, as patterns, and Share is the group of daemons that share them.
+	// Nodes are the nodes instead of NodeName, as patterns, and Share is the group of daemons with these nodes.
 	Nodes, Share string
 	// Complete means that the provider reports its answers as complete, as a provider that asks the backend
 	// itself may do.
@@ -215,7 +215,7 @@ type health struct {
 // Ping asks the backend.
 func (h *health) Ping(ctx context.Context) error { return h.client.Ping(ctx) }
 
-// NotifyNodeStatus reports that the node is ready. It never becomes unready.
+// NotifyNodeStatus reports the node as ready. It never becomes unready.
 func (h *health) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
 	notify(h.node.DeepCopy())
 }
