@@ -65,7 +65,7 @@ func (r *Runtime) all() []*worker {
 	return list
 }
 
-// drop forgets a worker that has ended.
+// drop forgets an ended worker.
 func (r *Runtime) drop(w *worker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +92,7 @@ func (r *Runtime) begin(work func()) bool {
 	return true
 }
 
-// beginWithin is begin for work that must notice the stop of the node.
+// beginWithin is begin for work ended by the stop of the node.
 func (r *Runtime) beginWithin(work func(ctx context.Context)) bool {
 	r.mu.Lock()
 	ctx := r.ctx

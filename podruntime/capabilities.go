@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
 )
 
-// Check refuses the pods that CreatePod of a Runtime with this configuration would refuse, in the same words. It
+// Check refuses a pod if CreatePod of a Runtime with this configuration would refuse it, in the same words. It
 // looks at the pod alone.
 func Check(cfg Config, pod *corev1.Pod) error {
 	local := slices.Clone(cfg.LocalVolumes)

@@ -22,9 +22,9 @@ import (
 const (
 	// DefaultPodPidsLimit is the default limit of processes and threads of a pod.
 	DefaultPodPidsLimit = 4096
-	// cgroupsEvery is the interval of checks for pods that reached a limit.
+	// cgroupsEvery is the interval of checks for pods at a limit.
 	cgroupsEvery = 10 * time.Second
-	// reasonPids is the event of a pod that has reached its limit of processes.
+	// reasonPids is the event of a pod at its limit of processes.
 	reasonPids = "PidsLimitReached"
 	// machineCgroups is the directory of a machine's cgroups.
 	machineCgroups = "/sys/fs/cgroup"
@@ -39,8 +39,8 @@ type cgroups struct {
 	all     podcgroup.Limits // of all pods together
 }
 
-// openCgroups makes the cgroup tree of the pods. Its name comes from the directory of this node, which no other
-// process uses.
+// openCgroups makes the cgroup tree of the pods. Its name comes from the directory of this node. No other
+// process uses this directory.
 func openCgroups(cfg Config, kept reserved, node corev1.NodeStatus) (cgroups, error) {
 	c := cgroups{pids: cfg.PodPidsLimit, sandbox: cfg.SandboxOverhead}
 	if cfg.CgroupParent == "" {
@@ -131,7 +131,7 @@ func (c cgroups) resize(pod *corev1.Pod, containers func() error) error {
 	return c.make(pod)
 }
 
-// remove removes the cgroup of a pod that is gone, and kills its remaining processes.
+// remove removes the cgroup of a removed pod, and kills its remaining processes.
 func (c cgroups) remove(uid types.UID) error {
 	if c.tree == nil {
 		return nil
@@ -139,7 +139,7 @@ func (c cgroups) remove(uid types.UID) error {
 	return c.tree.Remove(uid)
 }
 
-// close removes groups that no pod needs.
+// close removes unneeded groups.
 func (c cgroups) close() {
 	if c.tree != nil {
 		c.tree.Close()
@@ -154,8 +154,8 @@ func (c cgroups) pods() []types.UID {
 	return c.tree.Pods()
 }
 
-// watchCgroups reports pods that have reached their limit of processes, and counts the pods of an earlier
-// process, until ctx ends.
+// watchCgroups reports pods at their limit of processes, and counts the pods of an earlier process, until ctx
+// ends.
 func (r *Runtime) watchCgroups(ctx context.Context) {
 	if r.cgroups.tree == nil {
 		return

@@ -48,8 +48,8 @@ type Config struct {
 	LogRoot string
 	// KeepLogs keeps the logs of a deleted pod: the caller removes them.
 	KeepLogs bool
-	// ClusterDNS are the addresses of the cluster's DNS servers. Without them, pods that ask for the cluster's
-	// DNS get the machine's DNS, with an event.
+	// ClusterDNS are the addresses of the cluster's DNS servers. Without them, pods with a request for the
+	// cluster's DNS get the machine's DNS, with an event.
 	ClusterDNS []string
 	// ClusterDomain is the domain of the cluster's DNS; "" is cluster.local.
 	ClusterDomain string
@@ -63,10 +63,10 @@ type Config struct {
 	// allows all.
 	HostPaths []string
 	// LocalVolumes are the directories for PersistentVolumes of the kind local, in addition to HostPaths.
-	// Without either, pods that claim a PersistentVolume are refused.
+	// Without either, pods with a PersistentVolume claim are refused.
 	LocalVolumes []string
-	// ProvisionVolumes is the directory in which the node makes PersistentVolumes, for claims of StorageClasses
-	// with the provisioner virtual-kubelet.io/local-path; "" makes none. It counts as one of LocalVolumes, too.
+	// ProvisionVolumes is the directory for the node's PersistentVolumes, for claims of StorageClasses with the
+	// provisioner virtual-kubelet.io/local-path; "" makes none. It counts as one of LocalVolumes, too.
 	ProvisionVolumes string
 	// CgroupParent is the parent of the pods' cgroups. As in a kubelet, each pod has a group, in the group of
 	// its class for Burstable and BestEffort, and all are in one group of this node. "" leaves the groups to the
@@ -99,21 +99,21 @@ type Config struct {
 	// MachineNetwork puts every pod into the network of the machine, without being asked. Pods with settings for
 	// a network of their own are refused.
 	MachineNetwork bool
-	// AllowedUnsafeSysctls are the sysctls that pods may set in addition to the safe ones, as in a kubelet's
+	// AllowedUnsafeSysctls are the allowed sysctls of pods in addition to the safe ones, as in a kubelet's
 	// setting: names, and prefixes such as kernel.msg*. Only sysctls of a pod's namespaces are allowed.
 	AllowedUnsafeSysctls []string
 	// ImageGC configures the removal of unused images; the zero value has a kubelet's defaults.
 	ImageGC ImageGC
-	// EvictionHard are the amounts of the machine's resources that must stay available, as in a kubelet's
-	// setting, such as memory.available: 100Mi and nodefs.available: 10%. Below them the node says so in its
-	// conditions, takes no further pods, and evicts one pod after the other. Nil means no eviction;
-	// DefaultEvictionHard returns thresholds for a machine.
+	// EvictionHard are the least available amounts of the machine's resources, as in a kubelet's setting, such
+	// as memory.available: 100Mi and nodefs.available: 10%. Below them the node says so in its conditions, takes
+	// no further pods, and evicts one pod after the other. Nil means no eviction; DefaultEvictionHard returns
+	// thresholds for a machine.
 	EvictionHard map[string]string
 	// Capacity is the capacity of the node where it differs from the machine's.
 	Capacity corev1.ResourceList
 	// KubeReserved and SystemReserved are kept from pods for the node and for other programs of the machine, as
 	// in a kubelet's settings: cpu, memory, ephemeral-storage and pid. The allocatable amount is the capacity
-	// without both, and without the memory and disk that EvictionHard keeps available.
+	// without both, and without the memory and disk of EvictionHard.
 	KubeReserved, SystemReserved map[string]string
 	// Lacks are missing features of the runtime, with the reasons. Pods that ask for them are refused.
 	Lacks map[capability.Feature]string

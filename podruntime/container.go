@@ -159,7 +159,7 @@ func (j job) mounts(ctx context.Context, a plan.Action, pod *corev1.Pod, c *core
 	return mounts, nil
 }
 
-// targetOf returns the instance whose processes an ephemeral container sees, or "".
+// targetOf returns the instance with processes visible to an ephemeral container, or "".
 func (j job) targetOf(name string) (string, error) {
 	for i := range j.pod.Spec.EphemeralContainers {
 		e := &j.pod.Spec.EphemeralContainers[i]

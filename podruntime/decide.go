@@ -123,7 +123,7 @@ func (w *worker) show() {
 	w.shown, w.places, w.ready, w.boxed = w.pod, places, ready, len(w.seen.observed.Sandboxes) > 0
 }
 
-// reflect tells waiting callers that the worker has looked at everything so far.
+// reflect tells waiting callers about the worker's complete look at everything so far.
 func (w *worker) reflect() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,7 +134,7 @@ func (w *worker) reflect() {
 	}
 }
 
-// sameMetadata reports whether no metadata changed that volumes can show.
+// sameMetadata reports whether all metadata for volumes are the same.
 func sameMetadata(a, b *corev1.Pod) bool {
 	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }

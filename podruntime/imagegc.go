@@ -20,14 +20,13 @@ import (
 // ImageGC configures the removal of unused images. The fields correspond to a kubelet's settings imageGC…,
 // imageMinimumGCAge and imageMaximumGCAge.
 type ImageGC struct {
-	// HighThresholdPercent is the usage of the disk of images from which images are removed, the longest unused
+	// HighThresholdPercent is the least usage of the disk of images for a removal of images, the longest unused
 	// first, until the usage is LowThresholdPercent. Defaults 85 and 80; 100 removes none.
 	HighThresholdPercent int64 `json:"highThresholdPercent,omitempty"`
 	LowThresholdPercent  int64 `json:"lowThresholdPercent,omitempty"`
-	// MinimumAge is the least time that an image stays after it was seen first. Default 2m.
+	// MinimumAge is the least age of removed images since they were seen first. Default 2m.
 	MinimumAge metav1.Duration `json:"minimumAge,omitzero"`
-	// MaximumAge is the longest time that an image may be unused, however much space there is. Default: for
-	// ever.
+	// MaximumAge is the longest unused time of an image, however much space there is. Default: for ever.
 	MaximumAge metav1.Duration `json:"maximumAge,omitzero"`
 }
 

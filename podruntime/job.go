@@ -102,7 +102,7 @@ func (j job) setup(ctx context.Context) plan.Outcome {
 	return plan.Outcome{RetryAfter: again} // to look whether they have changed
 }
 
-// mountEvents records the volumes of a pod that cannot be set up.
+// mountEvents records the volumes of a pod without a successful setup.
 func (r *Runtime) mountEvents(pod *corev1.Pod, err error) {
 	var failed *volumes.Error
 	if !errors.As(err, &failed) {

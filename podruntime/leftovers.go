@@ -18,8 +18,7 @@ import (
 const leftoversEvery = 5 * time.Minute
 
 // clean removes the files of unknown pods: their removal failed, or the machine lost their containers. It
-// removes the files of a pod that was unknown in two searches in a row: the pod controller has told of all pods
-// by then.
+// removes the files of a pod unknown in two searches in a row: the pod controller has told of all pods by then.
 func (r *Runtime) clean(ctx context.Context) {
 	suspects := map[types.UID]bool{}
 	for {

@@ -21,7 +21,7 @@ const (
 	listEvery = time.Second
 	// listWithEvents is the interval of lists while the runtime sends events.
 	listWithEvents = 10 * time.Second
-	// listAnew is the number of lists after which workers get a list without changes: neither of two lists has a
+	// listAnew is the number of lists until workers get a list without changes: neither of two lists has a
 	// container that came and went between them.
 	listAnew = 30
 	// listTimeout is the longest time for a list.
@@ -64,7 +64,7 @@ func newLister(r *Runtime) *lister {
 	return &lister{r: r, first: make(chan struct{}), last: map[types.UID]*listed{}}
 }
 
-// round returns the number of the last list that has begun.
+// round returns the number of the last begun list.
 func (l *lister) round() uint64 { return l.rounds.Load() }
 
 // run lists until ctx ends.

@@ -19,7 +19,7 @@ import (
 const (
 	// meterTime bounds the measurement of one pod's volumes; the count so far counts.
 	meterTime = time.Minute
-	// meterTurns is the number of pods that are measured at once.
+	// meterTurns is the number of pods measured at once.
 	meterTurns = 2
 	// meterRest is the pause after the measurement of a pod, as a multiple of its duration: a pod with a million
 	// files must not keep the others waiting.

@@ -17,8 +17,7 @@ import (
 // readTimeout is the longest time for the runtime's answer about one sandbox or container.
 const readTimeout = 30 * time.Second
 
-// observe reads everything that may have changed. After an error the known state stays, and no decision may
-// follow.
+// observe reads all possible changes. After an error the known state stays, and no decision may follow.
 func (w *worker) observe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -14,10 +14,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// reflectTimeout bounds the wait of callers for a pod that shows their last request.
+// reflectTimeout bounds the wait of callers for the effect of their last request on a pod.
 const reflectTimeout = 2 * time.Second
 
-// CreatePod records that the pod is wanted, and returns.
+// CreatePod records the wanted pod, and returns.
 func (r *Runtime) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	if uid := string(pod.UID); !filepath.IsLocal(uid) || filepath.Base(uid) != uid || uid == "." {
 		return errdefs.InvalidInputf("pod %s/%s: %q cannot be a UID: the files of a pod are named by its UID", pod.Namespace, pod.Name, uid)
@@ -41,7 +41,7 @@ func (r *Runtime) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// DeletePod records that the pod must stop within its grace period, and returns.
+// DeletePod records the order to stop the pod within its grace period, and returns.
 func (r *Runtime) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	if err := r.listed(ctx); err != nil {
 		return err

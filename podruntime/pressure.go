@@ -24,9 +24,9 @@ import (
 const (
 	// pressureEvery is the interval of measurements of the machine.
 	pressureEvery = 10 * time.Second
-	// pressureTime bounds one check, with the actions that follow.
+	// pressureTime bounds one check, with its actions.
 	pressureTime = time.Minute
-	// specTime is the time after the start for which a node under pressure waits for the specs of running pods.
+	// specTime is how long after the start a node under pressure waits for the specs of running pods.
 	specTime = time.Minute
 	// evictedTime is the longest wait for the end of an evicted pod before another pod must go.
 	evictedTime = 30 * time.Second
@@ -106,7 +106,7 @@ func (e *evictor) round(ctx context.Context) {
 	e.evict(ctx, met[0], summary)
 }
 
-// measure returns the thresholds that the machine is below. An error beside a summary means that nothing is
+// measure returns the thresholds above the available amounts. An error beside a summary means that nothing is
 // known about the pods.
 func (e *evictor) measure(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summary, error) {
 	summary, err := e.summary(ctx)
@@ -118,7 +118,7 @@ func (e *evictor) measure(ctx context.Context) ([]eviction.Met, *statsv1alpha1.S
 
 // DefaultEvictionHard returns a value of Config.EvictionHard for a machine with other work, and with pods and
 // images on the file system of root: a kubelet's thresholds, but at most 5 GiB and 250,000 inodes, and at most
-// half of the amount that is available now. So a machine that is almost full evicts nothing for that reason.
+// half of the amount that is available now. So an almost full machine evicts nothing for that reason.
 func DefaultEvictionHard(root string) map[string]string {
 	now := observed(stats.Machine(root))
 	for images, node := range map[eviction.Signal]eviction.Signal{
@@ -167,7 +167,7 @@ func (e *evictor) awaitsSpecs() bool {
 	})
 }
 
-// ends reports whether the pod that was evicted last is still ending: the freed resources are not visible yet.
+// ends reports whether the last evicted pod is still ending: the freed resources are not visible yet.
 func (e *evictor) ends() bool {
 	if e.evicted == nil || time.Now().After(e.until) || e.r.known(e.evicted.uid) == nil || ended(e.evicted.lastShown()) {
 		e.evicted = nil
@@ -179,7 +179,7 @@ func ended(pod *corev1.Pod) bool {
 	return pod == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// evict ends the pod that must go first. A pod without a sandbox waits, perhaps for room: it has nothing to give
+// evict ends the first pod of the rank. A pod without a sandbox waits, perhaps for room: it has nothing to give
 // back.
 func (e *evictor) evict(ctx context.Context, m eviction.Met, summary *statsv1alpha1.Summary) {
 	maps.DeleteFunc(e.told, func(uid types.UID, _ bool) bool { return e.r.known(uid) == nil })
@@ -215,7 +215,7 @@ func (w *worker) lastShown() *corev1.Pod {
 	return w.shown
 }
 
-// current returns the node conditions that are true.
+// current returns the true node conditions.
 func (e *evictor) current() []corev1.NodeConditionType {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -232,7 +232,7 @@ func (e *evictor) listen(node *corev1.Node, notify func(*corev1.Node)) {
 	}
 }
 
-// report reports the conditions that are true.
+// report reports the true conditions.
 func (e *evictor) report(conditions []corev1.NodeConditionType) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -20,7 +20,7 @@ const (
 	freeTime = 20 * time.Second
 	// reclaimEvery is the interval of checks for removed containers.
 	reclaimEvery = 100 * time.Millisecond
-	// knowTime bounds the wait for figures of pods that are no older than the shortage.
+	// knowTime bounds the wait for figures of pods since the shortage.
 	knowTime = 20 * time.Second
 )
 

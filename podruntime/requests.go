@@ -34,7 +34,7 @@ func (r *Runtime) GetContainerLogs(ctx context.Context, namespace, podName, cont
 	})
 }
 
-// loggedInstance returns the ID of the instance whose log is requested.
+// loggedInstance returns the ID of the instance of a requested log.
 func loggedInstance(pod *corev1.Pod, name string, previous bool) (string, error) {
 	s := statusNamed(pod, name)
 	switch {
@@ -131,7 +131,7 @@ func (r *Runtime) PortForward(ctx context.Context, namespace, pod string, port i
 	return r.streams.PortForward(ctx, stream.Target{SandboxID: sandbox, HostNetwork: p.Spec.HostNetwork, IP: p.Status.PodIP}, port, conn)
 }
 
-// shown returns the pod with that name as it was last reported.
+// shown returns the last report of the pod with that name.
 func (r *Runtime) shown(namespace, name string) (*worker, *corev1.Pod, error) {
 	w := r.named(namespace, name)
 	if w == nil {

@@ -18,10 +18,10 @@ import (
 // resourcePID is the number of processes, as kubeReserved and systemReserved name it. A node does not offer it to a scheduler.
 const resourcePID corev1.ResourceName = "pid"
 
-// reservable are the resources that can be kept from pods, as in a kubelet.
+// reservable are the resources to keep from pods, as in a kubelet.
 var reservable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceEphemeralStorage, corev1.ResourceMemory, resourcePID}
 
-// reserved are the resources of the machine that pods do not get.
+// reserved are the machine's resources kept from pods.
 type reserved struct {
 	// daemons is kept by the configuration for the node and for other programs of the machine.
 	daemons corev1.ResourceList
@@ -29,7 +29,7 @@ type reserved struct {
 	eviction corev1.ResourceList
 }
 
-// reserve adds up the resources that pods do not get. More than the machine has is an error.
+// reserve adds up the resources kept from pods. More than the machine has is an error.
 func reserve(cfg Config) (reserved, error) {
 	r := reserved{daemons: corev1.ResourceList{}, eviction: corev1.ResourceList{}}
 	for _, of := range []struct {
@@ -72,7 +72,7 @@ func reserve(cfg Config) (reserved, error) {
 	return r, nil
 }
 
-// of returns the amount of a resource that pods do not get.
+// of returns the amount of a resource kept from pods.
 func (r reserved) of(name corev1.ResourceName) resource.Quantity {
 	all := r.daemons[name].DeepCopy()
 	all.Add(r.eviction[name])

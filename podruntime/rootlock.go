@@ -14,8 +14,8 @@ import (
 const lockAgain = 200 * time.Millisecond
 
 // lock waits until no other process uses the directory. Two processes would start each container twice, because
-// neither sees a container that the other one is starting. lock also waits for a process that is about to end,
-// or that is frozen. It returns nil when ctx ends.
+// neither sees the other's starting container. lock also waits for an ending or frozen process. It returns nil
+// when ctx ends.
 func (r *Runtime) lock(ctx context.Context) (*os.File, error) {
 	for waits := false; ctx.Err() == nil; waits = true {
 		f, err := lockRoot(r.cfg.Root)

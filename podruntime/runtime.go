@@ -25,7 +25,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
-// Runtime is a provider that runs pods on a container runtime. Make it with New.
+// Runtime is a provider of pods on a container runtime. Make it with New.
 type Runtime struct {
 	cfg      Config
 	settings criconfig.Settings
@@ -146,7 +146,7 @@ func (r *Runtime) UsePodCertificates(certificates podinputs.PodCertificates) {
 // UsePodClaims sets the finder of PersistentVolumes.
 func (r *Runtime) UsePodClaims(claims podinputs.PodClaims) { r.volumes.UseClaims(claims) }
 
-// ProvisionsVolumes reports whether the configuration has a directory in which the node makes PersistentVolumes.
+// ProvisionsVolumes reports whether the configuration has a directory for the node's PersistentVolumes.
 func (r *Runtime) ProvisionsVolumes() bool { return r.volumes.Provisions() }
 
 // MakeVolume makes the directory of a PersistentVolume.
@@ -164,7 +164,7 @@ func (r *Runtime) UsePullCredentials(credentials podinputs.PullCredentials) {
 	r.credentials = credentials
 }
 
-// NotifyPods sets the function that gets every change of a pod.
+// NotifyPods sets the function for every change of a pod.
 func (r *Runtime) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { r.notify = notify }
 
 func (r *Runtime) pullCredentials(ctx context.Context, pod *corev1.Pod) ([]podinputs.RegistryCredential, error) {

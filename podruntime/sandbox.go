@@ -105,7 +105,7 @@ func (r *Runtime) handler(ctx context.Context, pod *corev1.Pod) (string, error) 
 	return r.cfg.RuntimeHandler(ctx, *class)
 }
 
-// stopSandbox ends the network of the pod, and everything that runs in it.
+// stopSandbox ends the network of the pod, and all its processes.
 func (j job) stopSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -81,7 +81,7 @@ func exceededStorage(pod *corev1.Pod, written map[string]int64, use map[string]v
 	return ""
 }
 
-// written returns the bytes that the running containers of a sandbox have written to their layers and logs.
+// written returns the bytes in the layers and logs of a sandbox's running containers.
 func (r *Runtime) written(ctx context.Context, pod *corev1.Pod, sandbox string) (map[string]int64, error) {
 	if sandbox == "" {
 		return nil, nil // nothing runs
@@ -102,7 +102,7 @@ func (r *Runtime) written(ctx context.Context, pod *corev1.Pod, sandbox string) 
 	return all, nil
 }
 
-// exceeded returns the limit of disk or volumes that a pod exceeds; "" means none.
+// exceeded returns the exceeded limit of disk or volumes of a pod; "" means none.
 func (r *Runtime) exceeded(ctx context.Context, pod *corev1.Pod, sandbox string) (string, error) {
 	use, err := r.meter.usage(ctx, pod, measureEvery)
 	if errors.Is(err, errNotMeasured) {

@@ -90,8 +90,8 @@ func (w *worker) terminationMessage(ctx context.Context, before plan.Container, 
 	return s.Message + ": " + words
 }
 
-// tail returns the end of a file that a container wrote. It neither follows a link nor waits for a pipe that a
-// container without its own file system has put in its place.
+// tail returns the end of a container's file. It neither follows a link nor waits for a pipe that a container
+// without its own file system has put in its place.
 func tail(path string) (string, error) {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {

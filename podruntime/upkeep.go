@@ -16,9 +16,9 @@ import (
 const (
 	// measureEvery is the interval of measurements of pods with a limit of the disk.
 	measureEvery = 10 * time.Second
-	// evictionGrace is the time that the containers of an evicted pod get.
+	// evictionGrace is the grace period of an evicted pod's containers.
 	evictionGrace = time.Second
-	// critical is the least priority of pods that are not evicted.
+	// critical is the least priority of pods never evicted.
 	critical = eviction.Critical
 )
 
@@ -90,7 +90,7 @@ func (w *worker) evict(why plan.Eviction) {
 	w.r.podEvent(w.pod, corev1.EventTypeWarning, why.Reason, why.Message)
 }
 
-// limitMessages cuts the termination messages of a pod's containers so that all of them fit.
+// limitMessages cuts the termination messages of a pod's containers to their common limit.
 func limitMessages(s *corev1.PodStatus) {
 	lists := [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses}
 	count := 0

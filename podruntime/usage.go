@@ -79,7 +79,7 @@ func (r *Runtime) volumeUse(ctx context.Context, ref statsv1alpha1.PodReference)
 	return all, nil
 }
 
-// versionTime bounds the wait of a starting node for a runtime that may not run yet.
+// versionTime bounds the wait of a starting node for a possibly stopped runtime.
 const versionTime = 5 * time.Second
 
 // runtimeVersion returns a kubelet's text for the runtime, such as containerd://2.1.4, or "" if the runtime does

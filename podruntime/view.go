@@ -43,7 +43,7 @@ func newView() view {
 
 func (v *view) empty() bool { return len(v.sandboxes) == 0 && len(v.containers) == 0 }
 
-// meetSandbox records a sandbox that must be read.
+// meetSandbox records a sandbox to read.
 func (v *view) meetSandbox(id string, round uint64) {
 	if s := v.sandboxes[id]; s != nil {
 		s.dirty = true
@@ -52,7 +52,7 @@ func (v *view) meetSandbox(id string, round uint64) {
 	v.sandboxes[id] = &sandboxView{dirty: true, since: round}
 }
 
-// meetContainer records a container that must be read.
+// meetContainer records a container to read.
 func (v *view) meetContainer(id, sandbox string, round uint64) {
 	if c := v.containers[id]; c != nil {
 		c.dirty = true
@@ -71,7 +71,7 @@ func (v *view) touch(id string) {
 	}
 }
 
-// after records the result of an action, which must be read before the next decision.
+// after records the result of an action for a read before the next decision.
 func (v *view) after(a plan.Action, o plan.Outcome, round uint64) {
 	switch a.Kind {
 	case plan.RunSandbox:
@@ -100,8 +100,8 @@ func (v *view) after(a plan.Action, o plan.Outcome, round uint64) {
 	}
 }
 
-// merge takes a complete list of the pod. A container or sandbox that was known when the list began, and is
-// missing in it, is gone; merge returns the gone containers.
+// merge takes a complete list of the pod. A known container or sandbox from before the list, missing in the
+// list, is gone; merge returns the gone containers.
 func (v *view) merge(l *listed) (lost []string) {
 	for id, s := range v.sandboxes {
 		if _, has := l.sandboxes[id]; !has && s.since < l.round {

@@ -17,12 +17,12 @@ import (
 const (
 	// watchAgain is the pause after the events have stopped.
 	watchAgain = 5 * time.Second
-	// watchBuffer is the number of events that may wait.
+	// watchBuffer is the greatest number of waiting events.
 	watchBuffer = 256
 )
 
-// watch reads the events of the runtime, if it has any, so that an end is noticed at once. Events may be lost,
-// so they only trigger a look, and lists go on.
+// watch reads the events of the runtime, if it has any, to notice an end at once. Events may be lost, so they
+// only trigger a look, and lists go on.
 func (l *lister) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := l.watchOnce(ctx)

@@ -66,13 +66,13 @@ type inbox struct {
 	controls int            // requests of the pod controller
 }
 
-// stopRequest has the time that the pod has to end.
+// stopRequest has the time for the pod to end.
 type stopRequest struct {
 	grace time.Duration
 	at    time.Time
 }
 
-// done is an action that has ended.
+// done is an ended action.
 type done struct {
 	action  plan.Action
 	outcome plan.Outcome
@@ -173,7 +173,7 @@ func (w *worker) sweep(ctx context.Context) {
 	w.r.puller.Forget(w.uid)
 }
 
-// settle tells waiting callers that the runtime's state is known, or cannot be known.
+// settle ends the wait of callers when the runtime's state is known, or cannot be known.
 func (w *worker) settle() {
 	select {
 	case <-w.settled:
@@ -182,8 +182,8 @@ func (w *worker) settle() {
 	}
 }
 
-// unread shows that the pod exists while the runtime cannot tell its state: callers that ask for all pods must
-// neither wait for it nor take it for gone.
+// unread shows that the pod exists while the runtime cannot tell its state: callers of GetPods must neither wait
+// for it nor take it for gone.
 func (w *worker) unread() {
 	w.mu.Lock()
 	if w.shown == nil {

@@ -126,7 +126,7 @@ func (o *options) choose() func(context.Context) error {
 	}
 }
 
-// outside prepares everything for use after the box, and runs the rest in the box.
+// outside prepares everything that outlives the box, and runs the rest in the box.
 func (o *options) outside(ctx context.Context) (err error) {
 	if o.nodes != 1 && o.nodes != 2 {
 		return fmt.Errorf("-nodes=%d: a cluster here has 1 node, or 2", o.nodes)

@@ -13,7 +13,7 @@ type User struct {
 	Name string
 }
 
-// Instance is a container that is about to be made.
+// Instance is a container to be made.
 type Instance struct {
 	Pod *corev1.Pod
 	// Container has its environment resolved.
@@ -28,7 +28,7 @@ type Instance struct {
 	// ImageUser is the user of the image.
 	ImageUser User
 	Mounts    []*runtimeapi.Mount
-	// Target is the ID of the container whose processes the instance sees, or "".
+	// Target is the ID of the container with processes visible to the instance, or "".
 	Target string
 }
 
@@ -63,7 +63,7 @@ func (s Settings) Container(in Instance) (*runtimeapi.ContainerConfig, error) {
 	}, nil
 }
 
-// envs leaves out variables without a value: the address of a pod that gets none.
+// envs leaves out variables without a value: the address of a pod without an address of its own.
 func envs(vars []corev1.EnvVar) []*runtimeapi.KeyValue {
 	all := make([]*runtimeapi.KeyValue, 0, len(vars))
 	for _, v := range vars {

@@ -5,13 +5,13 @@
 //
 // The guarantee: the same pod always gives the same configuration, and a kubelet sends the same.
 //
-// The surprise: after a restart of the process, the labels and annotations that this package writes are the only
+// The surprise: after a restart of the process, the labels and annotations of this package are the only
 // knowledge about a pod until its spec comes.
 package criconfig
 
 import corev1 "k8s.io/api/core/v1"
 
-// Settings are the parts of a configuration that do not depend on the pod.
+// Settings are the parts of a configuration common to all pods.
 type Settings struct {
 	// Node is the name of the node; see LabelNode.
 	Node string
@@ -23,12 +23,12 @@ type Settings struct {
 	PodCgroup func(*corev1.Pod) string
 	// MemoryCapacity is the memory of the machine in bytes.
 	MemoryCapacity int64
-	// OOMScoreFloor is the lowest oom_score_adj that the runtime may set: a process without CAP_SYS_RESOURCE
+	// OOMScoreFloor is the lowest allowed oom_score_adj of the runtime: a process without CAP_SYS_RESOURCE
 	// cannot go below its own.
 	OOMScoreFloor int64
-	// SwapLimits means that swap can be limited: containers then get no swap.
+	// SwapLimits means a machine with limits of swap: containers then get no swap.
 	SwapLimits bool
-	// CgroupV2 means that the machine has the unified cgroup hierarchy.
+	// CgroupV2 means a machine with the unified cgroup hierarchy.
 	CgroupV2 bool
 	// HugePageSizes are the sizes of the machine in the notation of cgroups, such as 2MB.
 	HugePageSizes []string

@@ -33,7 +33,7 @@ const (
 	AnnotationGracePeriod              = "io.kubernetes.pod.terminationGracePeriod"
 	// AnnotationResources are the resources in the spec at the creation of a container.
 	AnnotationResources = "virtual-kubelet.io/resources"
-	// AnnotationSpec is the part of a pod's spec that its sandbox remembers; see Skeleton.
+	// AnnotationSpec is the part of a pod's spec in its sandbox; see Skeleton.
 	AnnotationSpec = "virtual-kubelet.io/spec"
 )
 
@@ -54,8 +54,8 @@ func (s Settings) identity(pod *corev1.Pod) map[string]string {
 	}
 }
 
-// annotations returns the facts about a container that are needed without its spec: its inputs, how to stop it,
-// and its termination message.
+// annotations returns the facts about a container for use without its spec: its inputs, how to stop it, and its
+// termination message.
 func annotations(in Instance) map[string]string {
 	c := in.Container
 	a := map[string]string{

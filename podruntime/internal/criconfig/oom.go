@@ -9,7 +9,7 @@ import (
 const (
 	oomGuaranteed = -997
 	oomBestEffort = 1000
-	// nodeCritical is the priority of pods that the node itself needs.
+	// nodeCritical is the priority of pods needed by the node itself.
 	nodeCritical = 2_000_001_000
 )
 
@@ -35,7 +35,7 @@ func oomScore(pod *corev1.Pod, c *corev1.Container, capacity int64) int64 {
 	return min(max(oomBestEffort-oomBestEffort*request/capacity, oomBestEffort+oomGuaranteed), oomBestEffort-1)
 }
 
-// remaining returns each container's share of the memory that the pod requests beyond its containers.
+// remaining returns each container's share of the pod's memory request beyond its containers.
 func remaining(pod *corev1.Pod) int64 {
 	if pod.Spec.Resources == nil || pod.Spec.Resources.Requests.Memory().IsZero() {
 		return 0

@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// thermal are files that reveal the load of other containers. The machine decides which exist.
+// thermal are files with hints about the load of other containers. Their existence depends on the machine.
 var thermal = sync.OnceValue(func() []string {
 	found, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle") // only a bad pattern is an error
 	return found
 })
 
-// maskedPaths returns the paths of the machine that a container must not see.
+// maskedPaths returns the paths of the machine to hide from a container.
 func maskedPaths() []string {
 	return slices.Concat([]string{
 		"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
@@ -22,7 +22,7 @@ func maskedPaths() []string {
 	}, thermal())
 }
 
-// readonlyPaths returns the paths of the machine that a container must not change.
+// readonlyPaths returns the read-only paths of the machine in a container.
 func readonlyPaths() []string {
 	return []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 }

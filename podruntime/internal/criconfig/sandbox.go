@@ -93,7 +93,7 @@ func protocol(p corev1.Protocol) runtimeapi.Protocol {
 	return runtimeapi.Protocol_TCP
 }
 
-// sandboxSecurity returns the security context of the container that holds the pod's namespaces.
+// sandboxSecurity returns the security context of the container with the pod's namespaces.
 func sandboxSecurity(pod *corev1.Pod) (*runtimeapi.LinuxSandboxSecurityContext, error) {
 	namespaces, err := namespaces(pod)
 	if err != nil {
@@ -114,7 +114,7 @@ func sandboxSecurity(pod *corev1.Pod) (*runtimeapi.LinuxSandboxSecurityContext, 
 	return out, err
 }
 
-// namespaces returns the namespaces that containers share with their pod or with the machine.
+// namespaces returns the namespaces shared by containers with their pod or with the machine.
 func namespaces(pod *corev1.Pod) (*runtimeapi.NamespaceOption, error) {
 	if pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers {
 		return nil, errUserNamespace

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// skeletonSpec returns the parts of a spec that decide about the end of a pod. They contain no secrets.
+// skeletonSpec returns the parts of a spec for decisions about the end of a pod. They contain no secrets.
 func skeletonSpec(pod *corev1.Pod) *corev1.PodSpec {
 	return &corev1.PodSpec{
 		RestartPolicy:                 pod.Spec.RestartPolicy,
@@ -47,7 +47,7 @@ func podAnnotations(pod *corev1.Pod) map[string]string {
 	return a
 }
 
-// Skeleton returns the pod that a sandbox remembers: enough to report its state, and to end it. It has no node
+// Skeleton returns the pod as remembered by a sandbox: enough to report its state, and to end it. It has no node
 // name, so that no code takes it for the pod of the API server.
 func Skeleton(labels, annotations map[string]string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{

@@ -27,8 +27,8 @@ func podSums(pod *corev1.Pod) (requests, limits corev1.ResourceList) {
 	return requests, limits
 }
 
-// sum adds up containers that run at the same time: all containers with the sidecars, or one init container with
-// the sidecars before it.
+// sum adds up concurrent containers: all containers with the sidecars, or one init container with the sidecars
+// before it.
 func sum(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	total, sidecars, peak := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range pod.Spec.Containers {

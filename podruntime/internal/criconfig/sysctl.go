@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// safeSysctls are the sysctls that a pod may set, because they are its own and do no harm to others.
+// safeSysctls are the allowed sysctls of a pod, because they are its own and do no harm to others.
 var safeSysctls = map[string]bool{
 	"kernel.shm_rmid_forced":              true,
 	"net.ipv4.ip_local_port_range":        true,
@@ -32,7 +32,7 @@ var (
 	ipcSysctls = []string{"kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."}
 )
 
-// Sysctls are the sysctls that pods may set. The zero value allows the safe sysctls.
+// Sysctls are the allowed sysctls of pods. The zero value allows the safe sysctls.
 type Sysctls struct {
 	unsafe []string
 	// machineNetwork means that no pod has a network of its own.
@@ -40,8 +40,8 @@ type Sysctls struct {
 }
 
 // NewSysctls allows more than the safe sysctls: names such as net.core.somaxconn, and prefixes such as
-// kernel.msg*. An error names the first that belongs to no namespace of a pod. machineNetwork says that every
-// pod is in the network of the machine.
+// kernel.msg*. An error names the first sysctl outside of the namespaces of a pod. machineNetwork says that
+// every pod is in the network of the machine.
 func NewSysctls(unsafe []string, machineNetwork bool) (Sysctls, error) {
 	s := Sysctls{machineNetwork: machineNetwork}
 	for _, pattern := range unsafe {

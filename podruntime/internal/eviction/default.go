@@ -4,15 +4,15 @@ package eviction
 
 import "strconv"
 
-// standard is a threshold of a kubelet, and the most that it keeps free of a large machine.
+// standard is a threshold of a kubelet, and its upper bound on a large machine.
 type standard struct {
 	signal  Signal
 	percent float64 // 0 is most itself
 	most    float64
 }
 
-// largest is the most bytes of a disk that the defaults keep free, and largestInodes the most inodes: on a large
-// disk a kubelet's percentages are more than the machine itself ever needs.
+// largest and largestInodes bound the bytes and inodes kept free by the defaults: on a large disk a kubelet's
+// percentages are more than the machine itself ever needs.
 const (
 	largest       = 5 << 30
 	largestInodes = 250_000
@@ -26,8 +26,9 @@ var standards = []standard{
 	{ImageFsInodesFree, 5, largestInodes},
 }
 
-// Default returns the setting for a machine that does other work too: the thresholds of a kubelet, but no more than a large machine
-// needs, and no more than half of the amount that is available now. So no threshold is met before pods have used something.
+// Default returns the setting for a machine with other work: the thresholds of a kubelet, but no more than for a
+// large machine, and no more than half of the available amount. So no threshold is met before pods have used
+// something.
 func Default(now Observations) map[string]string {
 	setting := map[string]string{}
 	for _, s := range standards {

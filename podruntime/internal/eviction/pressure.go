@@ -11,15 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Transition is the time for which a condition stays after its last cause.
+// Transition is how long a condition stays after its last cause.
 const Transition = 5 * time.Minute
 
-// Pressure has the conditions of a node that are true. The zero value has none.
+// Pressure has the true conditions of a node. The zero value has none.
 type Pressure struct {
 	last map[corev1.NodeConditionType]time.Time // when there was a cause
 }
 
-// Update records which thresholds are met, and reports whether the conditions have changed.
+// Update records the met thresholds, and reports whether the conditions have changed.
 func (p *Pressure) Update(met []Met, now time.Time) (changed bool) {
 	before := p.Conditions()
 	if p.last == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// Critical is the priority from which on pods are not evicted.
+// Critical is the least priority of pods never evicted.
 const Critical = lifecycle.CriticalPriority
 
 // Pod is a running pod and its usage: nil if the usage is not known.
@@ -25,9 +25,9 @@ type Pod struct {
 	Stats *statsv1alpha1.PodStats
 }
 
-// Rank returns the pods that may be evicted, in the order in which they must go for a resource. First come pods
-// that use more than they have requested, then pods of a low priority, then the pods that exceed their request
-// the most. Processes cannot be requested. A pod without measurements counts as using more than its request.
+// Rank returns the candidates for eviction, in their order for a resource. First come pods above their requests,
+// then pods of a low priority, then pods with the greatest excess over their request. Processes cannot be
+// requested. A pod without measurements counts as using more than its request.
 func Rank(pods []Pod, r Resource) []Pod {
 	list := slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.priority() >= Critical })
 	slices.SortStableFunc(list, func(a, b Pod) int {
@@ -95,8 +95,7 @@ func (p Pod) requests(r Resource) int64 {
 	return sum
 }
 
-// Excess names the containers of the pod that use more of a resource than they have requested, for the message
-// of an eviction.
+// Excess names the pod's containers above their request of a resource, for the message of an eviction.
 func (p Pod) Excess(r Resource) string {
 	if p.Stats == nil || r != Memory && r != Disk {
 		return ""

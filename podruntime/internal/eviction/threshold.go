@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Signal is a resource that a machine can run short of, with the name in the settings of a kubelet.
+// Signal is a possibly scarce resource of a machine, with its name in the settings of a kubelet.
 type Signal string
 
 // The signals.
@@ -27,7 +27,7 @@ const (
 	PIDAvailable      Signal = "pid.available"
 )
 
-// Resource is the resource that a pod must give back for a signal.
+// Resource is the resource to reclaim from pods for a signal.
 type Resource string
 
 // The resources, as events name them.
@@ -42,7 +42,7 @@ const (
 type meaning struct {
 	condition corev1.NodeConditionType
 	resource  Resource
-	// first is the order in which signals are handled: lack of memory ends a machine most quickly.
+	// first is the order of signals: lack of memory ends a machine most quickly.
 	first int
 }
 
@@ -55,21 +55,20 @@ var meanings = map[Signal]meaning{
 	PIDAvailable:      {corev1.NodePIDPressure, Process, 5},
 }
 
-// Condition is the condition of the node for a signal, and Resource the resource that pods must give back for
-// it.
+// Condition is the condition of the node for a signal, and Resource the resource to reclaim from pods for it.
 func (s Signal) Condition() corev1.NodeConditionType { return meanings[s].condition }
 
-// Resource returns the resource that pods must give back for a signal.
+// Resource returns the resource to reclaim from pods for a signal.
 func (s Signal) Resource() Resource { return meanings[s].resource }
 
-// Threshold is the amount that must be available at least: Quantity, or Percent of the total.
+// Threshold is the least available amount: Quantity, or Percent of the total.
 type Threshold struct {
 	Signal   Signal
 	Quantity resource.Quantity
 	Percent  float64
 }
 
-// Least returns the amount of the total that must be available.
+// Least returns the least available amount for a total.
 func (t Threshold) Least(capacity int64) int64 {
 	if t.Percent > 0 {
 		return int64(float64(capacity) * t.Percent / 100)
@@ -111,14 +110,14 @@ type Observation struct{ Available, Capacity uint64 }
 // Observations are the measurements.
 type Observations map[Signal]Observation
 
-// Met is a threshold that the machine is below.
+// Met is a threshold above the available amount.
 type Met struct {
 	Threshold
-	// Least is the amount that should be available, and Available the amount that is.
+	// Least is the required available amount, and Available the actual amount.
 	Least, Available resource.Quantity
 }
 
-// Met returns the thresholds that the machine is below, in their order.
+// Met returns the thresholds above the available amounts, in their order.
 func (o Observations) Met(thresholds []Threshold) []Met {
 	var list []Met
 	for _, t := range thresholds {

@@ -20,11 +20,11 @@ type Call struct {
 	// Subject is the object of the call: "namespace/pod" for a sandbox, "namespace/pod/container" for a
 	// container, the name of an image, or "".
 	Subject string
-	// At is the time at which the call began, Took its duration. A call in progress has no Ended.
+	// At is the time of the call's begin, Took its duration. A call in progress has no Ended.
 	At    time.Time
 	Took  time.Duration
 	Ended bool
-	// Err is the error that the client got.
+	// Err is the client's error.
 	Err error
 }
 
@@ -44,13 +44,13 @@ func (r *Runtime) Calls(methods ...string) []Call {
 	return calls
 }
 
-// changing are the methods that change something.
+// changing are the methods with changes.
 var changing = []string{
 	"RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "StartContainer", "StopContainer",
 	"RemoveContainer", "UpdateContainerResources", "UpdatePodSandboxResources", "PullImage", "RemoveImage",
 }
 
-// Changes returns the calls that change something, as strings such as "StartContainer namespace/pod/container".
+// Changes returns the calls of changing methods, as strings such as "StartContainer namespace/pod/container".
 func (r *Runtime) Changes() []string {
 	var lines []string
 	for _, c := range r.Calls(changing...) {

@@ -74,7 +74,7 @@ func (r *Runtime) create(sandboxID string, config *runtimeapi.ContainerConfig, s
 	return c.id, nil
 }
 
-// StartContainer starts a container that was created and never started.
+// StartContainer starts a created container for the first time.
 func (c *Client) StartContainer(ctx context.Context, id string) error {
 	return c.act(ctx, "StartContainer", id, func() error { return c.runtime.start(id) })
 }
@@ -132,7 +132,7 @@ func (r *Runtime) askToEnd(id string) (*container, error) {
 	return c, nil
 }
 
-// awaitEnd sends the signal to end, unless the timeout is zero, and then the signal that kills.
+// awaitEnd sends the signal to end, unless the timeout is zero, and then SIGKILL.
 func (r *Runtime) awaitEnd(ctx context.Context, c *container, timeout time.Duration) error {
 	r.mu.Lock()
 	if timeout > 0 && !c.stopping {
@@ -185,7 +185,7 @@ func (r *Runtime) remove(c *container) {
 	r.tell(c.sandbox, c.id, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
 }
 
-// ListContainers returns the containers that match the filter.
+// ListContainers returns the containers for the filter.
 func (c *Client) ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
 	return do(ctx, c, "ListContainers", "", func() ([]*runtimeapi.Container, error) {
 		r := c.runtime
@@ -265,7 +265,7 @@ func (r *Runtime) statusesIn(s *sandbox) []*runtimeapi.ContainerStatus {
 	return list
 }
 
-// UpdateContainerResources changes the resources of a container that has not ended.
+// UpdateContainerResources changes the resources of a container before its end.
 func (c *Client) UpdateContainerResources(ctx context.Context, id string, resources *runtimeapi.ContainerResources) error {
 	return c.act(ctx, "UpdateContainerResources", id, func() error {
 		r := c.runtime

@@ -24,7 +24,7 @@ type Answer struct {
 }
 
 // ExecSync runs a command in a running container. An exit code other than 0 is an utilexec.CodeExitError. A
-// command that takes longer than timeout gives the status DeadlineExceeded.
+// command longer than timeout gives the status DeadlineExceeded.
 func (c *Client) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (stdout, stderr []byte, err error) {
 	answer, err := do(ctx, c, "ExecSync", id, func() (Answer, error) { return c.runtime.exec(ctx, id, command, timeout) })
 	if err == nil && answer.Code != 0 {

@@ -15,7 +15,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Image is an image that can be pulled, or is there.
+// Image is an image at the registry, or on the machine.
 type Image struct {
 	// Name is the name in a pod: "busybox", "registry.example/app:v1".
 	Name string
@@ -29,7 +29,7 @@ type Image struct {
 	Errors []error
 	// Username and Password are the required login, if there is a password.
 	Username, Password string
-	// Missing means that the registry does not have it.
+	// Missing means an image missing at the registry.
 	Missing bool
 	// Pinned images must not be removed to save space.
 	Pinned bool

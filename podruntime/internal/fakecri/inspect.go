@@ -42,7 +42,7 @@ type Sandbox struct {
 	Config       *runtimeapi.PodSandboxConfig
 }
 
-// Sandboxes returns the sandboxes that exist, by pod and attempt.
+// Sandboxes returns the existing sandboxes, by pod and attempt.
 func (r *Runtime) Sandboxes() []Sandbox {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +88,7 @@ func (r *Runtime) Find(pod, name string) (Container, bool) {
 	return Container{}, false
 }
 
-// ContainerConfigs returns the config of each container that was ever created, in that order.
+// ContainerConfigs returns the config of each container ever created, in that order.
 func (r *Runtime) ContainerConfigs() []*runtimeapi.ContainerConfig {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +99,7 @@ func (r *Runtime) ContainerConfigs() []*runtimeapi.ContainerConfig {
 	return list
 }
 
-// SandboxConfigs returns the config of each sandbox that was ever created, in that order.
+// SandboxConfigs returns the config of each sandbox ever created, in that order.
 func (r *Runtime) SandboxConfigs() []*runtimeapi.PodSandboxConfig {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +110,7 @@ func (r *Runtime) SandboxConfigs() []*runtimeapi.PodSandboxConfig {
 	return list
 }
 
-// Exit ends a container that runs.
+// Exit ends a running container.
 func (r *Runtime) Exit(id string, code int32, reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +128,7 @@ func (r *Runtime) EndSandbox(id string) {
 	}
 }
 
-// Log adds lines to the log of a container that runs; stream is stdout or stderr.
+// Log adds lines to the log of a running container; stream is stdout or stderr.
 func (r *Runtime) Log(id, stream string, lines ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

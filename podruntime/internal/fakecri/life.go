@@ -21,12 +21,12 @@ type Life struct {
 	Code int32
 	// Reason is the reason of the end. Default: Completed or Error, by the code.
 	Reason string
-	// Output are lines that the container writes when it starts; Errors are lines of its standard error.
+	// Output are the container's lines at its start; Errors are lines of its standard error.
 	Output, Errors []string
 	// IgnoresStop means that only a kill ends the container.
 	IgnoresStop bool
-	// Stops is the time that the container takes to end on a request, and StopCode its exit code then. 0 means
-	// 143, and CleanStop stands for exit code 0.
+	// Stops is the container's time to end on a request, and StopCode its exit code then. 0 means 143, and
+	// CleanStop stands for exit code 0.
 	Stops     time.Duration
 	StopCode  int32
 	CleanStop bool
@@ -34,16 +34,16 @@ type Life struct {
 	StartError error
 }
 
-// Forever is a life that lasts until the container is stopped.
+// Forever is a life until the stop of the container.
 func Forever() Life { return Life{} }
 
-// Exit is a life that ends at once.
+// Exit is a life with an immediate end.
 func Exit(code int32) Life { return Life{Ends: true, Code: code} }
 
-// ExitAfter is a life that ends by itself after a time.
+// ExitAfter is a life with an end by itself after a time.
 func ExitAfter(d time.Duration, code int32) Life { return Life{Ends: true, For: d, Code: code} }
 
-// OOM is a life that ends after a time for want of memory.
+// OOM is a life with an end after a time for want of memory.
 func OOM(d time.Duration) Life { return Life{Ends: true, For: d, Code: 137, Reason: "OOMKilled"} }
 
 // Match selects the containers of a script.
@@ -71,7 +71,7 @@ func ByImage(image string) Match {
 	}
 }
 
-// ByCommand matches the containers whose command and arguments begin with these words.
+// ByCommand matches the containers with these words at the beginning of their command and arguments.
 func ByCommand(words ...string) Match {
 	return func(c *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) bool {
 		all := append(append([]string{}, c.GetCommand()...), c.GetArgs()...)
@@ -115,7 +115,7 @@ type exit struct {
 
 var killed = exit{code: 137}
 
-// end ends a container that runs. The caller has r.mu.
+// end ends a running container. The caller has r.mu.
 func (r *Runtime) end(c *container, e exit) {
 	if c.state != runtimeapi.ContainerState_CONTAINER_RUNNING {
 		return

@@ -59,7 +59,7 @@ var (
 	_ cri.ImageManagerService = (*Client)(nil)
 )
 
-// New returns a runtime that has nothing.
+// New returns an empty runtime.
 func New(config Config) *Runtime {
 	return &Runtime{
 		config:     config,
@@ -117,7 +117,7 @@ func (r *Runtime) Reboot() {
 	}
 }
 
-// SetCondition changes a condition of the runtime, which is RuntimeReady or NetworkReady.
+// SetCondition changes a condition of the runtime: RuntimeReady or NetworkReady.
 func (r *Runtime) SetCondition(kind string, ok bool, reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,7 +192,7 @@ func notFound(kind, id string) error {
 	return status.Errorf(codes.NotFound, "an error occurred when try to find %s %q: not found", kind, id)
 }
 
-// id returns a new identifier, which gives lists no useful order. The caller has r.mu.
+// id returns a new identifier, without a useful order for lists. The caller has r.mu.
 func (r *Runtime) id() string {
 	r.numbered++
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d", r.numbered))

@@ -24,7 +24,7 @@ type sandbox struct {
 	ips     []string
 }
 
-// RunPodSandbox creates a sandbox, which is ready at once.
+// RunPodSandbox creates a sandbox. It is ready at once.
 func (c *Client) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
 	return do(ctx, c, "RunPodSandbox", podName(config), func() (string, error) { return c.runtime.runSandbox(config, handler) })
 }
@@ -153,7 +153,7 @@ func (s *sandbox) status() *runtimeapi.PodSandboxStatus {
 	}
 }
 
-// ListPodSandbox returns the sandboxes that match the filter.
+// ListPodSandbox returns the sandboxes for the filter.
 func (c *Client) ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
 	return do(ctx, c, "ListPodSandbox", "", func() ([]*runtimeapi.PodSandbox, error) {
 		r := c.runtime

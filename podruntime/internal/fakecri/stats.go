@@ -51,7 +51,7 @@ func (c *Client) ContainerStats(ctx context.Context, id string) (*runtimeapi.Con
 	})
 }
 
-// ListContainerStats returns the usage of the running containers that match the filter.
+// ListContainerStats returns the usage of the running containers for the filter.
 func (c *Client) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	return do(ctx, c, "ListContainerStats", "", func() ([]*runtimeapi.ContainerStats, error) {
 		c.runtime.mu.Lock()
@@ -109,7 +109,7 @@ func (c *Client) PodSandboxStats(ctx context.Context, id string) (*runtimeapi.Po
 	})
 }
 
-// ListPodSandboxStats returns the usage of the ready sandboxes that match the filter.
+// ListPodSandboxStats returns the usage of the ready sandboxes for the filter.
 func (c *Client) ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
 	return do(ctx, c, "ListPodSandboxStats", "", func() ([]*runtimeapi.PodSandboxStats, error) {
 		r := c.runtime

@@ -12,9 +12,9 @@ import (
 )
 
 // mayUse reports whether the pod may use an image that is already on the machine, by the rules of kubelets since
-// 1.35. An image without a recorded pull was put there for all pods. A pulled image is for pods with credentials
-// that pulled it under this name, or for all if it was pulled without credentials once. Other pods have to ask
-// the registry.
+// 1.35. An image without a recorded pull was put there for all pods. A pulled image is for pods with the
+// credentials of a pull under this name, or for all if it was pulled without credentials once. Other pods have
+// to ask the registry.
 func (p *Puller) mayUse(ctx context.Context, req Request, name, id string) (bool, error) {
 	use, known := p.pulls.find(id, name)
 	if !known || use.Anybody {
@@ -50,7 +50,7 @@ func (p *Puller) remember(name, id string, auth *runtimeapi.AuthConfig) *Error {
 	return nil
 }
 
-// Prune forgets images that are no longer on the machine.
+// Prune forgets images gone from the machine.
 func (p *Puller) Prune(ctx context.Context) error {
 	before, changes := p.pulls.known()
 	if len(before) == 0 {

@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	// collectEvery is the interval at which a Collector looks at images and disk.
+	// collectEvery is the interval of a Collector's checks of images and disk.
 	collectEvery = 5 * time.Minute
 	// collectTime bounds a collection.
 	collectTime = 10 * time.Minute
@@ -35,8 +35,8 @@ type Policy struct {
 	// High is the usage of the disk, in percent, from which images are removed until the usage is Low. 100 is
 	// never.
 	High, Low int64
-	// MinAge is the least time that an image stays after it was seen first. MaxAge is the longest time that an
-	// image may be unused, however much space there is; 0 is for ever.
+	// MinAge is the least age of removed images since they were seen first. MaxAge is the longest unused time of
+	// an image, however much space there is; 0 is for ever.
 	MinAge, MaxAge time.Duration
 }
 
@@ -44,11 +44,11 @@ type Policy struct {
 type Disk struct{ Capacity, Available uint64 }
 
 // Collector removes unused images when they take too much of the disk, as a kubelet does, beginning with the
-// image that was unused longest. All fields are required.
+// longest unused image. All fields are required.
 type Collector struct {
 	Policy
 	Images cri.ImageManagerService
-	// InUse returns IDs, names and references of the images that must stay.
+	// InUse returns IDs, names and references of the images to keep.
 	InUse func(ctx context.Context) (map[string]bool, error)
 	Disk  func(ctx context.Context) (Disk, error)
 	// Event records a warning about the node.
@@ -139,7 +139,7 @@ func (c *Collector) round(ctx context.Context) {
 	c.failed = err != nil
 }
 
-// collect removes expired images, and then images that take too much space.
+// collect removes expired images, and then images to gain space.
 func (c *Collector) collect(ctx context.Context, now time.Time) error {
 	if err := c.detect(ctx, now); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (c *Collector) collect(ctx context.Context, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// detect records the present images, and which of them are in use.
+// detect records the present images, and their use.
 func (c *Collector) detect(ctx context.Context, now time.Time) error {
 	// Ask before the list: an image that appears in between is new, and stays for that reason.
 	inUse, err := c.InUse(ctx)
@@ -211,7 +211,7 @@ func (c *Collector) detect(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// unused returns the images that may be removed.
+// unused returns the removable images.
 func (c *Collector) unused() []*seen {
 	var list []*seen
 	for _, s := range c.seen {
@@ -250,7 +250,7 @@ func (p Policy) candidates(unused []*seen, now time.Time) []*seen {
 	return list
 }
 
-// expired returns the images that were unused for too long.
+// expired returns the images unused for too long.
 func (p Policy) expired(unused []*seen, now time.Time) []*seen {
 	if p.MaxAge <= 0 {
 		return nil

@@ -5,7 +5,7 @@
 //
 // The guarantee: after a failed pull for a pod, the next request waits for a delay that grows from 10 seconds to
 // 5 minutes. Nothing is pulled against the policy. A silent registry does not block other registries. A pod gets
-// a private image from the machine only with credentials that pulled it, also after a restart.
+// a private image from the machine only with the credentials of its pull, also after a restart.
 //
 // The surprise: Ensure does not wait for the delay. It fails at once, and its error says when to come again.
 package image
@@ -38,7 +38,7 @@ const (
 	lastDelay  = 5 * time.Minute
 	// inspectAgain is the pause before the next check for an image.
 	inspectAgain = 10 * time.Second
-	// parallel is the number of images that are pulled at the same time from one registry.
+	// parallel is the number of concurrent pulls from one registry.
 	parallel = 5
 )
 
@@ -47,8 +47,7 @@ type Config struct {
 	Images cri.ImageManagerService
 	// Credentials returns the credentials of the pod. Nil means that there are none.
 	Credentials func(ctx context.Context, pod *corev1.Pod) ([]podinputs.RegistryCredential, error)
-	// Dir is the directory for the records that must outlive the process: the credentials of pulls. "" keeps
-	// them in memory.
+	// Dir is the directory for durable records: the credentials of pulls. "" keeps them in memory.
 	Dir string
 	// Event records an event about a container of the pod.
 	Event func(pod *corev1.Pod, container, eventType, reason, message string)
@@ -72,7 +71,7 @@ func New(cfg Config) (*Puller, error) {
 	return &Puller{cfg: cfg, delays: flowcontrol.NewBackOff(firstDelay, lastDelay), pulls: known}, nil
 }
 
-// Request is an image that a container needs.
+// Request is a container's request for an image.
 type Request struct {
 	Pod       *corev1.Pod
 	Container string

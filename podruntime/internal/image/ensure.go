@@ -104,7 +104,7 @@ func (p *Puller) pull(ctx context.Context, req Request, spec *runtimeapi.ImageSp
 	}
 	how := unheard
 	defer func() {
-		// An image that is pulled without credentials is for all pods anyway.
+		// An image pulled without credentials is for all pods anyway.
 		if how == unheard && (before != nil || len(req.Pod.Spec.ImagePullSecrets) == 0) {
 			how = refused
 		}

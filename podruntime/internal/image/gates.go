@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// gates bound the concurrent pulls of each registry by itself: a registry that never answers would otherwise
-// stop all pulls.
+// gates bound the concurrent pulls of each registry by itself: a registry without answers would otherwise stop
+// all pulls.
 type gates struct {
 	mu  sync.Mutex
 	all map[string]*gate // guarded by mu: by registry, as long as it is in use

@@ -29,10 +29,10 @@ const (
 	maxCredentials = 64
 )
 
-// pulls records the images that were pulled for pods, and the credentials. The records outlive the process,
-// because an image without a record is for all pods. A credential is stored as a digest with a key of this node,
-// so that the files are useless for tests of passwords elsewhere. An unreadable file counts as an image that no
-// pod may use without asking the registry.
+// pulls records the images pulled for pods, and the credentials. The records outlive the process, because an
+// image without a record is for all pods. A credential is stored as a digest with a key of this node, so the
+// files are useless for tests of passwords elsewhere. An unreadable file counts as an image without access for
+// pods before a request to the registry.
 type pulls struct {
 	dir string // "" keeps nothing on disk
 	key []byte
@@ -61,11 +61,11 @@ const (
 	recorded                // it is noted who may use the image
 )
 
-// pull is an image that was pulled.
+// pull is a pulled image.
 type pull struct {
 	ID string `json:"id"`
-	// Uses are by repository: a pod that may read one repository may have no access to another one with the same
-	// image.
+	// Uses are by repository: a pod with access to one repository may have no access to another one with the
+	// same image.
 	Uses map[string]use `json:"uses"`
 }
 
@@ -143,7 +143,7 @@ func (p *pulls) find(id, name string) (use, bool) {
 	return one.Uses[repository(name)], known
 }
 
-// begin records that an image will be pulled. The caller must call end; if the process ends before, the result
+// begin records a coming pull of an image. The caller must call end; if the process ends before, the result
 // stays unknown.
 func (p *pulls) begin(name string) (end func(outcome), err error) {
 	p.mu.Lock()
@@ -176,7 +176,7 @@ func (p *pulls) begin(name string) (end func(outcome), err error) {
 	}, nil
 }
 
-// pulled records that the image was pulled by that name with auth, or without credentials.
+// pulled records a pull of the image by that name with auth, or without credentials.
 func (p *pulls) pulled(id, name string, auth *runtimeapi.AuthConfig) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,8 +192,8 @@ func (p *pulls) pulled(id, name string, auth *runtimeapi.AuthConfig) error {
 	case auth == nil:
 		u = use{Anybody: true}
 	default:
-		// Tokens that a registry gives for hours would add up for ever. A pod with an old token asks the
-		// registry again.
+		// A registry's tokens for some hours would add up for ever. A pod with an old token asks the registry
+		// again.
 		u.Credentials = append(slices.Clone(u.Credentials[max(0, len(u.Credentials)-maxCredentials+1):]), digest)
 	}
 	one.Uses[repository(name)] = u
@@ -219,8 +219,8 @@ func (p *pulls) known() (map[string]bool, int) {
 	return files, p.changes
 }
 
-// forget forgets images that are gone. After any change since, they may have come back, and forget leaves them
-// to the next time.
+// forget forgets removed images. After any change since, they may have come back, and forget leaves them to the
+// next time.
 func (p *pulls) forget(files map[string]bool, changes int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,7 +238,7 @@ func (p *pulls) forget(files map[string]bool, changes int) error {
 	return errors.Join(errs...)
 }
 
-// write replaces a file durably, so that the new file survives a loss of power.
+// write replaces a file durably: the new file survives a loss of power.
 func (p *pulls) write(name string, data []byte) error {
 	if p.dir == "" {
 		return nil

@@ -23,7 +23,7 @@ import (
 const (
 	// handshakeTimeout bounds how long a runtime takes to accept a session.
 	handshakeTimeout = 30 * time.Second
-	// maxRefusal is the largest part of a refusing server's answer that is read.
+	// maxRefusal bounds the read part of a refusing server's answer.
 	maxRefusal = 4 << 10
 )
 
@@ -117,7 +117,7 @@ func upgrade(ctx context.Context, raw net.Conn, u *url.URL, protocols []string) 
 	return serve(raw, in)
 }
 
-// buffered is a connection with data that was read already.
+// buffered is a connection with data already read.
 type buffered struct {
 	net.Conn
 	in *bufio.Reader

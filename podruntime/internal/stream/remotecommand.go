@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// outputGrace is the time that a session waits after its end, until the client has taken the output.
+	// outputGrace is how long a session waits after its end for the client to take the output.
 	outputGrace = 500 * time.Millisecond
 	// maxStatus is the largest size of a runtime's message about the end of a session.
 	maxStatus = 1 << 20
@@ -32,7 +32,7 @@ const (
 // errSilent is the end of a session without a result of the runtime.
 var errSilent = errors.New("the runtime closed the connection and did not say how the session ended")
 
-// session is one exec or attach session over SPDY. A stream that the client did not ask for is nil.
+// session is one exec or attach session over SPDY. A stream without a request from the client is nil.
 type session struct {
 	attach                                api.AttachIO
 	status, stdin, stdout, stderr, resize *spdystream.Stream
@@ -64,7 +64,7 @@ func remoteCommand(ctx context.Context, url string, attach api.AttachIO) error {
 	return s.ended(ctx, s.await(ctx))
 }
 
-// create makes the streams that the server waits for, in the order of the protocol.
+// create makes the streams awaited by the server, in the order of the protocol.
 func (s *session) create(conn *connection) error {
 	for _, stream := range []struct {
 		name   string

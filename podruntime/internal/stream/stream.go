@@ -71,7 +71,7 @@ func (s *Streams) Attach(ctx context.Context, containerID string, tty bool, atta
 	return remoteCommand(ctx, answer.GetUrl(), attach)
 }
 
-// container is the session of a client with a process that has a terminal, or has none.
+// container is the session of a client with a process, with or without a terminal.
 type container struct {
 	api.AttachIO
 	tty bool
@@ -107,7 +107,7 @@ func known(err error) error {
 	}
 }
 
-// Target is the pod that connections are forwarded to.
+// Target is the pod for forwarded connections.
 type Target struct {
 	SandboxID string
 	// HostNetwork means that the pod has the network of the machine.

@@ -12,8 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// Config returns the configuration of a container whose root is the directory root. capabilities are the names
-// of spec.Caps. An error names the part of spec that a runtime cannot do.
+// Config returns the configuration of a container with the directory root as its root. capabilities are the
+// names of spec.Caps. An error names the part of spec impossible for a runtime.
 func Config(spec *shim.Spec, root string, capabilities []string) ([]byte, error) {
 	if spec.OCI != nil && spec.OCI.Sandbox != "" {
 		return guest(spec, root, capabilities)
@@ -55,7 +55,7 @@ func Config(spec *shim.Spec, root string, capabilities []string) ([]byte, error)
 	return json.Marshal(c)
 }
 
-// namespaces returns the namespaces that the container gets for itself, or joins.
+// namespaces returns the container's own namespaces, and the joined ones.
 func namespaces(spec *shim.Spec) []specs.LinuxNamespace {
 	all := []specs.LinuxNamespace{{Type: specs.MountNamespace}, {Type: specs.UTSNamespace}}
 	if !spec.HostIPC {

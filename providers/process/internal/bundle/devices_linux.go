@@ -14,9 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// devices returns the devices that the pod asks for, and the rules of the control group. A container can use
-// these devices and the devices that a runtime makes in every container, and no others, whatever device nodes it
-// makes.
+// devices returns the devices of the pod, and the rules of the control group. A container can use these devices
+// and a runtime's devices of every container, and no others, whatever device nodes it makes.
 func devices(spec *shim.Spec) (made []specs.LinuxDevice, rules []specs.LinuxDeviceCgroup, err error) {
 	if spec.Privileged {
 		rules = append(rules, specs.LinuxDeviceCgroup{Allow: true, Access: "rwm"})

@@ -78,8 +78,8 @@ func guest(spec *shim.Spec, root string, capabilities []string) ([]byte, error) 
 	return json.Marshal(c)
 }
 
-// ofVolume returns the annotations of a sandbox that make its kernel use a file system in memory for mounts of
-// that directory. They begin with a name of the volume that has no other use.
+// ofVolume returns the annotations of a sandbox for a file system in its kernel's memory at mounts of that
+// directory. They begin with a name of the volume without another use.
 func ofVolume(number int, v shim.MemoryVolume) map[string]string {
 	name := fmt.Sprintf("%sv%d.", volumeAnnotation, number)
 	return map[string]string{
@@ -128,8 +128,7 @@ func guestMounts(spec *shim.Spec) ([]specs.Mount, error) {
 	return all, nil
 }
 
-// refuseGuest refuses settings that would give power over the machine, and that have no meaning for another
-// kernel.
+// refuseGuest refuses settings with power over the machine and without a meaning for another kernel.
 func refuseGuest(spec *shim.Spec) error {
 	switch {
 	case spec.Privileged:

@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// system returns the kernel's mounts that every container has.
+// system returns the kernel's mounts of every container.
 func system(spec *shim.Spec) []specs.Mount {
 	access := "ro"
 	if spec.Privileged {
@@ -55,7 +55,7 @@ func mounts(spec *shim.Spec) ([]specs.Mount, error) {
 	return all, nil
 }
 
-// allowed refuses a volume over the mounts that separate the container from the machine.
+// allowed refuses a volume over the mounts between the container and the machine.
 func allowed(target string, privileged bool) error {
 	target = filepath.Clean(target)
 	if target == "/proc" || strings.HasPrefix(target, "/proc/") {
@@ -71,7 +71,7 @@ func allowed(target string, privileged bool) error {
 	return nil
 }
 
-// nodes are the devices that a runtime makes in every container.
+// nodes are a runtime's devices of every container.
 var nodes = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/ptmx", "/dev/console"}
 
 func bind(m shim.Mount, privileged bool) specs.Mount {

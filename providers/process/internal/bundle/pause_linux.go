@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// pauses are the instructions, by architecture, of a program that waits for signals for ever.
+// pauses are the instructions, by architecture, of a program with an endless wait for signals.
 var pauses = map[string]struct {
 	machine uint16
 	code    []byte
@@ -29,8 +29,8 @@ var pauses = map[string]struct {
 	}},
 }
 
-// Pause returns the first program of a sandbox, which exists while the containers come and go. It does nothing,
-// in a hundred bytes.
+// Pause returns the first program of a sandbox. It exists while the containers come and go. It does nothing, in
+// a hundred bytes.
 func Pause(architecture string) ([]byte, error) {
 	p, ok := pauses[architecture]
 	if !ok {

@@ -18,7 +18,7 @@ const (
 )
 
 // PauseImage returns a file system with the pause program and the directories for mounts. gVisor reads it by
-// itself, so a sandbox with it needs no process that opens files. A sandbox with a root directory needs one.
+// itself, so a sandbox with it needs no process for opening files. A sandbox with a root directory needs one.
 func PauseImage(architecture string) ([]byte, error) {
 	program, err := Pause(architecture)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package durable writes small files that a later process relies on.
+// Package durable writes small files for a later process.
 //
 // The guarantee: a reader finds the old content or the new content, complete, even after a loss of power. After
 // a write has returned, a reader finds the new content.
@@ -9,7 +9,7 @@
 // room. KeepRoom at the beginning makes a later WriteLastJSON succeed on a full disk.
 //
 // The surprise: each write waits for the disk twice, for the file and for its name. That is fine for a few
-// records of each pod, and too slow for data that changes all the time.
+// records of each pod, and too slow for data with constant changes.
 package durable
 
 import (
@@ -25,7 +25,7 @@ import (
 // newPrefix is the prefix of the names of unfinished files.
 const newPrefix = ".new-"
 
-// flush waits until the data is on the disk. Tests replace it, to see which files are there at this point.
+// flush waits until the data is on the disk. Tests replace it, to see the files at this point.
 var flush = (*os.File).Sync
 
 // ReadJSON reads the file at path into v. An error names the file. It is fs.ErrNotExist if there is no file.
@@ -70,7 +70,7 @@ func WriteFile(path string, data []byte) error {
 	return SyncDir(dir)
 }
 
-// SyncDir makes the names in dir durable, such as the names of files that were renamed into it.
+// SyncDir makes the names in dir durable, such as the names of files renamed into it.
 func SyncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// roomSuffix is the suffix of the file that reserves room for another file.
+	// roomSuffix is the suffix of the file with reserved room for another file.
 	roomSuffix = ".room"
-	// beginSuffix is the suffix of the file that reserves room for the first record.
+	// beginSuffix is the suffix of the file with reserved room for the first record.
 	beginSuffix = ".begin"
 	// roomSize is the largest size of a last record.
 	roomSize = 4 << 10
@@ -37,15 +37,15 @@ func keep(room string) error {
 // recorded.
 func KeepRoomToBegin(path string) error { return keep(path + beginSuffix) }
 
-// WriteBeginJSON replaces the file at path by v. If the disk is full, it uses the room that KeepRoomToBegin
-// reserved. The reservation ends in any case.
+// WriteBeginJSON replaces the file at path by v. If the disk is full, it uses the room of KeepRoomToBegin. The
+// reservation ends in any case.
 func WriteBeginJSON(path string, v any) error {
 	defer os.Remove(path + beginSuffix) // if it cannot be removed, it goes with the directory
 	return writeKept(path, path+beginSuffix, v)
 }
 
 // WriteLastJSON replaces the file at path by v, even on a full disk, once, if KeepRoom reserved room for it. It
-// may fail on a file system that never writes to the same place again.
+// may fail on a file system without writes to the same place.
 func WriteLastJSON(path string, v any) error { return writeKept(path, path+roomSuffix, v) }
 
 func writeKept(path, room string, v any) error {

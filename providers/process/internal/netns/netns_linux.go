@@ -36,7 +36,7 @@ func New(path string) error {
 	return nil
 }
 
-// prepare sets the settings that a pod expects in the namespace of this thread.
+// prepare sets a pod's expected settings in the namespace of this thread.
 func prepare() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -78,7 +78,7 @@ func Remove(path string) error {
 	return nil
 }
 
-// Do calls do in the namespace at path. Goroutines that do starts run outside of the namespace.
+// Do calls do in the namespace at path. Goroutines started by do run outside of the namespace.
 func Do(path string, do func() error) error {
 	return onThread(func() error {
 		if err := Enter(path); err != nil {
@@ -101,7 +101,7 @@ func Enter(path string) error {
 	return nil
 }
 
-// onThread calls do on a thread that ends with the call.
+// onThread calls do on a thread for this call only.
 func onThread(do func() error) error {
 	result := make(chan error)
 	go func() {

@@ -26,7 +26,7 @@ func Do(string, func() error) error { return errNone }
 // OpenTunnel is not possible here.
 func OpenTunnel(string, string, int) (*os.File, error) { return nil, errNone }
 
-// HasTunnels returns the error that no tunnel can be made.
+// HasTunnels returns the error for missing support of tunnels.
 func HasTunnels() error { return errNone }
 
 // Routes has none here.

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tunnelDevice is the device that makes interfaces of the kind TUN.
+// tunnelDevice is the device for making interfaces of the kind TUN.
 const tunnelDevice = "/dev/net/tun"
 
 // tunnelName is the name of the interface in the namespace.

@@ -82,7 +82,7 @@ func (g Cgroup) Refused() bool {
 	return false
 }
 
-// Kill kills every process in the group, including processes that are no descendants of this one.
+// Kill kills every process in the group, including other processes than descendants of this one.
 func (g Cgroup) Kill() {
 	if g.V2 != "" && os.WriteFile(filepath.Join(g.V2, "cgroup.kill"), []byte("1"), 0) == nil {
 		return

@@ -18,8 +18,8 @@ type children struct {
 	// guarded by mu
 	mu      sync.Mutex
 	waiting map[int]chan syscall.WaitStatus
-	// kept are children that ended before they were known, while a runtime makes processes; expecting counts its
-	// calls.
+	// kept are children with an end before they were known, while a runtime makes processes; expecting counts
+	// its calls.
 	kept      map[int]syscall.WaitStatus
 	expecting int
 }
@@ -39,7 +39,7 @@ func (c *children) stop() { signal.Stop(c.signals) }
 
 // start calls fork, and returns where the status of the process will come.
 func (c *children) start(fork func() (int, error)) (<-chan syscall.WaitStatus, int, error) {
-	// Hold the lock so that the process cannot be reaped before it is known.
+	// Hold the lock: the process must not be reaped before it is known.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pid, err := fork()

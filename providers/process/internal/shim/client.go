@@ -25,8 +25,8 @@ func Start(ctx context.Context, dir string, spec Spec) (*exec.Cmd, error) {
 	return run(ctx, dir, spec, "run")
 }
 
-// Probe reports whether the runtime of spec can make containers, by making one in dir, which has a directory as
-// the image.
+// Probe reports whether the runtime of spec can make containers, by making one in dir, with a directory as the
+// image.
 func Probe(ctx context.Context, dir string, spec Spec) error {
 	cmd, err := run(ctx, dir, spec, "probe")
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// consoleTime bounds the wait for the terminal of a runtime that has ended.
+// consoleTime bounds the wait for the terminal of an ended runtime.
 const consoleTime = 5 * time.Second
 
-// console is the socket to which a runtime sends the terminal that it made in the container.
+// console is the socket for a runtime's new terminal in the container.
 type console struct{ *net.UnixListener }
 
 func listenConsole(path string) (*console, error) {

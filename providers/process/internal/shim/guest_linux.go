@@ -18,7 +18,7 @@ import (
 // A container in a sandbox has no process of the machine except its file server. The file server becomes a child
 // of the supervisor, like the sandbox of its own supervisor: when it is killed, the runtime kills the container.
 
-// fileServer is the first argument of the process that opens the files of a container.
+// fileServer is the first argument of the process for opening the files of a container.
 const fileServer = "runsc-gofer"
 
 // guest reports whether the container is in a sandbox, or is one.
@@ -117,8 +117,8 @@ func (s *supervisor) keepGuest(out *streams, child *childIO) (<-chan syscall.Wai
 	return status, s.fileServer(), nil
 }
 
-// guestStatus returns the end of a container from the end of its call. It kills a container that did not end by
-// itself, unless its sandbox has done so.
+// guestStatus returns the end of a container from the end of its call. It kills a container without an end of
+// its own, unless its sandbox has done so.
 func (s *supervisor) guestStatus(call oci.Call, ended syscall.WaitStatus) syscall.WaitStatus {
 	if ended.Signaled() || !s.spec.OCI.Kept(call, s.spec.OCI.ID) {
 		s.commands.lost.Store(&ended)

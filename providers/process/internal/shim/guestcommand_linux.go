@@ -13,9 +13,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// commands maps processes of the machine to the processes in the sandbox that they wait for.
+// commands maps processes of the machine to their awaited processes in the sandbox.
 type commands struct {
-	// lost is the end of the call that should have lasted as long as the container.
+	// lost is an early end of the container's call.
 	lost atomic.Pointer[syscall.WaitStatus]
 	// killed means that the sandbox was killed to end the container.
 	killed atomic.Bool
