@@ -22,7 +22,8 @@ var Languages = []string{"go", "python"}
 
 var nameFormat = regexp.MustCompile(`^[a-z][a-z0-9]{0,30}$`)
 
-// taken are names of folders, packages and imports in the written code, and words that are not strings in YAML.
+// taken are names of folders, packages and imports in the generated code, and words that YAML does not read as
+// strings.
 var taken = []string{
 	"bin", "cli", "init", "internal", "main", "testdata", "toy", "vendor",
 	"false", "n", "no", "null", "off", "on", "true", "y", "yes",

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Command returns the command new-provider of a program with that version.
+// Command returns the command new-provider of a program with the given version.
 func Command(version string) *cobra.Command {
 	var n New
 	var replace string

@@ -60,7 +60,7 @@ func above(dir string) string {
 	return ""
 }
 
-// Folders returns the folders around which a clone may be: the folder of the program, and the working directory.
+// Folders returns the possible folders inside a clone: the folder of the program, and the working directory.
 func Folders() (folders []string) {
 	if program, err := os.Executable(); err == nil {
 		if real, err := filepath.EvalSymlinks(program); err == nil {
@@ -80,7 +80,7 @@ const goVersion = "1.26.0"
 // unreleased is the version in the requirements between modules of the tree.
 const unreleased = "v0.0.0-00010101000000-000000000000"
 
-// goMod returns a go.mod that requires modules of the library. They are named by their folders; "" is the
+// goMod returns a go.mod that requires modules of the library. Modules are named by their folders; "" is the
 // library's root.
 func (l Library) goMod(path string, folders ...string) ([]byte, error) {
 	f := &modfile.File{}
@@ -122,8 +122,9 @@ func (l Library) goMod(path string, folders ...string) ([]byte, error) {
 	return []byte(head + strings.Replace("\n"+string(text), "\n\n\n", "\n\n", 1)), nil
 }
 
-// versions returns the modules that the program of a tree requires, by their versions. A provider that requires the same versions takes the compiled packages from
-// the cache of Go; with the library alone, Go would select the oldest versions and compile them again.
+// versions returns the modules required by the program of a tree, with their versions. A provider with the same
+// versions takes the compiled packages from the cache of Go. With the library alone, Go would select the oldest
+// versions and compile them again.
 func (l Library) versions() (list []module.Version, err error) {
 	if l.Tree == "" {
 		return nil, nil

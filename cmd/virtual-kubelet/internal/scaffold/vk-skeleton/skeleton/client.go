@@ -250,7 +250,7 @@ func (c *client) exec(ctx context.Context, name, container string, command []str
 	}
 }
 
-// write writes to a stream, if the caller asked for it. A caller that has gone ends the session by its context.
+// write writes to a stream, if the caller asked for it. After the caller has left, its context ends the session.
 func write(w io.Writer, b []byte) {
 	if w != nil {
 		_, _ = w.Write(b)
