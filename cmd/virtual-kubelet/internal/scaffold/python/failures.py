@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a service says apart from an OSError, by which the service cannot be asked now."""
+"""The errors of a service, besides OSError: with an OSError the service cannot be asked now."""
 
 
 class NotFound(Exception):
@@ -7,4 +7,4 @@ class NotFound(Exception):
 
 
 class Invalid(Exception):
-    """What was asked for cannot be."""
+    """The request can never succeed."""

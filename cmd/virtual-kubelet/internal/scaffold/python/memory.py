@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A service in this process: its containers are threads. It is what a new plugin is tried and tested on; delete it when the plugin has yours."""
+"""A service in this process: its containers are threads. Try and test a new plugin on it; delete it when the plugin uses your service."""
 import queue
 import threading
 import time
@@ -8,7 +8,7 @@ from failures import Invalid, NotFound
 
 
 def demo(process):
-    """What containers do as long as nothing else is said: they tell what they would run, and wait for their end."""
+    """Is the default behaviour of containers: they print their command without running it, and wait for their end."""
     process.stdout(f"this is skeleton in memory, which would run: {' '.join(process.command)}\n".encode())
     if not process.main:
         return 0
@@ -19,7 +19,7 @@ work = demo
 
 
 class Signals:
-    """What a process hears: that it is asked to stop, or that it was killed."""
+    """The signals to a process: a request to stop, or a kill."""
 
     def __init__(self):
         self.changed, self.asked, self.killed = threading.Condition(), False, False
@@ -35,7 +35,7 @@ class Signals:
             self.changed.notify_all()
 
     def wait(self, seconds, deaf=False):
-        """Waits for so long, or for ever. Says what was heard: "killed", "asked", or None."""
+        """Waits for a time, or for ever. Returns the signal: "killed", "asked", or None."""
         with self.changed:
             self.changed.wait_for(lambda: self.killed or self.asked and not deaf, seconds)
             return "killed" if self.killed else "asked" if self.asked and not deaf else None
@@ -47,12 +47,12 @@ class Process:
     def __init__(self, container, command, main, stdout, stderr):
         self.command, self.env, self.main = command, container.spec["env"], main
         self.stdout, self.stderr, self.signals = stdout, stderr, Signals()
-        # What comes from who looks at a command: ("stdin", bytes), ("size", (rows, columns)), ("closed", None). None: nobody.
+        # The input from the caller of a command: ("stdin", bytes), ("size", (rows, columns)), ("closed", None). None: no caller.
         self.events = None
         self.ports = container.group.ports
 
     def serve(self, port, answer):
-        """Answers what comes to a port: answer makes bytes of bytes."""
+        """Answers data at a port: answer returns bytes for bytes."""
         self.ports[port] = answer
 
 
@@ -75,7 +75,7 @@ class Session:
         self.process.signals.kill()
 
     def wait(self):
-        """Waits for the end. Returns the exit code, or None when nobody knows it."""
+        """Waits for the end. Returns the exit code, or None if it is unknown."""
         try:
             code = work(self.process)
         finally:
@@ -84,7 +84,7 @@ class Session:
 
 
 class Log:
-    """What one run of a container wrote: lines with their times, in nanoseconds."""
+    """The log of one run of a container: lines with their times, in nanoseconds."""
 
     def __init__(self):
         self.changed, self.lines, self.part, self.over = threading.Condition(), [], b"", False
@@ -103,7 +103,7 @@ class Log:
             self.changed.notify_all()
 
     def read(self, since=0, tail=0, follow=False, wanted=lambda: True):
-        """Yields lines. One that follows ends with the run, or when it is not wanted any more: notify changed then."""
+        """Yields lines. A followed log ends with the run, or when the caller has left: notify changed then."""
         seen = 0
         while wanted():
             with self.changed:
@@ -134,7 +134,7 @@ class Container:
             delay = min(2 * delay, 10)
 
     def once(self):
-        """One run. Says whether there is a next one."""
+        """Runs the container once. Reports whether it runs again."""
         group, log = self.group, Log()
         process = Process(self, self.spec["command"], True, log.write, log.write)
         with group.lock:
@@ -167,7 +167,7 @@ class Group:
         self.containers = [Container(self, c) for c in spec["containers"]]
 
     def hear(self, signals):
-        """Passes on what the group hears."""
+        """Passes on the signals to the group."""
         self.hearing.add(signals)
         if self.signals.killed:
             signals.kill()
@@ -190,7 +190,7 @@ class Group:
 
 
 class Memory:
-    """The service. Its methods are what the plugin needs of one."""
+    """The service, with the methods required by the plugin."""
 
     def __init__(self):
         self.lock, self.groups, self.runs = threading.RLock(), {}, 0
@@ -213,7 +213,7 @@ class Memory:
         raise NotFound(f"group {id} has no container {name}")
 
     def create(self, spec):
-        """Starts a group. It is repeated after an answer that was lost, so a group that is there stays as it is."""
+        """Starts a group. The call is repeated after a lost answer, so an existing group stays as it is."""
         with self.lock:
             self.request()
             if spec["id"] in self.groups:
@@ -226,19 +226,19 @@ class Memory:
                 raise OSError("the connection was closed before the answer")
 
     def update(self, id, pod):
-        """Keeps the pod of a group, as a service does that has tags."""
+        """Keeps the pod of a group, as a service with tags does."""
         with self.lock:
             group = self.find(id)
             group.spec = {**group.spec, "pod": pod}
 
     def list(self, node):
-        """All groups of a node, in every state. It is complete, or an error."""
+        """Returns all groups of a node, in every state. The list is complete, or an error."""
         with self.lock:
             self.request()
             return [group.show() for group in self.groups.values() if group.spec["node"] == node]
 
     def stop(self, id, grace):
-        """Asks a group to stop, and kills it after the grace period. Of two the one that ends first counts."""
+        """Asks a group to stop, and kills it after the grace period. Of two periods the first end counts."""
         with self.lock:
             group, deadline = self.find(id), time.monotonic() + grace
             if grace <= 0:
@@ -254,7 +254,7 @@ class Memory:
                 group.killer.start()
 
     def remove(self, id):
-        """Takes a group out that has ended."""
+        """Removes an ended group."""
         with self.lock:
             group = self.find(id)
             if not group.ended():
@@ -275,7 +275,7 @@ class Memory:
         return log
 
     def execute(self, id, name, command, stdout, stderr):
-        """Makes a Session of a command in a container that runs. stdout and stderr are called with what it prints, until it ends."""
+        """Makes a Session of a command in a running container. stdout and stderr are called with its output, until it ends."""
         with self.lock:
             c = self.container(id, name)
             if c.state != "running":
@@ -286,7 +286,7 @@ class Memory:
             return Session(process, lambda: c.group.hearing.discard(process.signals))
 
     def dial(self, id, port):
-        """What answers at a port."""
+        """Returns the function that answers at a port."""
         with self.lock:
             answer = self.find(id).ports.get(port)
         if answer is None:

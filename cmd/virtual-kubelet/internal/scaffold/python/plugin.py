@@ -30,23 +30,23 @@ VOLUMES = ["EmptyDir", "MemoryEmptyDir", "ObjectVolumes", "TokenVolumes", "HostP
 
 
 def open_service(_args):
-    # FILL(client): return a client of your service with the methods of memory.Memory that are called here, raising NotFound, Invalid, or an
-    # OSError for all else. Nothing more needs memory.py: delete it when the contract has another backend.
+    # FILL(client): return a client of your service with the methods of memory.Memory called here. It raises NotFound, Invalid, or an OSError
+    # for all other errors. Delete memory.py when the contract has another backend.
     import memory
     return memory.Memory()
 
 
 def declaration():
-    # FILL(capabilities): name every feature that your service has in has=[…]; the contract then asks for a check that proves it. Say of the
-    # others why they are not there, as users should read it.
+    # FILL(capabilities): name every feature of your service in has=[…]; the contract then asks for a check that proves it. For each
+    # other feature, write the reason why it is missing, as users should read it.
     lacks = [(f, "skeleton has no volumes: set automountServiceAccountToken to false, and take configuration from the environment") for f in VOLUMES]
     lacks += [(f, "skeleton runs one set of containers, all at once") for f in ("InitContainers", "Sidecars")]
     return pb.Declaration(lacks=[pb.FeatureNote(feature=f, note=why) for f, why in lacks])
 
 
 def group_of(pod):
-    """What the service takes for a pod, whose environment is resolved."""
-    # FILL(mapping): say here what a request of your service has for each field. What it cannot have is an INVALID_ARGUMENT.
+    """Returns the service's request for a pod with a resolved environment."""
+    # FILL(mapping): map each field to a request of your service. A field that it cannot have is an INVALID_ARGUMENT.
     spec, metadata = pod["spec"], pod["metadata"]
     return {
         "id": metadata["uid"], "node": spec["nodeName"], "namespace": metadata["namespace"], "name": metadata["name"], "pod": pod,
@@ -57,8 +57,8 @@ def group_of(pod):
 
 
 def status_of(group):
-    """What the service says as the status of a pod."""
-    # FILL(status): give every state of your service a line, unknown ones too. An exit code that nobody knows is not 0.
+    """Returns the status of a pod from the service's answer."""
+    # FILL(status): give every state of your service a line, unknown ones too. An unknown exit code is not 0.
     containers = [container_status(c) for c in group["containers"]]
     states = [c["state"] for c in group["containers"]]
     if states and all(s == "stopped" for s in states):
@@ -110,27 +110,27 @@ def pod_of(group):
 
 
 class Provider:
-    """The methods are those of the service Provider of the protocol, by their names."""
+    """Implements the service Provider of the protocol; the methods have the protocol's names."""
 
     def __init__(self, service, poll):
         self.service, self.poll, self.instance, self.changed = service, poll, uuid.uuid4().hex, threading.Condition()
         self.node = None  # its name, which the Handshake says
 
     def groups(self):
-        """The groups of this node. Others may use the service, too: their groups must not be seen, or they would be removed."""
+        """Returns the groups of this node. The groups of other users of the service must not be seen, or they would be removed."""
         if self.node is None:
             raise OSError("no node did a Handshake yet, so nobody knows whose pods are asked for")
         return self.service.list(self.node)
 
     def find(self, namespace, name):
-        """The group of a pod. While an older pod of the name stops, it is the one that was created last."""
+        """Returns the group of a pod, or the newest group while an older pod of the name stops."""
         found = [g for g in self.groups() if (g["spec"]["namespace"], g["spec"]["name"]) == (namespace, name)]
         if not found:
             raise NotFound(f"pod {namespace}/{name} is not at skeleton")
         return max(found, key=lambda g: g["created"])
 
     def id(self, request):
-        """The ID of the group that has the container of a request."""
+        """Returns the ID of the group with the container of a request."""
         group = self.find(request.namespace, request.pod)
         if request.container not in [c["name"] for c in group["spec"]["containers"]]:
             raise NotFound(f"pod {request.namespace}/{request.pod} has no container {request.container}")
@@ -192,7 +192,7 @@ class Provider:
         yield pb.PodsAnswer(complete=True)
 
     def WatchPods(self, request, context):
-        """Reports pods that changed, by one list for all of them, and removes what has ended and is not wanted any more."""
+        """Reports changed pods, by one list for all of them, and removes ended groups that are no longer wanted."""
         context.add_callback(self.wake)
         told = {}
         yield pb.PodsReport()
@@ -281,7 +281,7 @@ class Provider:
                 return
 
     def AttachToContainer(self, requests, context):
-        """Shows what a container prints from now on. Nothing can be typed: InteractiveContainers is not declared."""
+        """Shows the new output of a container. There is no input: InteractiveContainers is not declared."""
         for _, line in self.lines(next(requests).start, context, True, time.time_ns()):
             yield pb.SessionOutput(stdout=line)
         yield pb.SessionOutput(exit_code=0)
@@ -293,7 +293,7 @@ class Provider:
             yield pb.Chunk(data=answer(request.data))
 
     def GetStatsSummary(self, request, context):
-        # FILL(stats): put in what your service measures. Without numbers kubectl top has nothing to show.
+        # FILL(stats): add the measurements of your service. Without numbers kubectl top has nothing to show.
         pods = [{"podRef": {"name": g["spec"]["name"], "namespace": g["spec"]["namespace"], "uid": g["spec"]["id"]}, "startTime": stamp(g["created"]),
                  "containers": [{"name": c["name"], "startTime": stamp(c["run"]["started"])} for c in g["containers"] if c["state"] == "running"]}
                 for g in self.groups()]
@@ -302,7 +302,7 @@ class Provider:
 
 
 def handler(provider):
-    """Makes the methods of provider those of the service. No more than the messages need be generated."""
+    """Serves the methods of provider as the service. Only the messages must be generated."""
     kinds = {(False, False): grpc.unary_unary_rpc_method_handler, (False, True): grpc.unary_stream_rpc_method_handler,
              (True, True): grpc.stream_stream_rpc_method_handler}
     client_streams = {"Lookups", "RunInContainer", "AttachToContainer", "PortForward"}
@@ -348,7 +348,7 @@ def stream_errors(function):
 
 
 def make_way(path):
-    """Removes the socket of a plugin that was killed. What else is there stays, such as the socket of a plugin that runs."""
+    """Removes the socket of a killed plugin. Other files stay, such as the socket of a running plugin."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -370,12 +370,13 @@ def main():
     flags = argparse.ArgumentParser(description=__doc__)
     flags.add_argument("--socket", required=True, type=Path, help="path of the socket to listen on")
     flags.add_argument("--poll", type=float, default=2, help="seconds between two looks for pods that changed")
-    # FILL(config): add what your service needs, such as --endpoint and --token-file. No credential is an argument: everybody sees those.
+    # FILL(config): add the settings of your service, such as --endpoint and --token-file. No credential is an argument: every user of the
+    # machine sees arguments.
     args = flags.parse_args()
     make_way(args.socket)
     service = open_service(args)
-    # Logs that follow, exec and the watch keep a thread each, which is made when it is needed. A node has 2,000 sessions at
-    # most (--max-streams), and calls and signs of life must never wait for them.
+    # Followed logs, exec and the watch keep a thread each, made on demand. A node has 2,000 sessions at most
+    # (--max-streams), and calls and signs of life must never wait for them.
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=2500), options=[
         ("grpc.max_receive_message_length", 16 << 20), ("grpc.max_send_message_length", 16 << 20)])
     server.add_generic_rpc_handlers((handler(Provider(service, args.poll)),))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin, with containers that do what the contract asks of them, and with faults of its service, one a line on standard input."""
+"""The plugin, with containers for the programs of the contract, and with faults of its service, one a line on standard input."""
 import json
 import sys
 import threading
@@ -15,7 +15,7 @@ FOREVER = 2**63 - 1  # of program.Program, in nanoseconds
 
 
 def run_program(process):
-    """Does what a program.Program of the contract says, in JSON."""
+    """Runs a program.Program of the contract, given in JSON."""
 
     def say(text, to=process.stdout):
         to(f"{text}\n".encode())
@@ -70,7 +70,7 @@ def stay(process, p, say):
 
 
 def control(service):
-    """Does what the harness asks: {"do": "kill", "uid": …, "container": …}. Answers with one line each."""
+    """Obeys the harness: {"do": "kill", "uid": …, "container": …}. Answers with one line each."""
     for line in sys.stdin:
         ask, said = json.loads(line), {}
         with service.lock:
