@@ -80,6 +80,13 @@ func TestStandbyGoesToOnePod(t *testing.T) {
 		w.mu.Lock()
 		w.boots = 30 * time.Second
 		w.mu.Unlock()
+		w.cloud.Set(func(f *machinetest.Faults) {
+			f.Before = func(operation string) {
+				if operation == "Tag" {
+					time.Sleep(500 * time.Millisecond) // both pods look for a machine meanwhile
+				}
+			}
+		})
 		one, two := w.pod("one", nil), w.pod("two", nil)
 		done := make(chan error, 2)
 		for _, pod := range []*corev1.Pod{one, two} {
@@ -161,6 +168,76 @@ func TestBudget(t *testing.T) {
 			w.finish(p)
 		})
 	}
+}
+
+// TestStartsWithoutAnAnswerCount: a machine that may have been made counts for the budget, until lists tell.
+func TestStartsWithoutAnAnswerCount(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"maxMachines":     func(c *Config) { c.MaxMachines = 2 },
+		"maxPricePerHour": func(c *Config) { c.MaxPricePerHour = new(resource.MustParse("0.25")) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, change)
+			p := w.start(newAuthority(t), 0, false)
+			w.cloud.Set(func(f *machinetest.Faults) { f.Lag, f.LoseStarts = time.Minute, 2*startTries })
+			one, two, three := w.pod("one", nil), w.pod("two", nil), w.pod("three", nil)
+			for _, pod := range []*corev1.Pod{one, two} {
+				if err := p.driver.kit.CreatePod(t.Context(), pod.DeepCopy()); err == nil || !strings.Contains(err.Error(), "the answer was lost") {
+					t.Errorf("%s: %v, want a lost answer", name, err)
+				}
+			}
+			if err := p.driver.kit.CreatePod(t.Context(), three.DeepCopy()); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: the third pod: %v, want a refusal", name, err)
+			}
+			p.keep(6 * time.Minute)
+			w.wants(name, 0, one, two)
+			_ = w.indexer.Delete(one)
+			p.keep(2 * time.Minute)
+			w.wants(name+", with room", 0, two, three)
+			w.finish(p)
+		})
+	}
+}
+
+// TestStandbyIsLikeThePodWantsIt: a pod whose machine must be another one than that which waits gets a machine of its own.
+func TestStandbyIsLikeThePodWantsIt(t *testing.T) {
+	for key, value := range map[string]string{
+		"none": "", annotationLaunch: "spot", annotationPrivate: "true", annotationVolume: "10Gi", annotationGroups: "sg-1", annotationProfile: "reader", annotationType: "large",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, func(c *Config) {
+				c.Standby, c.MaxVolumeGiB, c.SecurityGroups, c.InstanceProfiles = []Standby{{Type: "small", Count: 1}}, 20, []string{"sg-1"}, []string{"reader"}
+			})
+			p := w.start(newAuthority(t), 0, false)
+			p.keep(4 * time.Minute)
+			waits := w.cloud.Running()[0].ID
+			pod := w.pod("one", func(pod *corev1.Pod) { pod.Annotations = map[string]string{key: value} })
+			p.keep(time.Minute)
+			w.wants(key, 1, pod)
+			if got := w.machinesOf()[pod.UID][0] == waits; got != (key == "none") {
+				t.Errorf("%s: the pod has the machine that waited: %t", key, got)
+			}
+			w.finish(p)
+		})
+	}
+}
+
+// TestScarceSpotLeavesOthersAlone: a type without capacity for spot machines is not scarce for other machines.
+func TestScarceSpotLeavesOthersAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.cloud.Set(func(f *machinetest.Faults) { f.Scarce = []string{"small"} })
+		p := w.start(newAuthority(t), 0, false)
+		w.pod("one", func(pod *corev1.Pod) { pod.Annotations = map[string]string{annotationLaunch: "spot"} })
+		p.keep(20 * time.Second)
+		w.cloud.Set(func(f *machinetest.Faults) { f.Scarce = nil })
+		w.pod("two", nil)
+		p.keep(20 * time.Second)
+		if m := w.cloud.Running(); len(m) != 2 || m[0].Type != "large" || m[1].Type != "small" {
+			t.Errorf("machines: %+v, want a large one of spot and a small one", m)
+		}
+		w.finish(p)
+	})
 }
 
 // TestStartsAreLimited: in a minute no more machines start than the configuration says.

@@ -294,6 +294,11 @@ func (a *simulatedAgent) Give(_ context.Context, b podjob.Bundle) error {
 			case s.state.Pod != "" || s.told.Pod != "" && s.told.Pod != b.Pod.UID:
 				return cell.ErrTaken
 			}
+			for _, m := range a.p.w.cloud.Running() {
+				if m.ID == s.id && m.Tags[identity.TagUID] != string(b.Pod.UID) {
+					a.p.w.t.Errorf("machine %s is given pod %s, and its tags say %q", m.ID, b.Pod.UID, m.Tags[identity.TagUID])
+				}
+			}
 			a.p.w.given[b.Pod.UID]++
 			s.state.Pod = b.Pod.UID
 			s.state.Status = &podjob.Status{Pod: runningStatus(b.Pod)}

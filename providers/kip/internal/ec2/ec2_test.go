@@ -355,6 +355,17 @@ func TestEC2ListHasAllPages(t *testing.T) {
 	}
 }
 
+// TestEC2ListMeansItsTags: a character that means others in a filter of EC2 means itself in a tag.
+func TestEC2ListMeansItsTags(t *testing.T) {
+	d, c := start(t, Config{})
+	if _, err := d.List(t.Context(), map[string]string{"vk-node": `a*b?c\`}); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.requests["DescribeInstances"].Get("Filter.1.Value.1"); got != `a\*b\?c\\` {
+		t.Errorf("asked for %s", got)
+	}
+}
+
 // TestEC2States: an instance is what EC2 says of it, and one in a state that this version does not know is unknown.
 func TestEC2States(t *testing.T) {
 	d, c := start(t, Config{})
