@@ -82,7 +82,7 @@ func (p *processes) boot(id string, spec machine.Spec) (b machinetest.Booted, er
 	if err := os.WriteFile(filepath.Join(dir, "user-data"), spec.UserData, 0o600); err != nil {
 		return b, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is answered at once
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return b, err
 	}
@@ -97,7 +97,7 @@ func (p *processes) boot(id string, spec machine.Spec) (b machinetest.Booted, er
 		return b, err
 	}
 	defer console.Close()
-	cmd := exec.Command("/proc/self/exe", enter.Marker, enter.ModeRun, hostName, dir) //nolint:noctx // End ends it
+	cmd := exec.Command("/proc/self/exe", enter.Marker, enter.ModeRun, hostName, dir)
 	cmd.ExtraFiles, cmd.Stdout, cmd.Stderr, cmd.Dir = []*os.File{file}, console, console, dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

@@ -24,14 +24,12 @@ func aPod(resources corev1.ResourceList, annotations map[string]string) *corev1.
 
 func manySizes() Config {
 	c := testConfig("home")
-	for _, t := range []Type{
+	c.Types = append(c.Types, []Type{
 		{Name: "c5.large", CPU: resource.MustParse("2"), Memory: resource.MustParse("4Gi"), Price: new(resource.MustParse("0.085"))},
 		{Name: "c5.xlarge", CPU: resource.MustParse("4"), Memory: resource.MustParse("8Gi"), Price: new(resource.MustParse("0.17"))},
 		{Name: "gpu", CPU: resource.MustParse("4"), Memory: resource.MustParse("16Gi"), GPUs: 1, Price: new(resource.MustParse("0.05"))},
 		{Name: "unpriced", CPU: resource.MustParse("1"), Memory: resource.MustParse("1Gi")},
-	} {
-		c.Types = append(c.Types, t)
-	}
+	}...)
 	c.SecurityGroups, c.InstanceProfiles, c.MaxVolumeGiB = []string{"sg-1"}, []string{"arn:aws:iam::1:instance-profile/reader"}, 20
 	return c
 }
