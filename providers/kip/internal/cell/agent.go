@@ -69,9 +69,9 @@ type Agent struct {
 	bundle  podjob.Bundle
 	stop    *podjob.Stop
 	state   State
-	wanted  map[string]chan *arrival // by the ID of the Want
-	changed chan struct{}            // closed at the next change
-	heard   time.Time                // when a node spoke last
+	wanted  map[string]want // by the ID of the Want
+	changed chan struct{}   // closed at the next change
+	heard   time.Time       // when a node spoke last
 }
 
 // kept is what the agent keeps on its disk.
@@ -94,7 +94,7 @@ const (
 func NewAgent(c AgentConfig) (*Agent, error) {
 	a := &Agent{
 		config: c, given: make(chan struct{}), wake: make(chan struct{}, 1), conns: make(chan net.Conn),
-		changed: make(chan struct{}), heard: time.Now(), wanted: map[string]chan *arrival{}, state: State{Version: c.Version}, roots: x509.NewCertPool(),
+		changed: make(chan struct{}), heard: time.Now(), wanted: map[string]want{}, state: State{Version: c.Version}, roots: x509.NewCertPool(),
 	}
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, err

@@ -3,15 +3,20 @@
 package cell
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
@@ -414,4 +420,143 @@ func TestCertificateOfAMachineIsRenewed(t *testing.T) {
 	if left < machineLife/2 {
 		t.Errorf("the certificate is good for %s", left)
 	}
+}
+
+// TestExpiredCertificateIsSignedAgain: a node that was away for longer than the certificate of a machine is good takes the machine up, by its key.
+func TestExpiredCertificateIsSignedAgain(t *testing.T) {
+	at := authority(t)
+	a := agent(t, at.UserData("m1", "", time.Hour, 0), t.TempDir())
+	address, _ := serve(t, a)
+	joined(t, at, "m1", address)
+	old, err := at.sign(a.cert.Leaf.PublicKey, machineName("m1"), x509.ExtKeyUsageServerAuth, -time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.takeCertificate(old.Raw); err != nil {
+		t.Fatal(err)
+	}
+	c := at.Client("m1", address)
+	defer c.Close()
+	record := func(context.Context, string) error {
+		t.Error("its key is recorded again")
+		return nil
+	}
+	if err := c.Join(t.Context(), fingerprint([]byte("another")), record); !errors.Is(err, ErrStranger) {
+		t.Errorf("another key was signed: %v", err)
+	}
+	if err := c.Join(t.Context(), fingerprint(old.RawSubjectPublicKeyInfo), record); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Give(t.Context(), bundle("u1")); err != nil {
+		t.Errorf("after it was signed again: %v", err)
+	}
+}
+
+// watchedMachine answers a watch with these lines, and returns how many images are pulled for it at a time, and why Watch ends.
+func watchedMachine(t *testing.T, lines io.Reader) (pulls int64, err error) {
+	t.Helper()
+	at := authority(t)
+	a := agent(t, at.UserData("m1", "", time.Hour, 0), t.TempDir())
+	address, end := serve(t, a)
+	joined(t, at, "m1", address)
+	end()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{ReadHeaderTimeout: callTime, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*a.cert}}, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != pathWatch {
+			_, _ = io.Copy(io.Discard, r.Body)
+			return
+		}
+		conn, _, err := upgraded(w)
+		if err == nil {
+			_, _ = io.Copy(conn, lines)
+			_ = conn.Close()
+		}
+	})}
+	served := make(chan error, 1)
+	go func() { served <- server.ServeTLS(l, "", "") }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-served
+	})
+	c := at.Client("m1", l.Addr().String())
+	t.Cleanup(c.Close)
+	var count atomic.Int64
+	c.ServeImages(func(ctx context.Context, _ string, _ podjob.Login) (podjob.Image, io.ReadCloser, error) {
+		count.Add(1)
+		<-ctx.Done()
+		return podjob.Image{}, nil, ctx.Err()
+	}, func(string) bool { return true })
+	err = c.Watch(t.Context(), func(State) {})
+	return count.Load(), err
+}
+
+// TestMachineCannotFillTheNode: neither by a line without an end, nor by wants of images without a number.
+func TestMachineCannotFillTheNode(t *testing.T) {
+	endless := io.LimitReader(zeros{}, 4*maxAnswer)
+	if _, err := watchedMachine(t, endless); !errors.Is(err, bufio.ErrTooLong) {
+		t.Errorf("a line without an end: %v", err)
+	}
+	var lines strings.Builder
+	for i := range 10 * maxImagesSent {
+		fmt.Fprintf(&lines, "{\"wants\":[{\"id\":\"%d\",\"image\":\"i\"}]}\n", i)
+	}
+	if n, err := watchedMachine(t, strings.NewReader(lines.String())); n != maxImagesSent {
+		t.Errorf("wants without a number: %d pulls at a time, want %d: %v", n, maxImagesSent, err)
+	}
+}
+
+type zeros struct{}
+
+// Read implements io.Reader.
+func (zeros) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '0'
+	}
+	return len(p), nil
+}
+
+// TestSecondSenderOfAnImageEnds: after a new connection the node may send an image again, and is told that the first sender was enough.
+func TestSecondSenderOfAnImageEnds(t *testing.T) {
+	a := agent(t, authority(t).UserData("m1", "", time.Hour, 0), t.TempDir())
+	synctest.Test(t, func(t *testing.T) {
+		a.changed = make(chan struct{})
+		pulled := make(chan io.ReadCloser)
+		go func() {
+			_, files, err := a.pull(t.Context(), "i", podjob.Login{})
+			if err != nil {
+				t.Error(err)
+			}
+			pulled <- files
+		}()
+		synctest.Wait()
+		a.mu.Lock()
+		id := a.state.Wants[0].ID
+		a.mu.Unlock()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ends := make(chan error, 2)
+		for range 2 {
+			r := httptest.NewRequestWithContext(ctx, http.MethodPost, pathImage+id, strings.NewReader("{}\nfiles"))
+			r.SetPathValue("id", id)
+			go func() { ends <- a.image(httptest.NewRecorder(), r) }()
+		}
+		files := <-pulled
+		synctest.Wait()
+		select {
+		case err := <-ends:
+			if !errdefs.IsNotFound(err) {
+				t.Errorf("the second sender: %v", err)
+			}
+		default:
+			t.Error("the second sender waits on")
+			cancel()
+		}
+		if err := files.Close(); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+	})
 }

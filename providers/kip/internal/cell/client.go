@@ -117,7 +117,8 @@ func (c *Client) renewCertificate(ctx context.Context) error {
 func (c *Client) Close() { c.known.CloseIdleConnections() }
 
 // Join has the machine trust the node, and the node the machine. A machine is signed once: signedBefore is the fingerprint of the key that was signed for it,
-// "" for none, and record keeps the fingerprint of a new one before the machine gets its certificate. A machine that has its certificate is left as it is.
+// "" for none, and record keeps the fingerprint of a new one before the machine gets its certificate. A machine that has its certificate is left as it is, and the key
+// of an expired certificate is signed again.
 func (c *Client) Join(ctx context.Context, signedBefore string, record func(ctx context.Context, fingerprint string) error) error {
 	var key []byte
 	var is error
@@ -139,12 +140,13 @@ func (c *Client) Join(ctx context.Context, signedBefore string, record func(ctx 
 	if is == nil {
 		return nil
 	}
-	if !hmac.Equal(answer.Proof, proof(c.authority.secretOf(c.token), nonce, key)) {
-		return fmt.Errorf("%w: it does not know the secret of the machine", ErrStranger)
-	}
 	print := fingerprint(key)
-	if signedBefore != "" && signedBefore != print {
+	switch {
+	case signedBefore == print: // its certificate has expired, or did not reach it; the connection proves that it has the key
+	case signedBefore != "":
 		return fmt.Errorf("%w: another key was signed for the machine before", ErrStranger)
+	case !hmac.Equal(answer.Proof, proof(c.authority.secretOf(c.token), nonce, key)):
+		return fmt.Errorf("%w: it does not know the secret of the machine", ErrStranger)
 	}
 	cert, err := c.authority.signRequest(c.token, answer.Request, key)
 	if err != nil {
@@ -228,10 +230,17 @@ func (c *Client) Watch(ctx context.Context, changed func(State)) error {
 		_ = conn.Close()
 		beside.Wait()
 	}()
-	asked := map[string]bool{} // for images
-	lines := bufio.NewReader(conn)
+	asked := map[string]bool{}                 // wants of the last state
+	room := make(chan struct{}, maxImagesSent) // holds a value for each image that is sent
+	lines := bufio.NewScanner(conn)
+	lines.Buffer(nil, maxAnswer)
 	for {
-		line, err := lines.ReadBytes('\n')
+		err := io.EOF
+		if lines.Scan() {
+			err = nil
+		} else if lines.Err() != nil {
+			err = lines.Err()
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -241,19 +250,30 @@ func (c *Client) Watch(ctx context.Context, changed func(State)) error {
 			return fmt.Errorf("watch the machine: %w", err)
 		}
 		silent.Reset(beatEvery + beatTime)
-		if line = bytes.TrimSpace(line); len(line) == 0 {
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
 			continue
 		}
 		var s State
 		if err := json.Unmarshal(line, &s); err != nil {
 			return fmt.Errorf("read the state of the machine: %w", err)
 		}
+		wanted := map[string]bool{}
 		for _, w := range s.Wants {
-			if !asked[w.ID] {
-				asked[w.ID] = true
-				beside.Go(func() { c.sendImage(ctx, w) })
+			if wanted[w.ID] = asked[w.ID]; wanted[w.ID] {
+				continue
+			}
+			select {
+			case room <- struct{}{}:
+				wanted[w.ID] = true
+				beside.Go(func() {
+					defer func() { <-room }()
+					c.sendImage(ctx, w)
+				})
+			default: // it is looked at again with the next state, which each image causes
 			}
 		}
+		asked = wanted
 		changed(s)
 	}
 }
@@ -312,6 +332,9 @@ func (c *Client) call(ctx context.Context, over *http.Client, method, path strin
 
 // maxAnswer bounds an answer: a machine may say anything.
 const maxAnswer = 4 << 20
+
+// maxImagesSent bounds how many images a machine gets at a time, for the same reason. A pod pulls fewer.
+const maxImagesSent = 64
 
 // send sends a request. An answer that refuses it is an error of its kind.
 func (c *Client) send(ctx context.Context, over *http.Client, method, path string, in any, upgrade bool) (*http.Response, error) {

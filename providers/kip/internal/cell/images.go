@@ -20,9 +20,9 @@ import (
 // pull implements podjob.PullFunc: it asks the node.
 func (a *Agent) pull(ctx context.Context, image string, login podjob.Login) (of podjob.Image, files io.ReadCloser, err error) {
 	w := Want{ID: rand.Text(), Image: image, Login: login}
-	arrives := make(chan *arrival)
+	wanted := want{arrives: make(chan *arrival), over: make(chan struct{})}
 	a.mu.Lock()
-	a.wanted[w.ID] = arrives
+	a.wanted[w.ID] = wanted
 	a.state.Wants = append(a.state.Wants[:len(a.state.Wants):len(a.state.Wants)], w)
 	a.publish()
 	a.mu.Unlock()
@@ -30,6 +30,7 @@ func (a *Agent) pull(ctx context.Context, image string, login podjob.Login) (of 
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		delete(a.wanted, w.ID)
+		close(wanted.over)
 		var left []Want
 		for _, other := range a.state.Wants {
 			if other.ID != w.ID {
@@ -42,7 +43,7 @@ func (a *Agent) pull(ctx context.Context, image string, login podjob.Login) (of 
 	select {
 	case <-ctx.Done():
 		return of, nil, status.FromContextError(fmt.Errorf("pull image %s: the node does not send it: %w", image, ctx.Err())).Err()
-	case got := <-arrives:
+	case got := <-wanted.arrives:
 		if got.head.Error != "" {
 			close(got.taken)
 			return of, nil, status.Error(got.head.Code, got.head.Error)
@@ -50,6 +51,14 @@ func (a *Agent) pull(ctx context.Context, image string, login podjob.Login) (of 
 		return got.head.Image, &arriving{got.files, got.taken}, nil
 	}
 }
+
+// want is where an image arrives. It is over when one has arrived, or none is waited for any more.
+type want struct {
+	arrives chan *arrival
+	over    chan struct{}
+}
+
+var errTaken = errdefs.NotFound("no machine waits for this image any more")
 
 // arriving are the files of an image.
 type arriving struct {
@@ -66,10 +75,10 @@ func (a *arriving) Close() error {
 // image takes an image from the node.
 func (a *Agent) image(_ http.ResponseWriter, r *http.Request) error {
 	a.mu.Lock()
-	arrives := a.wanted[r.PathValue("id")]
+	wanted, is := a.wanted[r.PathValue("id")]
 	a.mu.Unlock()
-	if arrives == nil {
-		return errdefs.NotFound("no machine waits for this image any more")
+	if !is {
+		return errTaken
 	}
 	body := bufio.NewReader(r.Body)
 	line, err := body.ReadBytes('\n')
@@ -81,7 +90,9 @@ func (a *Agent) image(_ http.ResponseWriter, r *http.Request) error {
 		return errdefs.AsInvalidInput(fmt.Errorf("read the image: %w", err))
 	}
 	select {
-	case arrives <- got:
+	case wanted.arrives <- got:
+	case <-wanted.over: // another request was first, as after a new connection
+		return errTaken
 	case <-r.Context().Done():
 		return r.Context().Err()
 	}
