@@ -82,6 +82,9 @@ func (d *driver) due(ctx context.Context, followed map[string]context.CancelFunc
 				d.leave(c)
 			}
 		}
+		if c.pod.UID != "" && c.said != nil && c.said.Pod == "" {
+			c.poke() // the pod may have been unknown when the agent spoke
+		}
 		if _, is := followed[id]; !is && c.Address != "" && c.State != machine.Stopping {
 			fresh = append(fresh, c)
 		}
@@ -215,6 +218,9 @@ func (d *driver) attend(ctx context.Context, c *cellState, a agent) error {
 	go func() {
 		err := a.Watch(ctx, func(s cell.State) { d.hear(ctx, c, s) })
 		d.mu.Lock()
+		if errors.Is(err, cell.ErrStranger) {
+			c.joined = false // its certificate may have expired: Join signs the same key again
+		}
 		if c.silent.IsZero() {
 			c.silent = time.Now()
 		}
@@ -284,11 +290,17 @@ func (d *driver) step(ctx context.Context, c *cellState, a agent) error {
 		stopBy = c.stopBy
 	}
 	give := c.pod.UID != "" && c.said != nil && c.said.Pod == "" && !c.doomed && c.reason == "" && c.stopBy.IsZero() && c.taken == ""
+	waited, pod := c.Tags[tagStandby] == "true", c.pod
 	stop := !c.stopBy.IsZero() && c.said != nil && c.said.Pod == c.pod.UID && c.pod.UID != "" && !c.hasEnded()
 	d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	switch {
+	case give && waited:
+		if err := d.tagAs(ctx, c, pod); err != nil {
+			return fmt.Errorf("tag the machine as the pod's: %w", err)
+		}
+		return d.give(ctx, c, a)
 	case give:
 		return d.give(ctx, c, a)
 	case stop:

@@ -3,15 +3,19 @@
 package kip
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine/machinetest"
 )
@@ -525,6 +529,82 @@ func TestImagesOfOthersAreNotSent(t *testing.T) {
 			if got := p.driver.allows(c, image); got != want {
 				t.Errorf("%s: allowed %t, want %t", image, got, want)
 			}
+		}
+		w.finish(p)
+	})
+}
+
+// TestPodOfAnUntaggedMachineRunsOnce: while the cloud refuses the tags of a pod, or their answer is lost, the machine that waited does not get the pod. It gets
+// the pod when it has the tags, also after a restart.
+func TestPodOfAnUntaggedMachineRunsOnce(t *testing.T) {
+	for name, fault := range map[string]func(f *machinetest.Faults, on bool){
+		"refused": func(f *machinetest.Faults, on bool) { f.Throttled = on },
+		"lost":    func(f *machinetest.Faults, on bool) { f.Dark, f.Lost = on, on },
+		"dark":    func(f *machinetest.Faults, on bool) { f.Dark = on },
+	} {
+		for _, restarts := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, func(c *Config) { c.Standby = []Standby{{Type: "small", Count: 1}} })
+				authority := newAuthority(t)
+				p := w.start(authority, 0, false)
+				p.keep(4 * time.Minute)
+				w.wants(name+", before", 1)
+				pod := w.pod("one", nil)
+				w.cloud.Set(func(f *machinetest.Faults) { fault(f, true) })
+				if err := p.driver.kit.CreatePod(t.Context(), pod.DeepCopy()); err == nil {
+					t.Errorf("%s: CreatePod is no error", name)
+				}
+				w.mu.Lock()
+				for _, s := range w.cells {
+					s.change() // the agent speaks
+				}
+				w.mu.Unlock()
+				synctest.Wait()
+				tagged := w.machinesOf()[pod.UID] != nil
+				w.mu.Lock()
+				if w.given[pod.UID] > 0 && !tagged {
+					t.Errorf("%s: the pod is given to a machine whose tags do not say so", name)
+				}
+				w.mu.Unlock()
+				if restarts {
+					p.stop()
+					time.Sleep(20 * time.Second)
+				}
+				w.cloud.Set(func(f *machinetest.Faults) { fault(f, false) })
+				if restarts {
+					p = w.start(authority, 0, false)
+				}
+				p.keep(6 * time.Minute)
+				w.wants(fmt.Sprintf("%s, afterwards, restarted: %t", name, restarts), 1, pod)
+				w.finish(p)
+			})
+		}
+	}
+}
+
+// TestMachineThatReportsAPodDoesNotWait: it is neither another pod's, nor stopped as one that waits too many, whatever its tags say.
+func TestMachineThatReportsAPodDoesNotWait(t *testing.T) {
+	c := &cellState{Machine: machine.Machine{State: machine.Running, Tags: map[string]string{tagStandby: "true"}}}
+	for pod, want := range map[types.UID]bool{"": true, "another": false} {
+		if c.said = (&cell.State{Pod: pod}); c.isWaiting() != want {
+			t.Errorf("a machine that reports pod %q waits: %t", pod, !want)
+		}
+	}
+}
+
+// TestMaxMachinesHoldsForManyStartsAtOnce: a machine counts from the time when its start begins, without a gap.
+func TestMaxMachinesHoldsForManyStartsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *Config) { c.MaxMachines, c.StartsPerMinute = 2, 100000 })
+		p := w.start(newAuthority(t), 0, false)
+		var creates sync.WaitGroup
+		for i := range 50 {
+			pod := w.pod(fmt.Sprint("p", i), nil)
+			creates.Go(func() { _ = p.driver.kit.CreatePod(t.Context(), pod) })
+		}
+		creates.Wait()
+		if n := len(w.cloud.Running()); n != 2 {
+			t.Errorf("%d machines, want 2", n)
 		}
 		w.finish(p)
 	})

@@ -50,10 +50,11 @@ func waitOf(err error) (time.Duration, bool) {
 	return quotaFor, true
 }
 
-// start starts a machine, unless its type is left alone, or a limit or the budget is in its way. One without an answer is asked again by its token.
-func (d *driver) start(ctx context.Context, spec machine.Spec) (machine.Machine, error) {
+// start starts a machine and takes it down, unless its type is left alone, or a limit or the budget is in its way. One without an answer is asked again by its
+// token. The machine counts at every moment: as asked for, and then as one of the machines.
+func (d *driver) start(ctx context.Context, spec machine.Spec) (*cellState, error) {
 	if err := d.admit(spec); err != nil {
-		return machine.Machine{}, err
+		return nil, err
 	}
 	var m machine.Machine
 	var err error
@@ -75,9 +76,10 @@ func (d *driver) start(ctx context.Context, spec machine.Spec) (machine.Machine,
 		d.scarce[scarcity{spec.Type.Name, spec.Spot}] = time.Now().Add(scarceFor)
 	}
 	if err != nil {
-		return m, fmt.Errorf("start a machine of type %s: %w", spec.Type.Name, err)
+		return nil, fmt.Errorf("start a machine of type %s: %w", spec.Type.Name, err)
 	}
-	return m, nil
+	d.nudge()
+	return d.take(m), nil
 }
 
 // admit takes down that a machine is about to be started, or says why it is not.
@@ -146,31 +148,39 @@ func (d *driver) takeStandby(ctx context.Context, pod *corev1.Pod, w wish, bundl
 			return instance{}, false, nil
 		}
 		c.pod, c.bundle = identity.Of(pod), &bundle // nobody else takes it from now on
-		id := c.id
 		d.mu.Unlock()
-		tags := d.owner.Tags(identity.Of(pod))
-		tags["Name"], tags[tagStandby] = pod.Namespace+"/"+pod.Name, "false"
-		limited, cancel := context.WithTimeout(ctx, requestTime)
-		err := d.cloud.Tag(limited, id, tags)
-		cancel()
-		d.mu.Lock()
+		err := d.tagAs(ctx, c, identity.Of(pod))
 		if errdefs.IsNotFound(err) { // it has ended
+			d.mu.Lock()
 			c.doomed, c.bundle = true, nil
 			d.mu.Unlock()
 			continue
 		}
-		if err == nil {
-			c.setTags(tags)
-			i = c.instance()
+		if err != nil { // step tags it again before it gives the pod
+			return instance{}, false, fmt.Errorf("tag machine %s as the pod's: %w", c.id, err)
 		}
+		d.mu.Lock()
+		i = c.instance()
 		d.mu.Unlock()
-		if err != nil {
-			return instance{}, false, fmt.Errorf("tag machine %s as the pod's: %w", id, err)
-		}
 		c.poke()
 		d.nudge()
 		return i, true, nil
 	}
+}
+
+// tagAs tags a machine that waited as a pod's. Until this succeeds the pod is not given to it.
+func (d *driver) tagAs(ctx context.Context, c *cellState, pod identity.Pod) error {
+	tags := d.owner.Tags(pod)
+	tags["Name"], tags[tagStandby] = pod.Namespace+"/"+pod.Name, "false"
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	if err := d.cloud.Tag(ctx, c.id, tags); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.setTags(tags)
+	return nil
 }
 
 // waiting returns a machine that waits and is as a pod wants it, or nil: one that was tagged for this pod already, or the cheapest whose agent answers. d.mu is
@@ -186,7 +196,7 @@ func (d *driver) waiting(pod *corev1.Pod, w wish) *cellState {
 	}
 	for _, t := range w.types {
 		for _, c := range d.cells {
-			if c.Type == t.Name && c.Spot == w.spec.Spot && c.isWaiting() && c.said != nil && c.said.Pod == "" && c.agent != nil {
+			if c.Type == t.Name && c.Spot == w.spec.Spot && c.isWaiting() && c.said != nil && c.agent != nil {
 				return c
 			}
 		}
@@ -194,9 +204,9 @@ func (d *driver) waiting(pod *corev1.Pod, w wish) *cellState {
 	return nil
 }
 
-// isWaiting reports whether a machine waits for a pod.
+// isWaiting reports whether a machine waits for a pod. A machine that reports a pod does not wait, whatever its tags say.
 func (c *cellState) isWaiting() bool {
-	return c.pod.UID == "" && c.Tags[tagStandby] == "true" && !c.doomed && c.stopped.IsZero() && c.reason == "" && c.taken == "" &&
+	return c.pod.UID == "" && (c.said == nil || c.said.Pod == "") && c.Tags[tagStandby] == "true" && !c.doomed && c.stopped.IsZero() && c.reason == "" && c.taken == "" &&
 		(c.State == machine.Starting || c.State == machine.Running)
 }
 
@@ -251,7 +261,7 @@ func (d *driver) fill(ctx context.Context) (after time.Duration, err error) {
 				return time.Hour, err
 			}
 			spec := machine.Spec{Image: d.config.Image, VolumeGiB: d.config.VolumeGiB, PrivateOnly: d.config.PrivateIPOnly, Spot: kind.spot}
-			m, err := d.start(ctx, d.specOf(spec, t.machineType(), tokenOf(d.owner, "standby", rand.Text()), &corev1.Pod{}))
+			_, err = d.start(ctx, d.specOf(spec, t.machineType(), tokenOf(d.owner, "standby", rand.Text()), &corev1.Pod{}))
 			if err != nil {
 				after, refused := waitOf(err)
 				if !refused { // one may have been made, and lists tell
@@ -259,10 +269,6 @@ func (d *driver) fill(ctx context.Context) (after time.Duration, err error) {
 				}
 				return after, err
 			}
-			d.mu.Lock()
-			d.take(m)
-			d.nudge()
-			d.mu.Unlock()
 		}
 	}
 	return 0, nil
@@ -293,13 +299,11 @@ func (d *driver) create(ctx context.Context, in *service.Inputs) (instance, erro
 	var after time.Duration
 	for _, t := range d.order(in.Pod, w) {
 		token := tokenOf(d.owner, string(in.Pod.UID), t.Name, fmt.Sprint(w.spec.Spot))
-		m, err := d.start(ctx, d.specOf(w.spec, t, token, in.Pod))
+		c, err := d.start(ctx, d.specOf(w.spec, t, token, in.Pod))
 		if err == nil {
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			c := d.take(m)
-			c.pod, c.bundle = identity.Of(in.Pod), &bundle
-			d.nudge()
+			c.bundle = &bundle // its tags name the pod
 			return c.instance(), nil
 		}
 		wait, refused := waitOf(err)

@@ -26,6 +26,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
+// want is where an image arrives. It is over when one has arrived, or none is waited for any more.
+type want struct {
+	arrives chan *arrival
+	over    chan struct{}
+}
+
 // arrival is an image that the node sends.
 type arrival struct {
 	head  imageHead

@@ -52,12 +52,6 @@ func (a *Agent) pull(ctx context.Context, image string, login podjob.Login) (of 
 	}
 }
 
-// want is where an image arrives. It is over when one has arrived, or none is waited for any more.
-type want struct {
-	arrives chan *arrival
-	over    chan struct{}
-}
-
 var errTaken = errdefs.NotFound("no machine waits for this image any more")
 
 // arriving are the files of an image.
