@@ -39,7 +39,7 @@ var checkRows = map[string]checked{
 		mapped:  pod(`{containers: [{name: a, image: i, volumeMounts: [{name: v, mountPath: "/a:b"}]}], volumes: [{name: v, emptyDir: {}}]}`), words: "no paths with a colon",
 	},
 	"eci": {
-		refuses: []string{"emptyenv", "startup"},
+		refuses: []string{"emptyenv"},
 		mapped:  "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: x}, spec: {serviceName: web, template: {spec: {containers: [{name: a, image: i}]}}}}", words: "spec.subdomain: ",
 	},
 	"fargate": {

@@ -116,6 +116,9 @@ func tokenOf(o identity.Owner, parts ...string) string {
 // choose returns the types that a pod may get, the best first: those without GPUs before those with some, if the pod asks for none, then by price,
 // those without a price last, then by size. The pattern is of the annotation: the name of a type, or one with *.
 func (c Config) choose(pod *corev1.Pod, pattern string, spot bool) ([]machine.Type, error) {
+	if len(c.Types) == 0 {
+		return nil, nil // only the check of pods without a configuration gets here: it does not know the sizes
+	}
 	a := askedBy(pod)
 	if pattern == "" && a.none {
 		pattern = c.DefaultType
