@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
@@ -200,4 +201,27 @@ func TestFurtherInstancesAreToldOnceAndStopWithThePod(t *testing.T) {
 			}, append(configs, log.use)...)
 		})
 	}
+}
+
+// TestTwoMorePodsOfANameBothStop: each has its time, although the backend keeps the one that has stopped and tells of the wanted one, which has
+// ended, when it is asked by the name.
+func TestTwoMorePodsOfANameBothStop(t *testing.T) {
+	b := memory.New()
+	b.KeepsEnded, b.EndedFirst = true, true
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(never(bound("p", "a")))
+		w.pass(time.Minute)
+		b.Extra(bound("p", "x"))
+		b.Extra(bound("p", "y"))
+		if err := w.drain(w.Context(), DrainGroups(3*time.Minute, 30*time.Second)...); err != nil {
+			t.Error(err)
+		}
+		w.pass(3 * time.Minute)
+		for _, uid := range []types.UID{"a", "x", "y"} {
+			if ran := b.Instances(uid); len(ran) != 0 {
+				t.Errorf("%v of pod %s run at the backend, want none", ran, uid)
+			}
+		}
+	}, onNode, silent)
 }
