@@ -20,7 +20,7 @@ func (w *podWorker) accepted(key string, api *corev1.Pod) {
 		st.sent.AcceptedAt, st.sent.MissingSince = time.Now(), time.Time{}
 		st.sent.Updating = false
 		st.sent.Generation, st.sent.SpecVersion = api.Generation, lifecycle.SpecVersion(api)
-		st.previous, st.left = "", nil
+		st.previous = ""
 		st.askedAt = st.sent.AcceptedAt
 		st.clearError()
 	})

@@ -68,12 +68,7 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 		}
 		s.fail(s.key, s.api, d.Failure)
 	case lifecycle.BeginOrphan:
-		s.states.sync(s.key, anyPod, func(st syncWriter) {
-			if before := st.orphan; !before.Asked.IsZero() {
-				st.keep(before.UID) // else it would be an orphan again, in turn with this one, when the backend keeps it
-			}
-			st.orphan = lifecycle.NewOrphan(d.Backend.UID, &st.sent, f.Now)
-		})
+		s.states.sync(s.key, anyPod, func(st syncWriter) { st.orphan = lifecycle.NewOrphan(d.Backend.UID, &st.sent, f.Now) })
 	case lifecycle.KeepLeft:
 		s.keepLeft(d.Backend.UID)
 	case lifecycle.Recreate:

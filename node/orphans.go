@@ -35,9 +35,8 @@ func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *
 	}
 	log.G(ctx).WithField("pod", key).Infof("deleted a pod at the backend that is no longer in the API server (UID %s)", backend.UID)
 	w.states.sync(key, anyPod, func(s syncWriter) {
-		if s.orphan.Asked = now; lifecycle.Terminal(&backend.Status) {
-			s.keep(backend.UID) // some keep for ever what has ended
-		}
+		s.orphan.Asked = now
+		s.keep(backend.UID) // some keep for ever what has ended, and another orphan of the name may take the place of this one before
 	})
 	w.orphans.forget(key)
 	w.syncLane.Add(key)

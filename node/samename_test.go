@@ -223,5 +223,61 @@ func TestTwoMorePodsOfANameBothStop(t *testing.T) {
 				t.Errorf("%v of pod %s run at the backend, want none", ran, uid)
 			}
 		}
+		w.api.Delete("d", "p", 1) // now the backend has three pods that nobody wants, and all have been told
+		w.pass(3 * time.Minute)
+		wantCalls(t, b, "create d/p", "delete d/p", "delete d/p", "delete d/p")
 	}, onNode, silent)
+}
+
+// TestWhatHasLeftIsToldToStopOnce: a backend that keeps what has ended has each pod that ever had the name, and each time that nothing has the name any
+// more it shows them all.
+func TestWhatHasLeftIsToldToStopOnce(t *testing.T) {
+	for name, endedFirst := range map[string]bool{"finds the one that runs": false, "finds the oldest": true} {
+		t.Run(name, func(t *testing.T) {
+			b := memory.New()
+			b.KeepsEnded, b.EndedFirst = true, endedFirst
+			inWorld(t, b, func(w *world) {
+				w.start()
+				var want []string
+				for _, uid := range []types.UID{"a", "b", "c", "d"} {
+					w.api.Create(bound("p", uid))
+					w.pass(time.Minute)
+					w.api.Delete("d", "p", 1)
+					w.pass(time.Minute)
+					want = append(want, "create d/p", "delete d/p")
+				}
+				wantCalls(t, b, want...)
+			}, onNode)
+		})
+	}
+}
+
+// TestWhatTheBackendForgetsIsForgotten: a backend keeps what has ended for a while, and a name may be used for years.
+func TestWhatTheBackendForgetsIsForgotten(t *testing.T) {
+	b := memory.New()
+	b.KeepsEnded = true
+	inWorld(t, b, func(w *world) {
+		w.start()
+		for _, uid := range []types.UID{"a", "b", "c"} {
+			w.api.Create(bound("p", uid))
+			w.pass(time.Minute)
+			if uid != "c" {
+				w.api.Delete("d", "p", 0)
+			}
+		}
+		if left := w.ctl.states.get("d/p").left; !slices.Equal(left, []types.UID{"b"}) {
+			t.Errorf("the pods %q are remembered as those that the backend keeps, want b", left)
+		}
+	}, onNode, func(c *PodControllerConfig) { c.Provider = forgets{c.Provider.(memory.Notifying), "a"} })
+}
+
+// forgets is a backend that has forgotten a pod which ended.
+type forgets struct {
+	memory.Notifying
+	uid types.UID
+}
+
+func (f forgets) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
+	pods, err := f.Notifying.GetPods(ctx)
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.UID == f.uid && p.Status.Phase != corev1.PodRunning }), err
 }

@@ -100,7 +100,8 @@ func (w *simWorld) createdTwice(h ledger.History) (problems []string) {
 // deletedOften finds pods that had ended and that one life of the daemon told the backend to stop
 // more than twice, although each of these calls was answered. Each pod that takes the name since begins
 // anew: what is under the name must go first, and only of the last one it is known that it did. Nor can
-// anybody know that a list is old that has what DeletePod does not find: each is reason to tell it again.
+// anybody know that a list is old which has the pod as running, whatever DeletePod answered: the stop may not have happened, or
+// the pod was started again. Each such list is reason to tell it again; as DeletePod acts on the UID, that ends no other pod.
 func (w *simWorld) deletedOften(h ledger.History) (problems []string) {
 	type subject struct {
 		key  string
@@ -121,11 +122,11 @@ func (w *simWorld) deletedOften(h ledger.History) (problems []string) {
 		case e.Verb == ledger.Delete && e.Step == ledger.Begin:
 			ended[e.UID] = started[e.UID] && running[e.UID] == 0
 		case e.Verb == ledger.Delete && ended[e.UID] && (e.Err == "" || e.Err == "no such pod"):
-			s, limit := subject{e.Key(), e.UID, w.lifeAt(e.At)}, 2
-			if e.Err != "" {
-				limit += w.oldLists
+			s, shown := subject{e.Key(), e.UID, w.lifeAt(e.At)}, string(e.UID)
+			if w.plan.KeepsNoUID {
+				shown = ""
 			}
-			if often[s]++; often[s] > limit {
+			if often[s]++; often[s] > 2+w.oldLists[e.Key()+" "+shown] {
 				problems = append(problems, fmt.Sprintf("Deleted often: %s (UID %s), which has ended, %d times by %s", e.Name, e.UID, often[s], e.At.UTC().Format("15:04:05.000")))
 			}
 		}

@@ -292,6 +292,13 @@ func TestKnownSchedules(t *testing.T) {
 			{"lose", 0, 0, 0},
 			{"delete", 0, 1, 11 * time.Second},
 		}},
+		// Two old lists had it as running beside the next one, and when that was deleted nobody remembered its stop.
+		"what has ended is told to stop a third time": {Lies: listsLie, KeepsEnded: true, Steps: []simStep{
+			{"create", 1, 0, 300 * time.Millisecond},
+			{"lists lie", 2, 4, 0},
+			{"recreate", 1, 0, 45 * time.Second},
+			{"delete", 1, 0, 0},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order

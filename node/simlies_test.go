@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
@@ -33,9 +34,6 @@ func (w *simWorld) lie(s simStep) {
 	case noLies:
 	case listsLie:
 		l.Times = 1 + s.Pod
-		if l.Stale && !l.Empty {
-			w.oldLists += l.Times
-		}
 		w.backend.Lie(l)
 	case allLie:
 		if time.Since(w.lieEnds) < truthBetween || w.showsJustNow() {
@@ -48,6 +46,22 @@ func (w *simWorld) lie(s simStep) {
 		}
 		l.Reads = s.Pod > 0 && w.plan.StopTime == 0
 		w.deny(l, s)
+	}
+}
+
+// listed notes of which pods a list says that they run although they do not run any more.
+func (w *simWorld) listed(pods []*corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range pods {
+		running := len(w.backend.Instances(p.UID)) > 0
+		if w.plan.KeepsNoUID {
+			is := w.backend.Has(memory.Key(p))
+			running = is != nil && !lifecycle.Terminal(&is.Status)
+		}
+		if !running && !lifecycle.Terminal(&p.Status) {
+			w.oldLists[memory.Key(p)+" "+string(p.UID)]++
+		}
 	}
 }
 

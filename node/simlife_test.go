@@ -21,9 +21,10 @@ var errCrashed = errors.New("the daemon has crashed")
 // simLife is one life of the daemon. Everything that it does to the world goes
 // through it, and nothing does any more once it has crashed.
 type simLife struct {
-	stop context.CancelFunc
-	ctl  *PodController
-	done chan error // of Run
+	world *simWorld
+	stop  context.CancelFunc
+	ctl   *PodController
+	done  chan error // of Run
 
 	mu      sync.Mutex
 	crashed bool // guarded by mu
@@ -113,7 +114,9 @@ func (p simProvider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	if err := p.life.dead(); err != nil {
 		return nil, err
 	}
-	return p.Backend.GetPods(ctx)
+	pods, err := p.Backend.GetPods(ctx)
+	p.life.world.listed(pods)
+	return pods, err
 }
 
 // simNotifier is a simProvider that reports.

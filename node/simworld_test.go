@@ -41,18 +41,18 @@ type simWorld struct {
 	lieEnds  time.Time
 	denials  []simSpan // lies that reads tell, too; at most
 	blind    bool      // a lie denies all pods, for longer than one could be missing
-	oldLists int       // lists that may have what is gone; at most
 
-	mu   sync.Mutex
-	fail map[string]int // guarded by mu; by verb: requests that fail
-	lose map[string]int // guarded by mu; by verb: requests whose answer is lost
+	mu       sync.Mutex
+	fail     map[string]int // guarded by mu; by verb: requests that fail
+	lose     map[string]int // guarded by mu; by verb: requests whose answer is lost
+	oldLists map[string]int // guarded by mu; by key and UID: lists that had a pod as running that had ended
 }
 
 // simSpan is a time from a moment to another.
 type simSpan struct{ from, to time.Time }
 
 func newSimWorld(ctx context.Context, plan simSchedule) *simWorld {
-	w := &simWorld{ctx: ctx, plan: plan, api: memapi.New(), backend: memory.New(), fail: map[string]int{}, lose: map[string]int{},
+	w := &simWorld{ctx: ctx, plan: plan, api: memapi.New(), backend: memory.New(), fail: map[string]int{}, lose: map[string]int{}, oldLists: map[string]int{},
 		last: map[string]types.UID{}}
 	b := w.backend
 	b.StopTime, b.ExitCode, b.KeepsNoUID = plan.StopTime, plan.ExitCode, plan.KeepsNoUID
@@ -96,7 +96,7 @@ func (w *simWorld) start() {
 	}
 	time.Sleep(time.Millisecond) // no two lives at the same moment
 	ctx, cancel := context.WithCancel(w.ctx)
-	life := &simLife{stop: cancel, done: make(chan error, 1)}
+	life := &simLife{world: w, stop: cancel, done: make(chan error, 1)}
 	none := objects.NewStore(nil) // the pods name no objects
 	pods, services := w.pods(), simServices{newInformer(nothing, &corev1.Service{}, 0)}
 	cfg := PodControllerConfig{

@@ -44,7 +44,7 @@ type syncMemory struct {
 	copied   string            // the version of the backend's copy when it was found; "": not found
 	echo     *corev1.PodStatus // what the backend was given as the status with the last update
 	askedAt  time.Time         // when the backend was last asked to have the pod, or for a stop that it was not asked for before
-	left     []types.UID       // the pods that the backend keeps although they ended and DeletePod was acknowledged, the newest last; never written to
+	left     []types.UID       // the pods whose DeletePod was acknowledged and that the backend may keep, the newest last; never written to
 }
 
 // errorMemory is what failed in the sync lane. Its calls write it, also while they hang.

@@ -38,7 +38,7 @@ func (st *podState) bySync() syncWriter {
 	return syncWriter{&st.syncMemory, &st.errorMemory, &st.exchanged, st}
 }
 
-// keep notes that the backend keeps a pod that has left, as the newest of them.
+// keep notes that the backend may keep a pod that has left or is leaving, as the newest of them.
 func (m *syncMemory) keep(uid types.UID) {
 	m.left = append(slices.DeleteFunc(slices.Clone(m.left), func(u types.UID) bool { return u == uid }), uid)
 }

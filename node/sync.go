@@ -133,6 +133,7 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 	case lifecycle.Unsupported:
 		s.unsupported(key, api, s.facts.Unsupported)
 	case lifecycle.Create:
+		s.dropLeft()
 		return s.create(ctx, key, api)
 	case lifecycle.Update:
 		return s.update(ctx, key, api, d)

@@ -73,6 +73,11 @@ func TestIdentity(t *testing.T) {
 			change: func(f *Facts) {
 				f.Over, f.Suspect, f.Left, f.Pods = true, true, []types.UID{"a"}, []*corev1.Pod{failed, pod("c")}
 			}, want: BeginOrphan, backend: "c"},
+		{name: "another has left, and the known one of two orphans is meant, whatever the order of the list", facts: given{Backend: failed},
+			change: func(f *Facts) {
+				f.Orphan = Orphan{UID: "c", Since: now, Present: true}
+				f.Left, f.Pods = []types.UID{"a"}, []*corev1.Pod{pod("b"), failed, pod("c"), pod("d")}
+			}, want: Wait, backend: "c"},
 		{name: "another has left, and the wanted one has stopped and is held", facts: given{API: pod("b", deleting(1)), Sent: Sent{UID: "b"}, Backend: failed},
 			change: func(f *Facts) {
 				f.Stopped, f.Left, f.Pods = true, []types.UID{"a"}, []*corev1.Pod{failed, pod("c")}

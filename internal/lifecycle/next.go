@@ -255,14 +255,15 @@ func (f *Facts) waitsBehind(backend *corev1.Pod) bool {
 	return f.mustStop() && !f.Stopped && backend != nil && !SamePod(f.API, backend)
 }
 
-// besideLeft returns a pod of the name that has not left, beside one that has, or nil.
-func (f *Facts) besideLeft(left *corev1.Pod) *corev1.Pod {
+// besideLeft returns a pod of the name that has not left, beside one that has, or nil: of several the orphan that is known, whatever the order of the list.
+func (f *Facts) besideLeft(left *corev1.Pod) (other *corev1.Pod) {
 	for _, p := range f.Pods {
-		if p.Namespace == left.Namespace && p.Name == left.Name && p.UID != "" && !f.hasLeft(p) {
-			return p
+		isOther := p.Namespace == left.Namespace && p.Name == left.Name && p.UID != "" && !f.hasLeft(p)
+		if isOther && (other == nil || p.UID == f.Orphan.UID) {
+			other = p
 		}
 	}
-	return nil
+	return other
 }
 
 // named returns the backend's pod with the UID that it must have, if the

@@ -14,7 +14,7 @@ import (
 // keeps of that.
 type Others struct {
 	Previous  types.UID   // an older pod of the name that the backend may still have
-	Left      []types.UID // the pods that the backend keeps although they ended and DeletePod was acknowledged, the newest last
+	Left      []types.UID // the pods whose DeletePod was acknowledged and that the backend may keep although they have ended, the newest last
 	Shared    bool        // the backend has another pod under the name: what it says by name may be about that
 	Witnessed types.UID   // whose deletion was seen in the API server
 	Orphan    Orphan
