@@ -110,6 +110,8 @@ func (w *simWorld) deletedOften(h ledger.History) (problems []string) {
 	}
 	started, running := map[types.UID]bool{}, map[types.UID]int{}
 	ended, often := map[types.UID]bool{}, map[subject]int{}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i := range h.Ledger {
 		switch e := &h.Ledger[i]; {
 		case e.Verb == ledger.Start:
