@@ -59,7 +59,7 @@ func newQuarantine(side string, period time.Duration, changed func(context.Conte
 	return &quarantine{side: side, period: period, changed: changed, missing: map[string]*missingPod{}}
 }
 
-// lackedPod is a missing pod of a list.
+// lackedPod is a pod missing from a list.
 type lackedPod struct {
 	key   string
 	young bool
