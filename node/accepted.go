@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// accepted notes that the backend has the pod as it is in api.
+// accepted records that the backend has the version of the pod in api.
 func (w *podWorker) accepted(key string, api *corev1.Pod) {
 	gone, first := types.UID(""), false
 	w.states.sync(key, api.UID, func(st syncWriter) {
@@ -36,9 +36,9 @@ func (w *podWorker) accepted(key string, api *corev1.Pod) {
 	}
 }
 
-// learn asks for the status of a pod that was found at the backend, if the
-// provider has not reported it: it may have done so before a restart. It also asks for
-// that of a pod that was changed, if what was told may be from before the change.
+// learn requests the status of a pod that was found at the backend, if the provider has not reported it: the
+// provider may have done so before a restart. It also requests the status of a changed pod, if the last report
+// may be from before the change.
 func (w *podWorker) learn(key string) {
 	if st := w.states.get(key); !st.report.matches(st.sent.UID) || st.reflected < st.sent.Generation {
 		w.pollLane.Add(key)

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// deleteOrphan asks the backend to stop a pod that nobody wants, and looks at
-// once whether it has. api is the pod that has the name or waits for it, if there is one.
+// deleteOrphan asks the backend to stop an unwanted pod, and checks at once whether it has stopped. api is the
+// pod that has the name or waits for it, or nil.
 func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *corev1.Pod) error {
 	if err := w.fence.Allow(ctx); err != nil {
 		return err
@@ -26,7 +26,7 @@ func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *
 	remove := func(ctx context.Context) error { return w.backend.provider.DeletePod(ctx, pod) }
 	var err error
 	if api != nil {
-		err = w.call(ctx, key, api, "DeletePod", remove) // it tells why it waits
+		err = w.call(ctx, key, api, "DeletePod", remove) // the pod shows why it waits
 	} else {
 		err = w.backend.change(ctx, key, "DeletePod", remove)
 	}
@@ -43,7 +43,7 @@ func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *
 	return nil
 }
 
-// unwanted returns the backend's copy of a pod that only the backend has, as one that is deleted now.
+// unwanted returns the backend's copy of a pod that only the backend has, as a pod that is deleted now.
 func unwanted(backend *corev1.Pod, now time.Time) *corev1.Pod {
 	pod := backend.DeepCopy()
 	seconds := int64(lifecycle.OrphanGrace(backend) / time.Second)

@@ -13,11 +13,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// podState is what the controller remembers of the pod of one namespace/name.
-// Everything in it can be derived again from the API server and the backend.
-// Values of it are copies; what its pointers point to is never changed.
+// podState is the controller's memory of the pod of one namespace/name. Everything in it can be derived again
+// from the API server and the backend. Values of podState are copies; the values behind its pointers are never
+// changed.
 //
-// Each part is changed by one owner, whose writer is the argument of the function that changes it: sync, errors, evidence, reports, status.
+// Each part is changed by one owner, whose writer is the argument of the function that changes it: sync, errors,
+// evidence, reports, status.
 type podState struct {
 	syncMemory
 	errorMemory
@@ -25,19 +26,19 @@ type podState struct {
 	reported
 	statusMemory
 	exchanged
-	// turn is until when the pod may take to stop; zero: it is not its turn. A drain writes it.
+	// turn is the latest end of the pod's stop; zero: it is not the pod's turn. A drain writes it.
 	turn time.Time
 }
 
-// syncMemory is what the sync lane remembers, which works on one key at a time.
+// syncMemory is the memory of the sync lane, which works on one key at a time.
 type syncMemory struct {
 	sent     lifecycle.Sent // Shown is written by the relist, too
-	created  time.Time      // of sent.UID, by the API server
+	created  time.Time      // creation time of sent.UID in the API server
 	previous types.UID      // an older pod of this name that the backend may still have
 	failure  *lifecycle.PodFailure
 	deadline deadline
 	admitted bool   // there was room for it
-	sized    *sizes // what its containers were made with; nil: nobody knows, or the backend can change it
+	sized    *sizes // the resources that its containers were made with; nil: unknown, or the backend can change them
 	stopped  bool   // the backend confirmed the stop of sent.UID
 	over     bool   // the pod has ended in the API server, and the backend does not run it
 	orphan   lifecycle.Orphan
@@ -47,109 +48,114 @@ type syncMemory struct {
 	left     []types.UID       // the pods whose DeletePod was acknowledged and that the backend may keep, the newest last; never written to
 }
 
-// errorMemory is what failed in the sync lane. Its calls write it, also while they hang.
+// errorMemory is the record of failures in the sync lane. Calls of the sync lane write it, also while they hang.
 type errorMemory struct {
 	syncErr *lifecycle.SyncError
-	notices notices // of what failed
-	unready bool    // it waits for a ConfigMap or Secret
-	refused uint64  // the version of the spec that the backend did not take with what is in handed; 0: nothing waits for a change of the pod
+	notices notices // notices about the failures
+	unready bool    // the pod waits for a ConfigMap or Secret
+	refused uint64  // the version of the spec that the backend refused, with the metadata in handed; 0: nothing waits for a change of the pod
 }
 
-// evidence is what speaks for asking the backend. Events and the relist write it; the sync lane ends what it has dealt with.
+// evidence is the record of the reasons to ask the backend. Events and the relist write it; the sync lane clears
+// the handled reasons.
 type evidence struct {
-	suspect   bool        // it must be asked for by name, even if there seems to be nothing to do
-	witnessed types.UID   // the pod that a delete event was seen for
-	lackedAt  time.Time   // when the newest complete list without the pod was asked for, while it is missing
-	shownAt   time.Time   // when the newest list that had the pod was asked for, while it is missing
-	shared    bool        // the backend has another pod under the name: what it says by name may be about that
-	beside    *corev1.Pod // of another UID, which the newest list has under the name, and which has not ended
+	suspect   bool        // the backend must be asked for it by name, even if there seems to be no work
+	witnessed types.UID   // the pod whose delete event was seen
+	lackedAt  time.Time   // request time of the newest complete list without the pod, while the pod is missing
+	shownAt   time.Time   // request time of the newest list with the pod, while the pod is missing
+	shared    bool        // the backend has another pod under the name: its answers by name may be about that pod
+	beside    *corev1.Pod // a pod of another UID that the newest list has under the name, and that has not ended
 	doubled   bool        // the newest list has two instances of the pod
 }
 
-// reported is what the provider has told. Reports write it.
+// reported is the record of the provider's reports. Reports write it.
 type reported struct {
 	report     *report
 	relapsed   bool                      // after its end was reported, the pod was reported as running
-	reportedAt time.Time                 // when it was reported while it was missing
+	reportedAt time.Time                 // when the pod was reported while it was missing
 	dropped    []corev1.PodConditionType // conditions that the provider no longer reports
 }
 
-// statusMemory is what the status lane remembers.
+// statusMemory is the memory of the status lane.
 type statusMemory struct {
 	written   *corev1.Pod // the API server's last answer, while the cache is behind it
 	writtenAt time.Time
-	own       metadata // what the provider added, as it was written
-	// finalStatus says that the terminal status of the stopped pod was written, or
-	// refused for good, and lastReport on which report: the object can go.
+	own       metadata // the provider's additions, as they were written
+	// finalStatus reports whether the terminal status of the stopped pod was written, or refused for good; the
+	// object can then be removed. lastReport is the report behind that status.
 	finalStatus bool
 	lastReport  *report
 	removedAt   time.Time // when the API server accepted the removal
-	denied      notice    // of writes that the API server refused
+	denied      notice    // notice about writes that the API server refused
 	// unkept is the newest generation that the API server did not keep as observed: its feature gate may be off.
 	unkept int64
-	// labelsRefused is the change of labels that the API server has refused, and labelsRefusedAt when.
+	// labelsRefused is the change of labels that the API server has refused. labelsRefusedAt is the time of the
+	// refusal.
 	labelsRefused   map[string]*string
 	labelsRefusedAt time.Time
 	budget          writeBudget
-	synced          basis // what nothing was to be written on; zero: something may be
+	synced          basis // the basis of the last look without a write; zero: a write may be due
 }
 
-// exchanged is what both lanes have passed on: the sync lane to the backend, the status lane to the API server.
+// exchanged is the data that both lanes have passed on: the sync lane to the backend, the status lane to the API
+// server.
 type exchanged struct {
 	handed handed
-	// reflected is the newest generation that what was told of the pod is known to be about. It only grows.
+	// reflected is the newest generation that the reports about the pod are known to describe. It only grows.
 	reflected int64
 }
 
-// deadline is the end of a pod's active time, worked out once.
+// deadline is the end of a pod's active time, computed once.
 type deadline struct {
-	by time.Time // on the wall clock, as the pod says
+	by time.Time // on the wall clock, from the pod
 	at time.Time // by the process's own clock, which is never set
 }
 
-// report is the provider's newest word on one pod.
+// report is the provider's newest report about one pod.
 type report struct {
 	uid     types.UID // "": the backend keeps none
-	version string    // of the pod that the provider has a copy of; "": it does not tell
-	// generation is that of the pod that the status is about; 0: the provider does not tell.
+	version string    // resource version of the provider's copy; "": unknown
+	// generation is the generation of the pod that the status describes; 0: the provider does not report it.
 	generation int64
 	status     *corev1.PodStatus
 	metadata
-	// polled says that it is an answer of GetPodStatus, which knows of no
-	// metadata, and after which report the question was asked.
+	// polled reports whether this is an answer of GetPodStatus, which contains no metadata. after is the last
+	// report before the call.
 	polled bool
 	after  *report
-	// listed says that it is from a list of a provider that reports, which may be old: the next list may put it right.
+	// listed reports whether this is from a list of a provider that reports. The list may be old, and the next
+	// list may correct it.
 	listed bool
 }
 
-// matches reports whether the report speaks about the pod.
+// matches reports whether the report is about the pod.
 func (r *report) matches(uid types.UID) bool { return r != nil && (r.uid == "" || r.uid == uid) }
 
-// tells reports whether the provider itself has told this of the pod, now or when it was asked.
+// tells reports whether the provider itself has reported this about the pod, now or in an answer to a call.
 func (r *report) tells(uid types.UID) bool { return r.matches(uid) && !r.listed }
 
-// beingAsked reports whether the answer is awaited how the backend's pod is, which was found or changed: a list may be
-// older than what the API server was told before a restart. Of a pod without a generation that is not known.
+// beingAsked reports whether the status of a found or changed pod is still being requested from the backend. A
+// list may be older than the status in the API server from before a restart. For a pod without a generation this
+// is unknown.
 func (st *podState) beingAsked() bool { return st.reflected < st.sent.Generation }
 
-// reflects notes that what the backend has told is about the generation, of which it accepted one, and reports whether that makes a difference to
-// what is published.
+// reflects records that the backend's report describes generation. accepted is the generation that the backend
+// accepted. reflects reports whether this changes the published generation.
 func (st *exchanged) reflects(generation, accepted int64) (news bool) {
 	before := min(st.reflected, accepted)
 	st.reflected = max(st.reflected, generation)
 	return min(st.reflected, accepted) > before
 }
 
-// clearError forgets what failed: the pod is in step with the backend.
+// clearError drops the failures: the pod is in step with the backend.
 func (st *errorMemory) clearError() {
 	st.syncErr, st.notices, st.unready, st.refused = nil, nil, false, 0
 }
 
-// basis is all that a look at a pod at rest depends on. On the same basis there is
-// nothing to write again, so a resync of thousands of pods at rest costs next to nothing.
+// basis contains everything that a look at a pod at rest depends on. On the same basis there is nothing to write
+// again, so a resync of thousands of pods at rest costs next to nothing.
 type basis struct {
-	version    string // of the API server's pod, which has no other of this UID and version
+	version    string // resource version of the pod in the API server, unique for its UID
 	report     *report
 	syncErr    *lifecycle.SyncError
 	failure    *lifecycle.PodFailure
@@ -159,15 +165,15 @@ type basis struct {
 	generation int64
 	reflected  int64
 	sized      *sizes
-	acceptedAt time.Time // when the backend was handed other metadata
+	acceptedAt time.Time // when the backend was last handed other metadata
 }
 
-// believeAnswer is how long the answer to a write counts for more than the cache: what is
-// not in the watch by then may have been taken back, by a backup that was restored.
+// believeAnswer is how long the answer to a write counts for more than the cache. A change that the watch has
+// not shown by then may have been undone by a restored backup.
 const believeAnswer = time.Minute
 
-// newer returns the API server's last answer if the cache is still behind it:
-// a comparison with the cache would then take back or repeat what was written.
+// newer returns the API server's last answer if the cache is still behind it. A comparison with the cache would
+// then undo or repeat the last write.
 func (st *podState) newer(cached *corev1.Pod, now time.Time) *corev1.Pod {
 	written := st.written
 	if written == nil || written.UID != cached.UID || now.Sub(st.writtenAt) >= believeAnswer {
@@ -191,7 +197,7 @@ func (s *podStates) get(key string) podState {
 	return st
 }
 
-// find is get, and reports whether there is a state.
+// find returns a copy of the state like get, and reports whether there is a state.
 func (s *podStates) find(key string) (podState, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,7 +207,7 @@ func (s *podStates) find(key string) (podState, bool) {
 	return podState{}, false
 }
 
-// drop forgets the state, and returns it.
+// drop removes the state, and returns it.
 func (s *podStates) drop(key string) podState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,15 +219,15 @@ func (s *podStates) drop(key string) podState {
 	return *st
 }
 
-// isOver reports whether nothing is left to do for the pod, as it has ended.
+// isOver reports whether no work is left for the pod, because it has ended.
 func (st *podState) isOver(api *corev1.Pod) bool { return lifecycle.IsOver(api, &st.sent, st.over) }
 
-// runs reports whether the provider reported the pod last as not ended, of its own accord.
+// runs reports whether the provider's last own report shows that the pod has not ended.
 func (st *podState) runs(uid types.UID) bool {
 	return st.report != nil && st.report.uid == uid && !st.report.polled && !lifecycle.Terminal(st.report.status)
 }
 
-// others returns what is known of other pods under the name.
+// others returns the known facts about other pods under the name.
 func (st *podState) others() lifecycle.Others {
 	return lifecycle.Others{
 		Previous: st.previous, Left: st.left, Shared: st.shared, Witnessed: st.witnessed,
@@ -229,7 +235,7 @@ func (st *podState) others() lifecycle.Others {
 	}
 }
 
-// unknownSince is when the backend first did not know the pod by its name, zero if it does.
+// unknownSince returns when the backend first did not know the pod by its name, zero if the backend knows it.
 func (st *podState) unknownSince() time.Time {
 	if st.sent.StopMissing {
 		return st.sent.StopAskedAt
@@ -237,11 +243,12 @@ func (st *podState) unknownSince() time.Time {
 	return st.sent.MissingSince
 }
 
-// reappeared reports whether the backend has shown the pod in another way since then, and no newer list lacks it.
+// reappeared reports whether the backend has shown the pod in another way since unknownSince, and no newer list
+// lacks it.
 func (st *podState) reappeared() bool { return st.newerThanLack(later(st.shownAt, st.reportedAt)) }
 
-// relistedAgain is reappeared by a list: the backend knows the pod, if not by its name. One that
-// is reported and in no answer speaks for answers that have gaps.
+// relistedAgain reports whether a list has shown the pod since unknownSince: the backend knows the pod, although
+// not by its name. A pod that is only reported and in no answer indicates that the answers have gaps.
 func (st *podState) relistedAgain() bool { return st.newerThanLack(st.shownAt) }
 
 func (st *podState) newerThanLack(at time.Time) bool {
@@ -262,13 +269,13 @@ func (st *podState) finished(uid types.UID) bool {
 	return st.report.matches(uid) && lifecycle.Terminal(st.report.status)
 }
 
-// keeps reports whether a pod that the backend lists, and the API server does not have, is one that has left.
+// keeps reports whether a pod that the backend lists, and the API server does not have, is a pod that has left.
 func (st *podState) keeps(backend *corev1.Pod) bool {
 	return lifecycle.HasLeft(lifecycle.Named(backend, &st.sent, st.previous, false), &st.sent, st.left, &st.orphan)
 }
 
-// terminated reports whether the API server knows that the pod has ended, and, if
-// it is deleted, has been asked to remove it.
+// terminated reports whether the API server knows that the pod has ended. If the pod is deleted, the API server
+// must also have been asked to remove it.
 func (s *podStates) terminated(key string, api *corev1.Pod) bool {
 	st := s.get(key)
 	if st.sent.UID != api.UID {
@@ -294,8 +301,8 @@ func (s *podStates) accepted() map[string]types.UID {
 	return keys
 }
 
-// holding returns whether the pods of which something is remembered need the room that they have reserved: neither is their end
-// reported, nor their stop confirmed.
+// holding returns the pods that have a state, and whether each of them needs its reserved room. A pod needs it
+// until its end is reported or its stop is confirmed.
 func (s *podStates) holding() map[types.UID]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// syncWriter is what the sync lane may change of a state. all is to be read.
+// syncWriter contains the parts of a state that the sync lane may change. all is for reading only.
 type syncWriter struct {
 	*syncMemory
 	*errorMemory
@@ -20,14 +20,14 @@ type syncWriter struct {
 	all *podState
 }
 
-// reportWriter is what reports may change of a state. all is to be read.
+// reportWriter contains the parts of a state that reports may change. all is for reading only.
 type reportWriter struct {
 	*reported
 	*exchanged
 	all *podState
 }
 
-// statusWriter is what the status lane may change of a state. all is to be read.
+// statusWriter contains the parts of a state that the status lane may change. all is for reading only.
 type statusWriter struct {
 	*statusMemory
 	*exchanged
@@ -46,12 +46,12 @@ func (m *syncMemory) keep(uid types.UID) {
 func (st *podState) byReport() reportWriter { return reportWriter{&st.reported, &st.exchanged, st} }
 func (st *podState) byStatus() statusWriter { return statusWriter{&st.statusMemory, &st.exchanged, st} }
 
-// anyPod stands for the UID of whichever pod the state is about.
+// anyPod stands for the UID of any pod that the state is about.
 const anyPod types.UID = "any"
 
-// change changes the state, if there is one: what comes back late from a
-// provider or the API server must not bring back what was forgotten. It must still be that of the pod: a report may
-// have begun the next pod's while a call for this one was under way.
+// change changes the state, if there is one: a late answer of a provider or of the API server must not bring a
+// dropped state back. The state must still belong to the pod: a report may have begun the state of the next pod
+// during a call for this pod.
 func (s *podStates) change(key string, uid types.UID, change func(*podState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,8 +60,8 @@ func (s *podStates) change(key string, uid types.UID, change func(*podState)) {
 	}
 }
 
-// anew changes the state, which is made if there is none. It is for those who
-// see to it that the sync lane looks at the key, and forgets it in the end.
+// anew changes the state, and creates it if there is none. The caller must make the sync lane look at the key,
+// so that it drops the state in the end.
 func (s *podStates) anew(key string, change func(*podState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,12 +73,11 @@ func (s *podStates) anew(key string, change func(*podState)) {
 	change(st)
 }
 
-// begin makes the state that of the pod with the UID. What was known of an
-// older pod of the same name, which is returned, is kept only as far as the
-// backend may still have it.
+// begin makes the state belong to the pod with the UID, and returns an older pod of the same name. Facts about
+// the older pod are kept only as far as the backend may still have that pod.
 //
-// A newer pod of the name proves that the older one was deleted. One that was created before it
-// proves nothing: a backup may have brought it back.
+// A newer pod of the name proves that the older one was deleted. A pod that was created before it proves
+// nothing: a backup may have brought it back.
 func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
 	uid, created := api.UID, api.CreationTimestamp.Time
 	s.anew(key, func(st *podState) {
@@ -95,7 +94,7 @@ func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
 			fresh.previous = st.sent.UID
 		}
 		if st.sent.StopAcked && !st.stopped && !(st.orphan.Present && st.orphan.UID == st.sent.UID) {
-			fresh.orphan = lifecycle.NewOrphan(st.sent.UID, &st.sent, st.sent.StopAskedAt) // it is stopping: it is not asked to again
+			fresh.orphan = lifecycle.NewOrphan(st.sent.UID, &st.sent, st.sent.StopAskedAt) // it is stopping: the stop is not requested again
 		}
 		if st.report.matches(uid) && st.report.uid != "" {
 			fresh.report = st.report
@@ -108,33 +107,33 @@ func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
 	return older
 }
 
-// sync changes what the sync lane remembers of the pod with the UID, or of whichever there is.
+// sync changes the sync lane's memory of the pod with the UID, or of any pod with anyPod.
 func (s *podStates) sync(key string, uid types.UID, change func(syncWriter)) {
 	s.change(key, uid, func(st *podState) { change(st.bySync()) })
 }
 
-// errors changes what is remembered of failures.
+// errors changes the record of failures.
 func (s *podStates) errors(key string, uid types.UID, change func(*errorMemory)) {
 	s.change(key, uid, func(st *podState) { change(&st.errorMemory) })
 }
 
-// evidence changes what speaks for asking the backend.
+// evidence changes the reasons to ask the backend.
 func (s *podStates) evidence(key string, uid types.UID, change func(*evidence)) {
 	s.change(key, uid, func(st *podState) { change(&st.evidence) })
 }
 
-// witness notes that the deletion of the pod was seen.
+// witness records that the deletion of the pod was seen.
 func (s *podStates) witness(key string, uid types.UID) {
 	s.anew(key, func(st *podState) { st.witnessed = uid })
 }
 
-// shown notes that a list which was asked for then had the pod.
+// shown records that a list contained the pod. asked is the time of the request for the list.
 func (s *podStates) shown(key string, uid types.UID, asked time.Time) {
 	s.change(key, uid, func(st *podState) { st.sent.Shown, st.shownAt = true, later(st.shownAt, asked) })
 }
 
-// asked notes that the backend was asked for the pod by its name, and returns the older pod of the name, if it turns out that the
-// backend has none.
+// asked records that the backend was asked for the pod by its name. If the backend has no pod of the name, it
+// returns the older pod of the name.
 func (s *podStates) asked(key string, none bool) (gone types.UID) {
 	s.anew(key, func(st *podState) {
 		st.suspect = false
@@ -146,22 +145,23 @@ func (s *podStates) asked(key string, none bool) (gone types.UID) {
 	return gone
 }
 
-// share notes that the backend has another pod under the name of the one with the UID.
+// share records that the backend has another pod under the name of the pod with the UID.
 func (s *podStates) share(key string, uid types.UID) {
 	s.evidence(key, uid, func(e *evidence) { e.shared = true })
 }
 
-// reports changes what the provider has told.
+// reports changes the record of the provider's reports.
 func (s *podStates) reports(key string, uid types.UID, change func(reportWriter)) {
 	s.change(key, uid, func(st *podState) { change(st.byReport()) })
 }
 
-// status changes what the status lane remembers.
+// status changes the memory of the status lane.
 func (s *podStates) status(key string, uid types.UID, change func(statusWriter)) {
 	s.change(key, uid, func(st *podState) { change(st.byStatus()) })
 }
 
-// noneDropped notes that the API server has none of the conditions that the provider dropped up to the report.
+// noneDropped records that the API server has none of the conditions that the provider dropped up to the report
+// upTo.
 func (s *podStates) noneDropped(key string, upTo *report) {
 	s.reports(key, anyPod, func(w reportWriter) {
 		if w.report == upTo {
@@ -170,8 +170,8 @@ func (s *podStates) noneDropped(key string, upTo *report) {
 	})
 }
 
-// reflects notes that what was told of the pod is about the generation, and reports whether that makes a difference to what is
-// published.
+// reflects records that a report about the pod describes generation, and reports whether this changes the
+// published generation.
 func (s *podStates) reflects(key string, uid types.UID, generation int64) (news bool) {
 	s.change(key, uid, func(st *podState) { news = st.reflects(generation, st.sent.Generation) })
 	return news

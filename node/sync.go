@@ -15,9 +15,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
-// syncPod brings the backend to what the API server wants for one pod: it gathers what is known, lets
-// lifecycle.Next decide and does that, until nothing is left to be asked. It is the only code that creates, updates and
-// deletes pods at the provider.
+// syncPod makes the backend match the API server for one pod. It gathers the known facts, lets lifecycle.Next
+// decide and takes the step, until no question is left. It is the only code that creates, updates and deletes
+// pods at the provider.
 func (w *podWorker) syncPod(ctx context.Context, key string) (class int, err error) {
 	ctx, span := trace.StartSpan(ctx, "syncPod")
 	defer func() { span.SetStatus(err); span.End() }()
@@ -27,7 +27,7 @@ func (w *podWorker) syncPod(ctx context.Context, key string) (class int, err err
 	s.track(ctx)
 	for range maxSteps {
 		if !s.gather() {
-			w.syncLane.Add(key) // with what is known now
+			w.syncLane.Add(key) // with the current facts
 			return 0, nil
 		}
 		d := lifecycle.Next(&s.facts)
@@ -42,11 +42,11 @@ func (w *podWorker) syncPod(ctx context.Context, key string) (class int, err err
 	return 0, newLaneError(s.api, eventFailedSync, fmt.Errorf("decide about pod %s: nothing is decided after %d steps", key, maxSteps))
 }
 
-// maxSteps bounds a pass. There are fewer steps that ask, and each is taken once; a rule that forgets that must not
-// keep a worker.
+// maxSteps bounds a pass. There are fewer steps that ask, and each is taken once. A rule that repeats a step
+// must not block a worker.
 const maxSteps = 16
 
-// track begins to work on the pod, and notes what it takes of the node.
+// track begins the work on the pod, and records the resources that the pod takes from the node.
 func (s *podSync) track(ctx context.Context) {
 	s.api = s.pod(ctx, s.key)
 	if s.api == nil {
@@ -59,8 +59,9 @@ func (s *podSync) track(ctx context.Context) {
 	s.admission.size(s.key, s.api, st)
 }
 
-// gather completes the facts with what is in memory, and returns false when that is of another pod, or was forgotten meanwhile: a
-// report began with the next one of the name, or another process acted for the node. What was asked in this pass stays.
+// gather completes the facts with the state in memory. It returns false when the state belongs to another pod,
+// or was dropped meanwhile: a report began the state of the next pod of the name, or another process acted for
+// the node. Answers of this pass stay.
 func (s *podSync) gather() bool {
 	f := &s.facts
 	st, tracked := s.states.find(s.key)
@@ -85,7 +86,7 @@ func (s *podSync) gather() bool {
 	return true
 }
 
-// note remembers what a decision says beside its step.
+// note records the news of a decision besides its step.
 func (s *podSync) note(d lifecycle.Decision) {
 	if d.Shared {
 		s.states.share(s.key, s.api.UID)
@@ -104,8 +105,7 @@ func (s *podSync) note(d lifecycle.Decision) {
 	}
 }
 
-// noOrphan ends what was counted against a pod that only the backend had: it is
-// wanted after all, or gone.
+// noOrphan drops the record of a pod that only the backend had: the pod is wanted after all, or gone.
 func (s *podSync) noOrphan(wanted bool) {
 	s.states.sync(s.key, anyPod, func(st syncWriter) { st.orphan = lifecycle.Orphan{} })
 	if wanted {
@@ -117,7 +117,7 @@ func (s *podSync) noOrphan(wanted bool) {
 
 // do takes the step that ends the pass.
 func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
-	if s.facts.ByName || d.Step == lifecycle.Stop { // a look at a pod at rest is no work
+	if s.facts.ByName || d.Step == lifecycle.Stop { // a look at a pod at rest does not count as work
 		defer observeWork(d.Step, time.Now())
 	}
 	key, api := s.key, s.api
@@ -147,7 +147,7 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 		s.states.sync(key, api.UID, func(st syncWriter) { st.sent.GoneSince = time.Now() })
 	case lifecycle.Missing:
 		s.states.sync(key, api.UID, func(st syncWriter) { st.sent.MissingSince = time.Now() })
-		s.relistNow() // a list that has it speaks against the loss
+		s.relistNow() // a list that contains the pod contradicts the loss
 	case lifecycle.Relist:
 		s.relistNow()
 	case lifecycle.DeleteOrphan:
@@ -158,7 +158,7 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 	return nil
 }
 
-// stopped remembers that the backend has confirmed the stop, and whether it keeps the pod.
+// stopped records that the backend has confirmed the stop, and whether the backend keeps the pod.
 func (s *podSync) stopped(backend *corev1.Pod) {
 	s.secrets.End(s.api.UID)
 	s.states.sync(s.key, s.api.UID, func(st syncWriter) {
@@ -171,7 +171,8 @@ func (s *podSync) stopped(backend *corev1.Pod) {
 	s.statusLane.Add(s.key)
 }
 
-// dropLeft forgets which pods have left that the backend does not keep any more. A list that lacks what GetPod has is wrong about that.
+// dropLeft forgets the left pods that the backend no longer keeps. A pod that GetPod returns stays, even if the
+// list lacks it.
 func (s *podSync) dropLeft() {
 	if !s.facts.All {
 		return
@@ -183,7 +184,7 @@ func (s *podSync) dropLeft() {
 	})
 }
 
-// rest is the end of the work on a pod for now: its sync error is over.
+// rest ends the work on a pod for now: its sync error is over.
 func (s *podSync) rest() {
 	if lifecycle.Terminal(&s.api.Status) {
 		s.secrets.End(s.api.UID)

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifecycle holds the rules of a pod's life as pure functions: what
-// must be done next for one pod (Next), and what must the API server be told
-// of it (Publish).
+// Package lifecycle holds the rules of a pod's life as pure functions. Next decides the next action for one pod,
+// and Publish decides what the API server must be told about the pod.
 //
-// The guarantee: decisions depend on their arguments only. There is no client,
-// clock or goroutine here; the time is an argument.
+// The guarantee: decisions depend on their arguments only. There is no client, clock or goroutine here; the time
+// is an argument.
 //
-// What surprises: Next also decides what is to be asked, and what is only to be remembered. After such a step it is called again, with
-// the answer among the facts; the effects on the backend come last.
+// The surprise: Next also decides which question to ask, and which fact only to record. After such a step it is
+// called again, with the answer among the facts. The effects on the backend come last.
 //
 // # The states of a pod
 //
-// A pod, which is a UID, is in one of these states. The steps are what Next decides in it; Retry, when the backend does not answer, can come in each,
-// and so can Fail: a drain, the active deadline, another operating system, no room, a rejection.
+// A pod, which is a UID, is in one of these states. The steps are the decisions of Next in the state. Retry
+// (when the backend does not answer) can follow in each state. So can Fail: a drain, the active deadline,
+// another operating system, no room, a rejection.
 //
 //	state                                       steps                                    what ends it
 //	wanted, and not at the backend              AskByName, Admit, Create                 CreatePod accepts it; its deletion
 //	wanted, and nothing can run it              Unsupported                              a change of the pod; its deletion
-//	wanted, and its name is another pod's       those of the other one, Wait             the other one has gone
+//	wanted, and its name is another pod's       the steps of the other pod, Wait         the other pod has gone
 //	at the backend, and unknown to this process AskByName, Adopt or Update               it is accepted
-//	accepted as it is                           Rest                                     a change; a list without it; its deletion
+//	accepted and unchanged                      Rest                                     a change; a list without it; its deletion
 //	accepted, and changed since                 AskByName, Update                        UpdatePod accepts it
 //	accepted, and the backend lacks it          CountMissing, Missing, Relist, ReadLive  it shows; after 10 s Recreate or Fail; a quarantine first
-//	                                                                                     where many are lacking
+//	                                                                                     if many are missing
 //	must stop: deleted or failed                Stop                                     DeletePod answers
 //	asked to stop                               AskByName, TakeEnd, Gone, Relist, Stop   the backend shows its end or lacks it: Stopped
 //	stopped                                     Rest                                     the status lane removes the object, if it is deleted
@@ -31,7 +31,7 @@
 //	at the backend only (an orphan)             BeginOrphan, CountOrphan, ReadLive,      it has gone; the API server has it after all
 //	                                            DeleteOrphan, Wait
 //	ended, told to stop, kept by the backend    AskAll, KeepLeft, Release                a list without it
-//	on neither side                             Forget                                   that is the end
+//	on neither side                             Forget                                   the state is dropped
 package lifecycle
 
 import (
@@ -41,7 +41,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Next decides what is done next for one pod.
+// Next decides the next step for one pod.
 func Next(f *Facts) Decision {
 	if failure := nextFailure(f); failure != nil {
 		return Decision{Step: Fail, Failure: failure}
@@ -71,15 +71,15 @@ func next(f *Facts) Decision {
 	case first != nil:
 		return *first
 	case f.API == nil && backend == nil && f.Backend != nil:
-		return Decision{Step: Release, Orphan: OrphanGone} // the backend keeps what has ended
+		return Decision{Step: Release, Orphan: OrphanGone} // the backend keeps an ended pod
 	case f.waitsBehind(backend):
 		return nextBehind(f)
 	}
 	return nextSeen(f, backend)
 }
 
-// nextBehind decides on a pod that must stop while the backend shows another one under its name, which has its turn then:
-// the stop must not wait for that.
+// nextBehind decides about a pod that must stop while the backend shows another pod under its name. That other
+// pod is handled next: the stop must not wait for it.
 func nextBehind(f *Facts) Decision {
 	if !f.All {
 		return Decision{Step: AskAll}
@@ -91,7 +91,7 @@ func nextBehind(f *Facts) Decision {
 	return d
 }
 
-// nextSeen decides on what the backend has.
+// nextSeen decides by the backend's pod.
 func nextSeen(f *Facts, backend *corev1.Pod) Decision {
 	same := f.API != nil && backend != nil && SamePod(f.API, backend)
 	switch {
@@ -115,7 +115,7 @@ func nextSeen(f *Facts, backend *corev1.Pod) Decision {
 	return d
 }
 
-// nextWanted decides on the pod in the API server, of which backend is what the backend has.
+// nextWanted decides about the pod in the API server. backend is the same pod at the backend, or nil.
 func nextWanted(f *Facts, backend *corev1.Pod) Decision {
 	switch {
 	case f.API == nil:
@@ -124,7 +124,7 @@ func nextWanted(f *Facts, backend *corev1.Pod) Decision {
 		return nextStop(f, backend)
 	case Terminal(&f.API.Status):
 		if backend != nil && backend.Status.Phase == corev1.PodRunning && !f.ended() {
-			return nextStop(f, backend) // somebody else declared it finished, or it runs again
+			return nextStop(f, backend) // another client declared it finished, or it runs again
 		}
 		return Decision{}
 	case backend == nil:
@@ -139,30 +139,33 @@ func nextWanted(f *Facts, backend *corev1.Pod) Decision {
 	return Decision{}
 }
 
-// settled reports whether nothing is left to do for the pod whatever the backend has, so that it need not be asked.
+// settled reports whether no work is left for the pod whatever the backend has, so that the backend need not be
+// asked.
 func (f *Facts) settled() bool { return f.over() || f.removable() || f.quiet() }
 
-// over reports whether nothing is left to do for the pod, as it has ended.
+// over reports whether no work is left for the pod, because it has ended.
 func (f *Facts) over() bool { return IsOver(f.API, &f.Sent, f.Over) }
 
-// hasStopped reports whether the backend has confirmed the stop of a deleted pod, which others may still hold in the API server.
+// hasStopped reports whether the backend has confirmed the stop of a deleted pod. Other clients may still hold
+// the object in the API server.
 func (f *Facts) hasStopped() bool {
 	return f.Stopped && f.API != nil && f.API.UID == f.Sent.UID && f.API.DeletionTimestamp != nil
 }
 
-// IsOver reports whether nothing is left to do for a pod that has ended until it is deleted, or is seen to run. over says
-// that the backend did not run it when it was asked.
+// IsOver reports whether no work is left for an ended pod until it is deleted, or is seen to run. over reports
+// whether an answer of the backend showed that the pod does not run.
 func IsOver(api *corev1.Pod, sent *Sent, over bool) bool {
 	return over && api != nil && api.UID == sent.UID && hasEnded(api)
 }
 
-// removable reports whether nothing is left to do for a deleted pod but the removal of its object: the backend reported its
-// end and confirmed its stop, and has nothing else under the name.
+// removable reports whether the only work left for a deleted pod is the removal of its object. The backend must
+// have reported its end and confirmed its stop, and have no other pod under the name.
 func (f *Facts) removable() bool {
 	return f.hasStopped() && f.ended() && f.alone()
 }
 
-// quiet reports whether the backend has accepted the pod as it is. The relist notices when the backend loses it.
+// quiet reports whether the backend has accepted the current version of the pod. The relist notices when the
+// backend loses the pod.
 func (f *Facts) quiet() bool {
 	switch {
 	case !f.accepted(), f.mustStop(), Terminal(&f.API.Status), !f.Sent.MissingSince.IsZero():
@@ -171,8 +174,9 @@ func (f *Facts) quiet() bool {
 	return !outdated(f.API, &f.Sent, &f.Told)
 }
 
-// stopsUnseen reports whether the first stop of the pod needs no look at the backend: a list had it, it is reported as running, and
-// nothing else is known under its name. One that no list had is looked for, as an answer without it would prove nothing afterwards.
+// stopsUnseen reports whether the first stop of the pod needs no look at the backend: a list contained the pod,
+// the provider reports it as running, and no other pod is known under its name. A pod that no list contained is
+// looked up first, because a later answer without it would prove nothing.
 func (f *Facts) stopsUnseen() bool {
 	if !f.accepted() || !f.mustStop() || f.Sent.stopAsked() || !f.Sent.MissingSince.IsZero() {
 		return false
@@ -180,28 +184,28 @@ func (f *Facts) stopsUnseen() bool {
 	return f.alone() && f.Sent.Shown && f.Runs
 }
 
-// alone reports whether the backend is not known to have another pod under the name.
+// alone reports whether the backend has no other known pod under the name.
 func (f *Facts) alone() bool {
 	return f.Previous == "" && !slices.ContainsFunc(f.Left, func(uid types.UID) bool { return uid != f.Sent.UID }) && !f.Shared && f.Beside == nil && !f.Orphan.Present
 }
 
-// outdated reports whether the pod was changed since the backend accepted it, by others than
-// the provider itself.
+// outdated reports whether the pod was changed since the backend accepted it, by another writer than the
+// provider itself.
 func outdated(api *corev1.Pod, sent *Sent, told *Told) bool {
 	return sent.Updating || Differs(api, sent.SpecVersion, told)
 }
 
-// Differs reports whether the pod has another spec than that of the version, or labels and annotations that
-// the backend was not told of.
+// Differs reports whether the pod has another spec version than spec, or labels and annotations that the backend
+// was not told about.
 func Differs(api *corev1.Pod, spec uint64, told *Told) bool {
 	return spec != SpecVersion(api) || !told.knows(api)
 }
 
-// identify returns which pod of the backend the decision is about, or what is to be done first: by its name the backend may tell
-// of another one than the wanted, and some keep for ever what has ended.
+// identify returns the backend's pod for the decision, or the step that must come first. By name, the backend
+// may answer with another pod than the wanted one, and some backends keep ended pods forever.
 func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 	backend = f.Backend
-	if f.Silent { // it is asked for the stop all the same
+	if f.Silent { // the stop is requested all the same
 		unknown := *f.API
 		unknown.Status = corev1.PodStatus{}
 		return &unknown, nil
@@ -209,7 +213,7 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 	if backend == nil {
 		return nil, nil
 	}
-	if f.endedBefore(backend) { // the wanted one may be beside it
+	if f.endedBefore(backend) { // the wanted pod may be beside it
 		if !f.All {
 			return nil, &Decision{Step: AskAll, Shared: true}
 		}
@@ -222,14 +226,14 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 		}
 	}
 	backend = f.named(backend)
-	none := f.API == nil || f.over() || f.hasStopped() // no pod is to run under the name
+	none := f.API == nil || f.over() || f.hasStopped() // no pod should run under the name
 	other := f.API == nil || !SamePod(f.API, backend)
 	switch {
 	case !none && !other || !f.hasLeft(backend):
 		return backend, nil
-	case !slices.Contains(f.Left, backend.UID): // first: what is known of another one takes the place of what says so
+	case !slices.Contains(f.Left, backend.UID): // first: the record of another pod replaces the record that says so
 		return nil, &Decision{Step: KeepLeft, Backend: backend}
-	case !f.All && f.Backend.UID != "": // one that keeps no UIDs has one pod of a name
+	case !f.All && f.Backend.UID != "": // a backend that keeps no UIDs has one pod of a name
 		return nil, &Decision{Step: AskAll}
 	}
 	if other := f.besideLeft(backend); none && other != nil {
@@ -241,8 +245,10 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 	return backend, nil
 }
 
-// omitted reports whether the list lacks what GetPod has under the name, so that it may lack the wanted pod, too, which may have been made although
-// CreatePod failed, or by a former process in its last moment. Some backends never list what has ended: that is believed when the pod must have shown.
+// omitted reports whether the list lacks the pod that GetPod returns under the name. Such a list may lack the
+// wanted pod, too. The wanted pod may exist although CreatePod failed, or because a former process created it in
+// its last moment. Some backends never list ended pods: the list is believed once the wanted pod must have
+// shown.
 func (f *Facts) omitted() bool {
 	if f.Sent.Accepted || f.API.DeletionTimestamp != nil || !f.Now.Before(f.shownAt(f.Sent.AttemptedAt, true)) {
 		return false
@@ -250,7 +256,7 @@ func (f *Facts) omitted() bool {
 	return !slices.ContainsFunc(f.Pods, func(p *corev1.Pod) bool { return p.UID == f.Backend.UID })
 }
 
-// waitsBehind reports whether the wanted pod must stop while the backend shows another one under its name.
+// waitsBehind reports whether the wanted pod must stop while the backend shows another pod under its name.
 func (f *Facts) waitsBehind(backend *corev1.Pod) bool {
 	return f.mustStop() && !f.Stopped && backend != nil && !SamePod(f.API, backend)
 }
@@ -266,19 +272,19 @@ func (f *Facts) besideLeft(left *corev1.Pod) (other *corev1.Pod) {
 	return other
 }
 
-// named returns the backend's pod with the UID that it must have, if the
-// backend keeps none. What runs after the older one had left is not that: the wanted one was made, although the answer said otherwise.
+// named returns the backend's pod with its UID filled in, if the backend keeps no UIDs. A pod that runs after
+// the older pod had left is not the older pod: the wanted pod was created, although CreatePod returned an error.
 func (f *Facts) named(backend *corev1.Pod) *corev1.Pod {
 	previous := f.Previous
 	if f.Sent.Attempted && slices.Contains(f.Left, previous) && !Terminal(&backend.Status) {
 		previous = ""
 	}
-	if previous == "" && f.API != nil && !f.Sent.Attempted { // the wanted one was not given yet
+	if previous == "" && f.API != nil && !f.Sent.Attempted { // the backend was not given the wanted pod yet
 		switch {
 		case f.Orphan.Present:
 			previous = f.Orphan.UID
 		case len(f.Left) > 0:
-			previous = f.Left[len(f.Left)-1] // it is kept, or an old list has it
+			previous = f.Left[len(f.Left)-1] // the pod is kept, or in an old list
 		}
 	}
 	return Named(backend, &f.Sent, previous, f.API != nil)

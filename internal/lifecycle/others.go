@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Others are what is known of other pods at the backend under the name of the wanted one, and of what it
-// keeps of that.
+// Others are the known facts about other pods at the backend under the name of the wanted pod, and about the
+// ended pods that the backend keeps.
 type Others struct {
 	Previous  types.UID   // an older pod of the name that the backend may still have
 	Left      []types.UID // the pods whose DeletePod was acknowledged and that the backend may keep although they have ended, the newest last
 	Shared    bool        // the backend has another pod under the name: what it says by name may be about that
 	Witnessed types.UID   // whose deletion was seen in the API server
 	Orphan    Orphan
-	// Beside is a pod of another UID that the newest list has under the name, and that has not ended; nil: it has none.
+	// Beside is a pod of another UID that the newest list has under the name and that has not ended, or nil.
 	Beside *corev1.Pod
 }
 
@@ -26,24 +26,24 @@ type Others struct {
 type Orphan struct {
 	UID     types.UID
 	Since   time.Time
-	Asked   time.Time // of the last DeletePod that was acknowledged
-	Present bool      // there is one
+	Asked   time.Time // time of the last acknowledged DeletePod
+	Present bool      // there is an orphan
 }
 
-// OrphanNews is what a decision says of a pod that only the backend had.
+// OrphanNews is the news of a decision about a pod that only the backend had.
 type OrphanNews int
 
 const (
-	// OrphanKept is no news.
+	// OrphanKept means no news.
 	OrphanKept OrphanNews = iota
-	// OrphanWanted says that the pod is wanted after all.
+	// OrphanWanted means that the pod is wanted after all.
 	OrphanWanted
-	// OrphanGone says that the backend does not have it any more.
+	// OrphanGone means that the backend no longer has the pod.
 	OrphanGone
 )
 
-// NewOrphan is the progress with a pod when it is first seen that only the backend has it. A stop that the backend
-// acknowledged while the pod was in the API server counts.
+// NewOrphan returns the progress with a pod when only the backend is first seen to have it. A stop that the
+// backend acknowledged while the pod was in the API server counts.
 func NewOrphan(uid types.UID, sent *Sent, since time.Time) Orphan {
 	o := Orphan{UID: uid, Since: since, Present: true}
 	if sent.StopAcked && sent.UID == uid {
@@ -52,8 +52,9 @@ func NewOrphan(uid types.UID, sent *Sent, since time.Time) Orphan {
 	return o
 }
 
-// Instances returns the instance of the wanted pod, of the pods that a list has under its name, and its further ones, which run beside that; nil if
-// there is none. known is the newest status of the pod, which tells which is which.
+// Instances returns the instance of the wanted pod among the listed pods of its name, or nil. It also returns
+// further instances of the wanted pod that run beside it. known is the newest status of the pod, which
+// identifies the instance.
 func Instances(wanted types.UID, known *corev1.PodStatus, pods []*corev1.Pod) (own *corev1.Pod, further []*corev1.Pod) {
 	for _, pod := range pods {
 		switch {
