@@ -538,10 +538,19 @@ func TestSecondSenderOfAnImageEnds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		ends := make(chan error, 2)
+		var bodies []*io.PipeWriter
 		for range 2 {
-			r := httptest.NewRequestWithContext(ctx, http.MethodPost, pathImage+id, strings.NewReader("{}\nfiles"))
+			body, to := io.Pipe()
+			bodies = append(bodies, to)
+			r := httptest.NewRequestWithContext(ctx, http.MethodPost, pathImage+id, body)
 			r.SetPathValue("id", id)
 			go func() { ends <- a.image(httptest.NewRecorder(), r) }()
+		}
+		synctest.Wait() // both know the want
+		for _, to := range bodies {
+			if _, err := to.Write([]byte("{}\n")); err != nil {
+				t.Error(err)
+			}
 		}
 		files := <-pulled
 		synctest.Wait()
