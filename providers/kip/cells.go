@@ -78,7 +78,8 @@ func (d *driver) due(ctx context.Context, followed map[string]context.CancelFunc
 				d.fail(ctx, c, reasonStart, fmt.Sprintf("the agent of machine %s has not answered within %s", id, d.config.StartWithin.Duration))
 				d.leave(c)
 			case !c.silent.IsZero() && !d.judged.IsZero() && min(now.Sub(c.silent), now.Sub(d.judged)) > d.config.SilentAfter.Duration:
-				d.fail(ctx, c, reasonNodeLost, fmt.Sprintf("the agent of machine %s has been silent for %s, while the cloud says that the machine is there", id, d.config.SilentAfter.Duration))
+				c.lost = fmt.Sprintf("the agent of machine %s has been silent for %s, while the cloud says that the machine is there", id, d.config.SilentAfter.Duration)
+				log.G(ctx).WithField("machine", id).WithField("pod", c.pod.Namespace+"/"+c.pod.Name).Warn(c.lost)
 				d.leave(c)
 			}
 		}
@@ -93,20 +94,14 @@ func (d *driver) due(ctx context.Context, followed map[string]context.CancelFunc
 	return fresh, untold
 }
 
-// judge sets since when the silence of an agent counts against its machine. The silence does not count while none of several agents speaks, as the network of
-// this node may be at fault, and while the cloud does not answer. Afterwards the silence counts anew, so that agents have time to come back. d.mu is held.
+// judge sets since when the silence of an agent counts against its machine. The silence does not count while no agent speaks, as the network of this
+// node may be at fault, and while the cloud does not answer. Afterwards the silence counts anew, so that agents have time to come back. d.mu is held.
 func (d *driver) judge(now time.Time) {
-	there, speak := 0, 0
+	speaks := false
 	for _, c := range d.cells {
-		if c.State == machine.Gone || c.Tags[tagSigned] == "" {
-			continue
-		}
-		there++
-		if c.silent.IsZero() {
-			speak++
-		}
+		speaks = speaks || c.State != machine.Gone && c.Tags[tagSigned] != "" && c.silent.IsZero()
 	}
-	switch counts := (speak > 0 || there == 1) && now.Sub(d.listed) < listedWithin; {
+	switch counts := speaks && now.Sub(d.listed) < listedWithin; {
 	case !counts:
 		d.judged = time.Time{}
 	case d.judged.IsZero():
@@ -289,7 +284,7 @@ func (d *driver) step(ctx context.Context, c *cellState, a agent) error {
 		c.stopBy = time.Now().Add(d.noticeOf(c))
 		stopBy = c.stopBy
 	}
-	give := c.pod.UID != "" && c.said != nil && c.said.Pod == "" && !c.doomed && c.reason == "" && c.stopBy.IsZero() && c.taken == ""
+	give := c.pod.UID != "" && c.said != nil && c.said.Pod == "" && !c.doomed && c.reason == "" && c.lost == "" && c.stopBy.IsZero() && c.taken == ""
 	waited, pod := c.Tags[tagStandby] == "true", c.pod
 	stop := !c.stopBy.IsZero() && c.said != nil && c.said.Pod == c.pod.UID && c.pod.UID != "" && !c.hasEnded()
 	d.mu.Unlock()

@@ -39,33 +39,33 @@ type agent interface {
 // requestTime bounds a request of a machine or of the cloud.
 const requestTime = 30 * time.Second
 
-// openAuthority reads the authority of the node, and makes it if it is not there.
-func openAuthority(path string) (*cell.Authority, error) {
+// openAuthority reads the authority of the node, and makes it if it is not there: made is true then.
+func openAuthority(path string) (a *cell.Authority, made bool, err error) {
 	data, err := os.ReadFile(path)
 	if err == nil {
 		a, err := cell.ParseAuthority(data)
 		if err != nil {
-			return nil, fmt.Errorf("authorityFile %s: %w", path, err)
+			return nil, false, fmt.Errorf("authorityFile %s: %w", path, err)
 		}
-		return a, nil
+		return a, false, nil
 	}
 	if !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("authorityFile: %w", err)
+		return nil, false, fmt.Errorf("authorityFile: %w", err)
 	}
-	a, err := cell.NewAuthority()
+	a, err = cell.NewAuthority()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if data, err = a.PEM(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("authorityFile: %w", err)
+		return nil, false, fmt.Errorf("authorityFile: %w", err)
 	}
 	// A link fails if another process was first, whose authority is then read.
 	whole, err := os.CreateTemp(filepath.Dir(path), ".authority-")
 	if err != nil {
-		return nil, fmt.Errorf("authorityFile: %w", err)
+		return nil, false, fmt.Errorf("authorityFile: %w", err)
 	}
 	defer func() { _ = os.Remove(whole.Name()) }()
 	_, err = whole.Write(data)
@@ -76,7 +76,7 @@ func openAuthority(path string) (*cell.Authority, error) {
 		return openAuthority(path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("authorityFile: %w", err)
+		return nil, false, fmt.Errorf("authorityFile: %w", err)
 	}
-	return a, nil
+	return a, true, nil
 }

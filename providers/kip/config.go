@@ -78,7 +78,7 @@ type Config struct {
 	// StartWithin is how long a machine may take until its agent answers. Default 10m.
 	StartWithin metav1.Duration `json:"startWithin,omitzero"`
 	// SilentAfter is how long the agent of a machine that the cloud calls running may say nothing, after it has joined: then the pod has failed, and the
-	// machine is stopped. It does not count while no agent of several machines speaks. Default 15m.
+	// machine is stopped. It does not count while no agent speaks, as the network of the node may be cut: the only machine is never given up. Default 15m.
 	SilentAfter metav1.Duration `json:"silentAfter,omitzero"`
 	// KeepEnded is how long the machine of a pod that has ended is kept, for its logs. Default 1m.
 	KeepEnded *metav1.Duration `json:"keepEnded,omitempty"`

@@ -3,6 +3,7 @@
 package kip
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -32,6 +33,7 @@ type driver struct {
 	owner     identity.Owner
 	cloud     machine.Driver
 	authority *cell.Authority
+	newKey    bool // the authority was made by this process
 	dial      func(token, address string, allowed func(image string) bool) agent
 	kit       *service.Provider[instance]
 	at        pace
@@ -61,6 +63,7 @@ type cellState struct {
 	bundle  *podjob.Bundle // that the pod gets; nil once it has it
 	giving  bool           // the pod is being given, or may have been
 	doomed  bool           // nothing is to be given to it
+	lost    string         // why it was given up while its pod may still run; "" if it was not
 	reason  string         // why the pod is over that did not say so; "" if it is not
 	message string
 	began   time.Time     // when this process knew it first
@@ -103,8 +106,8 @@ func (d *driver) take(m machine.Machine) *cellState {
 	if of, ok := d.owner.Owned(m.Tags); ok {
 		c.pod = of
 	}
-	if (m.State == machine.Gone || m.State == machine.Stopping && m.Reason == machine.ReasonPreempted) && !c.hasEnded() && c.reason == "" && !c.doomed {
-		c.reason, c.message = reasonNodeLost, "its machine has ended"
+	if (m.State == machine.Gone || m.State == machine.Stopping && (m.Reason == machine.ReasonPreempted || c.lost != "")) && !c.hasEnded() && c.reason == "" && !c.doomed {
+		c.reason, c.message = reasonNodeLost, cmp.Or(c.lost, "its machine has ended")
 		if m.Reason == machine.ReasonPreempted || c.taken != "" {
 			c.reason, c.message = machine.ReasonPreempted, "the cloud has taken its machine away"
 		}
@@ -128,6 +131,11 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for _, m := range all {
+		if d.newKey && d.listed.IsZero() && m.State != machine.Gone && m.Tags[tagSigned] != "" {
+			return nil, fmt.Errorf("machine %s belongs to another key of this node, and the key in authorityFile %s is new: put the old key there, or end the machines of the node, and start again", m.ID, d.config.AuthorityFile)
+		}
+	}
 	there := map[string]bool{}
 	for _, m := range all {
 		there[m.ID] = true
@@ -142,6 +150,9 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 	}
 	for id, c := range d.cells {
 		if !there[id] && (c.seen || asked.Sub(c.began) > d.at.seen) && c.began.Before(asked) {
+			if c.lost != "" && c.reason == "" && !c.hasEnded() {
+				c.reason, c.message = reasonNodeLost, c.lost
+			}
 			if i := c.instance(); c.pod.UID != "" && !c.deleted && ended(i) && d.over[c.pod.UID].ID == "" {
 				d.over[c.pod.UID] = i
 			}

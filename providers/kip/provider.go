@@ -40,11 +40,13 @@ func Provider() cli.Provider {
 			if err != nil {
 				return nil, fmt.Errorf("kip provider: %w", err)
 			}
-			authority, err := openAuthority(config.AuthorityFile)
+			authority, made, err := openAuthority(config.AuthorityFile)
 			if err != nil {
 				return nil, fmt.Errorf("kip provider: %w", err)
 			}
-			return newDriver(in, config, cloud, authority, at).kit, nil
+			d := newDriver(in, config, cloud, authority, at)
+			d.newKey = made
+			return d.kit, nil
 		},
 		Capabilities: func(path string) (capability.Declaration, error) {
 			config, err := LoadConfig(path)
