@@ -212,7 +212,7 @@ func TestStatusInventsNothing(t *testing.T) {
 		for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
 			for _, c := range list {
 				running = running || c.State.Running != nil
-				forgotten := c.State.Terminated != nil && strings.HasPrefix(c.State.Terminated.Message, "the backend does not tell of this container")
+				forgotten := c.State.Terminated != nil && strings.HasPrefix(c.State.Terminated.Message, "the backend does not report this container")
 				for _, e := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
 					if e != nil && !forgotten && !codes[fmt.Sprint(c.Name, e.ExitCode)] {
 						t.Errorf("exit code %d of %s was never told", e.ExitCode, c.Name)

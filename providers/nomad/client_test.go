@@ -50,7 +50,7 @@ func TestErrorsAreNeverEmpty(t *testing.T) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = w.Write([]byte(`[{"ID":"x"},`))
 		}, tries, "EOF"},
-		"no JSON":      {func(w http.ResponseWriter, _ *http.Request) { page(w, http.StatusOK, "<html>") }, 1, "not as Nomad does"},
+		"no JSON":      {func(w http.ResponseWriter, _ *http.Request) { page(w, http.StatusOK, "<html>") }, 1, "and is not Nomad"},
 		"other answer": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("welcome")) }, tries, "invalid character"},
 		"hung up":      {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, tries, "EOF"},
 		"sent elsewhere": {func(w http.ResponseWriter, r *http.Request) {

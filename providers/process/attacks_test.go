@@ -192,7 +192,7 @@ func TestSecurityJ6AVolumeUncoversNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	fake := filepath.Join(t.TempDir(), "null")
-	if err := os.WriteFile(fake, []byte("not the kernel's"), 0o600); err != nil {
+	if err := os.WriteFile(fake, []byte("not a file of the kernel"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	forged := t.TempDir()
@@ -221,7 +221,7 @@ func TestSecurityJ6AVolumeUncoversNothing(t *testing.T) {
 		if said := w.in(id, "/busybox wc -c <"+hidden); !strings.HasPrefix(said, "0\n") && !(other && strings.Contains(said, "no such file")) {
 			t.Errorf("%s: what is hidden can be read: %s", name, said)
 		}
-		if said := w.in(id, "/busybox cat "+hidden+"; echo x >"+hidden+" && echo written"); strings.Contains(said, "not the kernel's") {
+		if said := w.in(id, "/busybox cat "+hidden+"; echo x >"+hidden+" && echo written"); strings.Contains(said, "not a file of the kernel") {
 			t.Errorf("%s: what is hidden is covered by a file of the pod: %s", name, said)
 		}
 	}

@@ -213,8 +213,8 @@ func TestForeignAnswersSayNothing(t *testing.T) {
 		text string
 		want string
 	}{
-		{200, "<html>log in</html>", "not one of slurmrestd"}, {200, "{}", "not one of slurmrestd"}, {404, "page not found", "not one of slurmrestd"},
-		{302, "", "not one of slurmrestd"}, {401, "Authentication failure", "does not take the token of user u"},
+		{200, "<html>log in</html>", "does not come from slurmrestd"}, {200, "{}", "does not come from slurmrestd"}, {404, "page not found", "does not come from slurmrestd"},
+		{302, "", "does not come from slurmrestd"}, {401, "Authentication failure", "does not take the token of user u"},
 		{500, `{"meta":{},"errors":[{"error_number":-1,"error":"Unspecified error","description":"Failed while looking for jobs"}],"jobs":[]}`, "Failed while looking for jobs (500)"},
 		{200, `{"meta":{},"errors":[],"jobs":7}`, "slurmrestd: squeue"},
 	} {

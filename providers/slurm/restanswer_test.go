@@ -35,19 +35,19 @@ func TestAnswerWithoutItsField(t *testing.T) {
 	r := answering(t, "u", func(request string) string { return answers[request] })
 	for _, jobs := range []string{"}", `,"jobs":null}`, `,"job":[]}`, `,"jobs":[{}]}`, `,"jobs":[{"name":"vk-a","user_name":"u"}]}`} {
 		answers["GET /jobs"] = head + jobs
-		if all, err := r.jobs(t.Context()); err == nil || !strings.Contains(err.Error(), "is not one of slurmrestd") {
+		if all, err := r.jobs(t.Context()); err == nil || !strings.Contains(err.Error(), "does not come from slurmrestd") {
 			t.Errorf("%s: jobs %v, %v, want an error", jobs, all, err)
 		}
 	}
 	for _, id := range []string{"}", `,"job_id":null}`, `,"job_id":0}`} {
 		answers["POST /job/submit"] = head + id
-		if n, err := r.submit(t.Context(), []string{"--", "s", "p", "d"}); err == nil || n != 0 || !unclear(err) || !strings.Contains(err.Error(), "is not one of slurmrestd") {
+		if n, err := r.submit(t.Context(), []string{"--", "s", "p", "d"}); err == nil || n != 0 || !unclear(err) || !strings.Contains(err.Error(), "does not come from slurmrestd") {
 			t.Errorf("%s: a submission gives %d, %v, want an error that leaves open whether there is a job", id, n, err)
 		}
 	}
 	for _, c := range []struct{ partitions, nodes string }{{"}", nodes}, {`,"partitions":null}`, nodes}, {partitions, "}"}, {partitions, `,"nodes":null}`}} {
 		answers["GET /partitions"], answers["GET /nodes"] = head+c.partitions, head+c.nodes
-		if machines, up, err := r.partition(t.Context(), "main"); err == nil || !strings.Contains(err.Error(), "is not one of slurmrestd") {
+		if machines, up, err := r.partition(t.Context(), "main"); err == nil || !strings.Contains(err.Error(), "does not come from slurmrestd") {
 			t.Errorf("%s and %s: %v, %v, %v, want an error", c.partitions, c.nodes, machines, up, err)
 		}
 	}
