@@ -75,13 +75,13 @@ func (g *Gauge) Collect(out chan<- prometheus.Metric) {
 	g.mu.Unlock() // a source may take locks of its own
 	values, labels := map[string]float64{}, map[string][]string{}
 	for _, s := range sources {
-		key := strings.Join(s.labels, "\xff")
+		key := keyOf(s.labels)
 		if _, known := values[key]; !known && len(values) >= maxSeries {
 			s.labels = make([]string, g.labels)
 			for i := range s.labels {
 				s.labels[i] = overflow
 			}
-			key = overflow
+			key = keyOf(s.labels) // the same as of a source with these labels
 		}
 		v := s.value()
 		if before, known := values[key]; known {
@@ -93,6 +93,8 @@ func (g *Gauge) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, v, labels[key]...)
 	}
 }
+
+func keyOf(labels []string) string { return strings.Join(labels, "\xff") }
 
 // Value is a number to track. It is safe for concurrent use.
 type Value struct {
