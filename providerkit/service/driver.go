@@ -88,6 +88,8 @@ type (
 	}
 	// Restarter is a Prober of a service with restarts of containers. If the service cannot restart one
 	// container alone, it restarts others of the pod too. Restart may return before the restart has happened.
+	// After an error, the service may still restart the container, unless the error is of the kind invalid-input
+	// or not-found, says when to try again, or is from NotMade.
 	Restarter[T any] interface {
 		Restart(ctx context.Context, of Target[T], reason string) error
 	}
@@ -191,8 +193,8 @@ func StateOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 	return nil
 }
 
-// NotMade marks the error of a create that has certainly made nothing. The next create then need not look for an
-// instance.
+// NotMade marks the error of a create that has certainly made nothing, or of a restart that has certainly done
+// nothing. After such a create, the next create need not look for an instance.
 func NotMade(err error) error {
 	if err == nil {
 		return nil
@@ -214,7 +216,7 @@ type alreadyMade struct{ error }
 // Unwrap makes the kinds of the error visible to errors.As.
 func (e *alreadyMade) Unwrap() error { return e.error }
 
-// madeNothing reports whether an error of Create guarantees that the create made no instance.
+// madeNothing reports whether an error of Create or Restart guarantees that the request did nothing.
 func madeNothing(err error) bool {
 	var not *notMade
 	return errors.As(err, &not) || errdefs.IsInvalidInput(err)

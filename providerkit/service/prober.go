@@ -58,7 +58,7 @@ type probed struct {
 	said    string             // the message of the last failed probe
 	asked   time.Time          // when a restart was asked for that has not shown yet
 	acting  bool               // it is being ended or restarted
-	forget  context.CancelFunc // ends the action on it; nil without an action
+	forget  context.CancelFunc // ends the waits of the action on it; nil without an action
 	backoff backoff
 }
 

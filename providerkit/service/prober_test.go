@@ -472,6 +472,70 @@ func TestRestartThatDoesNotComeIsTheEnd(t *testing.T) {
 	})
 }
 
+// TestPodIsRunningWhileTheAnswerToARestartIsLateOrLost: the service ends the container, and does not say that it will not start it again.
+func TestPodIsRunningWhileTheAnswerToARestartIsLateOrLost(t *testing.T) {
+	for name, tt := range map[string]struct {
+		slow time.Duration
+		at   int // when the service shows the end of the container, in seconds
+		sent int
+	}{"late": {12 * time.Second, 1, 1}, "lost": {time.Minute, 13, 0}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+				c := newClinic(h, Probes{Liveness: byCommand()})
+				p, _ := h.start(restarting{c, false}, c.config)
+				pod := h.pod("a")
+				h.create(p, pod)
+				time.Sleep(time.Minute)
+				shown(t, p, pod)
+				c.edit(func() { c.slow = tt.slow })
+				c.asker.finds(t, probing.Result{Started: true, Failed: probing.Liveness})
+				for s := range 40 {
+					time.Sleep(time.Second)
+					if s == tt.at {
+						c.edit(func() { c.vms[0].over = true })
+						p.Cache().Hurry()
+					}
+					if got := shown(t, p, pod).Status; got.Phase != corev1.PodRunning {
+						t.Fatalf("after %d s the pod is %s; requests %q", s+1, got.Phase, c.requests())
+					}
+				}
+				if got := c.requests(); len(got) != tt.sent {
+					t.Errorf("the service has taken %q, want %d: the end of the container does not cancel its restart", got, tt.sent)
+				}
+			})
+		})
+	}
+}
+
+// TestRefusedRestartIsTheEnd of a pod whose containers have ended while the service had the request.
+func TestRefusedRestartIsTheEnd(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"not found": errdefs.NotFound("no such instance"), "invalid": errdefs.InvalidInput("it cannot restart"), "nothing done": NotMade(errors.New("busy")),
+		"throttled": errdefs.RetryAfter(errors.New("too many requests"), 20*time.Second),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+				c := newClinic(h, Probes{Liveness: byCommand()})
+				p, _ := h.start(restarting{c, false}, c.config)
+				pod := h.pod("a")
+				h.create(p, pod)
+				time.Sleep(time.Minute)
+				shown(t, p, pod)
+				c.edit(func() { c.slow, c.fails = 10*time.Second, refusal })
+				c.asker.finds(t, probing.Result{Started: true, Failed: probing.Liveness})
+				c.edit(func() { c.vms[0].over = true })
+				p.Cache().Hurry()
+				for _, want := range []corev1.PodPhase{corev1.PodRunning, corev1.PodSucceeded} {
+					time.Sleep(6 * time.Second)
+					if got := shown(t, p, pod).Status.Phase; got != want {
+						t.Errorf("the pod is %s, want %s; requests %q", got, want, c.requests())
+					}
+				}
+			})
+		})
+	}
+}
+
 // TestContainerThatFailsAgainIsRestartedLessOften as a kubelet does.
 func TestContainerThatFailsAgainIsRestartedLessOften(t *testing.T) {
 	for _, between := range []string{"", "waits"} {

@@ -48,7 +48,7 @@ func (p *prober[T]) actOn(ctx context.Context, uid types.UID, beside *sync.WaitG
 		c.forget = cancel
 		beside.Go(func() {
 			defer cancel()
-			p.act(about, c, result.Failed)
+			p.act(ctx, about, c, result.Failed)
 			p.judgeAnew(ctx, c)
 		})
 	}
@@ -63,7 +63,7 @@ func (p *prober[T]) judgeAnew(ctx context.Context, c *probed) {
 		if e := p.ended[c.uid]; e.by == c && !e.accepted {
 			delete(p.ended, c.uid)
 		}
-		c.acting, c.forget, c.asked = false, nil, time.Time{}
+		c.acting, c.forget = false, nil
 		p.asks.Forget(c.id)
 	}
 	p.mu.Unlock()
@@ -72,10 +72,12 @@ func (p *prober[T]) judgeAnew(ctx context.Context, c *probed) {
 	}
 }
 
-// act ends or restarts a container. It returns when the outcome at the service is known, or ctx ends.
-func (p *prober[T]) act(ctx context.Context, c *probed, failed probing.Kind) {
+// act ends or restarts a container. It returns when the outcome at the service is known, or about ends with the
+// run of the container. A request that the service already has goes on then, until ctx ends: a driver that stops
+// and then starts must not halt between both.
+func (p *prober[T]) act(ctx, about context.Context, c *probed, failed probing.Kind) {
 	if p.failing() != nil { // the failure may be of this process's network, not of the container
-		pause(ctx, silentFor)
+		pause(about, silentFor)
 		return
 	}
 	of, lives := p.targetOf(c)
@@ -85,7 +87,7 @@ func (p *prober[T]) act(ctx context.Context, c *probed, failed probing.Kind) {
 	restarter, again := p.driver.(Restarter[T])
 	again = again && podstatus.RestartsAfter(of.Pod, containerOf(of.Pod, c.container), killed)
 	if again {
-		if !pause(ctx, p.backsOff(c)) {
+		if !pause(about, p.backsOff(c)) {
 			return
 		}
 		if of, lives = p.targetOf(c); !lives {
@@ -105,7 +107,7 @@ func (p *prober[T]) act(ctx context.Context, c *probed, failed probing.Kind) {
 		p.note(c, reason, false)
 	}
 	p.record(of.Pod, c.container, corev1.EventTypeNormal, "Killing", message)
-	for {
+	for about.Err() == nil {
 		p.expect(c, again)
 		err := p.ask(ctx, func(ctx context.Context) error {
 			if again {
@@ -118,20 +120,23 @@ func (p *prober[T]) act(ctx context.Context, c *probed, failed probing.Kind) {
 				p.note(c, reason, true)
 			}
 			p.cache.Hurry()
-			pause(ctx, actsWithin)
+			pause(about, actsWithin)
 			return
 		}
-		p.expect(c, false)
+		after, throttled := errdefs.RetryAfterOf(err)
+		if throttled || madeNothing(err) || errdefs.IsNotFound(err) { // else the service may yet restart it
+			p.expect(c, false)
+			p.cache.Refresh(c.uid)
+		}
 		if ctx.Err() != nil {
 			return
 		}
 		log.G(ctx).WithError(err).WithField("pod", of.Pod.Namespace+"/"+of.Pod.Name).WithField("container", c.container).Warnf("%s does not end a container that has failed a probe", p.config.Service)
-		after, throttled := errdefs.RetryAfterOf(err)
 		if !throttled {
-			pause(ctx, silentFor)
+			pause(about, silentFor)
 			return
 		}
-		if !pause(ctx, after) {
+		if !pause(about, after) {
 			return
 		}
 		if of, lives = p.targetOf(c); !lives {
