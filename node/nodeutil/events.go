@@ -12,8 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
@@ -39,26 +41,33 @@ const flushTime = time.Second
 func (h *eventHub) run(ctx context.Context, events corev1client.EventsGetter) (stop func()) {
 	logger := log.G(ctx)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	sink := &eventSink{
-		ctx: ctx, events: events.Events(corev1.NamespaceAll), correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{}),
-		last: &corev1.ObjectReference{UID: "last"}, flushed: make(chan struct{}),
-	}
+	sink := &eventSink{ctx: ctx, events: events.Events(corev1.NamespaceAll), correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{})}
 	broadcaster := record.NewBroadcaster()
-	broadcaster.StartEventWatcher(sink.send)
+	// StartEventWatcher would start a goroutine whose end nobody can wait for.
+	watcher, err := broadcaster.(interface {
+		Watch() (watch.Interface, error)
+	}).Watch()
+	if err != nil {
+		logger.WithError(err).Error("no events are sent")
+		watcher = watch.NewEmptyWatch()
+	}
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		for e := range watcher.ResultChan() {
+			if event, ok := e.Object.(*corev1.Event); ok {
+				sink.send(event)
+			}
+		}
+	}()
 	h.current.Store(&broadcaster)
 	return func() {
 		h.current.Store(nil)
-		for sent := false; !sent; cancel() { // a full queue drops new events, and is empty soon after cancel
-			broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{}).Event(sink.last, corev1.EventTypeNormal, "", "")
-			timer := time.NewTimer(flushTime)
-			select {
-			case <-sink.flushed:
-				sent = true
-			case <-timer.C:
-			}
-			timer.Stop()
-		}
-		broadcaster.Shutdown()
+		broadcaster.Shutdown() // the watcher has all events, and gets no more
+		timer := time.AfterFunc(flushTime, cancel)
+		<-sent
+		timer.Stop()
+		cancel()
 		sink.tellLost(logger)
 	}
 }
@@ -103,22 +112,12 @@ type eventSink struct {
 	ctx        context.Context
 	events     corev1client.EventInterface
 	correlator *record.EventCorrelator
-	last       *corev1.ObjectReference // the object of the last event
-	flushed    chan struct{}           // closed when it has come
-	lost       []string                // written before flushed is closed
-	silent     bool                    // the API server has not answered; said once
+	lost       []string // read after the last send
+	silent     bool     // the API server has not answered; said once
 }
 
 // send sends one event. It is called for one event after the other.
 func (s *eventSink) send(event *corev1.Event) {
-	if event.InvolvedObject.UID == s.last.UID {
-		select {
-		case <-s.flushed:
-		default:
-			close(s.flushed)
-		}
-		return
-	}
 	own := *event // a broadcaster may have other watchers
 	result, err := s.correlator.EventCorrelate(&own)
 	if err != nil || result.Skip {
@@ -128,6 +127,7 @@ func (s *eventSink) send(event *corev1.Event) {
 	for tries := 1; ; tries++ {
 		written, err := s.write(result)
 		var refused *apierrors.StatusError
+		var malformed *rest.RequestConstructionError
 		switch {
 		case err == nil:
 			s.silent = false
@@ -135,6 +135,9 @@ func (s *eventSink) send(event *corev1.Event) {
 			return
 		case s.ctx.Err() != nil:
 			s.lost = append(s.lost, own.Reason+" of "+own.InvolvedObject.Namespace+"/"+own.InvolvedObject.Name)
+			return
+		case errors.As(err, &malformed):
+			logger.WithError(err).Warn("an event is given up: its request is malformed")
 			return
 		case errors.As(err, &refused):
 			if !apierrors.IsAlreadyExists(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {

@@ -14,8 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 )
 
@@ -94,6 +96,78 @@ func TestLostEventsAreOneShortLine(t *testing.T) {
 		got := lines.text()
 		if want := "warn 20 events were not sent before the end: Stopped of d/p0, Stopped of d/p1, Stopped of d/p2, Stopped of d/p3, Stopped of d/p4, ..."; strings.Count(got, "\n") != 1 || !strings.Contains(got, want) || !strings.Contains(got, "warn events wait") {
 			t.Errorf("log: got %s", got)
+		}
+	})
+}
+
+// latePod is a pod whose event is recorded only after the end has begun.
+type latePod struct {
+	*corev1.Pod
+	begun, goOn chan struct{}
+}
+
+func (p *latePod) GetObjectKind() schema.ObjectKind {
+	select {
+	case <-p.begun:
+	default:
+		close(p.begun)
+	}
+	<-p.goOn
+	return p.Pod.GetObjectKind()
+}
+
+// TestEventThatIsRecordedDuringTheEndIsNotSent: nothing is sent once the end of the node has taken the last events.
+func TestEventThatIsRecordedDuringTheEndIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		objects, hub := fake.NewClientset(), &eventHub{}
+		answer := make(chan struct{})
+		objects.PrependReactor("*", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+			<-answer
+			return false, nil, nil
+		})
+		stop := hub.run(ctx, objects.CoreV1())
+		recorder := hub.recorder("virtual-kubelet", "n")
+		pod := func(name string) *corev1.Pod {
+			return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: name, UID: types.UID(name)}}
+		}
+		recorder.Event(pod("early"), corev1.EventTypeNormal, "Stopped", "it has")
+		late := &latePod{pod("late"), make(chan struct{}), make(chan struct{})}
+		recorded := make(chan struct{})
+		go func() {
+			defer close(recorded)
+			recorder.Event(late, corev1.EventTypeNormal, "Stopped", "it has")
+		}()
+		<-late.begun
+		cancel()
+		stopped := make(chan struct{})
+		go func() { defer close(stopped); stop() }()
+		synctest.Wait()
+		close(late.goOn)
+		<-recorded
+		close(answer)
+		<-stopped
+		synctest.Wait()
+		if got := len(objects.Actions()); got != 1 {
+			t.Errorf("%d requests, want the one about the early pod", got)
+		}
+	})
+}
+
+// TestMalformedEventIsDroppedAtOnce: it would be as malformed the next time, and the events behind it wait.
+func TestMalformedEventIsDroppedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		objects, hub := fake.NewClientset(), &eventHub{}
+		objects.PrependReactor("*", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, fmt.Errorf("events: %w", &rest.RequestConstructionError{Err: errors.New("bad name")})
+		})
+		stop := hub.run(ctx, objects.CoreV1())
+		defer func() { cancel(); stop() }()
+		hub.recorder("virtual-kubelet", "n").Event(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "p", UID: "a"}}, corev1.EventTypeNormal, "Stopped", "it has")
+		time.Sleep(time.Hour)
+		if got := len(objects.Actions()); got != 1 {
+			t.Errorf("%d requests, want 1", got)
 		}
 	})
 }
