@@ -37,9 +37,11 @@ type Pods struct {
 	// log.
 	Every time.Duration
 
-	mu      sync.Mutex
-	said    map[types.UID]said // guarded by mu; the last statuses of pods
-	leaving map[types.UID]bool // guarded by mu; pods whose blobs must be removed
+	mu       sync.Mutex
+	said     map[types.UID]said          // guarded by mu; the last statuses of pods
+	leaving  map[types.UID]int           // guarded by mu; pods whose blobs must be removed, by the number of Leave
+	leaves   int                         // guarded by mu; calls of Leave
+	removing map[types.UID]chan struct{} // guarded by mu; closed after a delete that may have blobs of the pod
 
 	uploading sync.Mutex
 	program   string // guarded by uploading; the blob of the program, once it is there
@@ -53,7 +55,7 @@ type said struct {
 
 // New returns the pods of a node. It knows no pod yet.
 func New(blobs *azblobs.Container, prefix, identity string, every time.Duration) *Pods {
-	return &Pods{Blobs: blobs, Prefix: prefix, Identity: identity, Every: every, said: map[types.UID]said{}, leaving: map[types.UID]bool{}}
+	return &Pods{Blobs: blobs, Prefix: prefix, Identity: identity, Every: every, said: map[types.UID]said{}, leaving: map[types.UID]int{}, removing: map[types.UID]chan struct{}{}}
 }
 
 // Write writes the bundle of a pod for its machine, for the first time or again.
@@ -64,7 +66,15 @@ func (p *Pods) Write(ctx context.Context, uid types.UID, b podjob.Bundle) error 
 	}
 	p.mu.Lock()
 	delete(p.leaving, uid)
+	removed := p.removing[uid]
 	p.mu.Unlock()
+	if removed != nil {
+		select {
+		case <-removed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	return p.Blobs.Put(ctx, BundleName(p.Prefix, uid), data, nil, false)
 }
 
@@ -139,7 +149,8 @@ func (p *Pods) Said(uid types.UID) *podjob.Status {
 func (p *Pods) Leave(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.leaving[uid] = true
+	p.leaves++
+	p.leaving[uid] = p.leaves
 }
 
 // OrphanAge is the least age of removed blobs of unknown pods: a younger one may belong to a machine about to
@@ -155,7 +166,7 @@ func (p *Pods) Sweep(ctx context.Context, known func(types.UID) bool) error {
 	if len(leaving) == 0 && known == nil {
 		return nil
 	}
-	var names []string
+	var found []podBlob
 	for _, prefix := range []string{podsPrefix(p.Prefix), statusPrefix(p.Prefix)} {
 		list, err := p.Blobs.List(ctx, prefix, false)
 		if err != nil {
@@ -164,20 +175,56 @@ func (p *Pods) Sweep(ctx context.Context, known func(types.UID) bool) error {
 		for _, b := range list {
 			first, _, _ := strings.Cut(strings.TrimPrefix(b.Name, prefix), "/")
 			uid := types.UID(first)
-			if leaving[uid] || known != nil && time.Since(b.Modified) > OrphanAge && !known(uid) {
-				names = append(names, b.Name)
+			if leaving[uid] > 0 || known != nil && time.Since(b.Modified) > OrphanAge && !known(uid) {
+				found = append(found, podBlob{b.Name, uid})
 			}
 		}
 	}
-	for some := range slices.Chunk(names, azblobs.MaxBatch) {
-		if err := p.Blobs.DeleteBatch(ctx, some); err != nil {
+	for some := range slices.Chunk(found, azblobs.MaxBatch) {
+		if err := p.remove(ctx, some, known); err != nil {
 			return err
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.DeleteFunc(p.leaving, func(uid types.UID, _ bool) bool { return leaving[uid] })
+	maps.DeleteFunc(p.leaving, func(uid types.UID, n int) bool { return leaving[uid] == n }) // not a later Leave
 	return nil
+}
+
+// podBlob is a blob of a pod.
+type podBlob struct {
+	name string
+	uid  types.UID
+}
+
+// remove removes blobs by one request, except for the blobs of pods that were written since the list. Until it
+// is done, a Write of these pods waits.
+func (p *Pods) remove(ctx context.Context, blobs []podBlob, known func(types.UID) bool) error {
+	removed := make(chan struct{})
+	p.mu.Lock()
+	for _, b := range blobs {
+		p.removing[b.uid] = removed
+	}
+	leaving := maps.Clone(p.leaving)
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, b := range blobs {
+			delete(p.removing, b.uid)
+		}
+		close(removed)
+	}()
+	var names []string
+	for _, b := range blobs {
+		if leaving[b.uid] > 0 || known != nil && !known(b.uid) {
+			names = append(names, b.name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return p.Blobs.DeleteBatch(ctx, names)
 }
 
 // Upload puts the program of machines in its blob, unless it is there, and returns its name. The path is "" for the program of this process.
