@@ -175,9 +175,10 @@ func (n namesOthers) GetPod(ctx context.Context, namespace, name string) (*corev
 
 // TestFurtherInstancesAreToldOnceAndStopWithThePod: the backend started a pod twice, and nobody can tell which instance is to stay.
 func TestFurtherInstancesAreToldOnceAndStopWithThePod(t *testing.T) {
-	for name, configs := range map[string][]func(*PodControllerConfig){"reported": {onNode}, "polled": {onNode, silent}} {
+	for name, configs := range map[string][]func(*PodControllerConfig){"reported": {onNode}, "polled": {onNode, silent}, "reported and kept": {onNode}} {
 		t.Run(name, func(t *testing.T) {
 			b, log := memory.New(), &eventLog{}
+			b.KeepsEnded = name == "reported and kept"
 			inWorld(t, b, func(w *world) {
 				w.but = []string{"S1"} // that is the fault
 				w.start()
@@ -195,8 +196,8 @@ func TestFurtherInstancesAreToldOnceAndStopWithThePod(t *testing.T) {
 				wantCalls(t, b, "create d/p")
 				w.api.Delete("d", "p", 1)
 				w.pass(2 * time.Minute)
-				if w.api.Pod("d", "p") != nil || b.Len() != 0 {
-					w.Errorf("after its deletion, the pod is in the API server: %v, and %d instances are at the backend", w.api.Pod("d", "p") != nil, b.Len())
+				if w.api.Pod("d", "p") != nil || len(b.Instances("a")) != 0 {
+					w.Errorf("after its deletion, the pod is in the API server: %v, and the instances %q run at the backend", w.api.Pod("d", "p") != nil, b.Instances("a"))
 				}
 			}, append(configs, log.use)...)
 		})
@@ -280,4 +281,22 @@ type forgets struct {
 func (f forgets) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	pods, err := f.Notifying.GetPods(ctx)
 	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.UID == f.uid && p.Status.Phase != corev1.PodRunning }), err
+}
+
+// TestOrphanBesideAnEndedPodStops checks a pod that ended before this process began: the backend never accepted it from this process.
+func TestOrphanBesideAnEndedPodStops(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		ended := never(bound("p", "a"))
+		ended.Status = corev1.PodStatus{Phase: corev1.PodFailed}
+		w.api.Create(ended)
+		w.start()
+		w.pass(time.Minute)
+		b.Extra(bound("p", "x"))
+		w.pass(time.Minute)
+		if ran := b.Instances("x"); len(ran) != 0 {
+			t.Errorf("%v of pod x run at the backend after a minute, want none", ran)
+		}
+		wantCalls(t, b, "delete d/p")
+	}, onNode)
 }

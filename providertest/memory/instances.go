@@ -167,7 +167,7 @@ func (b *Backend) meant(pod *corev1.Pod) (found *instance) {
 	for _, in := range b.instances {
 		switch {
 		case Key(in.pod) != Key(pod), !b.KeepsNoUID && pod.UID != "" && in.pod.UID != pod.UID:
-		case slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.ContainerID == in.containerID() }):
+		case in.running && slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.ContainerID == in.containerID() }):
 			return in
 		case found == nil, in.pod.UID == pod.UID && (found.pod.UID != pod.UID || in.running && !found.running):
 			found = in
