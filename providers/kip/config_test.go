@@ -72,6 +72,7 @@ cells:
 		"cells.cloudInitFile":             {"  nametag: kip", "  cloudInitFile: /etc/kip/cloudinit.yml"},
 		"cells.extraCIDRs":                {"  nametag: kip", "  extraCIDRs: [10.0.0.0/8]"},
 		"cells.bootImageSpec.imageIDs":    {"imageIDs: ami-1 ami-2", `owners: "689494258501"`},
+		"imageIDs: name an image":         {"imageIDs: ami-1 ami-2", `imageIDs: " "`},
 		"unknown field":                   {"  nametag: kip", "  nametags: kip"},
 	} {
 		if _, err := load(t, strings.Replace(file, change[0], change[1], 1)); err == nil || !strings.Contains(err.Error(), field) {

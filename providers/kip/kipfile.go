@@ -99,13 +99,14 @@ func fromKip(name string, data []byte) (c Config, err error) {
 	refuse(f.Cloud.Azure != nil, "cloud.azure", "this provider has no Azure: the provider aci has")
 	refuse(f.Etcd["client"] != nil, "etcd.client", "state is the tags of machines: remove it")
 	cells := f.Cells
+	images := strings.Fields(cells.BootImageSpec["imageIDs"])
 	refuse(cells.Itzo != nil, "cells.itzo", "the agent is in the image: remove it")
 	refuse(cells.CellConfig != nil, "cells.cellConfig", "the agent has no such settings: remove it")
 	refuse(cells.UseCloudParameterStore, "cells.useCloudParameterStore", "user data have nothing secret for long: remove it")
 	refuse(cells.CloudInitFile != "", "cells.cloudInitFile", "the agent reads the user data itself: put files and programs into the image")
 	refuse(len(cells.ExtraCIDRs) > 0, "cells.extraCIDRs", "this provider makes no security groups: name one that lets the node reach port 6421")
 	refuse(len(f.Kubelet.Labels) > 0, "kubelet.labels", "set --node-labels or the labels of the node")
-	refuse(cells.BootImageSpec["imageIDs"] == "", "cells.bootImageSpec.imageIDs", "name an image with the agent: those of Elotl are gone, and images are not looked for")
+	refuse(len(images) == 0, "cells.bootImageSpec.imageIDs", "name an image with the agent: those of Elotl are gone, and images are not looked for")
 	if aws := f.Cloud.AWS; aws != nil {
 		refuse(aws.AccessKeyID != "" || aws.SecretAccessKey != "", "cloud.aws.accessKeyID", "keys are found as the tools of AWS find them, as in AWS_ACCESS_KEY_ID: remove it")
 		refuse(aws.ECSClusterName != "", "cloud.aws.ecsClusterName", "the provider fargate has ECS")
@@ -118,7 +119,7 @@ func fromKip(name string, data []byte) (c Config, err error) {
 	if err := problems.Err(); err != nil {
 		return Config{}, err
 	}
-	c.Image = strings.Fields(cells.BootImageSpec["imageIDs"])[0]
+	c.Image = images[0]
 	c.DefaultType, c.PrivateIPOnly = cells.DefaultInstanceType, cells.PrivateIPOnly
 	if cells.DefaultVolumeSize != "" {
 		q := quantity("cells.defaultVolumeSize", cells.DefaultVolumeSize)
