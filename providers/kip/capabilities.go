@@ -8,7 +8,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// Capabilities returns what pods get. It is the same for all configurations.
+// Capabilities declares the features that pods get. The declaration is the same for all configurations.
 func (Config) Capabilities() capability.Declaration {
 	lacks, notes := podjob.Lacks()
 	notes[capability.ContainerLimits] = "the machine keeps those of the pod as a whole; nothing keeps those of each container"

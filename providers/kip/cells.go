@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
-// Work implements service.Worker: it follows the agents of machines, stops machines whose time is over, and keeps those that wait.
+// Work implements service.Worker: it follows the agents of machines, stops expired machines, and maintains the standby machines.
 func (d *driver) Work(ctx context.Context) {
 	var beside sync.WaitGroup
 	defer beside.Wait()
@@ -48,7 +48,7 @@ func (d *driver) Work(ctx context.Context) {
 	}
 }
 
-// due stops machines whose time is over and lets those go that are gone. It returns machines that nothing follows yet, and those whose pods have failed.
+// due stops expired machines and cancels the followers of gone machines. It returns machines without a follower, and machines with failed pods to report.
 func (d *driver) due(ctx context.Context, followed map[string]context.CancelFunc) (fresh, untold []*cellState) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,8 +94,9 @@ func (d *driver) due(ctx context.Context, followed map[string]context.CancelFunc
 	return fresh, untold
 }
 
-// judge sets since when the silence of an agent counts against its machine. The silence does not count while no agent speaks, as the network of this
-// node may be at fault, and while the cloud does not answer. Afterwards the silence counts anew, so that agents have time to come back. d.mu is held.
+// judge sets d.judged, the time since when the silence of an agent counts against its machine. Silence does not count while no agent speaks, because the
+// network of this node may be at fault, nor while the cloud does not answer. Afterwards, the count starts again, to give agents time to come back. The
+// caller holds d.mu.
 func (d *driver) judge(now time.Time) {
 	speaks := false
 	for _, c := range d.cells {
@@ -109,10 +110,10 @@ func (d *driver) judge(now time.Time) {
 	}
 }
 
-// listedWithin is how old the last list may be for a machine to be given up by it.
+// listedWithin is the maximum age of the last list for giving up a silent machine.
 const listedWithin = time.Minute
 
-// begun is when a machine began, by the later of the clocks of the cloud and of this process, one of which may be wrong.
+// begun returns the start time of a machine: the later of the times from the cloud and from this process, because one clock may be wrong.
 func (c *cellState) begun() time.Time {
 	if c.Created.After(c.began) {
 		return c.Created
@@ -120,7 +121,7 @@ func (c *cellState) begun() time.Time {
 	return c.began
 }
 
-// fail ends a pod that does not say how it ended itself. d.mu is held.
+// fail ends a pod whose own final status is missing. The caller holds d.mu.
 func (d *driver) fail(ctx context.Context, c *cellState, reason, message string) {
 	c.reason, c.message, c.bundle = reason, message, nil
 	log.G(ctx).WithField("machine", c.id).WithField("pod", c.pod.Namespace+"/"+c.pod.Name).Warn(message)
@@ -128,7 +129,7 @@ func (d *driver) fail(ctx context.Context, c *cellState, reason, message string)
 	d.nudge()
 }
 
-// follow keeps the connection with the agent of a machine, until ctx ends.
+// follow maintains the connection with the agent of a machine until ctx ends.
 func (d *driver) follow(ctx context.Context, c *cellState) {
 	d.mu.Lock()
 	address := c.Address
@@ -160,7 +161,7 @@ func (d *driver) follow(ctx context.Context, c *cellState) {
 	}
 }
 
-// allows reports whether a machine may have an image: those of its pod alone.
+// allows reports whether a machine may have an image. A machine may have only the images of its pod.
 func (d *driver) allows(c *cellState, image string) bool {
 	d.mu.Lock()
 	uid := c.pod.UID
@@ -183,7 +184,7 @@ func (d *driver) allows(c *cellState, image string) bool {
 	return false
 }
 
-// attend speaks with an agent until the connection ends.
+// attend talks to an agent until the connection ends.
 func (d *driver) attend(ctx context.Context, c *cellState, a agent) error {
 	d.mu.Lock()
 	joined, signed := c.joined, c.Tags[tagSigned]
@@ -214,7 +215,7 @@ func (d *driver) attend(ctx context.Context, c *cellState, a agent) error {
 		err := a.Watch(ctx, func(s cell.State) { d.hear(ctx, c, s) })
 		d.mu.Lock()
 		if errors.Is(err, cell.ErrStranger) {
-			c.joined = false // its certificate may have expired: Join signs the same key again
+			c.joined = false // the certificate may have expired: Join signs the same key again
 		}
 		if c.silent.IsZero() {
 			c.silent = time.Now()
@@ -238,7 +239,7 @@ func (d *driver) attend(ctx context.Context, c *cellState, a agent) error {
 	}
 }
 
-// hear takes down what an agent says.
+// hear records the state that an agent reports.
 func (d *driver) hear(ctx context.Context, c *cellState, s cell.State) {
 	d.mu.Lock()
 	first := c.said == nil
@@ -266,7 +267,7 @@ func (d *driver) hear(ctx context.Context, c *cellState, s cell.State) {
 	d.tell(ctx, c)
 }
 
-// tell reports how the pod of a machine is.
+// tell reports the status of a machine's pod to the cache.
 func (d *driver) tell(ctx context.Context, c *cellState) {
 	d.mu.Lock()
 	i := c.instance()
@@ -276,7 +277,7 @@ func (d *driver) tell(ctx context.Context, c *cellState) {
 	}
 }
 
-// step does what is due with an agent that answers: it gives it its pod, or has the pod stopped.
+// step does the next action with an agent that answers: it gives the pod to the machine, or stops the pod.
 func (d *driver) step(ctx context.Context, c *cellState, a agent) error {
 	d.mu.Lock()
 	taken, stopBy := c.taken != "" && c.stopBy.IsZero(), c.stopBy
@@ -304,10 +305,10 @@ func (d *driver) step(ctx context.Context, c *cellState, a agent) error {
 	return nil
 }
 
-// notice is what is left of the two minutes that a cloud gives, when they are noticed within some seconds.
+// notice is the rest of the two minutes' notice from a cloud, if the agent sees the notice within some seconds.
 const notice = 110 * time.Second
 
-// noticeOf is how long the pod of a machine that is taken away may take to end. d.mu is held.
+// noticeOf returns the time that a pod may take to end when the cloud takes its machine away. The caller holds d.mu.
 func (d *driver) noticeOf(c *cellState) time.Duration {
 	if pod, _, ok := d.kit.Cache().Get(c.pod.UID); ok {
 		return min(notice, podspec.Grace(pod)+d.at.end)
@@ -315,7 +316,7 @@ func (d *driver) noticeOf(c *cellState) time.Duration {
 	return notice
 }
 
-// give gives a machine its pod, as the cluster has it now unless Create has read that.
+// give gives a machine its pod. Without a bundle from Create, it reads the pod from the cluster.
 func (d *driver) give(ctx context.Context, c *cellState, a agent) error {
 	d.mu.Lock()
 	bundle, uid := c.bundle, c.pod.UID
@@ -323,7 +324,7 @@ func (d *driver) give(ctx context.Context, c *cellState, a agent) error {
 	if bundle == nil {
 		pod, _, ok := d.kit.Cache().Get(uid)
 		if !ok || len(pod.Spec.Containers) == 0 {
-			return nil // the cluster does not have it, and says so by a delete
+			return nil // the cluster does not have the pod: a delete follows
 		}
 		in, err := d.kit.Inputs(ctx, pod)
 		if err != nil {

@@ -20,15 +20,15 @@ import (
 
 // agent is the agent of one machine.
 type agent interface {
-	// Join signs the certificate of the machine, once: before is the key that was signed for it, and record keeps a new one.
+	// Join signs the certificate of the machine, once. Before is the key that the node signed earlier for the machine, and record saves a new key.
 	Join(ctx context.Context, before string, record func(ctx context.Context, key string) error) error
-	// Give gives the machine its pod. The same one again is no error, and another one is cell.ErrTaken.
+	// Give gives the machine its pod. Giving the same pod again is no error. Giving another pod is cell.ErrTaken.
 	Give(ctx context.Context, b podjob.Bundle) error
 	// Renew replaces objects, tokens and logins of the pod.
 	Renew(ctx context.Context, b podjob.Bundle) error
-	// Watch tells of the machine, first as it is and then at each change, until ctx ends or the connection does.
+	// Watch reports the state of the machine, now and at each change, until ctx or the connection ends.
 	Watch(ctx context.Context, tell func(cell.State)) error
-	// Stop has the pod stopped. The machine goes on.
+	// Stop stops the pod. The machine keeps running.
 	Stop(ctx context.Context, grace time.Duration) error
 	Logs(ctx context.Context, container string, opts api.ContainerLogOpts) (io.ReadCloser, error)
 	Stream(ctx context.Context, r podjob.Request, e podjob.Ends) error
@@ -36,10 +36,10 @@ type agent interface {
 	Close()
 }
 
-// requestTime bounds a request of a machine or of the cloud.
+// requestTime is the time limit of a request to a machine or to the cloud.
 const requestTime = 30 * time.Second
 
-// openAuthority reads the authority of the node, and makes it if it is not there: made is true then.
+// openAuthority reads the authority of the node from path. If the file is missing, it makes the authority, and made is true.
 func openAuthority(path string) (a *cell.Authority, made bool, err error) {
 	data, err := os.ReadFile(path)
 	if err == nil {
@@ -62,7 +62,7 @@ func openAuthority(path string) (a *cell.Authority, made bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, false, fmt.Errorf("authorityFile: %w", err)
 	}
-	// A link fails if another process was first, whose authority is then read.
+	// The link fails if another process was first. This process then reads the authority of the other process.
 	whole, err := os.CreateTemp(filepath.Dir(path), ".authority-")
 	if err != nil {
 		return nil, false, fmt.Errorf("authorityFile: %w", err)

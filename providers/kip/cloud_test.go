@@ -27,7 +27,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine/machinetest"
 )
 
-// hostName is how a process of a test knows that it is a machine: the agent and its pod run in it, as in a machine.
+// hostName tells a test process that it is a machine: it then runs the agent and the pod, like a machine.
 const hostName = "kip-test"
 
 func init() {
@@ -54,18 +54,18 @@ func init() {
 	})
 }
 
-// processes are machines that are processes of this one.
+// processes is a cloud that runs machines as child processes.
 type processes struct {
 	dir   string
 	cloud *machinetest.Cloud
 
 	mu   sync.Mutex
-	pids map[string]int // guarded by mu; of machines by ID
+	pids map[string]int // guarded by mu; by the ID of the machine
 }
 
-// newProcesses returns a cloud whose machines are processes with files below a new directory.
+// newProcesses returns a cloud of processes, with their files below a new directory.
 func newProcesses() (*processes, error) {
-	dir, err := os.MkdirTemp("", "kip-") // its sockets have short paths
+	dir, err := os.MkdirTemp("", "kip-") // paths of sockets must be short
 	if err != nil {
 		return nil, err
 	}
@@ -122,14 +122,14 @@ func (p *processes) boot(id string, spec machine.Spec) (b machinetest.Booted, er
 	}}, nil
 }
 
-// pid is the process of a machine; 0: it does not run.
+// pid returns the process ID of a machine, or 0 if the machine does not run.
 func (p *processes) pid(id string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pids[id]
 }
 
-// status is what the pod of a machine said last.
+// status returns the last status that a machine reported for its pod.
 func (p *processes) status(id string) (s podjob.Status) {
 	data, err := os.ReadFile(filepath.Join(p.dir, id, "agent", "status.json"))
 	if err == nil {
@@ -144,7 +144,7 @@ func (p *processes) close() {
 	_ = os.RemoveAll(p.dir)
 }
 
-// killContainer kills the only container of the pod of a machine.
+// killContainer kills the only container of a machine's pod.
 func (p *processes) killContainer(id string) error {
 	pid := p.pid(id)
 	if pid == 0 {

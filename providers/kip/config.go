@@ -24,77 +24,79 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/qemu"
 )
 
-// APIVersion and Kind are what a configuration file of this provider says about itself.
+// APIVersion and Kind are the type of this provider's configuration file.
 const (
 	APIVersion = "kip.virtual-kubelet.io/v1alpha1"
 	Kind       = "KipProviderConfiguration"
 )
 
-// Config is the configuration of the provider. A field that is one value can also be set by an environment variable, such as VKUBELET_KIP_CLUSTER_NAME.
+// Config is the configuration of the provider. An environment variable, such as VKUBELET_KIP_CLUSTER_NAME, can also set a field with a single value.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// ClusterName names this cluster in the tags of machines. No two clusters that use one account may have the same, and it must not change while there
-	// are pods. Required.
+	// ClusterName names this cluster in the tags of machines. Clusters with the same account need different names. The name must not change while pods
+	// exist. Required.
 	ClusterName string `json:"clusterName,omitempty"`
-	// QEMU has machines started on this host, or EC2 at Amazon EC2. One of them is required.
+	// QEMU starts machines on this host. EC2 starts them at Amazon EC2. Exactly one of the two is required.
 	QEMU *QEMU       `json:"qemu,omitempty"`
 	EC2  *ec2.Config `json:"ec2,omitempty"`
-	// Image is what machines boot: a directory that the command cell-image has written, or an AMI. Required.
+	// Image is the boot image of machines: a directory from the command cell-image, or an AMI. Required.
 	Image string `json:"image,omitempty"`
-	// Containers is unpack for images that the agents pull, or programs for programs of the machines, without images. Default: unpack.
+	// Containers is unpack or programs. With unpack, the agents unpack images. With programs, pods run programs of the machines, without images. Default:
+	// unpack.
 	Containers string `json:"containers,omitempty"`
-	// Types are the sizes of machines that pods may get. Default: a table of EC2. Required with QEMU.
+	// Types are the sizes of machines for pods. Default: a table of EC2 sizes. Required with QEMU.
 	Types []Type `json:"types,omitempty"`
-	// DefaultType is the type of pods that ask for nothing. Default: the cheapest one.
+	// DefaultType is the type for pods without requests, limits and a type annotation. Default: the cheapest type with the fewest GPUs.
 	DefaultType string `json:"defaultType,omitempty"`
-	// VolumeGiB is the size of the disk of a machine. Default: that of the image. A pod may ask for up to MaxVolumeGiB by an annotation; default: VolumeGiB.
+	// VolumeGiB is the disk size of a machine. Default: the size of the image. An annotation of a pod can set up to MaxVolumeGiB; default: VolumeGiB.
 	VolumeGiB    int64 `json:"volumeGiB,omitempty"`
 	MaxVolumeGiB int64 `json:"maxVolumeGiB,omitempty"`
-	// PrivateIPOnly gives no machine a public address.
+	// PrivateIPOnly starts machines without a public address.
 	PrivateIPOnly bool `json:"privateIPOnly,omitempty"`
-	// SecurityGroups and InstanceProfiles are those that pods may take by annotations. Default: none.
+	// SecurityGroups and InstanceProfiles are the values that pods may select with annotations. Default: none.
 	SecurityGroups   []string `json:"securityGroups,omitempty"`
 	InstanceProfiles []string `json:"instanceProfiles,omitempty"`
-	// Tags are further tags of machines, for reports of costs.
+	// Tags are additional tags of machines, for cost reports.
 	Tags map[string]string `json:"tags,omitempty"`
-	// Standby are machines that wait for pods.
+	// Standby are the machines that wait for pods.
 	Standby []Standby `json:"standby,omitempty"`
-	// MaxMachines is how many machines there are at most, with those that wait. Default 20; 4 with QEMU.
+	// MaxMachines is the maximum number of machines, including standby machines. Default: 20; with QEMU: 4.
 	MaxMachines int64 `json:"maxMachines,omitempty"`
-	// MaxPricePerHour is what all machines together may cost in an hour, in the currency of the types. Default: no limit.
+	// MaxPricePerHour limits the price of all machines together for an hour, in the currency of the types. Default: no limit.
 	MaxPricePerHour *resource.Quantity `json:"maxPricePerHour,omitempty"`
-	// StartsPerMinute is how many machines are started in a minute at most. Default 60.
+	// StartsPerMinute is the rate of machine starts. Up to a sixth of it may start at once, in addition to the rate. Default: 60.
 	StartsPerMinute int64 `json:"startsPerMinute,omitempty"`
-	// Capacity is what the node offers. Default: MaxMachines times the largest of the types.
+	// Capacity is the capacity of the node. Default: for each resource, MaxMachines times the largest amount of a type.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
-	// AuthorityFile has the key of the authority by which the node and its machines know each other. It is made if it is not there. Default: authority.pem
-	// in Directory. Without it a node cannot speak with the machines that it has started.
+	// AuthorityFile has the key of the certificate authority of the node and its machines. The node makes the file if it is missing. Without the key, a
+	// node cannot talk to the machines that it has started. Default: authority.pem in Directory.
 	AuthorityFile string `json:"authorityFile,omitempty"`
-	// Directory is where the provider keeps files. Default: /var/lib/virtual-kubelet/kip.
+	// Directory has the files of the provider. Default: /var/lib/virtual-kubelet/kip.
 	Directory string `json:"directory,omitempty"`
-	// StartWithin is how long a machine may take until its agent answers. Default 10m.
+	// StartWithin is the time limit for a new machine's agent to answer. Default: 10m.
 	StartWithin metav1.Duration `json:"startWithin,omitzero"`
-	// SilentAfter is how long the agent of a machine that the cloud calls running may say nothing, after it has joined: then the pod has failed, and the
-	// machine is stopped. It does not count while no agent speaks, as the network of the node may be cut: the only machine is never given up. Default 15m.
+	// SilentAfter is the time limit for silence of a joined agent whose machine runs according to the cloud. Then the pod fails, and the node stops the
+	// machine. Silence does not count while no agent speaks, because the node's network may be cut: the node never gives up its only machine. Default:
+	// 15m.
 	SilentAfter metav1.Duration `json:"silentAfter,omitzero"`
-	// KeepEnded is how long the machine of a pod that has ended is kept, for its logs. Default 1m.
+	// KeepEnded is the time that a machine stays after its pod has ended, for the logs. Default: 1m.
 	KeepEnded *metav1.Duration `json:"keepEnded,omitempty"`
-	// OrphanAfter is how long a machine without a running pod waits for a node until it ends. Default 30m.
+	// OrphanAfter is the time after which a machine without a running pod and without contact to a node ends itself. Default: 30m.
 	OrphanAfter metav1.Duration `json:"orphanAfter,omitzero"`
-	// AbandonedAfter is the same for a machine whose pod runs. Default: it runs on.
+	// AbandonedAfter is the same time for a machine with a running pod. Default: the machine keeps running.
 	AbandonedAfter metav1.Duration `json:"abandonedAfter,omitzero"`
 }
 
-// QEMU says how machines are started on this host.
+// QEMU configures machines on this host.
 type QEMU struct {
-	// Program is QEMU. Default: qemu-system-x86_64.
+	// Program is the QEMU program. Default: qemu-system-x86_64.
 	Program string `json:"program,omitempty"`
-	// Accel is kvm or tcg. Default: kvm where it works.
+	// Accel is kvm or tcg. Default: kvm if it works, else tcg.
 	Accel string `json:"accel,omitempty"`
-	// Egress is refused when it is true: see complete.
+	// Egress must be false: see complete.
 	Egress bool `json:"egress,omitempty"`
 }
 
@@ -103,15 +105,15 @@ type Type struct {
 	Name   string            `json:"name"`
 	CPU    resource.Quantity `json:"cpu"`
 	Memory resource.Quantity `json:"memory"`
-	// GPUs is how many GPUs it has, and GPUResource the name by which pods ask for them. Default: nvidia.com/gpu.
+	// GPUs is the number of GPUs, and GPUResource the name of the resource that pods request. Default: nvidia.com/gpu.
 	GPUs        int64  `json:"gpus,omitempty"`
 	GPUResource string `json:"gpuResource,omitempty"`
-	// Price and SpotPrice are what it costs in an hour. A type without a price is taken last.
+	// Price and SpotPrice are prices for an hour. Among types with as many GPUs, a type without a price comes last.
 	Price     *resource.Quantity `json:"price,omitempty"`
 	SpotPrice *resource.Quantity `json:"spotPrice,omitempty"`
 }
 
-// Standby is a number of machines that wait for pods.
+// Standby is a number of machines of a type that wait for pods.
 type Standby struct {
 	Type  string `json:"type"`
 	Count int64  `json:"count"`
@@ -120,7 +122,7 @@ type Standby struct {
 
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_KIP"}
 
-// complete fills the defaults of c and refuses what cannot be, with every reason.
+// complete fills the defaults of c, and refuses an impossible configuration with every reason.
 func (c Config) complete() (Config, error) {
 	problems := config.Problems{Provider: "kip"}
 	problem := problems.Add
@@ -201,7 +203,7 @@ func (c Config) checkTypes(problem func(string, ...any)) {
 	}
 }
 
-// offers is what the node offers by default.
+// offers returns the default capacity of the node.
 func (c Config) offers() corev1.ResourceList {
 	most := corev1.ResourceList{}
 	for _, t := range c.Types {
@@ -227,7 +229,7 @@ func (c Config) offers() corev1.ResourceList {
 
 const defaultGPU = "nvidia.com/gpu"
 
-// typeNamed returns a type by its name.
+// typeNamed returns the type with a name.
 func (c Config) typeNamed(name string) (Type, error) {
 	if i := slices.IndexFunc(c.Types, func(t Type) bool { return t.Name == name }); i >= 0 {
 		return c.Types[i], nil
@@ -235,14 +237,14 @@ func (c Config) typeNamed(name string) (Type, error) {
 	return Type{}, fmt.Errorf("%q is not one of types in the provider's configuration", name)
 }
 
-// open opens the cloud of the configuration.
+// open returns the driver for the cloud of the configuration, and its pace.
 func (c Config) open(ctx context.Context) (machine.Driver, pace, error) {
 	if c.QEMU != nil {
 		d, err := qemu.New(qemu.Config{
 			Dir: filepath.Join(c.Directory, "machines"), Image: c.Image, Program: c.QEMU.Program, Accel: c.QEMU.Accel,
 		})
 		at := usual
-		at.seen, at.earlier = 10*time.Second, -1 // a list has what a start has made
+		at.seen, at.earlier = 10*time.Second, -1 // a list shows a machine as soon as its start returns
 		return d, at, err
 	}
 	d, err := ec2.New(ctx, *c.EC2, cell.Port)
@@ -251,7 +253,7 @@ func (c Config) open(ctx context.Context) (machine.Driver, pace, error) {
 
 const programs = "programs"
 
-// runtime is the one of package podjob.
+// runtime returns the runtime's name in package podjob.
 func (c Config) runtime() string {
 	if c.Containers == programs {
 		return ""
@@ -259,31 +261,31 @@ func (c Config) runtime() string {
 	return c.Containers
 }
 
-// pace is how fast a driver goes.
+// pace is the timing of a driver.
 type pace struct {
 	busy, rest    time.Duration // between lists
-	seen, earlier time.Duration // until lists show a machine of this process, and of an earlier one
-	look          time.Duration // between looks at what is due
-	again         time.Duration // until an agent that did not answer is asked again, at first; it doubles up to 5 s
-	end           time.Duration // how long a machine may take to end a pod after its grace period
-	stopAgain     time.Duration // after a stop that the cloud has not done
-	speak         time.Duration // how long the first list waits for agents
+	seen, earlier time.Duration // until lists show a machine of this process, and of an earlier process
+	look          time.Duration // between checks for due work
+	again         time.Duration // until the first retry with an agent that did not answer; doubles up to 5 s
+	end           time.Duration // for a machine to end a pod after its grace period
+	stopAgain     time.Duration // until a retry of a stop that the cloud has not done
+	speak         time.Duration // for which the first list waits for agents
 }
 
-// usual is the pace of a cloud.
+// usual is the pace for a cloud.
 var usual = pace{
 	busy: 2 * time.Second, rest: 5 * time.Second, seen: 2 * time.Minute, earlier: 2 * time.Minute, look: time.Second, again: 200 * time.Millisecond,
 	end: 20 * time.Second, stopAgain: time.Minute, speak: 3 * time.Second,
 }
 
-// ec2Types are sizes of EC2 with the prices of an hour in us-east-1, in US dollars, of general use. Sources: CPUs, memory and prices as in the data of
-// elotl/kip (pkg/util/instanceselector/aws_instance_data.go, 2021), in which the sizes of a family cost the same for each CPU; read 2026-11-28.
+// ec2Types returns general-purpose sizes of EC2, with prices for an hour in us-east-1 in US dollars. Source of CPUs, memory and prices: the data of
+// elotl/kip (pkg/util/instanceselector/aws_instance_data.go, 2021); read 2026-11-28. All sizes of a family have the same price for each CPU there.
 func ec2Types() []Type {
 	var all []Type
 	for _, f := range []struct {
 		family string
 		gib    int64 // for each CPU
-		price  int64 // the same, in millionths
+		price  int64 // for each CPU, in millionths
 	}{{"c5", 2, 42500}, {"m5", 4, 48000}, {"r5", 8, 63000}} {
 		for _, s := range []struct {
 			name string

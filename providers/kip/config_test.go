@@ -21,7 +21,7 @@ func load(t *testing.T, text string) (Config, error) {
 	return LoadConfig(path)
 }
 
-// TestKipProviderYAML: the file of Kip is read, with what the environment adds to it, and what cannot be had is refused by its name.
+// TestKipProviderYAML: LoadConfig reads the file of Kip, the environment adds to it, and an error names each unsupported field.
 func TestKipProviderYAML(t *testing.T) {
 	t.Setenv("VKUBELET_KIP_CLUSTER_NAME", "home")
 	const file = `
@@ -81,7 +81,7 @@ cells:
 	}
 }
 
-// TestTableOfEC2: prices are those of the source, and the cheapest type with room is taken.
+// TestTableOfEC2: the table has the prices of its source, and a pod gets the cheapest type with room.
 func TestTableOfEC2(t *testing.T) {
 	prices := map[string]string{}
 	for _, typ := range ec2Types() {
@@ -98,7 +98,7 @@ func TestTableOfEC2(t *testing.T) {
 	}
 }
 
-// TestConfigurationsThatAreRefused: every reason is told.
+// TestConfigurationsThatAreRefused: the error has every reason.
 func TestConfigurationsThatAreRefused(t *testing.T) {
 	_, err := Config{Types: []Type{{Name: "a"}}, Standby: []Standby{{Type: "b", Count: 1}}, DefaultType: "c"}.complete()
 	if err == nil {
@@ -111,7 +111,7 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestEgressOfQEMUIsRefused: a guest with a way out would reach the loopback of the host. The error says so, and says what to do.
+// TestEgressOfQEMUIsRefused: a guest with egress would reach the loopback of the host. The error says so, and gives a remedy.
 func TestEgressOfQEMUIsRefused(t *testing.T) {
 	c := testConfig("home")
 	if _, err := c.complete(); err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestContract runs the contract of providers on a simulated cloud, whose machines are processes with the real agent.
+// TestContract runs the provider contract on a simulated cloud. Its machines are processes with the real agent.
 func TestContract(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("agents run as root: run the test as root, as CI does")
@@ -54,7 +54,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// testConfig is a configuration with two sizes.
+// testConfig returns a configuration with two sizes.
 func testConfig(cluster string) Config {
 	return Config{
 		ClusterName: cluster, Image: "image-1", AuthorityFile: "unused", Containers: programs, QEMU: &QEMU{}, StartsPerMinute: 6000, MaxMachines: 100,
@@ -66,7 +66,7 @@ func testConfig(cluster string) Config {
 	}
 }
 
-// quick is a pace for tests.
+// quick returns a fast pace for tests.
 func quick() pace {
 	return pace{
 		busy: 100 * time.Millisecond, rest: 300 * time.Millisecond, seen: 2 * time.Second, earlier: time.Nanosecond, look: 50 * time.Millisecond,
@@ -74,7 +74,7 @@ func quick() pace {
 	}
 }
 
-// backend is a cloud for one check.
+// backend returns a cloud for one check.
 func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
 	p, err := newProcesses()
 	if err != nil {
@@ -103,7 +103,7 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 		Close: func() error { p.close(); return nil },
 		Instances: func(pod *corev1.Pod) (n int, err error) {
 			for _, m := range p.cloud.Running() {
-				if m.Tags[identity.TagUID] == string(pod.UID) && !p.status(m.ID).Ended { // of one that has ended nothing runs in its machine
+				if m.Tags[identity.TagUID] == string(pod.UID) && !p.status(m.ID).Ended { // an ended pod runs nothing in its machine
 					n++
 				}
 			}

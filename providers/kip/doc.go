@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kip is a provider that starts a virtual machine for each pod, of the size that the pod asks for. An agent in the machine runs the pod.
+// Package kip is a provider that starts a virtual machine for each pod, of the size that the pod requests. An agent in the machine runs the pod.
 //
-// The guarantee: a pod has one machine, and no machine goes on without a node that knows it. The tags of machines and the key of the node's
-// authority are all the state that there is: a node that starts again finds its machines by a list.
+// The guarantee: a pod has one machine, and a machine without a running pod does not outlive its node for long. The provider has no state except the tags
+// of machines and the key of the node's authority. A restarted node finds its machines with a list.
 //
-// What surprises: the node connects with machines, and they never with the node. And a machine ends by itself when no node speaks to it any more, so a node
-// that is gone for good costs nothing.
+// Surprises: the node connects to machines, and machines never connect to the node. If a node is gone for good, a machine without a running pod ends
+// itself after orphanAfter, and a machine with a running pod after abandonedAfter, if that is set.
 package kip

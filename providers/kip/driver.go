@@ -26,55 +26,55 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
-// driver is the service driver of machines.
+// driver implements service.Driver with machines.
 type driver struct {
 	config    Config
 	in        cli.ProviderInput
 	owner     identity.Owner
 	cloud     machine.Driver
 	authority *cell.Authority
-	newKey    bool // the authority was made by this process
+	newKey    bool // this process made the authority
 	dial      func(token, address string, allowed func(image string) bool) agent
 	kit       *service.Provider[instance]
 	at        pace
-	wake      chan struct{} // holds a value when there is something for Work
+	wake      chan struct{} // holds a value when Work has something to do
 
 	heard chan struct{} // holds a value when an agent has spoken
 
 	mu     sync.Mutex
-	listed time.Time              // guarded by mu; when the last list was asked for, zero before the first
+	listed time.Time              // guarded by mu; when the last list began, zero before the first
 	cells  map[string]*cellState  // guarded by mu; the machines of the node by ID
-	judged time.Time              // guarded by mu; since when the silence of an agent counts, zero while it does not
-	over   map[types.UID]instance // guarded by mu; pods that have ended, and may have no machine any more
+	judged time.Time              // guarded by mu; since when the silence of agents counts, zero while it does not count
+	over   map[types.UID]instance // guarded by mu; ended pods, possibly without a machine
 	starts limiter                // guarded by mu
-	asking map[string]asking      // guarded by mu; starts that are under way, or had no answer, by token
-	scarce map[scarcity]time.Time // guarded by mu; until when a type without capacity is left alone
-	untold []*cellState           // guarded by mu; machines whose pods have failed
+	asking map[string]asking      // guarded by mu; running or unanswered starts, by token
+	scarce map[scarcity]time.Time // guarded by mu; until when to avoid a type without capacity
+	untold []*cellState           // guarded by mu; machines with failed pods that the cache does not know yet
 }
 
-// cellState is what is known of one machine. Its fields are guarded by the mu of the driver.
+// cellState is the state of one machine. The mu of the driver guards its fields.
 type cellState struct {
-	id string // that of the machine, which never changes
+	id string // the ID of the machine, which never changes
 	machine.Machine
-	pod     identity.Pod // zero: it waits for one
-	agent   agent        // nil while nothing follows it
+	pod     identity.Pod // zero: the machine waits for a pod
+	agent   agent        // nil: nothing follows the machine
 	joined  bool
-	said    *cell.State    // nil: it has said nothing
-	bundle  *podjob.Bundle // that the pod gets; nil once it has it
-	giving  bool           // the pod is being given, or may have been
-	doomed  bool           // nothing is to be given to it
-	lost    string         // why it was given up while its pod may still run; "" if it was not
-	reason  string         // why the pod is over that did not say so; "" if it is not
+	said    *cell.State    // nil: the agent has said nothing
+	bundle  *podjob.Bundle // the bundle for the machine; nil after the machine has it
+	giving  bool           // the machine may have received the pod
+	doomed  bool           // the machine must not get a pod
+	lost    string         // why the node gave the machine up while the pod may still run; "": it did not
+	reason  string         // why the pod ended without a final status of its own; "": it did not
 	message string
-	began   time.Time     // when this process knew it first
-	seen    bool          // a list had it
-	silent  time.Time     // since when its agent says nothing; zero while it speaks
-	taken   string        // why the cloud takes it away, while its pod may still run; "" if it does not
-	deleted bool          // its pod is to be deleted, and nobody asks for it afterwards
-	over    time.Time     // when the pod was first seen to have ended
-	stopBy  time.Time     // when it is stopped whatever its pod does; zero: it is not
-	stopped time.Time     // when its stop was asked for
-	step    chan struct{} // holds a value when there is something to do with the agent
+	began   time.Time     // when this process first saw the machine
+	seen    bool          // a list had the machine
+	silent  time.Time     // since when the agent says nothing; zero while it speaks
+	taken   string        // why the cloud takes the machine away while the pod may still run; "": it does not
+	deleted bool          // the pod's delete has begun, so nobody asks for the pod afterwards
+	over    time.Time     // when the node first saw that the pod had ended
+	stopBy  time.Time     // when to stop the machine, even if the pod runs; zero: never
+	stopped time.Time     // when the node asked for the stop of the machine
+	step    chan struct{} // holds a value when the follower has something to do
 }
 
 func (c *cellState) instance() instance {
@@ -85,7 +85,7 @@ func (c *cellState) instance() instance {
 	return i
 }
 
-// take takes down a machine as the cloud tells of it. d.mu is held.
+// take records a machine from an answer of the cloud. The caller holds d.mu.
 func (d *driver) take(m machine.Machine) *cellState {
 	c := d.cells[m.ID]
 	if c == nil {
@@ -122,7 +122,7 @@ func (c *cellState) hasEnded() bool {
 	return c.said != nil && c.said.Pod == c.pod.UID && c.said.Status != nil && c.said.Status.Ended
 }
 
-// List implements service.Driver. The first list waits for the agents of an earlier process's machines, so that no pod seems to have begun anew.
+// List implements service.Driver. The first list waits for the agents of earlier machines, so that no running pod seems to start again.
 func (d *driver) List(ctx context.Context) ([]instance, error) {
 	asked := time.Now()
 	all, err := d.cloud.List(ctx, d.ownerTags())
@@ -142,10 +142,10 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 		c := d.take(m)
 		c.seen = true
 		if m.State == machine.Gone && c.stopped.IsZero() {
-			d.leave(c) // what is left of it goes, too
+			d.leave(c) // removes the remains of the machine
 		}
 		if (m.State == machine.Starting || m.State == machine.Running) && !c.stopped.IsZero() && asked.Sub(c.stopped) > d.at.stopAgain {
-			d.leave(c) // the cloud has not done it
+			d.leave(c) // the cloud has not stopped the machine
 		}
 	}
 	for id, c := range d.cells {
@@ -182,7 +182,8 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 	return instances, nil
 }
 
-// awaitAgents waits until the agents of all pods have spoken, for a short time. d.mu is held, but not while it waits.
+// awaitAgents waits up to d.at.speak until the agents of all running machines with pods have spoken. The caller holds d.mu; awaitAgents releases it while
+// it waits.
 func (d *driver) awaitAgents(ctx context.Context) {
 	timer := time.NewTimer(d.at.speak)
 	defer timer.Stop()
@@ -210,7 +211,7 @@ func (d *driver) awaitAgents(ctx context.Context) {
 	}
 }
 
-// nudge lets Work look at the machines. It never waits.
+// nudge wakes Work. It never blocks.
 func (d *driver) nudge() {
 	select {
 	case d.wake <- struct{}{}:
@@ -233,7 +234,7 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, err
 		}
 	}
 	if found == nil {
-		for _, c := range d.cells { // one whose list is late
+		for _, c := range d.cells { // the lists may not show a new machine yet
 			if c.pod.UID == pod.UID && c.State != machine.Gone && !c.doomed {
 				found = c
 			}
@@ -249,8 +250,8 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, err
 // Refuse implements service.Refuser.
 func (d *driver) Refuse(pod *corev1.Pod) error { return d.config.check(pod) }
 
-// Stop implements service.Driver. A pod that runs is told to stop within its grace period, and its machine is stopped when it has ended, or has had its
-// time. A machine whose pod was not given to it is stopped at once.
+// Stop implements service.Driver. It tells a running pod to stop within its grace period. The node stops the machine when the pod has ended or the time is
+// over. If the machine has not received the pod, Stop stops the machine at once.
 func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	d.mu.Lock()
 	c := d.cells[i.ID]
@@ -284,13 +285,13 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	if err := a.Stop(ctx, grace); err != nil { // it is asked again when it answers, and the machine is stopped when the time is over
+	if err := a.Stop(ctx, grace); err != nil { // step tells the agent again when it answers, and Work stops the machine when the time is over
 		log.G(ctx).WithError(err).WithField("machine", i.ID).Info("The agent of a machine has not taken the order to stop its pod")
 	}
 	return nil
 }
 
-// leave lets a machine be stopped. d.mu is held.
+// leave makes the kit stop a machine. The caller holds d.mu.
 func (d *driver) leave(c *cellState) {
 	c.stopped = time.Now()
 	d.kit.Leave(c.id)
@@ -314,14 +315,14 @@ func (d *driver) Ended(i instance) bool { return ended(i) }
 // Status implements service.Driver.
 func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return pod.Status // it is final
+		return pod.Status // a final status stays
 	}
 	s := statusOf(pod, i)
 	s.QOSClass = pod.Status.QOSClass
 	return s
 }
 
-// Renew implements service.Renewer: it gives the agent what the pod mounts, as it is now.
+// Renew implements service.Renewer: it sends the agent the current content of the pod's volumes.
 func (d *driver) Renew(ctx context.Context, in *service.Inputs, i instance) error {
 	if ended(i) {
 		return nil
@@ -353,12 +354,12 @@ func (d *driver) Renew(ctx context.Context, in *service.Inputs, i instance) erro
 	return a.Renew(ctx, bundle)
 }
 
-// Update implements service.Updater: it takes over what is new of what a pod mounts.
+// Update implements service.Updater: it sends the agent the changed content of the pod's volumes.
 func (d *driver) Update(ctx context.Context, pod *corev1.Pod, i instance) error {
 	return d.Renew(ctx, &service.Inputs{Pod: pod}, i)
 }
 
-// agentOf returns the agent of a machine that runs a pod.
+// agentOf returns the agent of the machine that runs a pod.
 func (d *driver) agentOf(i instance) (agent, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -372,7 +373,7 @@ func (d *driver) agentOf(i instance) (agent, error) {
 	return c.agent, nil
 }
 
-// specOf is what a machine is made from.
+// specOf completes the specification of a machine for a pod, or for a standby machine if the pod is empty.
 func (d *driver) specOf(spec machine.Spec, t machine.Type, token string, pod *corev1.Pod) machine.Spec {
 	spec.Type, spec.Token = t, token
 	spec.Tags = maps.Clone(d.config.Tags)
@@ -392,19 +393,19 @@ func (d *driver) specOf(spec machine.Spec, t machine.Type, token string, pod *co
 	return spec
 }
 
-// ownerTags are those that all machines of the node have.
+// ownerTags returns the tags of all machines of the node.
 func (d *driver) ownerTags() map[string]string {
 	return map[string]string{identity.TagCluster: d.owner.Cluster, identity.TagNode: d.owner.Node}
 }
 
-// setTags adds tags. The map may have been handed out, so it is not changed.
+// setTags adds tags to a copy of the map, because others may have the map.
 func (c *cellState) setTags(more map[string]string) {
 	tags := maps.Clone(c.Tags)
 	maps.Copy(tags, more)
 	c.Tags = tags
 }
 
-// poke lets what follows a machine look at it. It never waits.
+// poke wakes the follower of a machine. It never blocks.
 func (c *cellState) poke() {
 	select {
 	case c.step <- struct{}{}:
@@ -412,28 +413,28 @@ func (c *cellState) poke() {
 	}
 }
 
-// scarcity is what a cloud may have none of.
+// scarcity is a kind of machine that the cloud may lack.
 type scarcity struct {
 	name string
 	spot bool
 }
 
-// asking is a start that is under way, or had no answer.
+// asking is a running or unanswered start.
 type asking struct {
 	kind  machine.Type
 	price int64
 	at    time.Time
 }
 
-// limiter lets so many starts begin in a minute, and some of them at once.
+// limiter limits the rate of starts, and allows a burst of some starts.
 type limiter struct {
 	have float64
 	last time.Time
 }
 
-// take takes one start. Else it is how long until there is one.
+// take takes one start and returns 0, or returns the time until a start is available.
 func (l *limiter) take(now time.Time, perMinute int64) (wait time.Duration) {
-	most := max(1, float64(perMinute)/6) // of ten seconds
+	most := max(1, float64(perMinute)/6) // the starts of ten seconds
 	if l.last.IsZero() {
 		l.have = most
 	} else {
@@ -441,7 +442,7 @@ func (l *limiter) take(now time.Time, perMinute int64) (wait time.Duration) {
 	}
 	l.last = now
 	if l.have < 1 {
-		return max(time.Millisecond, time.Duration((1-l.have)/float64(perMinute)*float64(time.Minute))) // 0 would be a start
+		return max(time.Millisecond, time.Duration((1-l.have)/float64(perMinute)*float64(time.Minute))) // 0 would mean a start
 	}
 	l.have--
 	return 0

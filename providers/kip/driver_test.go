@@ -20,11 +20,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine/machinetest"
 )
 
-// rounds is how often a node is killed.
+// rounds is the number of kills of a node.
 const rounds = 100
 
-// TestNoOrphans: a node is killed at a step of its work, another one starts, and lists miss new machines for a minute. Five minutes later each pod has one
-// machine, it was given to no other one, and nothing else runs.
+// TestNoOrphans: a test kills a node at a step of its work, starts another node, and hides new machines from lists for a minute. Five minutes later, each
+// pod has one machine, no other machine has received the pod, and nothing else runs.
 func TestNoOrphans(t *testing.T) {
 	authority := newAuthority(t)
 	killed := 0
@@ -58,7 +58,7 @@ func TestNoOrphans(t *testing.T) {
 	}
 }
 
-// TestMachinesEndWithoutANode: a node that does not come back costs nothing, but for pods that run.
+// TestMachinesEndWithoutANode: if a node does not come back, only machines with running pods cost money.
 func TestMachinesEndWithoutANode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config) { c.Standby = []Standby{{Type: "large", Count: 2}} })
@@ -74,7 +74,7 @@ func TestMachinesEndWithoutANode(t *testing.T) {
 	})
 }
 
-// TestStandbyGoesToOnePod: of two pods that want the only machine that waits one gets it, at once, and the other one gets a new one.
+// TestStandbyGoesToOnePod: two pods want the only standby machine. One gets it at once, and the other gets a new machine.
 func TestStandbyGoesToOnePod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config) { c.Standby = []Standby{{Type: "small", Count: 1}} })
@@ -87,7 +87,7 @@ func TestStandbyGoesToOnePod(t *testing.T) {
 		w.cloud.Set(func(f *machinetest.Faults) {
 			f.Before = func(operation string) {
 				if operation == "Tag" {
-					time.Sleep(500 * time.Millisecond) // both pods look for a machine meanwhile
+					time.Sleep(500 * time.Millisecond) // both pods look for a machine in the meantime
 				}
 			}
 		})
@@ -111,7 +111,7 @@ func TestStandbyGoesToOnePod(t *testing.T) {
 	})
 }
 
-// TestScarceTypeIsLeftAlone: the next type is tried at once, and the scarce one after three minutes.
+// TestScarceTypeIsLeftAlone: the driver tries the next type at once, and the scarce type again after three minutes.
 func TestScarceTypeIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -145,7 +145,7 @@ func TestScarceTypeIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestBudget: machines and money are not spent beyond the configuration, and a pod says so and gets its machine when there is room.
+// TestBudget: the driver does not exceed the limits of machines and money. A pod shows the limit, and gets its machine when there is room.
 func TestBudget(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"maxMachines":     func(c *Config) { c.MaxMachines = 1 },
@@ -174,7 +174,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestStartsWithoutAnAnswerCount: a machine that may have been made counts for the budget, until lists tell.
+// TestStartsWithoutAnAnswerCount: a start without an answer counts for the budget until lists show the result.
 func TestStartsWithoutAnAnswerCount(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"maxMachines":     func(c *Config) { c.MaxMachines = 2 },
@@ -203,7 +203,7 @@ func TestStartsWithoutAnAnswerCount(t *testing.T) {
 	}
 }
 
-// TestStandbyIsLikeThePodWantsIt: a pod whose machine must be another one than that which waits gets a machine of its own.
+// TestStandbyIsLikeThePodWantsIt: a pod that needs a different machine than the standby machine gets a new machine.
 func TestStandbyIsLikeThePodWantsIt(t *testing.T) {
 	for key, value := range map[string]string{
 		"none": "", annotationLaunch: "spot", annotationPrivate: "true", annotationVolume: "10Gi", annotationGroups: "sg-1", annotationProfile: "reader", annotationType: "large",
@@ -244,7 +244,7 @@ func TestScarceSpotLeavesOthersAlone(t *testing.T) {
 	})
 }
 
-// TestStartsAreLimited: in a minute no more machines start than the configuration says.
+// TestStartsAreLimited: in a minute, the node starts only the configured number of machines and the burst.
 func TestStartsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config) { c.StartsPerMinute = 6 })
@@ -260,7 +260,7 @@ func TestStartsAreLimited(t *testing.T) {
 	})
 }
 
-// TestSpotMachineIsTakenAway: the notice is a graceful stop, and the pod has failed as Preempted, also when it ended well by then.
+// TestSpotMachineIsTakenAway: the notice stops the pod gracefully. The pod fails as Preempted, even if it ended well by then.
 func TestSpotMachineIsTakenAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -285,7 +285,7 @@ func TestSpotMachineIsTakenAway(t *testing.T) {
 	})
 }
 
-// TestMachineTerminatedBehindItsNode: the pod has failed, once, with the reason.
+// TestMachineTerminatedBehindItsNode: the pod fails, once, with the reason.
 func TestMachineTerminatedBehindItsNode(t *testing.T) {
 	for reason, want := range map[string]string{"Client.UserInitiatedShutdown": reasonNodeLost, machine.ReasonPreempted: machine.ReasonPreempted} {
 		synctest.Test(t, func(t *testing.T) {
@@ -314,7 +314,7 @@ func TestMachineTerminatedBehindItsNode(t *testing.T) {
 	}
 }
 
-// TestBootThatHangs: the machine is stopped, and its pod has failed with the reason.
+// TestBootThatHangs: the node stops the machine, and the pod fails with the reason.
 func TestBootThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -336,7 +336,7 @@ func TestBootThatHangs(t *testing.T) {
 	})
 }
 
-// TestSilentMachineIsGivenUp: the pod stays as it was for a time, has failed then, once, and the machine is stopped. Other pods run on.
+// TestSilentMachineIsGivenUp: the pod keeps its status for a time and then fails, once. The node stops the machine. Other pods keep running.
 func TestSilentMachineIsGivenUp(t *testing.T) {
 	for _, others := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
@@ -373,8 +373,8 @@ func TestSilentMachineIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestMachinesAreKeptWhileAllAreSilent: when no agent speaks, or the cloud does not answer, or the silence ends in time, no pod fails. This holds for a node
-// that starts again while its machines are silent, too.
+// TestMachinesAreKeptWhileAllAreSilent: no pod fails if no agent speaks, if the cloud does not answer, or if the silence ends in time. The same holds for
+// a node that restarts while its machines are silent.
 func TestMachinesAreKeptWhileAllAreSilent(t *testing.T) {
 	for name, fault := range map[string]func(*world, bool){
 		"the network":  func(*world, bool) {},
@@ -426,7 +426,7 @@ func TestMachinesAreKeptWhileAllAreSilent(t *testing.T) {
 	}
 }
 
-// TestMachineThatLies: one that says to run another pod is not believed, and is stopped.
+// TestMachineThatLies: the node does not believe a machine that reports another pod, and stops the machine.
 func TestMachineThatLies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -448,7 +448,8 @@ func TestMachineThatLies(t *testing.T) {
 	})
 }
 
-// TestCloudIsDark: for ten minutes the API does not answer. Pods stay as they are, what agents say counts, and what was asked for is done afterwards.
+// TestCloudIsDark: for ten minutes, the API does not answer. Pods keep their statuses, reports of agents count, and the node does the requested actions
+// afterwards.
 func TestCloudIsDark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -472,7 +473,7 @@ func TestCloudIsDark(t *testing.T) {
 	})
 }
 
-// TestTwoNodesWithOneName: both create a pod, which gets one machine and runs in it once.
+// TestTwoNodesWithOneName: both nodes create a pod. The pod gets one machine and runs there once.
 func TestTwoNodesWithOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -489,8 +490,8 @@ func TestTwoNodesWithOneName(t *testing.T) {
 	})
 }
 
-// TestDNSOfTheClusterIsMissing: a pod that expects the DNS of the cluster gets an event, once, with a new machine and with one that waited. A pod that asks
-// for the DNS of its machine gets none, and a pod with DNS of its own is refused.
+// TestDNSOfTheClusterIsMissing: a pod that expects the cluster DNS gets one event, on a new machine and on a standby machine. A pod that requests the DNS
+// of its machine gets no event. The node refuses a pod with its own DNS.
 func TestDNSOfTheClusterIsMissing(t *testing.T) {
 	for _, waiting := range []bool{false, true} {
 		for policy, want := range map[corev1.DNSPolicy]string{
@@ -531,7 +532,7 @@ func TestDNSOfTheClusterIsMissing(t *testing.T) {
 	}
 }
 
-// TestImagesOfOthersAreNotSent: a machine gets the images of its pod alone, by any of their names.
+// TestImagesOfOthersAreNotSent: a machine gets only the images of its pod, by any of their names.
 func TestImagesOfOthersAreNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -550,8 +551,8 @@ func TestImagesOfOthersAreNotSent(t *testing.T) {
 	})
 }
 
-// TestPodOfAnUntaggedMachineRunsOnce: while the cloud refuses the tags of a pod, or their answer is lost, the machine that waited does not get the pod. It gets
-// the pod when it has the tags, also after a restart.
+// TestPodOfAnUntaggedMachineRunsOnce: while the cloud refuses a pod's tags, or their answer is lost, the standby machine does not get the pod. It gets the
+// pod after the tags are set, also after a restart.
 func TestPodOfAnUntaggedMachineRunsOnce(t *testing.T) {
 	for name, fault := range map[string]func(f *machinetest.Faults, on bool){
 		"refused": func(f *machinetest.Faults, on bool) { f.Throttled = on },
@@ -598,7 +599,7 @@ func TestPodOfAnUntaggedMachineRunsOnce(t *testing.T) {
 	}
 }
 
-// TestMachineThatReportsAPodDoesNotWait: it is neither another pod's, nor stopped as one that waits too many, whatever its tags say.
+// TestMachineThatReportsAPodDoesNotWait: no other pod gets the machine, and fill does not stop it as surplus, whatever its tags say.
 func TestMachineThatReportsAPodDoesNotWait(t *testing.T) {
 	c := &cellState{Machine: machine.Machine{State: machine.Running, Tags: map[string]string{tagStandby: "true"}}}
 	for pod, want := range map[types.UID]bool{"": true, "another": false} {
@@ -608,7 +609,7 @@ func TestMachineThatReportsAPodDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestMaxMachinesHoldsForManyStartsAtOnce: a machine counts from the time when its start begins, without a gap.
+// TestMaxMachinesHoldsForManyStartsAtOnce: a machine counts from the beginning of its start, without a gap.
 func TestMaxMachinesHoldsForManyStartsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config) { c.MaxMachines, c.StartsPerMinute = 2, 100000 })
@@ -626,7 +627,7 @@ func TestMaxMachinesHoldsForManyStartsAtOnce(t *testing.T) {
 	})
 }
 
-// TestNewKeyDoesNotHideMachines: a node whose key was lost says so, and does not take its machines for strangers in silence.
+// TestNewKeyDoesNotHideMachines: a node that lost its key returns an error, and does not silently take its machines for strangers.
 func TestNewKeyDoesNotHideMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)

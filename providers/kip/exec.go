@@ -19,7 +19,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	return d.session(ctx, in, podjob.Request{Op: podjob.OpExec, Command: command}, attach)
 }
 
-// session does what a request says in a container.
+// session runs a request in a container and connects its streams.
 func (d *driver) session(ctx context.Context, in service.Target[instance], r podjob.Request, attach api.AttachIO) error {
 	a, err := d.agentOf(in.Instance)
 	if err != nil {

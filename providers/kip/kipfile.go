@@ -52,8 +52,8 @@ type kipFile struct {
 	} `json:"cells"`
 }
 
-// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
-// The provider.yaml of Elotl Kip is read, too.
+// LoadConfig returns the configuration in the file at path. Environment variables override the file. An empty path is no file. LoadConfig also reads the
+// provider.yaml of Elotl Kip.
 func LoadConfig(path string) (Config, error) {
 	data, err := os.ReadFile(path)
 	if path == "" || err != nil || !isKipFile(data) {
@@ -68,7 +68,7 @@ func LoadConfig(path string) (Config, error) {
 	return above.Load("")
 }
 
-// isKipFile reports whether a file is a provider.yaml of Kip: it has other fields at its top.
+// isKipFile reports whether a file is a provider.yaml of Kip, by its top-level fields.
 func isKipFile(data []byte) bool {
 	var top struct {
 		Kind         string `json:"kind"`
@@ -77,7 +77,7 @@ func isKipFile(data []byte) bool {
 	return yaml.Unmarshal(data, &top) == nil && top.Kind != Kind && (top.Cloud != nil || top.Cells != nil)
 }
 
-// fromKip reads the provider.yaml of Kip. What cannot be had is refused by its name, with the reason.
+// fromKip reads the provider.yaml of Kip. It refuses each unsupported field by name, with the reason.
 func fromKip(name string, data []byte) (c Config, err error) {
 	var f kipFile
 	if err := yaml.UnmarshalStrict(data, &f); err != nil {
@@ -148,7 +148,7 @@ func fromKip(name string, data []byte) (c Config, err error) {
 	return c, problems.Err()
 }
 
-// offer adds to the capacity.
+// offer sets the capacity of a resource.
 func (c *Config) offer(name corev1.ResourceName, q resource.Quantity) {
 	if c.Capacity == nil {
 		c.Capacity = corev1.ResourceList{}

@@ -10,7 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// Logs implements service.LogReader: the agent has them, as long as its machine is there.
+// Logs implements service.LogReader. The agent has the logs while its machine exists.
 func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api.ContainerLogOpts) (io.ReadCloser, error) {
 	a, err := d.agentOf(of.Instance)
 	if err != nil {

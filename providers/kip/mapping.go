@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
-// Annotations of pods, as Kip has them.
+// Annotations of pods, with the names that Kip uses.
 const (
 	annotationPrefix  = "pod.elotl.co/"
 	annotationLaunch  = annotationPrefix + "launch-type"
@@ -30,7 +30,7 @@ const (
 	annotationHealthy = annotationPrefix + "healthcheck-healthy-timeout"
 )
 
-// refused are annotations of Kip that cannot be had, and why.
+// refused are the unsupported annotations of Kip, with the reasons.
 var refused = map[string]string{
 	annotationPrefix + "cloud-route":          "this provider changes no routes of the cloud",
 	annotationPrefix + "task-execution-role":  "it is for ECS, which the provider fargate has",
@@ -39,21 +39,21 @@ var refused = map[string]string{
 	annotationHealthy:                         "set startWithin in the provider's configuration",
 }
 
-// Tags of machines besides those of package identity.
+// Tags of machines, in addition to the tags of package identity.
 const (
 	tagToken   = "vk-token"
 	tagStandby = "vk-standby"
-	tagSigned  = "vk-signed" // the key that was signed for it
+	tagSigned  = "vk-signed" // the fingerprint of the key that the node signed
 )
 
-// wish is what the machine of a pod is to be.
+// wish is the machine that a pod needs.
 type wish struct {
-	types   []machine.Type // the best first
+	types   []machine.Type // best first
 	spec    machine.Spec   // without token, type, tags and user data
-	special bool           // no machine that waits is like that
+	special bool           // no standby machine fits
 }
 
-// wishOf returns what the machine of a pod is to be.
+// wishOf returns the machine that a pod needs, or an invalid-input error.
 func (c Config) wishOf(pod *corev1.Pod) (w wish, err error) {
 	at := func(key string) string { return "metadata.annotations[" + key + "]" }
 	for _, key := range slices.Sorted(maps.Keys(pod.Annotations)) {
@@ -102,22 +102,22 @@ func (c Config) wishOf(pod *corev1.Pod) (w wish, err error) {
 	return w, err
 }
 
-// check refuses what no machine can have.
+// check refuses a pod that no machine fits.
 func (c Config) check(pod *corev1.Pod) error {
 	_, err := c.wishOf(pod)
 	return err
 }
 
-// tokenOf names a machine. That of a pod and a type is the same whenever it is asked for again.
+// tokenOf returns the name of a machine. Repeated calls for the same pod and type return the same name.
 func tokenOf(o identity.Owner, parts ...string) string {
 	return "vk-" + identity.Hash(append([]string{o.Cluster, o.Node}, parts...)...)
 }
 
-// choose returns the types that a pod may get, the best first: those without GPUs before those with some, if the pod asks for none, then by price,
-// those without a price last, then by size. The pattern is of the annotation: the name of a type, or one with *.
+// choose returns the types with room for a pod, best first: by fewest GPUs, lowest price (types without a price last), fewest CPUs, and least memory. The
+// pattern from the annotation is the name of a type, or has wildcards such as *. If a pod requests nothing, the default pattern is DefaultType.
 func (c Config) choose(pod *corev1.Pod, pattern string, spot bool) ([]machine.Type, error) {
 	if len(c.Types) == 0 {
-		return nil, nil // only the check of pods without a configuration gets here: it does not know the sizes
+		return nil, nil // only a check without a configuration gets here: it does not know the sizes
 	}
 	a := askedBy(pod)
 	if pattern == "" && a.none {
@@ -149,7 +149,7 @@ func (c Config) choose(pod *corev1.Pod, pattern string, spot bool) ([]machine.Ty
 	return some, nil
 }
 
-// devices writes what is asked for besides CPU and memory.
+// devices formats the requested resources other than CPU and memory.
 func devices(gpus map[string]int64) (all string) {
 	for _, name := range slices.Sorted(maps.Keys(gpus)) {
 		all += " and " + name

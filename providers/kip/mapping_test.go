@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// aPod asks for something, with annotations.
+// aPod returns a pod with requests and annotations.
 func aPod(resources corev1.ResourceList, annotations map[string]string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "u", Annotations: annotations}, Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "main", Image: "i", Resources: corev1.ResourceRequirements{Limits: resources}}},
@@ -34,7 +34,7 @@ func manySizes() Config {
 	return c
 }
 
-// TestSizeOfAMachine: the cheapest type with room comes first, and the next ones follow.
+// TestSizeOfAMachine: the cheapest type with room comes first, and more expensive types follow.
 func TestSizeOfAMachine(t *testing.T) {
 	ask := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
@@ -65,7 +65,8 @@ func TestSizeOfAMachine(t *testing.T) {
 	}
 }
 
-// TestAnnotationsThatAreRefused: those that widen rights by a list of the configuration, and all that cannot be had, with the reason.
+// TestAnnotationsThatAreRefused: the provider refuses annotations that widen rights beyond the configuration's lists, and unsupported values, with the
+// reason.
 func TestAnnotationsThatAreRefused(t *testing.T) {
 	for _, c := range []struct{ key, value, words string }{
 		{annotationGroups, "sg-1,sg-2", `"sg-2": is not one of securityGroups`},
@@ -93,12 +94,12 @@ func TestAnnotationsThatAreRefused(t *testing.T) {
 	}
 }
 
-// terminal is a session that asks for one.
+// terminal is a session that requests a terminal.
 type terminal struct{ api.AttachIO }
 
 func (terminal) TTY() bool { return true }
 
-// TestTerminalIsRefused: the agent has none, so a command that asks for one is refused with the way out.
+// TestTerminalIsRefused: the agent has no terminal, so the provider refuses a command that requests one, and gives a remedy.
 func TestTerminalIsRefused(t *testing.T) {
 	err := (&driver{}).Exec(t.Context(), service.Target[instance]{}, []string{"sh"}, terminal{})
 	if !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "leave -t away") {

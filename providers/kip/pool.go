@@ -22,17 +22,17 @@ import (
 )
 
 const (
-	// scarceFor is how long a type without capacity is left alone.
+	// scarceFor is the time for which starts avoid a type without capacity.
 	scarceFor = 3 * time.Minute
-	// quotaFor is how long a start waits for which a quota or the budget has no room.
+	// quotaFor is the wait after a refusal by a quota, a limit of the configuration, or missing rights.
 	quotaFor = 30 * time.Second
-	// throttledFor is how long a start waits that the cloud had no time for and did not say more.
+	// throttledFor is the wait after the cloud throttled a start without a retry time.
 	throttledFor = 5 * time.Second
-	// startTries is how often a start without an answer may be asked for again in one call.
+	// startTries is the maximum number of attempts of a start in one call.
 	startTries = 3
 )
 
-// waitOf is how long a refused start waits. False is a start that may have made a machine, or that is refused for ever.
+// waitOf returns the wait after a refused start. False means that the start may have made a machine, or that a retry is useless.
 func waitOf(err error) (time.Duration, bool) {
 	why := machine.RefusalOf(err)
 	if why == 0 {
@@ -50,8 +50,8 @@ func waitOf(err error) (time.Duration, bool) {
 	return quotaFor, true
 }
 
-// start starts a machine and takes it down, unless its type is left alone, or a limit or the budget is in its way. One without an answer is asked again by its
-// token. The machine counts at every moment: as asked for, and then as one of the machines.
+// start starts a machine and records it, unless its type is scarce, or a limit or the budget prevents it. It retries a start without an answer, with the
+// same token. The machine counts at every moment: first in d.asking, then in d.cells.
 func (d *driver) start(ctx context.Context, spec machine.Spec) (*cellState, error) {
 	if err := d.admit(spec); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (d *driver) start(ctx context.Context, spec machine.Spec) (*cellState, erro
 	return d.take(m), nil
 }
 
-// admit takes down that a machine is about to be started, or says why it is not.
+// admit records a start in d.asking, or returns the reason against it.
 func (d *driver) admit(spec machine.Spec) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,7 +95,7 @@ func (d *driver) admit(spec machine.Spec) error {
 		delete(d.scarce, kind)
 	}
 	for token, a := range d.asking {
-		if now.Sub(a.at) > 2*d.at.seen { // lists have it by now, if it was made
+		if now.Sub(a.at) > 2*d.at.seen { // if the machine exists, lists show it by now
 			delete(d.asking, token)
 		}
 	}
@@ -129,16 +129,16 @@ func money(millionths int64) string {
 	return fmt.Sprintf("%.4f", float64(millionths)/1e6)
 }
 
-// priceOf is what a machine costs in an hour. d.mu is held.
+// priceOf returns the price of a machine for an hour. The caller holds d.mu.
 func (d *driver) priceOf(c *cellState) int64 {
 	t, err := d.config.typeNamed(c.Type)
 	if err != nil {
-		return 0 // of a type that the configuration does not have any more
+		return 0 // the configuration no longer has the type
 	}
 	return priceOf(t.machineType(), c.Spot)
 }
 
-// takeStandby makes a machine that waits the pod's. False: none is like the pod wants it.
+// takeStandby assigns a fitting standby machine to the pod. False means that no standby machine fits.
 func (d *driver) takeStandby(ctx context.Context, pod *corev1.Pod, w wish, bundle podjob.Bundle) (i instance, taken bool, err error) {
 	for {
 		d.mu.Lock()
@@ -147,16 +147,16 @@ func (d *driver) takeStandby(ctx context.Context, pod *corev1.Pod, w wish, bundl
 			d.mu.Unlock()
 			return instance{}, false, nil
 		}
-		c.pod, c.bundle = identity.Of(pod), &bundle // nobody else takes it from now on
+		c.pod, c.bundle = identity.Of(pod), &bundle // no other pod can take the machine from now on
 		d.mu.Unlock()
 		err := d.tagAs(ctx, c, identity.Of(pod))
-		if errdefs.IsNotFound(err) { // it has ended
+		if errdefs.IsNotFound(err) { // the machine has ended
 			d.mu.Lock()
 			c.doomed, c.bundle = true, nil
 			d.mu.Unlock()
 			continue
 		}
-		if err != nil { // step tags it again before it gives the pod
+		if err != nil { // step tags the machine again before it gives the pod
 			return instance{}, false, fmt.Errorf("tag machine %s as the pod's: %w", c.id, err)
 		}
 		d.mu.Lock()
@@ -168,7 +168,7 @@ func (d *driver) takeStandby(ctx context.Context, pod *corev1.Pod, w wish, bundl
 	}
 }
 
-// tagAs tags a machine that waited as a pod's. Until this succeeds the pod is not given to it.
+// tagAs tags a standby machine as a pod's. The machine does not get the pod before tagAs succeeds.
 func (d *driver) tagAs(ctx context.Context, c *cellState, pod identity.Pod) error {
 	tags := d.owner.Tags(pod)
 	tags["Name"], tags[tagStandby] = pod.Namespace+"/"+pod.Name, "false"
@@ -183,8 +183,8 @@ func (d *driver) tagAs(ctx context.Context, c *cellState, pod identity.Pod) erro
 	return nil
 }
 
-// waiting returns a machine that waits and is as a pod wants it, or nil: one that was tagged for this pod already, or the cheapest whose agent answers. d.mu is
-// held.
+// waiting returns a standby machine for a pod, or nil: a machine that is already assigned to this pod, or the cheapest one with an agent that answers. The
+// caller holds d.mu.
 func (d *driver) waiting(pod *corev1.Pod, w wish) *cellState {
 	for _, c := range d.cells {
 		if c.pod.UID == pod.UID && c.bundle != nil && c.Tags[tagStandby] != "" && c.State != machine.Gone && !c.doomed {
@@ -210,7 +210,7 @@ func (c *cellState) isWaiting() bool {
 		(c.State == machine.Starting || c.State == machine.Running)
 }
 
-// keepStandby keeps as many machines waiting as the configuration says, until ctx ends.
+// keepStandby maintains the configured number of standby machines until ctx ends.
 func (d *driver) keepStandby(ctx context.Context) {
 	ticker := time.NewTicker(d.at.look)
 	defer ticker.Stop()
@@ -222,7 +222,7 @@ func (d *driver) keepStandby(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if !d.kit.Cache().Complete() || time.Now().Before(wait) {
-			continue // lists may not have those of an earlier process
+			continue // lists may not show the machines of an earlier process yet
 		}
 		if after, err := d.fill(ctx); err != nil && ctx.Err() == nil {
 			wait = time.Now().Add(max(after, time.Second))
@@ -231,7 +231,7 @@ func (d *driver) keepStandby(ctx context.Context) {
 	}
 }
 
-// fill starts what is missing, and stops what is too many.
+// fill starts missing standby machines, and stops surplus ones. After an error, it returns the wait until the next attempt.
 func (d *driver) fill(ctx context.Context) (after time.Duration, err error) {
 	have := map[scarcity][]*cellState{}
 	d.mu.Lock()
@@ -264,7 +264,7 @@ func (d *driver) fill(ctx context.Context) (after time.Duration, err error) {
 			_, err = d.start(ctx, d.specOf(spec, t.machineType(), tokenOf(d.owner, "standby", rand.Text()), &corev1.Pod{}))
 			if err != nil {
 				after, refused := waitOf(err)
-				if !refused { // one may have been made, and lists tell
+				if !refused { // the start may have made a machine: lists will show it
 					after = d.at.seen
 				}
 				return after, err
@@ -274,7 +274,7 @@ func (d *driver) fill(ctx context.Context) (after time.Duration, err error) {
 	return 0, nil
 }
 
-// Create implements service.Driver: a machine that waits becomes the pod's, or a new one is started. A pod that expects the DNS of the cluster gets an event.
+// Create implements service.Driver: it assigns a standby machine to the pod, or starts a new machine. A pod that expects the cluster DNS gets an event.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {
 	i, err := d.create(ctx, in)
 	if policy := in.Pod.Spec.DNSPolicy; err == nil && policy != corev1.DNSDefault && policy != corev1.DNSNone && d.in.Recorder != nil {
@@ -321,7 +321,7 @@ func (d *driver) create(ctx context.Context, in *service.Inputs) (instance, erro
 	return instance{}, service.NotMade(errdefs.RetryAfter(errors.Join(refusals...), after))
 }
 
-// order is the order in which types are tried: one of a start without an answer first, which may have made a machine.
+// order returns the types in the order of attempts. A type with an unanswered start comes first, because that start may have made a machine.
 func (d *driver) order(pod *corev1.Pod, w wish) []machine.Type {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// Forward implements service.Forwarder: the agent connects with the port.
+// Forward implements service.Forwarder: the agent connects to the port.
 func (d *driver) Forward(ctx context.Context, to service.Target[instance], port int32, stream io.ReadWriteCloser) error {
 	a, err := d.agentOf(to.Instance)
 	if err != nil {

@@ -54,13 +54,13 @@ func Provider() cli.Provider {
 		},
 		Check: func(path string) (func(*corev1.Pod) error, error) {
 			config, err := LoadConfig(path)
-			config, _ = config.complete() // what is missing there is for the node to say
+			config, _ = config.complete() // the node reports missing fields
 			return config.check, err
 		},
 	}
 }
 
-// newDriver returns the driver of a configuration that is complete, with its provider.
+// newDriver returns a driver with its provider. The configuration must be complete.
 func newDriver(in cli.ProviderInput, config Config, cloud machine.Driver, authority *cell.Authority, at pace) *driver {
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.Node.Name}
 	d := &driver{
@@ -75,7 +75,7 @@ func newDriver(in cli.ProviderInput, config Config, cloud machine.Driver, author
 	d.kit = service.New(service.Config{
 		Service: "the cloud", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
 		Again: service.AgainMakesAnother, SeenWithin: at.seen, EarlierWithin: at.earlier, Busy: at.busy, Rest: at.rest, LogsUnseen: true,
-		Skips: func(*corev1.Volume) bool { return true }, // the agent writes them, from the objects
+		Skips: func(*corev1.Volume) bool { return true }, // the agent writes volumes from the objects
 	}, d)
 	return d
 }

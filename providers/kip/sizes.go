@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
-// machineType is the type as drivers have it.
+// machineType converts the type for drivers.
 func (t Type) machineType() machine.Type {
 	return machine.Type{
 		Name: t.Name, MilliCPU: t.CPU.MilliValue(), Memory: t.Memory.Value(), GPUs: t.GPUs, GPUResource: t.gpu(),
@@ -29,7 +29,7 @@ func (t Type) gpu() string {
 	return cmp.Or(t.GPUResource, defaultGPU)
 }
 
-// millionths is a price in millionths; 0 is not known.
+// millionths returns a price in millionths. 0 means unknown.
 func millionths(q *resource.Quantity) int64 {
 	if q == nil {
 		return 0
@@ -37,7 +37,7 @@ func millionths(q *resource.Quantity) int64 {
 	return q.ScaledValue(resource.Micro)
 }
 
-// priceOf is what a machine costs in an hour. A spot machine without a price of its own costs no more than another one.
+// priceOf returns the price of a machine for an hour. Without a spot price, a spot machine counts with the normal price, which is its maximum.
 func priceOf(t machine.Type, spot bool) int64 {
 	if spot && t.SpotPrice > 0 {
 		return t.SpotPrice
@@ -45,14 +45,14 @@ func priceOf(t machine.Type, spot bool) int64 {
 	return t.Price
 }
 
-// asked is what a pod asks for.
+// asked has the resources that a pod requests.
 type asked struct {
 	size sizing.Size
 	gpus map[string]int64
-	none bool // nothing is asked for
+	none bool // the pod requests nothing
 }
 
-// askedBy returns what the containers of a pod ask for: limits go before requests, as the machine is the limit of the pod.
+// askedBy returns the resources that a pod requests: the larger of its requests and its limits, because the machine is the limit of the pod.
 func askedBy(pod *corev1.Pod) asked {
 	options := resourcehelper.PodResourcesOptions{}
 	requests, limits := resourcehelper.PodRequests(pod, options), resourcehelper.PodLimits(pod, options)
@@ -68,7 +68,7 @@ func askedBy(pod *corev1.Pod) asked {
 	return a
 }
 
-// room reports whether a type has room for what is asked.
+// room reports whether a type has room for the requested resources.
 func (a asked) room(t machine.Type) bool {
 	for name, n := range a.gpus {
 		if name != t.GPUResource || n > t.GPUs {

@@ -11,10 +11,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// askedAtOnce is how many agents are asked at once for what their pods use.
+// askedAtOnce is the maximum number of concurrent requests for statistics.
 const askedAtOnce = 16
 
-// Stats implements service.Measurer. A pod whose agent does not answer is left out.
+// Stats implements service.Measurer. It leaves out pods whose agents do not answer.
 func (d *driver) Stats(ctx context.Context, of []service.Target[instance]) ([]statsv1alpha1.PodStats, error) {
 	all := make([]*statsv1alpha1.PodStats, len(of))
 	room := make(chan struct{}, askedAtOnce)

@@ -14,13 +14,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
-// instance is what is known of a pod and its machine at one time.
+// instance is a snapshot of a pod and its machine.
 type instance struct {
 	machine.Machine
 	pod             identity.Pod
 	said            *podjob.Status // nil: the agent has said nothing about the pod
-	unused          bool           // the pod was not given to it, and never will be
-	taken           string         // why the cloud takes the machine away; "" if it does not
+	unused          bool           // the machine has not received the pod, and never will
+	taken           string         // why the cloud takes the machine away; "": it does not
 	reason, message string
 }
 
@@ -31,12 +31,12 @@ const (
 	reasonWrong    = "WrongPod"
 )
 
-// ended reports whether nothing of a pod runs any more, as far as is known.
+// ended reports whether nothing of a pod runs any more, according to all reports.
 func ended(i instance) bool {
 	return i.said != nil && i.said.Ended || i.State == machine.Gone || i.unused || i.reason != ""
 }
 
-// statusOf is how a pod is, by its machine and what the agent says.
+// statusOf returns the status of a pod from its machine and its agent.
 func statusOf(pod *corev1.Pod, i instance) corev1.PodStatus {
 	switch {
 	case i.said != nil && i.said.Ended:
@@ -59,7 +59,7 @@ func statusOf(pod *corev1.Pod, i instance) corev1.PodStatus {
 	case i.said != nil:
 		return believed(pod, i)
 	case pod.Status.Phase == corev1.PodRunning:
-		return pod.Status // of before a restart of this process: the agent has not spoken yet
+		return pod.Status // from before a restart of this process: the agent has not spoken yet
 	}
 	s := podstatus.Status(pod, podstatus.Pod{StartedAt: i.Created, IPs: i.ips()})
 	switch i.State {
@@ -73,7 +73,7 @@ func statusOf(pod *corev1.Pod, i instance) corev1.PodStatus {
 	return s
 }
 
-// ips are the addresses of a pod, as far as they are known.
+// ips returns the known addresses of a pod.
 func (i instance) ips() []string {
 	if i.IP == "" {
 		return nil
@@ -81,7 +81,7 @@ func (i instance) ips() []string {
 	return []string{i.IP}
 }
 
-// believed is what the agent says of the pod. Its address is that of the machine as the cloud has it, and it has no containers that the pod does not have.
+// believed returns the agent's status of the pod. The address comes from the cloud, if known. Containers that the pod does not have are left out.
 func believed(pod *corev1.Pod, i instance) corev1.PodStatus {
 	s := *i.said.Pod.DeepCopy()
 	if i.IP != "" {
@@ -89,7 +89,7 @@ func believed(pod *corev1.Pod, i instance) corev1.PodStatus {
 	}
 	s.HostIP, s.HostIPs = pod.Status.HostIP, pod.Status.HostIPs
 	if len(pod.Spec.Containers) == 0 {
-		return s // a pod that the cluster does not have, as far as is known
+		return s // the cluster does not seem to have the pod
 	}
 	s.InitContainerStatuses = ofContainers(s.InitContainerStatuses, pod.Spec.InitContainers)
 	s.ContainerStatuses = ofContainers(s.ContainerStatuses, pod.Spec.Containers)
@@ -102,7 +102,7 @@ func ofContainers(all []corev1.ContainerStatus, of []corev1.Container) []corev1.
 	})
 }
 
-// cut are the containers of a pod that is over without its last status.
+// cut returns the containers of a pod that ended without a final status.
 func cut(pod *corev1.Pod, said *podjob.Status, message string) (all []podstatus.Container) {
 	last := pod.Status
 	if said != nil {

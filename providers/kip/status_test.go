@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
-// TestStatus: each state of a machine, with and without a word of its agent.
+// TestStatus: the test has each state of a machine, with and without a report of its agent.
 func TestStatus(t *testing.T) {
 	pod := aPod(nil, nil)
 	runs := &podjob.Status{Pod: runningStatus(pod)}
@@ -43,7 +43,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestRestartKeepsWhatWasSaid: the pod runs by its status, and the agent has not spoken since this process began.
+// TestRestartKeepsWhatWasSaid: a pod keeps its running status until the agent speaks to the new process.
 func TestRestartKeepsWhatWasSaid(t *testing.T) {
 	pod := aPod(nil, nil)
 	pod.Status = runningStatus(pod)
@@ -52,7 +52,7 @@ func TestRestartKeepsWhatWasSaid(t *testing.T) {
 	}
 }
 
-// TestContainersOfOthersAreNotBelieved: an agent tells of the containers of its pod alone.
+// TestContainersOfOthersAreNotBelieved: an agent can report only the containers of its pod.
 func TestContainersOfOthersAreNotBelieved(t *testing.T) {
 	pod := aPod(nil, nil)
 	said := &podjob.Status{Pod: runningStatus(pod)}

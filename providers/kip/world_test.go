@@ -35,7 +35,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine/machinetest"
 )
 
-// world is a cluster and a cloud without a network, for a bubble of synctest. Its machines keep the rules of the agent.
+// world is a cluster and a cloud without a network, for a synctest bubble. Its machines follow the rules of the agent.
 type world struct {
 	t       *testing.T
 	cloud   *machinetest.Cloud
@@ -45,14 +45,14 @@ type world struct {
 
 	mu    sync.Mutex
 	cells map[string]*simulated // guarded by mu; by token
-	given map[types.UID]int     // guarded by mu; machines that a pod was given to
-	boots time.Duration         // guarded by mu; how long a machine boots
+	given map[types.UID]int     // guarded by mu; number of machines that received the pod
+	boots time.Duration         // guarded by mu; boot time of a machine
 }
 
 // simulated is a machine with its agent.
 type simulated struct {
 	id, token string
-	boots     time.Time // until when it boots
+	boots     time.Time // end of the boot
 	told      cell.UserData
 	gone      chan struct{}
 	changed   chan struct{} // closed at the next change
@@ -60,8 +60,8 @@ type simulated struct {
 	state     cell.State
 	heard     time.Time
 	watched   int
-	lies      types.UID // the pod that it says to have
-	silent    bool      // it answers nobody any more
+	lies      types.UID // the pod that the machine falsely reports
+	silent    bool      // the machine does not answer any more
 	stops     []time.Duration
 }
 
@@ -83,7 +83,7 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	return w
 }
 
-// boot starts a machine, which ends by itself when no node has spoken to it for too long.
+// boot starts a machine. Without a running pod, it ends itself when no node has contacted it for too long.
 func (w *world) boot(id string, spec machine.Spec) (machinetest.Booted, error) {
 	told, err := cell.ParseUserData(spec.UserData)
 	if err != nil {
@@ -140,21 +140,21 @@ func (w *world) do(uid types.UID, change func(*simulated)) {
 	w.t.Fatalf("no machine has pod %s", uid)
 }
 
-// end lets the pod of a machine end.
+// end ends the pod of a machine.
 func (s *simulated) end(phase corev1.PodPhase) {
 	next := *s.state.Status
 	next.Ended, next.Pod.Phase = true, phase
 	s.state.Status = &next
 }
 
-// process is a node that runs until it is killed: nothing that it does has an effect from then on.
+// process is a node that runs until the test kills it. Afterwards, its actions have no effect.
 type process struct {
 	w      *world
 	driver *driver
 	dead   atomic.Bool
 	steps  atomic.Int32
-	dieAt  int32 // the step at which it is killed; 0: it is not
-	after  bool  // after the step has had its effect
+	dieAt  int32 // the step of the kill; 0: no kill
+	after  bool  // kill after the step's effect
 	kill   context.CancelFunc
 	ended  chan struct{}
 	told   []corev1.PodStatus
@@ -163,7 +163,7 @@ type process struct {
 
 var errKilled = errors.New("the process was killed")
 
-// step is one effect of a process on others.
+// step runs one external effect of a process.
 func (p *process) step(effect func() error) error {
 	if p.dead.Load() {
 		return errKilled
@@ -202,7 +202,7 @@ func (w *world) start(authority *cell.Authority, dieAt int32, after bool) *proce
 		defer close(p.ended)
 		_ = p.driver.kit.RunInBackground(ctx)
 	}()
-	synctest.Wait() // pods that are made from now on are none of an earlier process
+	synctest.Wait() // pods made from now on do not belong to an earlier process
 	return p
 }
 
@@ -212,7 +212,7 @@ func (p *process) stop() {
 	<-p.ended
 }
 
-// killable is a cloud as a process sees it that may be killed.
+// killable is the cloud for a process that the test may kill.
 type killable struct {
 	cloud machine.Driver
 	p     *process
@@ -246,13 +246,13 @@ func (k killable) Console(ctx context.Context, id string) (string, error) {
 	return k.cloud.Console(ctx, id)
 }
 
-// simulatedAgent is the agent of a machine as a process sees it.
+// simulatedAgent is the agent of a machine, for a process.
 type simulatedAgent struct {
 	p     *process
 	token string
 }
 
-// ask does something with a machine that has booted and is there.
+// ask runs f on a booted machine that exists.
 func (a *simulatedAgent) ask(f func(*simulated) error) error {
 	w := a.p.w
 	w.mu.Lock()
@@ -384,7 +384,7 @@ func (a *simulatedAgent) Stats(context.Context) (statsv1alpha1.PodStats, error) 
 }
 func (a *simulatedAgent) Close() {}
 
-// pod makes a pod of the cluster.
+// pod adds a pod to the cluster.
 func (w *world) pod(name string, change func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-of-" + name), CreationTimestamp: metav1.Now()},
@@ -399,7 +399,7 @@ func (w *world) pod(name string, change func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// reconcile does once what a node does: it creates the pods of the cluster, and deletes those that the cluster does not have.
+// reconcile does one round of a node: it creates the pods of the cluster, and deletes pods that the cluster does not have.
 func (p *process) reconcile(ctx context.Context) (errs []error) {
 	for _, item := range p.w.indexer.List() {
 		pod := item.(*corev1.Pod)
@@ -425,7 +425,7 @@ func (p *process) reconcile(ctx context.Context) (errs []error) {
 	return errs
 }
 
-// keep reconciles every second for a time, as long as the process lives.
+// keep reconciles every second for a duration, while the process lives.
 func (p *process) keep(d time.Duration) (last []error) {
 	ctx, cancel := context.WithCancel(p.w.t.Context())
 	defer cancel()
@@ -435,7 +435,7 @@ func (p *process) keep(d time.Duration) (last []error) {
 	return last
 }
 
-// machinesOf are the machines that run, by the pod that their tags name.
+// machinesOf returns the running machines by the pod in their tags.
 func (w *world) machinesOf() map[types.UID][]string {
 	all := map[types.UID][]string{}
 	for _, m := range w.cloud.Running() {
@@ -445,7 +445,7 @@ func (w *world) machinesOf() map[types.UID][]string {
 	return all
 }
 
-// status is how the cluster has a pod.
+// status returns the pod's status in the cluster.
 func (w *world) status(pod *corev1.Pod) corev1.PodStatus {
 	item, is, _ := w.indexer.Get(pod)
 	if !is {
@@ -454,7 +454,7 @@ func (w *world) status(pod *corev1.Pod) corev1.PodStatus {
 	return item.(*corev1.Pod).Status
 }
 
-// wants fails the test unless the machines that run are one for each of these pods, and so many that wait.
+// wants fails the test unless each of these pods runs on one machine, and the given number of machines waits.
 func (w *world) wants(what string, waiting int, pods ...*corev1.Pod) {
 	w.t.Helper()
 	got := w.machinesOf()
@@ -493,7 +493,7 @@ func newAuthority(t *testing.T) *cell.Authority {
 	return a
 }
 
-// finish ends everything of a bubble.
+// finish ends the processes and machines of a bubble.
 func (w *world) finish(all ...*process) {
 	for _, p := range all {
 		p.stop()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command cell-image makes what a machine of a pod boots: a kernel, and an archive of the agent, of busybox and of the modules that the kernel needs.
+// Command cell-image makes the boot image of machines: a kernel, and an archive with the agent, busybox and the necessary kernel modules.
 //
 //	cell-image -kernel DIR -busybox FILE -agent FILE -out DIR
 //
-// DIR has the files of Debian's package linux-image-…-cloud-amd64. The same files give the same image, bit by bit: it has no times, no owners but root,
-// and its files are in the order of their names.
+// DIR has the files of Debian's package linux-image-…-cloud-amd64. The same files give the same image, bit by bit: the archive has no times, root owns all
+// its files, and the files are sorted by name.
 package main
 
 import (
@@ -34,13 +34,13 @@ func main() {
 	}
 }
 
-// modules are what a machine needs, each after those that it stands on: disks and networks of QEMU, Nova and EC2, and layers of images.
+// modules are the kernel modules for disks and networks of QEMU, Nova and EC2, and for layers of images. Each module follows its dependencies.
 var modules = []string{
 	"virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci", "virtio_blk",
 	"failover", "net_failover", "virtio_net", "ena", "qemu_fw_cfg", "overlay",
 }
 
-// applets are the programs of busybox that the agent uses, and those that pods find on a machine without an image.
+// applets are the programs of busybox for the agent, and for pods that use a machine without an image.
 var applets = []string{
 	"ash", "awk", "basename", "cat", "chmod", "chown", "cp", "cut", "date", "dd", "df", "dirname", "dmesg", "du", "echo", "env", "expr", "false", "find", "free",
 	"grep", "gunzip", "gzip", "head", "hostname", "httpd", "id", "ip", "kill", "ln", "ls", "mkdir", "mknod", "mktemp", "mount", "mv", "nc", "nohup", "nproc", "nsenter", "nslookup",
@@ -96,7 +96,7 @@ func build(kernel, busybox, agent, out string) error {
 	return nil
 }
 
-// addModules adds the modules, and the order in which they are loaded.
+// addModules adds the modules and the file with their load order.
 func (a archive) addModules(dir string) error {
 	found := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
@@ -120,7 +120,7 @@ func (a archive) addModules(dir string) error {
 	return nil
 }
 
-// archive is files by their paths, for an archive as the kernel unpacks it: cpio, in the format newc.
+// archive maps paths to files. The kernel unpacks it in the cpio format newc.
 type archive map[string]file
 
 type file struct {
@@ -146,7 +146,7 @@ func (a archive) copy(from, to string, mode uint32) error {
 	return nil
 }
 
-// write writes the archive.
+// write writes the archive in the order of the paths.
 func (a archive) write(w io.Writer) error {
 	paths := make([]string, 0, len(a)+1)
 	for path := range a {
@@ -171,5 +171,5 @@ func (a archive) write(w io.Writer) error {
 	return nil
 }
 
-// padded ends at a multiple of four bytes.
+// padded adds zero bytes up to a multiple of four bytes.
 func padded(s string) string { return s + strings.Repeat("\x00", (4-len(s)%4)%4) }

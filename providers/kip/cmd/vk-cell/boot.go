@@ -18,15 +18,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Files of the image of a cell.
+// Files of a machine's image.
 const (
 	program     = "/bin/vk-cell"
 	moduleDir   = "/modules"
-	moduleOrder = moduleDir + "/order" // names of modules, in the order in which they are loaded
-	switched    = "switched"           // the argument of the first process once its root is in memory
+	moduleOrder = moduleDir + "/order" // names of modules in load order
+	switched    = "switched"           // the argument of the first process after its root is in memory
 )
 
-// boot is the first process of a machine. It ends with the machine.
+// boot is the first process of a machine. When it ends, the machine ends.
 func boot() error {
 	err := func() error {
 		if len(os.Args) < 2 || os.Args[1] != switched {
@@ -58,7 +58,7 @@ func mountAll(all ...mount) error {
 	return nil
 }
 
-// switchRoot takes a root in memory, as the kernel lets nobody take another root away from the one that the machine boots with.
+// switchRoot moves the root to memory, because the kernel does not let a process replace the root from which the machine booted.
 func switchRoot() error {
 	if err := mountAll(
 		mount{kind: "devtmpfs", at: "/dev", flags: unix.MS_NOSUID}, mount{kind: "proc", at: "/proc"}, mount{kind: "sysfs", at: "/sys"},
@@ -86,7 +86,7 @@ func switchRoot() error {
 		if err := copyFile(path, filepath.Join("/new", path)); err != nil {
 			return err
 		}
-		return os.Remove(path) // its memory is the machine's
+		return os.Remove(path) // frees memory of the machine
 	})
 	if err != nil {
 		return fmt.Errorf("copy the image into memory: %w", err)
@@ -132,7 +132,7 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// loadModules loads the modules of the image. A machine does not have the hardware of all of them.
+// loadModules loads the modules of the image. It skips modules for hardware that the machine does not have.
 func loadModules() error {
 	order, err := os.ReadFile(moduleOrder)
 	if err != nil {
@@ -152,13 +152,13 @@ func loadModules() error {
 	return nil
 }
 
-// Where the user data of the machine are kept for the agent.
+// Files with the user data of the machine, for the agent.
 const (
 	stateDir     = "/var/lib/vk-cell"
 	userDataFile = stateDir + "/user-data"
 )
 
-// run makes the machine ready, and keeps the agent.
+// run prepares the machine and then keeps the agent running.
 func run() error {
 	for _, dir := range []string{"/root", stateDir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -193,15 +193,15 @@ func run() error {
 	return keepAgent()
 }
 
-// maxStarts is how many times the agent is started again: one that fails at once would never serve a node.
+// maxStarts limits the starts of the agent: an agent that always fails at once can never serve a node.
 const maxStarts = 5
 
-// keepAgent starts the agent, again if it ends, and takes in the end of every other process, as the first one must.
+// keepAgent starts the agent, and starts it again when it ends. As the first process, it also reaps every other process.
 func keepAgent() error {
 	for range maxStarts {
 		cmd := exec.Command(program, "agent", "--user-data", userDataFile, "--dir", stateDir) //nolint:noctx // it ends with the machine
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-		// Its mounts are its own, so that none of a pod stays when it ends.
+		// The agent has its own mount namespace, so no mount of a pod stays when the agent ends.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}
 		if err := cmd.Start(); err != nil {
 			return fmt.Errorf("start the agent: %w", err)
@@ -224,7 +224,7 @@ func keepAgent() error {
 	return fmt.Errorf("the agent has ended %d times", maxStarts)
 }
 
-// powerOff ends the machine. What is on its disks may be written before.
+// powerOff ends the machine. It writes unsaved data to the disks before.
 func powerOff() error {
 	unix.Sync()
 	if err := unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF); err != nil {

@@ -4,12 +4,12 @@
 
 // Command vk-cell is the agent in a machine that a node has started for a pod.
 //
-// As the first process of a machine it makes the machine ready: kernel modules, file systems, the network, and the user data that the node has left
-// for it. Then, or where another system has done all that, it is the agent: see package cell.
+// As the first process of a machine, it prepares kernel modules, file systems, the network, and the user data from the node. Then, or where another system
+// has prepared the machine, it runs the agent: see package cell.
 //
 //	vk-cell agent --user-data FILE [--dir DIR] [--listen ADDRESS]
 //
-// It ends its machine when no node wants that any more.
+// It powers off the machine when no node has contacted the agent for the time in the user data.
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
 )
 
-// Set by the linker: -X main.buildVersion=….
+// The linker sets buildVersion: -X main.buildVersion=….
 var buildVersion = "development"
 
 func main() {
@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// agent runs the agent until the machine is to end, or a signal comes.
+// agent runs the agent until the machine must end, or a signal arrives.
 func agent(args []string) error {
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
 	dir := flags.String("dir", "/var/lib/vk-cell", "where the agent keeps its files")
@@ -101,7 +101,7 @@ func agent(args []string) error {
 	}
 }
 
-// setClock sets the clock if it is wrong by more than a connection may take.
+// setClock sets the clock if it is wrong by 2 seconds or more. A connection may cause a smaller difference.
 func setClock(now time.Time) {
 	if off := time.Until(now); off.Abs() < 2*time.Second {
 		return

@@ -18,19 +18,19 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// meter measures the machine, which is its pod's alone.
+// meter measures the whole machine, because only one pod uses it.
 type meter struct {
 	mu      sync.Mutex
-	at      time.Time // guarded by mu: of the last measurement
-	seconds float64   // guarded by mu: of all CPUs by then
+	at      time.Time // guarded by mu: the time of the last measurement
+	seconds float64   // guarded by mu: the CPU time of all CPUs at that time
 }
 
 func newMeter() *meter { return &meter{} }
 
-// ticks is how many there are in a second, in files of the kernel for programs.
+// ticks is the number of clock ticks in a second in the kernel's files for programs.
 const ticks = 100
 
-// stats returns what the machine uses.
+// stats returns the resource usage of the machine.
 func (m *meter) stats() (s statsv1alpha1.PodStats, err error) {
 	now := time.Now()
 	stat, err := os.ReadFile("/proc/stat")
@@ -66,7 +66,7 @@ func (m *meter) stats() (s statsv1alpha1.PodStats, err error) {
 	kib := map[string]uint64{}
 	for lines := bufio.NewScanner(bytes.NewReader(memory)); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), ":")
-		n, _ := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64) // some are numbers of another kind
+		n, _ := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64) // some fields are no numbers of kB
 		kib[name] = n
 	}
 	available, used := kib["MemAvailable"]<<10, (kib["MemTotal"]-kib["MemFree"])<<10
@@ -75,7 +75,7 @@ func (m *meter) stats() (s statsv1alpha1.PodStats, err error) {
 	return s, m.network(&s, now)
 }
 
-// network adds what the network cards have received and sent.
+// network adds the bytes that the network cards have received and sent.
 func (m *meter) network(s *statsv1alpha1.PodStats, now time.Time) error {
 	text, err := os.ReadFile("/proc/net/dev")
 	if err != nil {

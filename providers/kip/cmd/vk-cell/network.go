@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// leaseProgram is the name of this program when the client of DHCP starts it with a lease.
+// leaseProgram is the name by which the DHCP client starts this program with a lease.
 const leaseProgram = "vk-cell-lease"
 
-// startNetwork takes the addresses of the first network card that the machine has.
+// startNetwork configures the first network card of the machine with DHCP.
 func startNetwork() error {
 	if err := ip("link", "set", "lo", "up"); err != nil {
 		return err
@@ -39,9 +39,9 @@ func startNetwork() error {
 	return nil
 }
 
-// card returns the name of the first network card.
+// card returns the name of the first network card. It waits up to 10 s for one.
 func card() (string, error) {
-	for range 100 { // a driver may still look for it
+	for range 100 { // a driver may not have found its card yet
 		all, err := filepath.Glob("/sys/class/net/*/device")
 		if err != nil {
 			return "", err
@@ -62,7 +62,7 @@ func ip(args ...string) error {
 	return nil
 }
 
-// takeLease takes what udhcpc says in variables.
+// takeLease applies the lease that udhcpc passes in environment variables.
 func takeLease() error {
 	if len(os.Args) < 2 || os.Args[1] != "bound" && os.Args[1] != "renew" {
 		return nil

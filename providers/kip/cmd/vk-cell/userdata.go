@@ -16,17 +16,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firmware is where QEMU shows the user data, while its module is loaded.
+// firmware is the file with the user data from QEMU. It exists while the module qemu_fw_cfg is loaded.
 const firmware = "/sys/firmware/qemu_fw_cfg/by_name/opt/vk/user-data/raw"
 
-// metadata is the service of clouds for their machines.
+// metadata is the URL of a cloud's metadata service for machines.
 const metadata = "http://169.254.169.254"
 
-// userData returns what the node has told the machine: by QEMU, or by the metadata service of a cloud.
+// userData returns the user data of the machine from QEMU, or from the metadata service of a cloud.
 func userData() ([]byte, error) {
 	data, err := os.ReadFile(firmware)
 	if err == nil {
-		// No pod can load the module again: the image is gone from memory.
+		// No pod can load the module again: switchRoot has removed its file from memory.
 		if err := unix.DeleteModule("qemu_fw_cfg", unix.O_NONBLOCK); err != nil {
 			return nil, fmt.Errorf("hide the user data: %w", err)
 		}
@@ -40,7 +40,7 @@ func userData() ([]byte, error) {
 	for {
 		data, err := ask(ctx)
 		if err == nil {
-			return data, ip("route", "replace", "prohibit", "169.254.169.254/32") // pods have no business there
+			return data, ip("route", "replace", "prohibit", "169.254.169.254/32") // pods must not reach the metadata service
 		}
 		select {
 		case <-ctx.Done():
@@ -50,7 +50,7 @@ func userData() ([]byte, error) {
 	}
 }
 
-// ask asks the metadata service, with a token if it gives one.
+// ask reads the user data from the metadata service. It uses a token if the service issues one.
 func ask(ctx context.Context) ([]byte, error) {
 	token, err := get(ctx, http.MethodPut, "/latest/api/token", http.Header{"X-Aws-Ec2-Metadata-Token-Ttl-Seconds": {"60"}})
 	header := http.Header{}

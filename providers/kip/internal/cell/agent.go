@@ -26,36 +26,36 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// want is where an image arrives. It is over when one has arrived, or none is waited for any more.
+// want receives an image. The channel over closes when the image has arrived, or nobody waits for it any more.
 type want struct {
 	arrives chan *arrival
 	over    chan struct{}
 }
 
-// arrival is an image that the node sends.
+// arrival is an image from the node.
 type arrival struct {
 	head  imageHead
 	files io.Reader
-	taken chan struct{} // closed when no more of the files is read
+	taken chan struct{} // closed when nobody reads the files any more
 }
 
-// AgentConfig is how a machine runs its agent.
+// AgentConfig configures an Agent.
 type AgentConfig struct {
-	// UserData is what the machine was told when it started. Required.
+	// UserData is the user data of the machine. Required.
 	UserData UserData
-	// Dir keeps what an agent must know when it starts again, and the logs of the pod. Required.
+	// Dir has the state of the agent for its next start, and the logs of the pod. Required.
 	Dir string
-	// Version is that of the agent.
+	// Version is the version of the agent.
 	Version string
-	// Run runs the pod: podjob.Run, but for machines that are simulated. Required.
+	// Run runs the pod: podjob.Run, except in simulated machines. Required.
 	Run func(ctx context.Context, c podjob.Config) error
-	// PowerOff ends the machine. Serve returns after it. Required.
+	// PowerOff ends the machine. Serve returns afterwards. Required.
 	PowerOff func(why string)
-	// SetClock sets the clock of the machine by that of the node. Default: it is left as it is.
+	// SetClock sets the machine's clock to the time of the node. Default: the clock stays unchanged.
 	SetClock func(now time.Time)
-	// Stats measures the pod. Default: nothing is measured.
+	// Stats measures the pod. Default: the agent has no statistics.
 	Stats func() (statsv1alpha1.PodStats, error)
-	// Job is the configuration of the pod's process, but for what the agent sets. Default: that of podjob.
+	// Job configures the pod's process, except for the fields that the agent sets. Default: the defaults of podjob.
 	Job podjob.Config
 }
 
@@ -63,31 +63,31 @@ type AgentConfig struct {
 type Agent struct {
 	config AgentConfig
 	roots  *x509.CertPool
-	given  chan struct{} // closed when there is a pod
-	wake   chan struct{} // the pod is to look for an order to stop
+	given  chan struct{} // closed when the machine has a pod
+	wake   chan struct{} // wakes the pod's process to look for a stop order
 	conns  chan net.Conn // streams for the pod
 
-	streams sync.WaitGroup // watches, which the server does not know any more
+	streams sync.WaitGroup // running watches; the server does not track their connections
 
 	mu      sync.Mutex
 	kept    kept             // guarded by mu, as all below
-	cert    *tls.Certificate // self-made until the node has signed it
+	cert    *tls.Certificate // self-signed until the node has signed the key
 	bundle  podjob.Bundle
 	stop    *podjob.Stop
 	state   State
 	wanted  map[string]want // by the ID of the Want
 	changed chan struct{}   // closed at the next change
-	heard   time.Time       // when a node spoke last
+	heard   time.Time       // when a node last contacted the agent
 }
 
-// kept is what the agent keeps on its disk.
+// kept is the state that the agent saves on disk.
 type kept struct {
 	UserData    UserData
 	Key         []byte // in PKCS #8
-	Certificate []byte // the one that the node signed; none before
+	Certificate []byte // from the node; nil before the node has signed the key
 }
 
-// The files of an agent.
+// Files of an agent.
 const (
 	keptFile   = "agent.json"
 	bundleFile = "pod.json"
@@ -96,7 +96,7 @@ const (
 	logDir     = "logs"
 )
 
-// NewAgent makes the agent of a machine. One that starts again knows what it knew.
+// NewAgent returns the agent of a machine. After a restart, it continues with the state in Dir.
 func NewAgent(c AgentConfig) (*Agent, error) {
 	a := &Agent{
 		config: c, given: make(chan struct{}), wake: make(chan struct{}, 1), conns: make(chan net.Conn),
@@ -135,7 +135,7 @@ func NewAgent(c AgentConfig) (*Agent, error) {
 	return a, nil
 }
 
-// resume takes up the pod that the machine was given before the agent started.
+// resume loads the pod that the machine received before the agent restarted.
 func (a *Agent) resume() error {
 	err := a.read(bundleFile, &a.bundle)
 	if errors.Is(err, os.ErrNotExist) {
@@ -167,7 +167,7 @@ func (a *Agent) read(name string, v any) error {
 	return nil
 }
 
-// write writes a file whole or not at all.
+// write replaces a file atomically.
 func (a *Agent) write(name string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -180,7 +180,7 @@ func (a *Agent) write(name string, v any) error {
 	return os.Rename(path+".new", path)
 }
 
-// useKey makes the certificate from what is kept. The caller holds mu, or is alone.
+// useKey makes the TLS certificate from the saved key. The caller holds mu, or no other goroutine has the agent.
 func (a *Agent) useKey() error {
 	key, err := x509.ParsePKCS8PrivateKey(a.kept.Key)
 	if err != nil {
@@ -205,7 +205,7 @@ func (a *Agent) useKey() error {
 	return nil
 }
 
-// awaitOrphan waits until no node has spoken to the machine for too long, and says so; "" if ctx ends before.
+// awaitOrphan waits until no node has contacted the machine for too long, and returns the reason. It returns "" if ctx ends first.
 func (a *Agent) awaitOrphan(ctx context.Context) string {
 	for {
 		a.mu.Lock()
@@ -232,14 +232,14 @@ func (a *Agent) awaitOrphan(ctx context.Context) string {
 	}
 }
 
-// hear takes in that a node has spoken.
+// hear records contact by a node.
 func (a *Agent) hear() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.heard = time.Now()
 }
 
-// Interrupt says that the cloud takes the machine away soon.
+// Interrupt records that the cloud takes the machine away soon.
 func (a *Agent) Interrupt(why string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -249,13 +249,13 @@ func (a *Agent) Interrupt(why string) {
 	}
 }
 
-// publish tells watchers that there is something new. The caller holds mu.
+// publish wakes the watchers after a change. The caller holds mu.
 func (a *Agent) publish() {
 	close(a.changed)
 	a.changed = make(chan struct{})
 }
 
-// join proves that the key is the machine's.
+// join returns a certificate request. Before the machine has a certificate, it also returns a proof that the key is the machine's own.
 func (a *Agent) join(nonce []byte) (joinAnswer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -269,7 +269,7 @@ func (a *Agent) join(nonce []byte) (joinAnswer, error) {
 	return joinAnswer{Proof: proof(a.kept.UserData.Secret, nonce, a.cert.Leaf.RawSubjectPublicKeyInfo), Request: der}, nil
 }
 
-// takeCertificate takes the certificate that the node has signed, and drops the secret, which is worth nothing from now on.
+// takeCertificate saves the certificate from the node, and drops the secret, which has no use any more.
 func (a *Agent) takeCertificate(der []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -289,7 +289,7 @@ func (a *Agent) takeCertificate(der []byte) error {
 	return a.useKey()
 }
 
-// take takes the pod of the machine.
+// take saves the pod of the machine. It returns ErrTaken if the machine has, or is for, another pod.
 func (a *Agent) take(b podjob.Bundle) error {
 	if b.Pod == nil || b.Pod.UID == "" || b.Node == nil {
 		return errdefs.InvalidInput("the bundle has no pod with a UID, or no node")
@@ -313,7 +313,7 @@ func (a *Agent) take(b podjob.Bundle) error {
 	return nil
 }
 
-// renew takes what is new of the pod.
+// renew replaces the bundle of the pod. It returns ErrNoPod before the machine has a pod.
 func (a *Agent) renew(b podjob.Bundle) error {
 	if b.Pod == nil {
 		return errdefs.InvalidInput("the bundle has no pod")
@@ -334,7 +334,7 @@ func (a *Agent) renew(b podjob.Bundle) error {
 	return nil
 }
 
-// order has the pod stopped. A shorter grace period takes the place of a longer one.
+// order orders the stop of the pod. A shorter grace period replaces a longer one.
 func (a *Agent) order(graceSeconds int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

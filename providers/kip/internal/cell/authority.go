@@ -24,7 +24,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Lives of certificates. Clocks of machines may be wrong, so each is good before it was made.
+// Validity of certificates. Clocks of machines may be wrong, so each certificate is valid from clockError before its creation.
 const (
 	authorityLife = 20 * 365 * 24 * time.Hour
 	nodeLife      = 24 * time.Hour
@@ -32,17 +32,17 @@ const (
 	clockError    = 24 * time.Hour
 )
 
-// Authority is the certificate authority of a node, with the only key that the node keeps. From it follow the secrets of all machines.
+// Authority is the certificate authority of a node. Its key is the only key that the node saves. The secrets of all machines derive from it.
 type Authority struct {
 	key    *ecdsa.PrivateKey
 	cert   *x509.Certificate
 	secret []byte
 
 	mu   sync.Mutex
-	node *tls.Certificate // guarded by mu: that of the node as a client
+	node *tls.Certificate // guarded by mu: the client certificate of the node
 }
 
-// NewAuthority makes an authority.
+// NewAuthority makes an authority with a new key.
 func NewAuthority() (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -75,13 +75,13 @@ func newAuthority(key *ecdsa.PrivateKey, der []byte) (*Authority, error) {
 	return &Authority{key: key, cert: cert, secret: mac(private, "secrets of machines")}, nil
 }
 
-// The types of the blocks of PEM.
+// Types of PEM blocks.
 const (
 	pemCertificate = "CERTIFICATE"
 	pemKey         = "PRIVATE KEY"
 )
 
-// PEM returns the authority with its key.
+// PEM returns the certificate and the key of the authority.
 func (a *Authority) PEM() ([]byte, error) {
 	key, err := x509.MarshalPKCS8PrivateKey(a.key)
 	if err != nil {
@@ -90,12 +90,12 @@ func (a *Authority) PEM() ([]byte, error) {
 	return append(a.certificate(), pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: key})...), nil
 }
 
-// certificate is the authority without its key.
+// certificate returns the certificate of the authority in PEM.
 func (a *Authority) certificate() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: a.cert.Raw})
 }
 
-// ParseAuthority reads what PEM wrote.
+// ParseAuthority reads the output of PEM.
 func ParseAuthority(data []byte) (*Authority, error) {
 	var der []byte
 	var key *ecdsa.PrivateKey
@@ -117,7 +117,7 @@ func ParseAuthority(data []byte) (*Authority, error) {
 	return newAuthority(key, der)
 }
 
-// UserData returns what a machine is told that is started with this token.
+// UserData returns the user data of the machine with a token.
 func (a *Authority) UserData(token string, pod types.UID, orphanAfter, abandonedAfter time.Duration) UserData {
 	return UserData{
 		Authority: string(a.certificate()), Token: token, Secret: a.secretOf(token), Pod: pod,
@@ -127,7 +127,7 @@ func (a *Authority) UserData(token string, pod types.UID, orphanAfter, abandoned
 
 func (a *Authority) secretOf(token string) []byte { return mac(a.secret, "machine", token) }
 
-// mac is a code of parts by a key. Its length tells the parts apart.
+// mac returns the HMAC of parts. The length of each part keeps the parts distinct.
 func mac(key []byte, parts ...string) []byte {
 	h := hmac.New(sha256.New, key)
 	for _, p := range parts {
@@ -136,7 +136,7 @@ func mac(key []byte, parts ...string) []byte {
 	return h.Sum(nil)
 }
 
-// proof is that who has the secret of a machine has this key, too.
+// proof returns evidence that the owner of a machine's secret also has a public key.
 func proof(secret, nonce, publicKey []byte) []byte {
 	return mac(secret, "join", string(nonce), string(publicKey))
 }
@@ -148,7 +148,7 @@ func serial() *big.Int {
 	return new(big.Int).SetBytes(b)
 }
 
-// client returns the certificate with which the node connects to machines.
+// client returns the node's certificate for connections to machines.
 func (a *Authority) client() (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -179,7 +179,7 @@ func (a *Authority) sign(key any, name string, usage x509.ExtKeyUsage, life time
 	return x509.ParseCertificate(der)
 }
 
-// signRequest signs the request of a machine for a key that it has proved to be its own.
+// signRequest signs a machine's request for a certificate. The machine has proved that it owns key.
 func (a *Authority) signRequest(token string, der []byte, key []byte) (*x509.Certificate, error) {
 	req, err := x509.ParseCertificateRequest(der)
 	if err != nil {
@@ -194,13 +194,13 @@ func (a *Authority) signRequest(token string, der []byte, key []byte) (*x509.Cer
 	return a.sign(req.PublicKey, machineName(token), x509.ExtKeyUsageServerAuth, machineLife)
 }
 
-// machineName is the name in the certificate of a machine. A token may have characters that a name cannot have.
+// machineName returns the name in a machine's certificate. It is a hash, because a token may have characters that a name cannot have.
 func machineName(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:16]) + ".cell.internal"
 }
 
-// fingerprint names a public key.
+// fingerprint returns the SHA-256 hash of a public key in hex.
 func fingerprint(publicKey []byte) string {
 	sum := sha256.Sum256(publicKey)
 	return hex.EncodeToString(sum[:])

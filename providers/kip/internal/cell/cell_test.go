@@ -32,7 +32,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// runUntilStopped is a pod that runs until it is told to stop.
+// runUntilStopped runs a pod until its stop order.
 func runUntilStopped(ctx context.Context, c podjob.Config) error {
 	if err := c.Host.Claim(ctx); err != nil {
 		return err
@@ -74,7 +74,7 @@ func agent(t *testing.T, u UserData, dir string) *Agent {
 	return a
 }
 
-// serve serves an agent until the test ends, or end is called, and returns its address.
+// serve serves an agent until the test ends or end runs, and returns the agent's address.
 func serve(t *testing.T, a *Agent) (address string, end func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -111,7 +111,7 @@ func bundle(uid string) podjob.Bundle {
 	return podjob.Bundle{Node: &corev1.Node{}, Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p-" + uid, UID: types.UID(uid)}}}
 }
 
-// watched returns what Watch tells.
+// watched returns the states from Watch.
 func watched(t *testing.T, c *Client) <-chan State {
 	t.Helper()
 	states := make(chan State, 100)
@@ -184,7 +184,7 @@ func TestFirstPodTakesTheMachine(t *testing.T) {
 	}
 }
 
-// TestMachineIsSignedOnce: who reads the user data later, as a pod may, cannot pose as the machine.
+// TestMachineIsSignedOnce: a later reader of the user data, such as a pod, cannot pose as the machine.
 func TestMachineIsSignedOnce(t *testing.T) {
 	at := authority(t)
 	u := at.UserData("m1", "", time.Hour, 0)
@@ -195,7 +195,7 @@ func TestMachineIsSignedOnce(t *testing.T) {
 		t.Errorf("a machine that has not joined answers: %v", err)
 	}
 	recorded := ""
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second time, Join has nothing to do
 		if err := c.Join(t.Context(), recorded, func(_ context.Context, f string) error {
 			if recorded != "" {
 				t.Error("it is signed twice")
@@ -221,7 +221,7 @@ func TestMachineIsSignedOnce(t *testing.T) {
 	}
 }
 
-// TestStrangerIsRefused: by the machine, and by the node, also one that has a certificate of the authority for another machine.
+// TestStrangerIsRefused: the machine and the node refuse strangers, even with a certificate of the authority for another machine.
 func TestStrangerIsRefused(t *testing.T) {
 	at, other := authority(t), authority(t)
 	address, _ := serve(t, agent(t, at.UserData("m1", "", time.Hour, 0), t.TempDir()))
@@ -248,7 +248,7 @@ func TestStrangerIsRefused(t *testing.T) {
 	}
 }
 
-// TestAgentThatStartsAgainKnowsItsPod: its key, that it has joined, and its pod, which is not begun again.
+// TestAgentThatStartsAgainKnowsItsPod: it knows its key, that it has joined, and its pod. It does not start the pod again.
 func TestAgentThatStartsAgainKnowsItsPod(t *testing.T) {
 	at := authority(t)
 	u, dir := at.UserData("m1", "", time.Hour, 0), t.TempDir()
@@ -359,7 +359,7 @@ func TestLogIsReadAfterThePodHasEnded(t *testing.T) {
 	}
 }
 
-// TestMachineGetsTheImagesOfItsPod: from the node, with the words of the registry when there is none, and no other one.
+// TestMachineGetsTheImagesOfItsPod: the node sends only these images, or the error of the registry.
 func TestMachineGetsTheImagesOfItsPod(t *testing.T) {
 	at := authority(t)
 	said := make(chan string, 3)
@@ -398,7 +398,7 @@ func TestMachineGetsTheImagesOfItsPod(t *testing.T) {
 	}
 }
 
-// TestCertificateOfAMachineIsRenewed: a pod may run for longer than its machine's certificate is good.
+// TestCertificateOfAMachineIsRenewed: a pod may run for longer than its machine's certificate is valid.
 func TestCertificateOfAMachineIsRenewed(t *testing.T) {
 	at := authority(t)
 	a := agent(t, at.UserData("m1", "", time.Hour, 0), t.TempDir())
@@ -422,7 +422,7 @@ func TestCertificateOfAMachineIsRenewed(t *testing.T) {
 	}
 }
 
-// TestExpiredCertificateIsSignedAgain: a node that was away for longer than the certificate of a machine is good takes the machine up, by its key.
+// TestExpiredCertificateIsSignedAgain: after an absence longer than a certificate's validity, the node recognizes the machine by its key.
 func TestExpiredCertificateIsSignedAgain(t *testing.T) {
 	at := authority(t)
 	a := agent(t, at.UserData("m1", "", time.Hour, 0), t.TempDir())
@@ -452,7 +452,7 @@ func TestExpiredCertificateIsSignedAgain(t *testing.T) {
 	}
 }
 
-// watchedMachine answers a watch with these lines, and returns how many images are pulled for it at a time, and why Watch ends.
+// watchedMachine answers a watch with lines. It returns the number of concurrent image pulls, and the error of Watch.
 func watchedMachine(t *testing.T, lines io.Reader) (pulls int64, err error) {
 	t.Helper()
 	at := authority(t)
@@ -479,7 +479,7 @@ func watchedMachine(t *testing.T, lines io.Reader) (pulls int64, err error) {
 	go func() { served <- server.ServeTLS(l, "", "") }()
 	t.Cleanup(func() {
 		_ = server.Close()
-		_ = <-served // the end of the server is an error, and expected
+		_ = <-served // a closed server always returns an error
 	})
 	c := at.Client("m1", l.Addr().String())
 	t.Cleanup(c.Close)
@@ -493,7 +493,7 @@ func watchedMachine(t *testing.T, lines io.Reader) (pulls int64, err error) {
 	return count.Load(), err
 }
 
-// TestMachineCannotFillTheNode: neither by a line without an end, nor by wants of images without a number.
+// TestMachineCannotFillTheNode: neither an endless line nor endless wants of images exhaust the node.
 func TestMachineCannotFillTheNode(t *testing.T) {
 	endless := io.LimitReader(zeros{}, 4*maxAnswer)
 	if _, err := watchedMachine(t, endless); !errors.Is(err, bufio.ErrTooLong) {
@@ -518,7 +518,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestSecondSenderOfAnImageEnds: after a new connection the node may send an image again, and is told that the first sender was enough.
+// TestSecondSenderOfAnImageEnds: after a new connection, the node may send an image again. It learns that the first sender was enough.
 func TestSecondSenderOfAnImageEnds(t *testing.T) {
 	a := agent(t, authority(t).UserData("m1", "", time.Hour, 0), t.TempDir())
 	synctest.Test(t, func(t *testing.T) {
@@ -546,7 +546,7 @@ func TestSecondSenderOfAnImageEnds(t *testing.T) {
 			r.SetPathValue("id", id)
 			go func() { ends <- a.image(httptest.NewRecorder(), r) }()
 		}
-		synctest.Wait() // both know the want
+		synctest.Wait() // both senders know the want
 		for _, to := range bodies {
 			if _, err := to.Write([]byte("{}\n")); err != nil {
 				t.Error(err)

@@ -30,36 +30,36 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// Client is the node's side of one machine. It keeps a connection for a short time after a request, and one as long as Watch runs.
+// Client is the node's side for one machine. It keeps a connection for idleTime after a request, and another connection while Watch runs.
 type Client struct {
 	authority *Authority
 	token     string
 	address   string
-	known     *http.Client // connections with the machine that has its certificate
+	known     *http.Client // connects only to a machine with its certificate
 
 	images  podjob.PullFunc
 	allowed func(image string) bool
 
-	seen atomic.Pointer[x509.Certificate] // the machine's, as it was shown last
+	seen atomic.Pointer[x509.Certificate] // the last certificate of the machine
 }
 
 // Times of a client.
 const (
-	callTime    = 30 * time.Second // of a request that is answered at once
+	callTime    = 30 * time.Second // for a request with an immediate answer
 	connectTime = 10 * time.Second
 	idleTime    = 30 * time.Second
 	beatEvery   = 2 * time.Minute
-	beatTime    = time.Minute // in which a beat is answered
+	beatTime    = time.Minute // for the answer to a beat
 )
 
-// Client returns the client of the machine that was started with this token and is reached at address, a host with a port.
+// Client returns a client for the machine with a token. The address is a host with a port.
 func (a *Authority) Client(token, address string) *Client {
 	c := &Client{authority: a, token: token, address: address}
 	c.known = c.over(c.isMachine)
 	return c
 }
 
-// over is a client of HTTP over TLS whose other side passes check.
+// over returns an HTTP client over TLS. The server must pass check.
 func (c *Client) over(check func(tls.ConnectionState) error) *http.Client {
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS13, ServerName: machineName(c.token),
@@ -80,7 +80,7 @@ func (c *Client) over(check func(tls.ConnectionState) error) *http.Client {
 	}}
 }
 
-// isMachine checks that the other side is the machine, by its certificate.
+// isMachine checks by certificate that the server is the machine.
 func (c *Client) isMachine(s tls.ConnectionState) error {
 	roots := x509.NewCertPool()
 	roots.AddCert(c.authority.cert)
@@ -92,7 +92,7 @@ func (c *Client) isMachine(s tls.ConnectionState) error {
 	return nil
 }
 
-// renewCertificate signs the key of the machine again when half of the life of its certificate is over.
+// renewCertificate signs the machine's key again after half of the certificate's validity.
 func (c *Client) renewCertificate(ctx context.Context) error {
 	old := c.seen.Load()
 	if old == nil || time.Until(old.NotAfter) > machineLife/2 {
@@ -113,12 +113,12 @@ func (c *Client) renewCertificate(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the connections that no request uses.
+// Close closes idle connections.
 func (c *Client) Close() { c.known.CloseIdleConnections() }
 
-// Join has the machine trust the node, and the node the machine. A machine is signed once: signedBefore is the fingerprint of the key that was signed for it,
-// "" for none, and record keeps the fingerprint of a new one before the machine gets its certificate. A machine that has its certificate is left as it is, and the key
-// of an expired certificate is signed again.
+// Join establishes trust between the node and the machine. The node signs a machine once. SignedBefore is the fingerprint of the key that the node signed
+// earlier, or "". Record saves the fingerprint of a new key before the machine gets its certificate. Join changes nothing if the machine has a valid
+// certificate, and signs the key of an expired certificate again.
 func (c *Client) Join(ctx context.Context, signedBefore string, record func(ctx context.Context, fingerprint string) error) error {
 	var key []byte
 	var is error
@@ -126,10 +126,10 @@ func (c *Client) Join(ctx context.Context, signedBefore string, record func(ctx 
 		if is = c.isMachine(s); is == nil {
 			return nil
 		}
-		key = s.PeerCertificates[0].RawSubjectPublicKeyInfo // the proof says whose it is
+		key = s.PeerCertificates[0].RawSubjectPublicKeyInfo // the proof identifies its owner
 		return nil
 	})
-	first.Transport.(*http.Transport).MaxConnsPerHost = 1 // the key is that of one connection
+	first.Transport.(*http.Transport).MaxConnsPerHost = 1 // the key belongs to one connection
 	defer first.CloseIdleConnections()
 	nonce := make([]byte, 32)
 	_, _ = rand.Read(nonce) // it never fails
@@ -142,7 +142,7 @@ func (c *Client) Join(ctx context.Context, signedBefore string, record func(ctx 
 	}
 	print := fingerprint(key)
 	switch {
-	case signedBefore == print: // its certificate has expired, or did not reach it; the connection proves that it has the key
+	case signedBefore == print: // the certificate has expired or did not arrive; the connection proves that the machine has the key
 	case signedBefore != "":
 		return fmt.Errorf("%w: another key was signed for the machine before", ErrStranger)
 	case !hmac.Equal(answer.Proof, proof(c.authority.secretOf(c.token), nonce, key)):
@@ -160,22 +160,22 @@ func (c *Client) Join(ctx context.Context, signedBefore string, record func(ctx 
 	return c.call(ctx, first, http.MethodPost, pathSigned, signed{cert.Raw}, nil)
 }
 
-// Give gives the machine its pod. It is no error to give it again. ErrTaken: the machine has another one.
+// Give gives the machine its pod. Giving the same pod again is no error. It returns ErrTaken if the machine has another pod.
 func (c *Client) Give(ctx context.Context, b podjob.Bundle) error {
 	return c.call(ctx, c.known, http.MethodPost, pathPod, b, nil)
 }
 
-// Renew gives the pod of the machine new objects, tokens and logins.
+// Renew sends new objects, tokens and logins for the machine's pod.
 func (c *Client) Renew(ctx context.Context, b podjob.Bundle) error {
 	return c.call(ctx, c.known, http.MethodPut, pathPod, b, nil)
 }
 
-// Stop has the pod of the machine stopped. The machine itself goes on until it is ended.
+// Stop stops the machine's pod. The machine itself keeps running.
 func (c *Client) Stop(ctx context.Context, grace time.Duration) error {
 	return c.call(ctx, c.known, http.MethodPost, pathStop, stopOrder{GraceSeconds: int64(grace / time.Second)}, nil)
 }
 
-// Stats returns what the pod uses.
+// Stats returns the resource usage of the pod.
 func (c *Client) Stats(ctx context.Context) (s statsv1alpha1.PodStats, err error) {
 	return s, c.call(ctx, c.known, http.MethodGet, pathStats, nil, &s)
 }
@@ -193,7 +193,7 @@ func (c *Client) Logs(ctx context.Context, container string, opts api.ContainerL
 	return answer.Body, nil
 }
 
-// Stream does in the pod what req asks for: see podjob.Stream.
+// Stream runs the request req in the pod: see podjob.Stream.
 func (c *Client) Stream(ctx context.Context, req podjob.Request, e podjob.Ends) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -210,7 +210,7 @@ func (c *Client) Stream(ctx context.Context, req podjob.Request, e podjob.Ends) 
 	return err
 }
 
-// Watch calls changed with the state of the machine, and at each change, until ctx ends, which is no error, or the connection does.
+// Watch calls changed with the machine's state, now and at each change, until ctx or the connection ends. The end of ctx is no error.
 func (c *Client) Watch(ctx context.Context, changed func(State)) error {
 	conn, err := c.upgrade(ctx, pathWatch)
 	if err != nil {
@@ -231,7 +231,7 @@ func (c *Client) Watch(ctx context.Context, changed func(State)) error {
 		beside.Wait()
 	}()
 	asked := map[string]bool{}                 // wants of the last state
-	room := make(chan struct{}, maxImagesSent) // holds a value for each image that is sent
+	room := make(chan struct{}, maxImagesSent) // holds a value for each image in transfer
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(nil, maxAnswer)
 	for {
@@ -270,7 +270,7 @@ func (c *Client) Watch(ctx context.Context, changed func(State)) error {
 					defer func() { <-room }()
 					c.sendImage(ctx, w)
 				})
-			default: // it is looked at again with the next state, which each image causes
+			default: // the next state retries the want, and each finished image causes a state
 			}
 		}
 		asked = wanted
@@ -278,7 +278,7 @@ func (c *Client) Watch(ctx context.Context, changed func(State)) error {
 	}
 }
 
-// beat tells the machine at times that it is wanted.
+// beat sends a byte every beatEvery, so that the machine knows that the node needs it.
 func (c *Client) beat(ctx context.Context, conn io.Writer) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
@@ -288,14 +288,14 @@ func (c *Client) beat(ctx context.Context, conn io.Writer) {
 			return
 		case <-ticker.C:
 			if _, err := conn.Write([]byte{'\n'}); err != nil {
-				return // the reader of the connection says why
+				return // the reader of the connection has the error
 			}
-			_ = c.renewCertificate(ctx) // it is tried again at the next one, for days
+			_ = c.renewCertificate(ctx) // later beats retry, for days
 		}
 	}
 }
 
-// upgrade returns a connection with an operation of the machine.
+// upgrade turns a request into a two-way stream.
 func (c *Client) upgrade(ctx context.Context, path string) (io.ReadWriteCloser, error) {
 	answer, err := c.send(ctx, c.known, http.MethodPost, path, nil, true)
 	if err != nil {
@@ -309,7 +309,7 @@ func (c *Client) upgrade(ctx context.Context, path string) (io.ReadWriteCloser, 
 	return conn, nil
 }
 
-// call does a request that is answered at once, and reads the answer into out unless that is nil.
+// call sends a request with an immediate answer, and decodes the answer into out unless out is nil.
 func (c *Client) call(ctx context.Context, over *http.Client, method, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -330,13 +330,13 @@ func (c *Client) call(ctx context.Context, over *http.Client, method, path strin
 	return nil
 }
 
-// maxAnswer bounds an answer: a machine may say anything.
+// maxAnswer limits the size of an answer, because a hostile machine may send anything.
 const maxAnswer = 4 << 20
 
-// maxImagesSent bounds how many images a machine gets at a time, for the same reason. A pod pulls fewer.
+// maxImagesSent limits the images in transfer to a machine, for the same reason. A pod pulls fewer images.
 const maxImagesSent = 64
 
-// send sends a request. An answer that refuses it is an error of its kind.
+// send sends a request. It maps a refusal to an error of the matching kind.
 func (c *Client) send(ctx context.Context, over *http.Client, method, path string, in any, upgrade bool) (*http.Response, error) {
 	body, ok := in.(io.Reader)
 	if in != nil && !ok {
@@ -356,7 +356,7 @@ func (c *Client) send(ctx context.Context, over *http.Client, method, path strin
 	}
 	answer, err := over.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("ask the machine at %s: %w", c.address, errors.Unwrap(err)) // the rest is its name
+		return nil, fmt.Errorf("ask the machine at %s: %w", c.address, errors.Unwrap(err)) // the outer error only repeats the URL
 	}
 	if answer.StatusCode < http.StatusMultipleChoices {
 		return answer, nil
@@ -379,13 +379,13 @@ func (c *Client) send(ctx context.Context, over *http.Client, method, path strin
 	return nil, errors.New(said.Message)
 }
 
-// ServeImages has Watch send the images that the machine wants and that are allowed, which pull gets. Without it a machine gets none. A machine may
-// be in the hands of its pod: allow the images of its pod alone.
+// ServeImages makes Watch send wanted images that allowed permits. Pull gets the images. Without ServeImages, a machine gets no images. A pod may control
+// its machine: permit only the images of the pod.
 func (c *Client) ServeImages(pull podjob.PullFunc, allowed func(image string) bool) {
 	c.images, c.allowed = pull, allowed
 }
 
-// sendImage sends an image that the machine wants, or why it gets none.
+// sendImage sends an image to the machine, or the reason for a refusal.
 func (c *Client) sendImage(ctx context.Context, w Want) {
 	var head imageHead
 	var files io.ReadCloser
@@ -418,7 +418,7 @@ func (c *Client) sendImage(ctx context.Context, w Want) {
 		}
 	}()
 	answer, err := c.send(ctx, c.known, http.MethodPost, pathImage+w.ID, out, false)
-	if err == nil { // else the machine has given up waiting, or the watch ends, too
+	if err == nil { // otherwise the machine has stopped waiting, or the watch ends, too
 		_ = answer.Body.Close()
 	}
 }

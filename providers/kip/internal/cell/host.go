@@ -15,12 +15,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// host is the agent as the host of its pod.
+// host implements podjob.Host with the agent.
 type host struct{ *Agent }
 
 var _ podjob.Host = host{}
 
-// Claim implements podjob.Host. A pod is not begun again by an agent that starts again: what it did until then is not known.
+// Claim implements podjob.Host. A restarted agent does not start its pod again, because the pod's work until then is unknown.
 func (h host) Claim(context.Context) error {
 	f, err := os.OpenFile(filepath.Join(h.config.Dir, claimFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -58,7 +58,7 @@ func (h host) StopOrder(context.Context) (*podjob.Stop, error) {
 	return h.stop, nil
 }
 
-// listener gives the pod the connections of streams, which the agent has taken apart from others.
+// listener passes stream connections from the agent to the pod's process.
 type listener struct {
 	conns  chan net.Conn
 	once   sync.Once

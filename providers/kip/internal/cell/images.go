@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// pull implements podjob.PullFunc: it asks the node.
+// pull implements podjob.PullFunc: it requests the image from the node.
 func (a *Agent) pull(ctx context.Context, image string, login podjob.Login) (of podjob.Image, files io.ReadCloser, err error) {
 	w := Want{ID: rand.Text(), Image: image, Login: login}
 	wanted := want{arrives: make(chan *arrival), over: make(chan struct{})}
@@ -54,7 +54,7 @@ func (a *Agent) pull(ctx context.Context, image string, login podjob.Login) (of 
 
 var errTaken = errdefs.NotFound("no machine waits for this image any more")
 
-// arriving are the files of an image.
+// arriving reads the files of an image. Close ends the request of the node.
 type arriving struct {
 	io.Reader
 	taken chan struct{}
@@ -66,7 +66,7 @@ func (a *arriving) Close() error {
 	return nil
 }
 
-// image takes an image from the node.
+// image receives an image from the node.
 func (a *Agent) image(_ http.ResponseWriter, r *http.Request) error {
 	a.mu.Lock()
 	wanted, is := a.wanted[r.PathValue("id")]
@@ -85,7 +85,7 @@ func (a *Agent) image(_ http.ResponseWriter, r *http.Request) error {
 	}
 	select {
 	case wanted.arrives <- got:
-	case <-wanted.over: // another request was first, as after a new connection
+	case <-wanted.over: // another request was first, for example after a new connection
 		return errTaken
 	case <-r.Context().Done():
 		return r.Context().Err()

@@ -12,34 +12,34 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// Port is where agents listen.
+// Port is the port of agents.
 const Port = 6421
 
-// State is how a machine is, by its agent.
+// State is the state that a machine's agent reports.
 type State struct {
-	// Version is that of the agent.
+	// Version is the version of the agent.
 	Version string `json:"version"`
-	// Pod is the UID of the pod that the machine was given; "" for none.
+	// Pod is the UID of the machine's pod, or "" if it has none.
 	Pod types.UID `json:"pod,omitempty"`
-	// Status is how the pod is; nil before its first status.
+	// Status is the status of the pod. It is nil before the first status.
 	Status *podjob.Status `json:"status,omitempty"`
 	// Wants are the images that the machine waits for.
 	Wants []Want `json:"wants,omitempty"`
-	// Interrupted says why the cloud takes the machine away soon; "" if it does not.
+	// Interrupted is the reason why the cloud takes the machine away soon, or "".
 	Interrupted string `json:"interrupted,omitempty"`
 }
 
 // Errors of a Client.
 var (
-	// ErrTaken is that the machine has another pod, or is for another one.
+	// ErrTaken means that the machine has another pod, or is reserved for another pod.
 	ErrTaken = errors.New("the machine is another pod's")
-	// ErrStranger is that what answers at the address of a machine is not this machine.
+	// ErrStranger means that another machine answers at the machine's address.
 	ErrStranger = errors.New("the answer does not come from the machine that the node started")
-	// ErrNoPod is that the machine has no pod yet.
+	// ErrNoPod means that the machine has no pod yet.
 	ErrNoPod = errors.New("the machine has no pod")
 )
 
-// Paths of requests. A later version adds to them, and to what they carry; neither side minds what it does not know.
+// Paths of requests. A later version may add paths and fields. Both sides ignore unknown fields.
 const (
 	pathJoin   = "/v1/join"
 	pathSigned = "/v1/signed"
@@ -51,7 +51,7 @@ const (
 	pathStats  = "/v1/stats"
 )
 
-// upgradeTo names what a connection is after the request for a stream or a watch.
+// upgradeTo names the protocol of a connection after the request for a stream or a watch.
 const upgradeTo = "vk-cell"
 
 // joinRequest asks a machine to prove that its key is its own.
@@ -60,31 +60,31 @@ type joinRequest struct {
 	Now   time.Time `json:"now"`
 }
 
-// joinAnswer has the proof.
+// joinAnswer has the proof and the certificate request.
 type joinAnswer struct {
 	Proof   []byte `json:"proof"`
 	Request []byte `json:"request"` // the certificate signing request, in DER
 }
 
-// signed is the certificate of a machine.
+// signed has the certificate of a machine.
 type signed struct {
 	Certificate []byte `json:"certificate"` // in DER
 }
 
-// stopOrder has the pod stopped.
+// stopOrder orders the stop of the pod.
 type stopOrder struct {
 	GraceSeconds int64 `json:"graceSeconds"`
 }
 
-// refusal is why a request was refused.
+// refusal has the reason for a refused request.
 type refusal struct {
 	Message string `json:"message"`
 }
 
-// pathImage is where the node sends an image that the machine wants: a line of JSON, and then the files as an archive of tar.
+// pathImage is the path to which the node sends a wanted image: a line of JSON, and then the files as a tar archive.
 const pathImage = "/v1/images/"
 
-// Want is an image that the machine wants from the node, as it reaches no registry itself.
+// Want is an image that the machine requests from the node, because the machine reaches no registry.
 type Want struct {
 	ID    string       `json:"id"`
 	Image string       `json:"image"`
@@ -94,6 +94,6 @@ type Want struct {
 // imageHead is the first line of an image.
 type imageHead struct {
 	Image podjob.Image `json:"image,omitzero"`
-	Code  codes.Code   `json:"code,omitempty"` // why there is none
+	Code  codes.Code   `json:"code,omitempty"` // the reason if there is no image
 	Error string       `json:"error,omitempty"`
 }

@@ -26,10 +26,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/joblog"
 )
 
-// maxBundle bounds what a node gives to a machine: a pod may mount some Secrets of 1 MiB each.
+// maxBundle limits the size of a request from the node: a pod may mount several Secrets of 1 MiB each.
 const maxBundle = 64 << 20
 
-// Serve answers the node at l, runs the pod, and ends the machine when nobody wants it any more. It returns when ctx ends, or after PowerOff.
+// Serve answers the node at l, runs the pod, and ends the machine after too long without contact to a node. It returns when ctx ends, or after PowerOff.
 func (a *Agent) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -54,7 +54,7 @@ func (a *Agent) Serve(ctx context.Context, l net.Listener) error {
 		cancel()
 	})
 	running.Go(func() {
-		<-ctx.Done() // which ends all that is answered
+		<-ctx.Done() // also ends all running requests
 		last, cancel := context.WithTimeout(context.Background(), closeTime)
 		defer cancel()
 		if server.Shutdown(last) != nil {
@@ -71,10 +71,10 @@ func (a *Agent) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// closeTime is how long requests may take to end.
+// closeTime is the time limit for requests to end.
 const closeTime = 2 * time.Second
 
-// runPod runs the pod that the machine is given, and tells how it ended where podjob could not.
+// runPod runs the machine's pod, and writes a final status if podjob could not.
 func (a *Agent) runPod(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -105,7 +105,7 @@ func (a *Agent) runPod(ctx context.Context) {
 	}
 }
 
-// handler answers the node. Who gets here has the certificate of a node.
+// handler answers the node. TLS admits only clients with a node certificate of the authority.
 func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(w http.ResponseWriter, r *http.Request) error) {
@@ -177,7 +177,7 @@ func take(r *http.Request, v any) error {
 	return nil
 }
 
-// refuse says why a request was refused, as far as nothing was answered yet.
+// refuse answers with an error, if the answer has not begun yet.
 func refuse(w http.ResponseWriter, err error) {
 	code := http.StatusInternalServerError
 	switch {
@@ -191,10 +191,10 @@ func refuse(w http.ResponseWriter, err error) {
 		code = http.StatusNotFound
 	}
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(refusal{err.Error()}) // who does not read it has gone
+	_ = json.NewEncoder(w).Encode(refusal{err.Error()}) // a client that does not read the answer has gone
 }
 
-// podNow is the pod with its status as it was told last.
+// podNow returns the pod and its last status.
 func (a *Agent) podNow() (*corev1.Pod, corev1.PodStatus) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -204,7 +204,7 @@ func (a *Agent) podNow() (*corev1.Pod, corev1.PodStatus) {
 	return a.bundle.Pod, a.state.Status.Pod
 }
 
-// logs answers with the log of a container, also of a pod that has ended.
+// logs answers with the log of a container, also after the pod has ended.
 func (a *Agent) logs(w http.ResponseWriter, r *http.Request) error {
 	var opts api.ContainerLogOpts
 	if err := json.Unmarshal([]byte(r.FormValue("options")), &opts); err != nil {
@@ -239,12 +239,12 @@ func (a *Agent) logs(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 		if err != nil {
-			panic(http.ErrAbortHandler) // the reader must not take it for the end
+			panic(http.ErrAbortHandler) // the reader must not take the error for the end of the log
 		}
 	}
 }
 
-// upgraded makes a stream of the connection of a request.
+// upgraded turns the connection of a request into a stream.
 func upgraded(w http.ResponseWriter) (net.Conn, *bufio.Reader, error) {
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -273,13 +273,13 @@ func (a *Agent) stream(w http.ResponseWriter, r *http.Request) error {
 	case a.conns <- &buffered{conn, read}:
 	case <-r.Context().Done():
 		_ = conn.Close()
-	case <-time.After(callTime): // the pod has ended meanwhile
+	case <-time.After(callTime): // the pod has ended in the meantime
 		_ = conn.Close()
 	}
 	return nil
 }
 
-// buffered is a connection some of which was read already.
+// buffered is a connection with bytes in a buffer.
 type buffered struct {
 	net.Conn
 	r *bufio.Reader
@@ -288,7 +288,7 @@ type buffered struct {
 // Read implements net.Conn.
 func (b *buffered) Read(p []byte) (int, error) { return b.r.Read(p) }
 
-// watch sends the state at each change until the connection ends. What the node sends is an order to live.
+// watch sends the state at each change until the connection ends. Each byte from the node counts as contact.
 func (a *Agent) watch(w http.ResponseWriter, r *http.Request) error {
 	conn, read, err := upgraded(w)
 	if err != nil {

@@ -12,26 +12,26 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// UserData is what a machine is told when it starts. Pods may be able to read it, so nothing of it is secret for long.
+// UserData configures a machine at its start. Pods may be able to read it, so its secret is valid only for a short time.
 type UserData struct {
-	// Authority has the certificate of the node's authority, in PEM.
+	// Authority is the certificate of the node's authority, in PEM.
 	Authority string `json:"authority"`
 	// Token names the machine.
 	Token string `json:"token"`
 	// Secret proves to the node, once, that a key is the machine's.
 	Secret []byte `json:"secret,omitempty"`
-	// Pod is the UID of the only pod that the machine takes; "" for the first that it is given.
+	// Pod is the UID of the only pod that the machine takes, or "" to take the first pod.
 	Pod types.UID `json:"pod,omitempty"`
-	// OrphanAfter is how many seconds after it heard from a node for the last time a machine ends that runs no pod.
+	// OrphanAfter is the time in seconds without contact to a node after which a machine without a running pod ends itself.
 	OrphanAfter int64 `json:"orphanAfter"`
-	// AbandonedAfter is the same for a machine whose pod runs; 0: it runs on.
+	// AbandonedAfter is the same time for a machine with a running pod. 0 means that the machine keeps running.
 	AbandonedAfter int64 `json:"abandonedAfter,omitempty"`
 }
 
-// DefaultOrphanAfter is how long a machine without a running pod waits for a node.
+// DefaultOrphanAfter is the default time that a machine without a running pod waits for a node.
 const DefaultOrphanAfter = 30 * time.Minute
 
-// Marshal returns the user data as the agent reads it.
+// Marshal returns the user data in JSON, for the agent.
 func (u UserData) Marshal() []byte {
 	data, err := json.Marshal(u)
 	if err != nil {
@@ -40,7 +40,7 @@ func (u UserData) Marshal() []byte {
 	return data
 }
 
-// ParseUserData reads what Marshal wrote.
+// ParseUserData reads the output of Marshal.
 func ParseUserData(data []byte) (u UserData, err error) {
 	if err := json.Unmarshal(data, &u); err != nil {
 		return u, errdefs.AsInvalidInput(fmt.Errorf("read the user data: %w", err))

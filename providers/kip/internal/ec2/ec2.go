@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ec2 starts machines at Amazon EC2, or at what speaks its API.
+// Package ec2 starts machines at Amazon EC2, or at a cloud with the same API.
 //
-// The guarantee: an instance, its volumes and its network interface have their tags from the call that makes them, and the instance is terminated when it
-// powers itself off.
+// The guarantee: the call that makes an instance also tags the instance, its volumes and its network interface. EC2 terminates the instance when it powers
+// itself off.
 //
-// What surprises: a repeated start whose user data have changed is refused by EC2, which keeps the token; the instance of the token is returned then.
+// The surprise: EC2 remembers tokens, and refuses a repeated start with changed user data. Start then returns the instance of the token.
 package ec2
 
 import (
@@ -33,19 +33,19 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
-// Config says where machines are started. Credentials are found as the tools of AWS find them.
+// Config configures a Driver. The driver finds credentials in the same places as the AWS tools.
 type Config struct {
-	// Region is where machines are. Default: that of the environment.
+	// Region is the region of machines. Default: the region of the environment.
 	Region string `json:"region,omitempty"`
-	// Endpoint is the URL of the API. Default: that of the region.
+	// Endpoint is the URL of the API. Default: the URL of the region.
 	Endpoint string `json:"endpoint,omitempty"`
 	// SubnetID is the subnet of machines. Required.
 	SubnetID string `json:"subnetID,omitempty"`
-	// SecurityGroups are those that all machines have. They must let the node reach the port of the agent.
+	// SecurityGroups are the groups of all machines. They must let the node reach the port of the agent.
 	SecurityGroups []string `json:"securityGroups,omitempty"`
-	// InstanceProfile is the ARN or the name of that of machines whose pods ask for none. Default: none.
+	// InstanceProfile is the ARN or the name of the profile for machines of pods that request no profile. Default: none.
 	InstanceProfile string `json:"instanceProfile,omitempty"`
-	// PublicAddress says that the node reaches machines at their public addresses.
+	// PublicAddress makes the node connect to the public addresses of machines.
 	PublicAddress bool `json:"publicAddress,omitempty"`
 }
 
@@ -58,13 +58,13 @@ type Driver struct {
 
 var _ machine.Driver = (*Driver)(nil)
 
-// patience bounds a request.
+// patience is the time limit of a request.
 const patience = 30 * time.Second
 
-// New returns the driver of a configuration. Agents listen on port.
+// New returns a driver for a configuration. Agents listen on port.
 func New(ctx context.Context, c Config, port int) (*Driver, error) {
 	options := []func(*awsconfig.LoadOptions) error{
-		awsconfig.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }), // the provider asks again, and a pod says why
+		awsconfig.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }), // the provider retries, and a pod shows the error
 	}
 	if c.Region != "" {
 		options = append(options, awsconfig.WithRegion(c.Region))
@@ -74,7 +74,7 @@ func New(ctx context.Context, c Config, port int) (*Driver, error) {
 		return nil, fmt.Errorf("find the credentials for EC2: %w", err)
 	}
 	line := &http.Client{Timeout: patience}
-	if h, ok := access.HTTPClient.(*awshttp.BuildableClient); ok { // it has what AWS_CA_BUNDLE names
+	if h, ok := access.HTTPClient.(*awshttp.BuildableClient); ok { // the transport trusts the authorities in AWS_CA_BUNDLE
 		line.Transport = h.GetTransport()
 	}
 	access.HTTPClient = line
@@ -85,16 +85,16 @@ func New(ctx context.Context, c Config, port int) (*Driver, error) {
 	})}, nil
 }
 
-// tagged are the kinds of things that a start makes.
+// tagged are the kinds of resources that every start makes.
 var tagged = []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeNetworkInterface}
 
-// request is what a machine is made with.
+// request returns the request for a machine.
 func (d *Driver) request(s machine.Spec) *ec2.RunInstancesInput {
 	in := &ec2.RunInstancesInput{
 		ClientToken: &s.Token, MinCount: aws.Int32(1), MaxCount: aws.Int32(1), ImageId: &s.Image, InstanceType: types.InstanceType(s.Type.Name),
 		UserData:                          aws.String(base64.StdEncoding.EncodeToString(s.UserData)),
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
-		MetadataOptions: &types.InstanceMetadataOptionsRequest{ // a pod has one hop more
+		MetadataOptions: &types.InstanceMetadataOptionsRequest{ // a request of a pod takes one more hop
 			HttpTokens: types.HttpTokensStateRequired, HttpPutResponseHopLimit: aws.Int32(1), HttpEndpoint: types.InstanceMetadataEndpointStateEnabled,
 		},
 		NetworkInterfaces: []types.InstanceNetworkInterfaceSpecification{{
@@ -135,7 +135,7 @@ func (d *Driver) request(s machine.Spec) *ec2.RunInstancesInput {
 	return in
 }
 
-// tagsOf returns tags in one order: a start that is asked again must be the same.
+// tagsOf returns sorted tags: a repeated start must be identical.
 func tagsOf(all map[string]string) (tags []types.Tag) {
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		tags = append(tags, types.Tag{Key: aws.String(k), Value: aws.String(all[k])})
@@ -180,10 +180,10 @@ func (d *Driver) List(ctx context.Context, tags map[string]string) ([]machine.Ma
 	return d.list(ctx, filters)
 }
 
-// escape takes the meaning from characters that mean others in filters.
+// escape escapes wildcard characters in values of filters.
 var escape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`).Replace
 
-// pageOf is how many instances a page has at most.
+// pageOf is the maximum number of instances on a page.
 const pageOf = 1000
 
 func (d *Driver) list(ctx context.Context, filters []types.Filter) (all []machine.Machine, err error) {
@@ -230,18 +230,18 @@ func (d *Driver) Console(ctx context.Context, id string) (string, error) {
 	return string(text), nil
 }
 
-// states are those of instances. A stopped one costs its volume, and is none of ours: it is taken as one that stops.
+// states maps the states of instances. This provider does not stop instances, so it takes a stopped instance, which costs its volume, as stopping.
 var states = map[types.InstanceStateName]machine.State{
 	types.InstanceStateNamePending: machine.Starting, types.InstanceStateNameRunning: machine.Running, types.InstanceStateNameShuttingDown: machine.Stopping,
 	types.InstanceStateNameStopping: machine.Stopping, types.InstanceStateNameStopped: machine.Stopping, types.InstanceStateNameTerminated: machine.Gone,
 }
 
-// reasons are codes of instances that were taken away.
+// reasons maps the codes of instances that the cloud took away.
 var reasons = map[string]string{
 	"Server.SpotInstanceTermination": machine.ReasonPreempted, "Server.SpotInstanceShutdown": machine.ReasonPreempted,
 }
 
-// machineOf reads an instance.
+// machineOf converts an instance.
 func (d *Driver) machineOf(i types.Instance) machine.Machine {
 	m := machine.Machine{
 		ID: aws.ToString(i.InstanceId), Type: string(i.InstanceType), Tags: map[string]string{}, IP: aws.ToString(i.PrivateIpAddress),
@@ -270,7 +270,7 @@ func (d *Driver) machineOf(i types.Instance) machine.Machine {
 	return m
 }
 
-// refusals are codes of EC2, by what they mean. Sources: Kip's list (pkg/server/cloud/aws, 2021-09-09) and "Error codes for the Amazon EC2 API", 2026-11-28.
+// refusals maps error codes of EC2. Sources: Kip's list (pkg/server/cloud/aws, 2021-09-09) and "Error codes for the Amazon EC2 API", 2026-11-28.
 var refusals = map[string]machine.Refusal{
 	"InsufficientInstanceCapacity": machine.NoCapacity, "InsufficientCapacity": machine.NoCapacity, "InsufficientHostCapacity": machine.NoCapacity,
 	"InsufficientReservedInstanceCapacity": machine.NoCapacity, "Unsupported": machine.NoCapacity, "UnfulfillableCapacity": machine.NoCapacity,
@@ -283,7 +283,7 @@ var refusals = map[string]machine.Refusal{
 	"ExpiredToken": machine.Denied, "RequestExpired": machine.Denied, "InvalidClientTokenId": machine.Denied, "SignatureDoesNotMatch": machine.Denied, "Blocked": machine.Denied,
 }
 
-// advice says what to do about a refusal.
+// advice is the remedy for a refusal.
 var advice = map[machine.Refusal]string{
 	machine.Denied: "look at the credentials of this machine, its clock, and the policy in the README",
 	machine.Quota:  "raise the quota, or take a larger subnet",
@@ -297,7 +297,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// kind gives an error of EC2 its kind. One without a kind says nothing of what EC2 has done.
+// kind gives an error of EC2 its kind. An error without a kind does not tell whether EC2 has done the request.
 func kind(err error) error {
 	if err == nil {
 		return nil
@@ -317,7 +317,7 @@ func kind(err error) error {
 	case failed || code == "":
 		return err
 	case strings.HasPrefix(code, "Invalid") || strings.HasPrefix(code, "Missing") || strings.HasPrefix(code, "Unknown") || code == "IncorrectState":
-		return machine.Refuse(machine.Denied, err) // of the configuration, which can be mended
+		return machine.Refuse(machine.Denied, err) // a user can correct the configuration
 	}
 	return err
 }

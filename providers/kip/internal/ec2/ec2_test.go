@@ -22,14 +22,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
-// cloud is an emulator of the query API of EC2, version 2016-11-15: instances without a machine behind them.
+// cloud emulates the query API of EC2, version 2016-11-15. Its instances run no machine.
 type cloud struct {
 	mu       sync.Mutex
 	all      []*instance           // guarded by mu
-	requests map[string]url.Values // guarded by mu; the last of each action
-	refuse   map[string]string     // guarded by mu; codes of errors by action
+	requests map[string]url.Values // guarded by mu; the last request by action
+	refuse   map[string]string     // guarded by mu; error codes by action
 	page     int                   // guarded by mu; instances on a page
-	hidden   bool                  // guarded by mu; lists are late
+	hidden   bool                  // guarded by mu; lists lack new instances
 }
 
 type instance struct {
@@ -62,7 +62,7 @@ func (i *instance) setTag(k, v string) {
 	i.Tags = append(i.Tags, tag{k, v})
 }
 
-// names are the parameters that the emulator knows, without indexes. Source: the SDK's own service model of 2016-11-15.
+// names are the parameters that the emulator knows, without indexes. Source: the service model of the SDK, 2016-11-15.
 var names = map[string]string{
 	"RunInstances": " Action Version ClientToken MinCount MaxCount ImageId InstanceType UserData InstanceInitiatedShutdownBehavior MetadataOptions.HttpTokens" +
 		" MetadataOptions.HttpPutResponseHopLimit MetadataOptions.HttpEndpoint NetworkInterface.DeviceIndex NetworkInterface.SubnetId NetworkInterface.SecurityGroupId" +
@@ -111,7 +111,7 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withoutIndexes takes the numbers out of the name of a parameter.
+// withoutIndexes removes the numbers from the name of a parameter.
 func withoutIndexes(name string) string {
 	parts := slices.DeleteFunc(strings.Split(name, "."), func(p string) bool { _, err := strconv.Atoi(p); return err == nil })
 	return strings.Join(parts, ".")
@@ -244,7 +244,8 @@ func spec(token string) machine.Spec {
 	}
 }
 
-// TestEC2StartEndsByItself: the request has all that no later one could add in time: tags of everything that costs, the token, and what happens at a power-off.
+// TestEC2StartEndsByItself: the request has everything that a later request would add too late: tags of all billed resources, the token, and termination
+// at power-off.
 func TestEC2StartEndsByItself(t *testing.T) {
 	d, c := start(t, Config{SecurityGroups: []string{"sg-1"}})
 	s := spec("token-1")
@@ -283,7 +284,7 @@ func TestEC2StartEndsByItself(t *testing.T) {
 	}
 }
 
-// TestEC2TokenIsOneInstance: a start that is asked again is the first instance, also when what the machine is told has changed, and an error while lists lack it.
+// TestEC2TokenIsOneInstance: a repeated start returns the first instance, also with changed user data, or an error while lists lack the instance.
 func TestEC2TokenIsOneInstance(t *testing.T) {
 	d, c := start(t, Config{})
 	first, err := d.Start(t.Context(), spec("token-1"))
@@ -310,7 +311,7 @@ func TestEC2TokenIsOneInstance(t *testing.T) {
 	}
 }
 
-// TestEC2ListHasAllPages: of this node, and complete or an error.
+// TestEC2ListHasAllPages: a list has the instances of this node on all pages, or is an error.
 func TestEC2ListHasAllPages(t *testing.T) {
 	d, c := start(t, Config{PublicAddress: true})
 	for n := range 5 {
@@ -355,7 +356,7 @@ func TestEC2ListHasAllPages(t *testing.T) {
 	}
 }
 
-// TestEC2ListMeansItsTags: a character that means others in a filter of EC2 means itself in a tag.
+// TestEC2ListMeansItsTags: wildcard characters of EC2 filters have no special meaning in a tag.
 func TestEC2ListMeansItsTags(t *testing.T) {
 	d, c := start(t, Config{})
 	if _, err := d.List(t.Context(), map[string]string{"vk-node": `a*b?c\`}); err != nil {
@@ -366,7 +367,7 @@ func TestEC2ListMeansItsTags(t *testing.T) {
 	}
 }
 
-// TestEC2States: an instance is what EC2 says of it, and one in a state that this version does not know is unknown.
+// TestEC2States: a machine has the state of its instance, or Unknown for a state that this version does not know.
 func TestEC2States(t *testing.T) {
 	d, c := start(t, Config{})
 	m, err := d.Start(t.Context(), spec("token-1"))
@@ -391,7 +392,7 @@ func TestEC2States(t *testing.T) {
 	}
 }
 
-// TestEC2Refusals: each code says whether there may be an instance, and what the provider does next.
+// TestEC2Refusals: each code tells whether an instance may exist, and the next action of the provider.
 func TestEC2Refusals(t *testing.T) {
 	d, c := start(t, Config{})
 	for code, want := range map[string]machine.Refusal{

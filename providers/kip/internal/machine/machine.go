@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machine is the seam between the provider and the clouds that it starts machines at: a driver of a cloud has requests, and no policy.
+// Package machine is the interface between the provider and its clouds. A driver of a cloud sends requests and has no policy.
 //
-// The guarantee that each driver gives: a machine carries all its tags from the call that makes it, so that no machine costs money without saying
-// whose it is; and two calls of Start with one token make one machine.
+// Each driver guarantees: a machine has all its tags from the call that makes it, so every machine that costs money shows its owner. Two calls of Start
+// with the same token make one machine.
 package machine
 
 import (
@@ -12,45 +12,44 @@ import (
 	"time"
 )
 
-// Driver has the requests of one cloud. Methods may be called from any goroutine. An error of the kind not-found says that the cloud does not have
-// the machine.
+// Driver sends requests to one cloud. All methods are safe for concurrent use. A not-found error means that the cloud does not have the machine.
 type Driver interface {
-	// Start makes a machine, and returns it as the answer tells of it: it may have no address yet. A second call with the same token returns the
-	// first machine. The error says whether a machine may exist all the same: none does if the error is of the kind invalid-input or from Refuse.
+	// Start makes a machine and returns it. The machine may have no address yet. A second call with the same token returns the first machine. After an
+	// error, the machine may exist, except if the error is of the kind invalid-input or from Refuse.
 	Start(ctx context.Context, spec Spec) (Machine, error)
-	// Stop ends a machine and removes all that it costs. It may return before that is done. It is no error if the machine ends already.
+	// Stop ends a machine and removes everything that costs money for it. Stop may return earlier. Stopping an ending machine is no error.
 	Stop(ctx context.Context, id string) error
-	// List returns every machine that has all of these tags, of all pages. It is complete or an error. Machines that are gone may be in it for a while.
+	// List returns all machines with all of these tags, from all pages, or an error. Gone machines may stay in the list for a while.
 	List(ctx context.Context, tags map[string]string) ([]Machine, error)
-	// Describe returns one machine. False says that the cloud does not show it, which new machines may see for a while.
+	// Describe returns one machine. False means that the cloud does not show the machine, for example because the machine is new.
 	Describe(ctx context.Context, id string) (Machine, bool, error)
-	// Tag adds tags to a machine, or replaces the values of those that it has.
+	// Tag adds tags to a machine, or replaces their values.
 	Tag(ctx context.Context, id string, tags map[string]string) error
-	// Console returns what the machine wrote to its console, for people; empty if the cloud has nothing yet.
+	// Console returns the machine's console output, for people. It is empty if the cloud has no output yet.
 	Console(ctx context.Context, id string) (string, error)
 }
 
-// Spec is what a machine is made from.
+// Spec specifies a machine.
 type Spec struct {
-	// Token is the same for each try to make the same machine, and for no other machine: at most 64 characters of ASCII.
+	// Token is the same for each attempt to make the same machine, and unique to the machine. It has at most 64 ASCII characters.
 	Token string
 	// Type is the size of the machine.
 	Type Type
-	// Image is what the machine boots, as the cloud names it.
+	// Image is the boot image of the machine, by its name at the cloud.
 	Image string
-	// UserData is read by the agent when it starts; at most 16 KiB.
+	// UserData is the input of the agent, at most 16 KiB.
 	UserData []byte
-	// Tags are those of the machine, and of each volume and network interface that is made with it.
+	// Tags are the tags of the machine, and of the volumes and network interfaces that the cloud makes with it.
 	Tags map[string]string
-	// VolumeGiB is the size of its disk; 0 is that of the image.
+	// VolumeGiB is the disk size. 0 means the size of the image.
 	VolumeGiB int64
-	// Spot asks for a machine that the cloud may take away.
+	// Spot requests a machine that the cloud may take away.
 	Spot bool
-	// PrivateOnly asks for a machine without a public address.
+	// PrivateOnly requests a machine without a public address.
 	PrivateOnly bool
-	// SecurityGroups are added to those of the configuration.
+	// SecurityGroups are added to the groups of the configuration.
 	SecurityGroups []string
-	// InstanceProfile gives the machine rights at the cloud; empty for none.
+	// InstanceProfile gives the machine rights at the cloud. Default: none.
 	InstanceProfile string
 }
 
@@ -60,55 +59,55 @@ type Type struct {
 	MilliCPU int64
 	Memory   int64 // bytes
 	GPUs     int64
-	// GPUResource is the name of the extended resource that pods ask for, such as nvidia.com/gpu.
+	// GPUResource is the extended resource that pods request, such as nvidia.com/gpu.
 	GPUResource string
-	// Price and SpotPrice are what an hour costs, in millionths of the currency of the table; 0 is not known.
+	// Price and SpotPrice are the prices for an hour, in millionths of the table's currency. 0 means unknown.
 	Price, SpotPrice int64
 }
 
-// State is how far a machine is.
+// State is the stage of a machine's life.
 type State int
 
-// The states. A machine in a state that this version does not know is Unknown, and stays what it was for the pod.
+// States of a machine. A machine in a state unknown to this version is Unknown, and the pod keeps its last state.
 const (
 	Unknown State = iota
 	Starting
 	Running
 	Stopping
-	Gone // it has ended, and costs nothing any more
+	Gone // the machine has ended and costs nothing
 )
 
-// Machine is a machine as the cloud tells of it.
+// Machine is a machine as reported by the cloud.
 type Machine struct {
 	ID   string
 	Type string // name of the type
 	Tags map[string]string
-	// Address is the host and port where the node reaches the agent; empty while it is not known.
+	// Address is the agent's host and port for the node, or empty if unknown.
 	Address string
-	// IP is the address of the pod on the network of the machine; empty while it is not known.
+	// IP is the address of the pod on the machine's network, or empty if unknown.
 	IP      string
 	State   State
 	Spot    bool
 	Created time.Time
-	// Reason says in a word why a machine stops or is gone, as far as the cloud tells: ReasonPreempted, or the cloud's own word. Message is for people.
+	// Reason is a word for why a machine stops or is gone, if the cloud reports it: ReasonPreempted, or the cloud's own word. Message is for people.
 	Reason, Message string
 }
 
 // ReasonPreempted is the reason of a spot machine that the cloud takes away.
 const ReasonPreempted = "Preempted"
 
-// Refusal is why a cloud makes no machine now. It may make one later, or of another type.
+// Refusal is the reason why a cloud makes no machine now. The cloud may make one later, or of another type.
 type Refusal int
 
 // The refusals.
 const (
 	NoCapacity Refusal = iota + 1 // the cloud has no machine of this type now
-	Quota                         // the account may have no more of them
-	Throttled                     // the account asks too often
-	Denied                        // the credentials may not do this
+	Quota                         // the account has reached a limit
+	Throttled                     // the account sends too many requests
+	Denied                        // the credentials do not permit the request
 )
 
-// Refuse marks the error of a request that the cloud refused, so nothing was made. errdefs.RetryAfter beside it says when to ask again.
+// Refuse marks the error of a refused request, so no machine was made. Wrap err with errdefs.RetryAfter to set the time of the next attempt.
 func Refuse(why Refusal, err error) error { return &refused{err, why} }
 
 type refused struct {
@@ -116,10 +115,10 @@ type refused struct {
 	why Refusal
 }
 
-// Unwrap lets errors.As see the kinds of the error.
+// Unwrap lets errors.As find the kinds of the error.
 func (e *refused) Unwrap() error { return e.error }
 
-// RefusalOf says why a cloud refused a request; 0 if the error is not from Refuse.
+// RefusalOf returns the reason of a refusal, or 0 if the error is not from Refuse.
 func RefusalOf(err error) Refusal {
 	var r *refused
 	if errors.As(err, &r) {

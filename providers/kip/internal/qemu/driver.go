@@ -31,15 +31,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
-// Config is how machines are started.
+// Config configures a Driver.
 type Config struct {
-	// Dir has a directory for each machine. Required.
+	// Dir contains a directory for each machine. Required.
 	Dir string
-	// Image is the directory with the kernel and the archive of machines whose Spec names none: see the command cell-image.
+	// Image is the default directory with the kernel and the archive, for a Spec without an image: see the command cell-image.
 	Image string
-	// Program is QEMU. Default: qemu-system-x86_64.
+	// Program is the QEMU program. Default: qemu-system-x86_64.
 	Program string
-	// Accel is kvm or tcg. Default: kvm where the kernel of the image boots with it, else tcg.
+	// Accel is kvm or tcg. Default: kvm if the kernel of the image boots with it, else tcg.
 	Accel string
 }
 
@@ -47,13 +47,13 @@ type Config struct {
 type Driver struct {
 	config Config
 
-	mu    sync.Mutex // of what the files of machines say
-	accel string     // guarded by mu; "": not known yet
+	mu    sync.Mutex // guards the files of machines
+	accel string     // guarded by mu; "": unknown yet
 }
 
 var _ machine.Driver = (*Driver)(nil)
 
-// New makes a driver. Machines of a driver with the same directory are its own.
+// New returns a driver. It owns all machines in its directory.
 func New(c Config) (*Driver, error) {
 	c.Program = cmp.Or(c.Program, "qemu-system-x86_64")
 	if c.Dir == "" {
@@ -84,13 +84,13 @@ const (
 	consoleFile  = "console.log"
 )
 
-// record is what is kept of a machine.
+// record is the saved state of a machine.
 type record struct {
 	Machine machine.Machine
-	Begun   bool // QEMU ran; if it does not now, the machine is gone
+	Begun   bool // QEMU has run; without its process, the machine is gone
 }
 
-// idOf is the name of the machine of a token.
+// idOf returns the ID of the machine with a token.
 func idOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return "vk-" + hex.EncodeToString(sum[:8])
@@ -123,13 +123,13 @@ func (d *Driver) Start(ctx context.Context, spec machine.Spec) (machine.Machine,
 	}
 	lock, err := lockOf(dir, unix.LOCK_EX)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return d.read(id) // it runs
+		return d.read(id) // the machine runs
 	}
 	if err != nil {
 		return machine.Machine{}, fmt.Errorf("start machine %s: %w", id, err)
 	}
-	defer lock.Close()                                     // QEMU has it then
-	if old, err := d.record(id); err == nil && old.Begun { // the token has had its machine
+	defer lock.Close()                                     // QEMU has the lock by then
+	if old, err := d.record(id); err == nil && old.Begun { // the machine of the token has run and ended
 		old.Machine.State, old.Machine.Address = machine.Gone, ""
 		return old.Machine, nil
 	}
@@ -153,7 +153,7 @@ func (d *Driver) Start(ctx context.Context, spec machine.Spec) (machine.Machine,
 	return machine.Machine{}, errors.Join(fmt.Errorf("start machine %s: %w", id, err), os.RemoveAll(dir))
 }
 
-// freePort returns a port of the loopback that nobody listens on.
+// freePort returns an unused port of the loopback.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it has no name to look up
 	if err != nil {
@@ -163,7 +163,7 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// lockOf takes the lock of a machine, or says unix.EWOULDBLOCK if QEMU has it.
+// lockOf takes the lock of a machine. It returns unix.EWOULDBLOCK if QEMU holds the lock.
 func lockOf(dir string, how int) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -175,7 +175,7 @@ func lockOf(dir string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// launch starts QEMU, which goes on by itself, with the lock.
+// launch starts QEMU as a daemon that holds the lock.
 func (d *Driver) launch(ctx context.Context, dir, image, accel string, spec machine.Spec, port int, lock *os.File) error {
 	megabytes := max(spec.Type.Memory>>20, 256)
 	cmd := exec.CommandContext(ctx, d.config.Program, append(base(accel, filepath.Join(image, "vmlinuz"), "rdinit=/init"), //nolint:gosec // the configuration names it
@@ -194,7 +194,7 @@ func (d *Driver) launch(ctx context.Context, dir, image, accel string, spec mach
 	return nil
 }
 
-// base is what every machine is started with. The kernel ends the machine when it can go no further.
+// base returns the common arguments of machines. The kernel ends the machine at a panic.
 func base(accel, kernel, more string) []string {
 	return []string{
 		"-M", "q35", "-accel", accel, "-cpu", "max", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
@@ -202,10 +202,10 @@ func base(accel, kernel, more string) []string {
 	}
 }
 
-// kvmTime is how long a kernel may take with KVM until it finds that it has no root, which is less than a second.
+// kvmTime is the time limit for a test boot with KVM. The kernel takes less than a second to find that it has no root.
 const kvmTime = 5 * time.Second
 
-// acceleration returns what machines are run by. A device that is there need not run a kernel, so one is tried.
+// acceleration returns the accelerator for machines. It test-boots a kernel, because an existing /dev/kvm may not work.
 func (d *Driver) acceleration(ctx context.Context, kernel string) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -253,7 +253,7 @@ func (d *Driver) record(id string) (r record, err error) {
 	return r, nil
 }
 
-// read returns a machine as it is now.
+// read returns the current state of a machine.
 func (d *Driver) read(id string) (machine.Machine, error) {
 	r, err := d.record(id)
 	if err != nil {
@@ -266,14 +266,14 @@ func (d *Driver) read(id string) (machine.Machine, error) {
 		return machine.Machine{}, fmt.Errorf("read machine %s: %w", id, err)
 	default:
 		_ = lock.Close()
-		if r.Machine.State = machine.Starting; r.Begun { // else its start has not come so far, and is tried again
+		if r.Machine.State = machine.Starting; r.Begun { // otherwise the start is incomplete, and a retry follows
 			r.Machine.State, r.Machine.Address = machine.Gone, ""
 		}
 	}
 	return r.Machine, nil
 }
 
-// keepGone is how long a machine is shown after it has ended by itself.
+// keepGone is the time after the last console output during which lists show a machine that has ended itself.
 const keepGone = 10 * time.Minute
 
 // List implements machine.Driver.
@@ -340,7 +340,7 @@ func (d *Driver) Tag(_ context.Context, id string, tags map[string]string) error
 	return d.write(id, r)
 }
 
-// stopTime is how long QEMU may take to end before it is killed.
+// stopTime is the time for QEMU to end before the driver kills it.
 const stopTime = 5 * time.Second
 
 // Stop implements machine.Driver: it ends QEMU, and removes the files of the machine.
@@ -382,11 +382,11 @@ func (d *Driver) Stop(ctx context.Context, id string) error {
 	return nil
 }
 
-// signal signals the process that has the lock of a machine. Its number may be another process's by now, unless that has the machine in its arguments.
+// signal signals the process that holds a machine's lock. Another process may have its ID by now, so the arguments of the process must name the machine.
 func (d *Driver) signal(id string, s syscall.Signal) error {
 	text, err := os.ReadFile(filepath.Join(d.config.Dir, id, pidFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it has just ended, or is about to begin
+		return nil // QEMU has just ended, or is about to start
 	}
 	if err != nil {
 		return err
@@ -405,7 +405,7 @@ func (d *Driver) signal(id string, s syscall.Signal) error {
 	return nil
 }
 
-// maxConsole is how much of a console is given: the end of it.
+// maxConsole is the maximum length in bytes of the console's end that Console returns.
 const maxConsole = 64 << 10
 
 // Console implements machine.Driver.

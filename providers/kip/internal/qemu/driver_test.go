@@ -36,18 +36,18 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
-// bootTime is how long a machine may take on a busy host without hardware for it.
+// bootTime is the time limit for a boot on a busy host without hardware acceleration.
 const bootTime = 4 * time.Minute
 
-// imageDir is where `make cell-image` leaves the image.
+// imageDir is the output directory of `make cell-image`.
 const imageDir = "../../../../bin/cell"
 
-// lab is what the tests share: a driver, an authority, and a machine whose pod runs.
+// lab has a driver, an authority, and a machine with a running pod, for all tests.
 type lab struct {
 	driver    *Driver
 	authority *cell.Authority
 	machine   machine.Machine
-	orphan    machine.Machine // nobody speaks to it
+	orphan    machine.Machine // gets no contact from a node
 	client    *cell.Client
 	states    chan cell.State
 	end       func()
@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// missing is why there are no machines here.
+// missing is the reason why this host cannot run machines.
 type missing string
 
 func (m missing) Error() string { return string(m) }
@@ -87,7 +87,7 @@ func open(t *testing.T) *lab {
 	return l
 }
 
-// newLab starts a machine, and gives it a pod of an image of its node.
+// newLab starts a machine, and gives it a pod with an image from its node.
 func newLab() (_ *lab, err error) {
 	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
 		return nil, missing("no qemu-system-x86_64: install Debian's package qemu-system-x86")
@@ -133,7 +133,7 @@ func newLab() (_ *lab, err error) {
 	if err := push(ref); err != nil {
 		return nil, err
 	}
-	if l.orphan, err = l.driver.Start(context.Background(), l.spec("orphan", 2*time.Second)); err != nil { // it boots beside the other one
+	if l.orphan, err = l.driver.Start(context.Background(), l.spec("orphan", 2*time.Second)); err != nil { // boots beside the other machine
 		return nil, err
 	}
 	if l.machine, err = l.driver.Start(context.Background(), l.spec("shared", time.Hour)); err != nil {
@@ -149,7 +149,7 @@ func newLab() (_ *lab, err error) {
 		case <-ctx.Done():
 			console, _ := l.driver.Console(context.Background(), l.machine.ID)
 			return nil, fmt.Errorf("the machine does not answer: %s", console)
-		case <-time.After(500 * time.Millisecond): // another one than that its agent answers tells nobody
+		case <-time.After(500 * time.Millisecond): // nothing but an answer shows that the agent is ready
 		}
 	}
 	main := corev1.Container{Name: "main", Image: ref, Command: []string{"sh", "-c", script}}
@@ -173,10 +173,10 @@ func newLab() (_ *lab, err error) {
 	return l, err
 }
 
-// script is what the pod of the tests runs.
+// script is the command of the test pod.
 const script = "echo hello; mkdir /tmp/w; echo page > /tmp/w/page; httpd -p 8080 -h /tmp/w; trap 'echo stopped; exit 3' TERM; while true; do sleep 1; done"
 
-// push makes an image of busybox, with a name longer than the header of an archive has room for.
+// push makes an image of busybox, with a name too long for a tar header.
 func push(to string) error {
 	busybox, err := os.ReadFile("/bin/busybox")
 	if err != nil {
@@ -219,7 +219,7 @@ func push(to string) error {
 	return remote.Write(ref, image)
 }
 
-// spec is a machine of 384 MiB.
+// spec returns the specification of a machine with 384 MiB.
 func (l *lab) spec(token string, orphanAfter time.Duration) machine.Spec {
 	return machine.Spec{
 		Token: token, Type: machine.Type{Name: "small", MilliCPU: 1000, Memory: 384 << 20}, Tags: map[string]string{"of": token},
@@ -244,7 +244,7 @@ func (l *lab) await(want func(podjob.Status) bool) (s podjob.Status, err error) 
 	}
 }
 
-// exec runs a shell in the pod, and returns all that it writes.
+// exec runs a shell in the pod, and returns its output.
 func (l *lab) exec(t *testing.T, script string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -269,7 +269,7 @@ func (l *lab) log(t *testing.T, opts api.ContainerLogOpts) string {
 	return string(text)
 }
 
-// TestDeadManSwitch: a machine that no node speaks to ends by itself, and leaves no process.
+// TestDeadManSwitch: a machine without contact to a node ends itself, and leaves no process.
 func TestDeadManSwitch(t *testing.T) {
 	l := open(t)
 	m := l.orphan
@@ -286,7 +286,7 @@ func TestDeadManSwitch(t *testing.T) {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("the machine is %+v", now)
-		case <-time.After(200 * time.Millisecond): // nobody is told of the end of a process that is none of ours
+		case <-time.After(200 * time.Millisecond): // the kernel reports the end of child processes only
 		}
 	}
 	console, err := l.driver.Console(t.Context(), m.ID)
@@ -304,7 +304,7 @@ func TestDeadManSwitch(t *testing.T) {
 	}
 }
 
-// TestGuestCannotReachHostLoopback: not by the address that QEMU gives to the host, nor by any other; and there is no way out.
+// TestGuestCannotReachHostLoopback: the guest reaches it neither at QEMU's address for the host nor at another address. The guest has no egress.
 func TestGuestCannotReachHostLoopback(t *testing.T) {
 	l := open(t)
 	server, err := net.Listen("tcp", "127.0.0.1:0")
@@ -342,7 +342,7 @@ func TestGuestCannotReachHostLoopback(t *testing.T) {
 	}
 }
 
-// TestStrangerCertificate: the agent answers nobody but its node.
+// TestStrangerCertificate: the agent answers only its node.
 func TestStrangerCertificate(t *testing.T) {
 	l := open(t)
 	other, err := cell.NewAuthority()
@@ -356,7 +356,7 @@ func TestStrangerCertificate(t *testing.T) {
 	}
 	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", l.machine.Address) //nolint:gosec // it is to fail
 	if err == nil {
-		_, err = conn.Read(make([]byte, 1)) // the machine refuses when it has seen that there is no certificate
+		_, err = conn.Read(make([]byte, 1)) // the machine refuses the connection after it sees no certificate
 		_ = conn.Close()
 	}
 	if err == nil || !strings.Contains(err.Error(), "certificate required") {
@@ -367,7 +367,8 @@ func TestStrangerCertificate(t *testing.T) {
 	}
 }
 
-// TestPodCannotReadUserData: not from the firmware, the files of the agent, the memory or the services of the machine. Root in the pod is not root of it.
+// TestPodCannotReadUserData: the pod finds none in the firmware, the agent's files, the memory or the services of the machine. Root in the pod is not root
+// of the machine.
 func TestPodCannotReadUserData(t *testing.T) {
 	l := open(t)
 	said := l.exec(t, `id -u
@@ -388,8 +389,8 @@ echo | nc -w 2 169.254.169.254 80 && echo reads metadata`)
 	}
 }
 
-// TestPodRunsInAMachine: its image, its log, commands in it, a port of it, what it uses, and its end; and a node that starts anew finds the machine.
-// It is the last, as it ends the pod.
+// TestPodRunsInAMachine: the test checks the pod's image, log, commands, port, usage and end, and that a restarted node finds the machine. It must run
+// last, because it ends the pod.
 func TestPodRunsInAMachine(t *testing.T) {
 	l := open(t)
 	if got := l.exec(t, "uname -r; echo $OF; cat /etc/long*; ls /var/lib/vk-cell"); !strings.Contains(got, "-cloud-") || !strings.Contains(got, "\nimage\nlong") || !strings.Contains(got, "No such file") {
@@ -409,7 +410,7 @@ func TestPodRunsInAMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.accel = l.driver.accel // it is looked for once
+	again.accel = l.driver.accel // a driver tests the acceleration only once
 	if all, err := again.List(t.Context(), map[string]string{"of": "shared"}); err != nil || len(all) != 1 || all[0].ID != l.machine.ID || all[0].State != machine.Running {
 		t.Errorf("a driver that starts anew sees %+v, %v", all, err)
 	}

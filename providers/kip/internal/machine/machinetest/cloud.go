@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machinetest has a simulated cloud for tests of the provider: it is as late, as scarce and as silent as a test wants it.
+// Package machinetest has a simulated cloud for tests of the provider. Tests set its delays, shortages and failures.
 //
-// The guarantee: it keeps the rules that package machine asks of drivers, whatever fault is on: a token makes one machine, and a machine has its tags
-// from the beginning.
+// The guarantee: with any fault, the cloud keeps the rules of machine.Driver. A machine has its tags from the beginning, and a token makes one machine
+// while lists show that machine.
 //
-// What surprises: what runs in a machine is up to the test.
+// The surprise: the test supplies the program in a machine.
 package machinetest
 
 import (
@@ -28,34 +28,34 @@ type Cloud struct {
 
 	mu       sync.Mutex
 	all      map[string]*simulated // guarded by mu
-	made     int                   // guarded by mu; machines in all
+	made     int                   // guarded by mu; number of machines ever made
 	faults   Faults                // guarded by mu
 	requests map[string]int        // guarded by mu
 }
 
-// Booted is what runs in a machine.
+// Booted is the program that runs in a machine.
 type Booted struct {
 	Address, IP string
-	// End ends it, and returns when it has ended.
+	// End ends the program, and returns after it has ended.
 	End func()
 }
 
-// Faults are what goes wrong. The zero value is a cloud that is well.
+// Faults configure failures. The zero value has no failures.
 type Faults struct {
-	// Lag is how long lists lack a new machine.
+	// Lag is the time until lists show a new machine.
 	Lag time.Duration
-	// Dark lets every request fail, after what it asks for was done if Lost.
+	// Dark makes every request fail. With Lost, the cloud executes the request first.
 	Dark, Lost bool
-	// LoseStarts is how many answers to starts are lost.
+	// LoseStarts is the number of answers to Start that the cloud will lose.
 	LoseStarts int
 	// Throttled refuses every request.
 	Throttled bool
-	// Scarce are types without capacity, and Quota is how many machines there may be; 0 is no limit.
+	// Scarce are types without capacity. Quota is the maximum number of machines; 0 means no limit.
 	Scarce []string
 	Quota  int
-	// Before is called before a request does anything, without a lock.
+	// Before runs before a request has an effect, without a lock.
 	Before func(operation string)
-	// After is called when a request has done what it does, without a lock. An error is its answer.
+	// After runs after a request has had its effect, without a lock. Its error becomes the answer.
 	After func(operation string) error
 }
 
@@ -66,22 +66,22 @@ type simulated struct {
 	ended  time.Time
 }
 
-// goneFor is how long lists have machines that are gone.
+// goneFor is the time that lists show gone machines.
 const goneFor = 2 * time.Second
 
-// New returns a cloud whose machines run what boot starts. It is called without a lock.
+// New returns a cloud that calls boot for each new machine, without a lock.
 func New(boot func(id string, spec machine.Spec) (Booted, error)) *Cloud {
 	return &Cloud{boot: boot, all: map[string]*simulated{}, requests: map[string]int{}}
 }
 
-// Set changes what goes wrong.
+// Set changes the faults.
 func (c *Cloud) Set(change func(*Faults)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change(&c.faults)
 }
 
-// begin is the beginning of a request.
+// begin counts a request and applies the faults before its effect.
 func (c *Cloud) begin(operation string) (Faults, error) {
 	c.mu.Lock()
 	f := c.faults
@@ -99,7 +99,7 @@ func (c *Cloud) begin(operation string) (Faults, error) {
 	return f, nil
 }
 
-// end is the end of a request that has done what it does.
+// end applies the faults after the effect of a request.
 func (f Faults) end(operation string) error {
 	if f.After != nil {
 		if err := f.After(operation); err != nil {
@@ -156,7 +156,7 @@ func (c *Cloud) Start(_ context.Context, spec machine.Spec) (machine.Machine, er
 	return s.copy(), nil
 }
 
-// add adds a machine, or returns the one that the token has made. c.mu is held.
+// add adds a machine, or returns the existing machine of the token. The caller holds c.mu.
 func (c *Cloud) add(spec machine.Spec, f Faults) (*simulated, error) {
 	running := 0
 	for _, s := range c.all {
@@ -300,14 +300,14 @@ func (c *Cloud) Running() (all []machine.Machine) {
 	return all
 }
 
-// Requests returns how many requests of an operation there were.
+// Requests returns the number of requests of an operation.
 func (c *Cloud) Requests(operation string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.requests[operation]
 }
 
-// Terminate ends a machine behind the back of its node.
+// Terminate ends a machine without a request of its node.
 func (c *Cloud) Terminate(id, reason string) { c.gone(id, reason, "") }
 
 // Close ends all machines.
