@@ -479,7 +479,7 @@ func watchedMachine(t *testing.T, lines io.Reader) (pulls int64, err error) {
 	go func() { served <- server.ServeTLS(l, "", "") }()
 	t.Cleanup(func() {
 		_ = server.Close()
-		_ = <-served // a closed server always returns an error
+		<-served // a closed server always returns an error
 	})
 	c := at.Client("m1", l.Addr().String())
 	t.Cleanup(c.Close)

@@ -87,7 +87,8 @@ const (
 // record is the saved state of a machine.
 type record struct {
 	Machine machine.Machine
-	Begun   bool // QEMU has run; without its process, the machine is gone
+	Begun   bool      // QEMU has run; without its process, the machine is gone
+	Ended   time.Time // the first time that the driver found the machine gone; zero before
 }
 
 // idOf returns the ID of the machine with a token.
@@ -123,7 +124,8 @@ func (d *Driver) Start(ctx context.Context, spec machine.Spec) (machine.Machine,
 	}
 	lock, err := lockOf(dir, unix.LOCK_EX)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return d.read(id) // the machine runs
+		r, err := d.read(id) // the machine runs
+		return r.Machine, err
 	}
 	if err != nil {
 		return machine.Machine{}, fmt.Errorf("start machine %s: %w", id, err)
@@ -253,27 +255,37 @@ func (d *Driver) record(id string) (r record, err error) {
 	return r, nil
 }
 
-// read returns the current state of a machine.
-func (d *Driver) read(id string) (machine.Machine, error) {
+// read returns the record of a machine with its current state. It saves that QEMU has run, and the first time that it finds the machine gone.
+func (d *Driver) read(id string) (record, error) {
 	r, err := d.record(id)
 	if err != nil {
-		return machine.Machine{}, err
+		return record{}, err
 	}
 	lock, err := lockOf(filepath.Join(d.config.Dir, id), unix.LOCK_SH)
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):
-	case err != nil:
-		return machine.Machine{}, fmt.Errorf("read machine %s: %w", id, err)
-	default:
-		_ = lock.Close()
-		if r.Machine.State = machine.Starting; r.Begun { // otherwise the start is incomplete, and a retry follows
-			r.Machine.State, r.Machine.Address = machine.Gone, ""
+		if !r.Begun { // the node ended after QEMU had started, and before Start saved this
+			r.Begun = true
+			return r, d.write(id, r)
 		}
+		return r, nil
+	case err != nil:
+		return record{}, fmt.Errorf("read machine %s: %w", id, err)
 	}
-	return r.Machine, nil
+	defer lock.Close()
+	if !r.Begun { // the start is incomplete, and a retry follows
+		r.Machine.State = machine.Starting
+		return r, nil
+	}
+	r.Machine.State, r.Machine.Address = machine.Gone, ""
+	if r.Ended.IsZero() {
+		r.Ended = time.Now()
+		return r, d.write(id, r)
+	}
+	return r, nil
 }
 
-// keepGone is the time after the last console output during which lists show a machine that has ended itself.
+// keepGone is the time during which lists show a machine that has ended itself, from the first look that found it gone.
 const keepGone = 10 * time.Minute
 
 // List implements machine.Driver.
@@ -285,7 +297,8 @@ func (d *Driver) List(_ context.Context, tags map[string]string) (all []machine.
 		return nil, fmt.Errorf("list machines: %w", err)
 	}
 	for _, e := range entries {
-		m, err := d.read(e.Name())
+		r, err := d.read(e.Name())
+		m := r.Machine
 		switch {
 		case errdefs.IsNotFound(err):
 			continue
@@ -294,7 +307,7 @@ func (d *Driver) List(_ context.Context, tags map[string]string) (all []machine.
 		case !hasAll(m.Tags, tags):
 			continue
 		}
-		if info, err := os.Stat(filepath.Join(d.config.Dir, m.ID, consoleFile)); m.State == machine.Gone && err == nil && time.Since(info.ModTime()) > keepGone {
+		if m.State == machine.Gone && time.Since(r.Ended) > keepGone {
 			if err := os.RemoveAll(filepath.Join(d.config.Dir, m.ID)); err != nil {
 				return nil, fmt.Errorf("remove machine %s, which has ended: %w", m.ID, err)
 			}
@@ -318,11 +331,11 @@ func hasAll(has, want map[string]string) bool {
 func (d *Driver) Describe(_ context.Context, id string) (machine.Machine, bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m, err := d.read(id)
+	r, err := d.read(id)
 	if errdefs.IsNotFound(err) {
-		return m, false, nil
+		return machine.Machine{}, false, nil
 	}
-	return m, err == nil, err
+	return r.Machine, err == nil, err
 }
 
 // Tag implements machine.Driver.
