@@ -77,7 +77,7 @@ func (c *Client) over(check func(tls.ConnectionState) error) *http.Client {
 			return dialer.DialContext(ctx, network, c.address)
 		},
 		IdleConnTimeout: idleTime, MaxIdleConnsPerHost: 1, DisableCompression: true,
-	}}
+	}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // a machine may name any server that the node reaches
 }
 
 // isMachine checks by certificate that the server is the machine.

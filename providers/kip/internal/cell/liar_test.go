@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cell
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// liar returns the client of a machine that has its certificate, and answers as it likes.
+func liar(t *testing.T, answer http.HandlerFunc) *Client {
+	t.Helper()
+	at := authority(t)
+	a := agent(t, at.UserData("m1", "", time.Hour, 0), t.TempDir())
+	address, end := serve(t, a)
+	joined(t, at, "m1", address)
+	end()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: answer, ReadHeaderTimeout: callTime, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*a.cert}}}
+	served := make(chan error, 1)
+	go func() { served <- server.ServeTLS(l, "", "") }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		_ = <-served // the end of the server is an error, and expected
+	})
+	c := at.Client("m1", l.Addr().String())
+	t.Cleanup(c.Close)
+	return c
+}
+
+// TestMachineCannotSendItsNodeElsewhere: the node reaches networks that a pod does not, such as the metadata of its own host.
+func TestMachineCannotSendItsNodeElsewhere(t *testing.T) {
+	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("the node asks %s for %s", r.Host, r.URL.Path)
+		_, _ = w.Write([]byte("secret"))
+	}))
+	defer inside.Close()
+	c := liar(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, inside.URL+"/credentials", http.StatusTemporaryRedirect)
+	})
+	if text, err := c.Logs(t.Context(), "main", api.ContainerLogOpts{}); err == nil {
+		_ = text.Close()
+		t.Error("the log is what another server says")
+	}
+	if err := c.Give(t.Context(), bundle("u1")); err == nil || !strings.Contains(err.Error(), "307") {
+		t.Errorf("the pod is given: %v", err)
+	}
+}
