@@ -3,6 +3,7 @@
 package cell
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
@@ -54,5 +55,33 @@ func TestMachineCannotSendItsNodeElsewhere(t *testing.T) {
 	}
 	if err := c.Give(t.Context(), bundle("u1")); err == nil || !strings.Contains(err.Error(), "307") {
 		t.Errorf("the pod is given: %v", err)
+	}
+}
+
+// TestMachineCannotHoldARequest: an answer that makes a stream of the connection would not end with the time of the request.
+func TestMachineCannotHoldARequest(t *testing.T) {
+	silent := make(chan struct{})
+	c := liar(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := upgraded(w)
+		if err == nil {
+			<-silent
+			_ = conn.Close()
+		}
+	})
+	defer close(silent)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Stats(ctx)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Error("no answer is no error")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the request does not end")
 	}
 }
