@@ -62,6 +62,7 @@ func TestProgramsOfAMirror(t *testing.T) {
 	sum := func(content string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(content))) }
 	sums := sum(program) + "  foo_v1.2.3_" + platform + "\n"
 	files := map[string]string{"/SHA256SUMS": sums, "/foo_v1.2.3_" + platform: program}
+	described := sums + sum("{}") + "  foo_v1.2.3_" + platform + ".spdx.json\n"
 	with := func(path, content string) map[string]string {
 		all := maps.Clone(files)
 		all[path] = content
@@ -78,6 +79,7 @@ func TestProgramsOfAMirror(t *testing.T) {
 		made, said string
 	}{
 		"whole":                    {files, sum(sums), program, "foo_v1.2.3_" + platform + " of the release"},
+		"described, too":           {with("/SHA256SUMS", described), sum(described), program, "foo_v1.2.3_" + platform + " of the release"},
 		"no release":               {nil, sum(sums), "built\n", "does not have the release: it is built"},
 		"no file":                  {without("/foo_v1.2.3_" + platform), sum(sums), "built\n", "it is built"},
 		"no checksum":              {files, "", "", "set RELEASE_SHA256"},

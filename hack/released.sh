@@ -43,7 +43,7 @@ if [ -z "$file" ] || [ ! -e "$release/$file" ]; then
   echo "$name: the release in $release has none for $platform: it is built"
   exec "${@:2}"
 fi
-if ! (cd "$release" && grep -F "  $file" SHA256SUMS | sha256sum --check --status); then
+if ! (cd "$release" && awk -v file="$file" '$2 == file' SHA256SUMS | sha256sum --check --status); then
   [ -z "${url:-}" ] || rm "$release/$file"
   echo "$name: ${url:-$release}/$file is not what its SHA256SUMS says: download it again, or $without to build it" >&2
   exit 1
