@@ -84,8 +84,9 @@ func (i instance) ips() []string {
 // believed returns the agent's status of the pod. The address comes from the cloud, if known. Containers that the pod does not have are left out.
 func believed(pod *corev1.Pod, i instance) corev1.PodStatus {
 	s := *i.said.Pod.DeepCopy()
+	s.PodIP, s.PodIPs = i.IP, nil
 	if i.IP != "" {
-		s.PodIP, s.PodIPs = i.IP, []corev1.PodIP{{IP: i.IP}}
+		s.PodIPs = []corev1.PodIP{{IP: i.IP}}
 	}
 	s.HostIP, s.HostIPs = pod.Status.HostIP, pod.Status.HostIPs
 	if len(pod.Spec.Containers) == 0 {

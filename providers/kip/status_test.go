@@ -62,3 +62,13 @@ func TestContainersOfOthersAreNotBelieved(t *testing.T) {
 		t.Errorf("got %d containers, and the address %s", len(s.ContainerStatuses), s.PodIP)
 	}
 }
+
+// TestAddressOfAPodIsTheCloudsAlone: traffic for another pod would go to a machine that says it has that pod's address.
+func TestAddressOfAPodIsTheCloudsAlone(t *testing.T) {
+	pod := aPod(nil, nil)
+	said := &podjob.Status{Pod: runningStatus(pod)}
+	said.Pod.PodIP, said.Pod.PodIPs = "10.0.0.9", []corev1.PodIP{{IP: "10.0.0.9"}}
+	if s := statusOf(pod, instance{Machine: machine.Machine{State: machine.Running}, said: said}); s.PodIP != "" || len(s.PodIPs) != 0 {
+		t.Errorf("while the cloud does not tell the address, it is %q %v", s.PodIP, s.PodIPs)
+	}
+}
