@@ -274,7 +274,8 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 		_, err := d.client.call(ctx, "delete capsule", http.MethodDelete, capsules+"/"+i.UUID, nil, nil, nil)
 		return err
 	}
-	if i.TaskState == "container_stopping" {
+	if i.TaskState == "container_stopping" { // a probe or an earlier process may have stopped it
+		d.stops(i.UUID)
 		return nil
 	}
 	err := d.stop(ctx, pod, i)
@@ -302,9 +303,7 @@ func (d *driver) stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 		if err := d.halt(ctx, pod, i); err != nil {
 			return err
 		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.stopped[i.UUID] = time.Now()
+		d.stops(i.UUID)
 		return nil
 	case statePaused:
 		if _, err := d.client.do(ctx, i.UUID, "unpause", nil); err != nil {
@@ -320,6 +319,13 @@ func (d *driver) stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 		return nil
 	}
 	return errdefs.RetryAfter(fmt.Errorf("a container that is %s can be neither stopped nor deleted: it is asked again", i.Status), later)
+}
+
+// stops records that a container is to be removed when it has stopped.
+func (d *driver) stops(uuid string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopped[uuid] = time.Now()
 }
 
 // halt stops a running container.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -62,6 +63,35 @@ func TestCrashLoopIsDeleted(t *testing.T) {
 	h.Until("Zun has nothing of it", func() (bool, string) {
 		ids, _ := h.cloud.Containers(identity.TagUID, string(pod.UID))
 		return len(ids) == 0, fmt.Sprint(ids)
+	})
+}
+
+// TestContainerThatStopsAlreadyIsRemoved: a container that was stopped before its pod was deleted is removed when it has stopped.
+func TestContainerThatStopsAlreadyIsRemoved(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *home) {
+		p, stop := h.start()
+		defer stop()
+		time.Sleep(time.Second) // what is made from now on is of no earlier process
+		pod := h.Pod("default", "web", program.Program{Stay: program.Forever, Deaf: true})
+		h.Create(p, pod)
+		h.UntilRuns(p, pod)
+		id, _, err := h.cloud.container(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.driver.client.do(t.Context(), id, "stop", url.Values{"timeout": {"20"}}); err != nil { // as after a failed probe, or by an earlier process
+			t.Fatal(err)
+		}
+		h.Until("the list shows that it stops", func() (bool, string) {
+			_, i, _ := p.Cache().Get(pod.UID)
+			return i.TaskState == "container_stopping", i.TaskState
+		})
+		h.Delete(p, pod)
+		h.UntilGone(p, pod)
+		h.Until("Zun has nothing of it", func() (bool, string) {
+			ids, _ := h.cloud.Containers(identity.TagUID, string(pod.UID))
+			return len(ids) == 0, fmt.Sprint(ids)
+		})
 	})
 }
 
