@@ -525,10 +525,12 @@ func (d *driver) sweep(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range all {
-		if name, ours := strings.CutPrefix(r.Name, d.prefix()); ours {
-			if d.registered[name] = true; !there[name] { // Remove looks once more whether a container names it
-				d.leaveRegistry(name)
-			}
+		name, ours := strings.CutPrefix(r.Name, d.prefix())
+		if !ours || d.registered[name] { // a create of this process uses it, and its container may not be there yet
+			continue
+		}
+		if d.registered[name] = true; !there[name] { // Remove looks once more whether a container names it
+			d.leaveRegistry(name)
 		}
 	}
 	return nil

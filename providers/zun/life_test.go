@@ -344,3 +344,22 @@ func TestRegistryIsRemovedWithThePod(t *testing.T) {
 		return len(got) == 1 && got[0] == "vk-of-another", fmt.Sprint(got)
 	})
 }
+
+// TestSweepKeepsRegistryOfCreate: while a create has made the registry and not yet the container, the search for registries of earlier processes keeps the registry.
+func TestSweepKeepsRegistryOfCreate(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *home) {
+		h.logins = logins{{Registry: "registry.example.com", Username: "u", Password: "p"}}
+		h.cloud.front.Break(emulator.Fault{Operations: []string{"ListRegistrys"}, Times: 1, Delay: 5 * time.Second}) // of the search
+		h.cloud.front.Break(emulator.Fault{Operations: []string{"CreateContainer"}, Times: 1, Delay: 20 * time.Second})
+		p, stop := h.start()
+		defer stop()
+		time.Sleep(time.Second) // the search has begun
+		pod := h.Pod("default", "web", stays())
+		pod.Spec.Containers[0].Image, pod.Spec.ImagePullSecrets = "registry.example.com/program:1", []corev1.LocalObjectReference{{Name: "s"}}
+		h.Create(p, pod)
+		h.UntilRuns(p, pod)
+		if got := h.cloud.Registries(); len(got) != 1 {
+			t.Errorf("the registries are %q, want that of the pod", got)
+		}
+	})
+}
