@@ -505,9 +505,15 @@ func (d *driver) Gone(pod *corev1.Pod) {
 	d.leaveRegistry(d.owner.Name(identity.Of(pod)))
 }
 
-// Work implements service.Worker. It looks for registries of earlier processes, until Zun answers.
+// Work implements service.Worker. It looks for registries of earlier processes, until Zun answers. Before that, it
+// waits for the containers of creates that are still under way at Zun.
 func (d *driver) Work(ctx context.Context) {
-	if d.kit.Cache().Wait(ctx) == nil {
+	if d.kit.Cache().Wait(ctx) != nil {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(cmp.Or(d.config.earlierWithin, earlierWithin)):
 		d.kit.Leave(leftEarlier)
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
@@ -360,6 +361,30 @@ func TestSweepKeepsRegistryOfCreate(t *testing.T) {
 		h.UntilRuns(p, pod)
 		if got := h.cloud.Registries(); len(got) != 1 {
 			t.Errorf("the registries are %q, want that of the pod", got)
+		}
+	})
+}
+
+// TestSweepWaitsForCreatesOfEarlierProcess: a create of an earlier process may still be under way at Zun, and the container then names the registry.
+func TestSweepWaitsForCreatesOfEarlierProcess(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *home) {
+		h.config.earlierWithin = time.Minute
+		h.logins = logins{{Registry: "registry.example.com", Username: "u", Password: "p"}}
+		pod := h.Pod("default", "web", stays())
+		pod.Spec.Containers[0].Image, pod.Spec.ImagePullSecrets = "registry.example.com/program:1", []corev1.LocalObjectReference{{Name: "s"}}
+		in := &service.Inputs{Pod: pod, Name: "web", Logins: h.logins}
+		if _, err := h.open().driver.register(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		_, stop := h.start()
+		defer stop()
+		time.Sleep(50 * time.Second)
+		if got := h.cloud.Registries(); len(got) != 1 {
+			t.Errorf("the registries are %q, want that of the earlier process", got)
+		}
+		time.Sleep(time.Minute)
+		if got := h.cloud.Registries(); len(got) != 0 {
+			t.Errorf("the registries are %q, want none", got)
 		}
 	})
 }
