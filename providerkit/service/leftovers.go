@@ -120,21 +120,29 @@ func (l *leftovers) begin(name string) bool {
 
 // keep cancels the removal of a thing. It waits for the end of a running removal.
 func (l *leftovers) keep(ctx context.Context, name string) error {
-	l.mu.Lock()
-	removed := l.now == name
-	l.mu.Unlock()
-	if removed {
-		select {
-		case l.removal <- struct{}{}:
-			defer func() { <-l.removal }()
-		case <-ctx.Done():
-			return fmt.Errorf("%s is still being removed: %w", name, ctx.Err())
-		}
+	if l.cancel(name) {
+		return nil
 	}
+	select {
+	case l.removal <- struct{}{}:
+		defer func() { <-l.removal }()
+	case <-ctx.Done():
+		return fmt.Errorf("%s is still being removed: %w", name, ctx.Err())
+	}
+	l.cancel(name) // the removal may have failed
+	return nil
+}
+
+// cancel cancels the removal of a thing, and returns false if the removal is running. Both are one step: else a
+// removal could begin between them.
+func (l *leftovers) cancel(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.now == name {
+		return false
+	}
 	delete(l.names, name)
-	return nil
+	return true
 }
 
 // note records the result of a removal, and reports whether it is the first failure after a success.

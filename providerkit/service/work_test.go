@@ -5,7 +5,10 @@ package service
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,6 +112,41 @@ func TestWhatIsKeptAgainIsNotRemoved(t *testing.T) {
 		}
 		driver.may <- struct{}{}
 	})
+}
+
+// TestWhatIsKeptIsNotRemovedAfterwards: a removal that begins while the thing is kept again is over before the thing is kept.
+func TestWhatIsKeptIsNotRemovedAfterwards(t *testing.T) {
+	var removed atomic.Bool
+	l := newLeftovers(func(context.Context, string) error {
+		runtime.Gosched()
+		removed.Store(true)
+		return nil
+	})
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 4 { // others that need the lock
+		busy.Go(func() {
+			for ctx.Err() == nil {
+				l.next()
+			}
+		})
+	}
+	for n := range 100000 {
+		removed.Store(false)
+		l.add("a")
+		var beside sync.WaitGroup
+		beside.Go(func() { _, _ = l.try(ctx, "a") })
+		if err := l.keep(ctx, "a"); err != nil {
+			t.Fatal(err)
+		}
+		before := removed.Load()
+		beside.Wait()
+		if !before && removed.Load() {
+			t.Fatalf("round %d: it was removed after it had been kept", n)
+		}
+	}
 }
 
 // hanging is a cloud that does not answer who removes a thing.
