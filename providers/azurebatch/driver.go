@@ -91,6 +91,12 @@ func (d *driver) findLost(ctx context.Context) error {
 		if i.lost != "" || i.said == nil || i.said.Ended || !again && claimedBefore(i.task) == "" {
 			continue
 		}
+		switch first, err := d.isFirst(ctx, i); {
+		case first, errdefs.IsNotFound(err): // or its task was removed just now
+			continue
+		case err != nil:
+			return err
+		}
 		reason := reasonNodeLost
 		state, err := d.client.nodeState(ctx, d.config.Pool, i.said.Host)
 		if err != nil {
@@ -107,6 +113,16 @@ func (d *driver) findLost(ctx context.Context) error {
 		d.mu.Unlock()
 	}
 	return nil
+}
+
+// isFirst reports whether no run of a task before the present run has begun the pod. The list of tasks is older
+// than the status, so Batch is asked again before the pod counts as lost.
+func (d *driver) isFirst(ctx context.Context, i instance) (bool, error) {
+	if hasBegun(i.task, i.said) {
+		return true, nil
+	}
+	now, err := d.client.get(ctx, d.job, taskID(i.pod.UID))
+	return err == nil && hasBegun(now, i.said), err
 }
 
 // instances returns the known instances. It releases a stopping pod that has ended or has had its time.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
+	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/azurebatch"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/podblobs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
@@ -82,6 +83,59 @@ func TestTaskThatIsRequeuedBeforeItBeganRuns(t *testing.T) {
 	})
 	h.cloud.AddNode()
 	h.UntilRuns(d.kit, pod)
+}
+
+// late is a Runner whose first run of a task is lost before the pod begins.
+type late struct{ *still }
+
+// Run implements emulated.Runner.
+func (l late) Run(ctx context.Context, start emulated.Start) (int, error) {
+	l.mu.Lock()
+	first := l.runs[start.ID] == 0
+	if first {
+		l.runs[start.ID]++
+	}
+	l.mu.Unlock()
+	if first {
+		<-ctx.Done()
+		return 137, nil
+	}
+	return l.still.Run(ctx, start)
+}
+
+// TestTaskThatIsRequeuedWhileItIsPreparedRuns: a machine that is lost before the pod has begun there does not end the pod.
+func TestTaskThatIsRequeuedWhileItIsPreparedRuns(t *testing.T) {
+	t.Parallel()
+	runner := late{newStill()}
+	h := newHome(t, aPool(), 2, runner)
+	runner.put = h.cloud.Store.Put
+	d, _ := h.start()
+	pod := h.Pod("default", "late", program.Program{})
+	pod.Spec.ServiceAccountName = ""
+	h.Create(d.kit, pod)
+	h.Until("its machine has it", func() (bool, string) {
+		state, runs := h.cloud.State(taskID(pod.UID))
+		return state == "running" && runs == 1, state
+	})
+	if err := h.cloud.LoseNode(taskID(pod.UID), "preempted"); err != nil {
+		t.Fatal(err)
+	}
+	var got *corev1.Pod
+	h.Until("it has begun, and some lists show it", func() (bool, string) {
+		var err error
+		if got, err = d.kit.GetPod(t.Context(), pod.Namespace, pod.Name); err != nil {
+			return false, err.Error()
+		}
+		return got.Status.Phase != corev1.PodPending, got.Status.Message
+	})
+	lists := len(h.cloud.front.Requests("ListTasks"))
+	h.Until("more lists show it", func() (bool, string) {
+		n := len(h.cloud.front.Requests("ListTasks")) - lists
+		return n > 5, fmt.Sprint(n)
+	})
+	if got, err := d.kit.GetPod(t.Context(), pod.Namespace, pod.Name); err != nil || got.Status.Phase != corev1.PodRunning {
+		t.Errorf("the pod is %s %s: %s, %v", got.Status.Phase, got.Status.Reason, got.Status.Message, err)
+	}
 }
 
 // TestKillBetweenCreateAndAnswerMakesNoDouble: 100 times a process ends while it creates a pod, before or after Batch has the task, and the next one

@@ -71,6 +71,13 @@ func claimedBefore(t azbatch.Task) string {
 	return ""
 }
 
+// hasBegun reports whether the present run of a task has begun the pod of a status: it is on the machine of the
+// status. Another run on this machine finds the claim of the pod, and ends.
+func hasBegun(t azbatch.Task, said *podjob.Status) bool {
+	runs := isState(t, azbatch.TaskStateRunning) || isState(t, azbatch.TaskStateCompleted) && claimedBefore(t) == ""
+	return runs && t.NodeInfo != nil && value(t.NodeInfo.NodeID) == said.Host
+}
+
 func isState(t azbatch.Task, s azbatch.TaskState) bool {
 	return strings.EqualFold(string(value(t.State)), string(s))
 }
