@@ -4,6 +4,7 @@ package azurebatch
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync"
 	"time"
@@ -239,6 +240,12 @@ func (d *driver) Renew(ctx context.Context, in *service.Inputs, i instance) erro
 	}
 	err = d.writeBundle(ctx, now)
 	in.RenewAt = now.RenewAt
+	d.mu.Lock()
+	until, stops := d.stopping[i.pod.UID]
+	d.mu.Unlock()
+	if stops { // the new bundle may lack the order
+		err = errors.Join(err, d.order(ctx, i.pod.UID, until))
+	}
 	return err
 }
 
@@ -269,6 +276,11 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	}
 	d.stopping[uid] = until
 	d.mu.Unlock()
+	return d.order(ctx, uid, until)
+}
+
+// order gives a pod the order to stop, with its grace period until endTime before that time.
+func (d *driver) order(ctx context.Context, uid types.UID, until time.Time) error {
 	grace := max(0, time.Until(until)-endTime).Round(time.Second)
 	return d.pods.Order(ctx, uid, podjob.Stop{GraceSeconds: int64(grace / time.Second), Until: until})
 }

@@ -219,3 +219,26 @@ func TestBlobsOfPodsAreRemoved(t *testing.T) {
 		t.Errorf("tasks are left: %v", h.cloud.Tasks())
 	}
 }
+
+// TestRenewalKeepsOrderToStop: files of a pod that are written while the pod is deleted do not take back the order to stop.
+func TestRenewalKeepsOrderToStop(t *testing.T) {
+	t.Parallel()
+	s := newStill()
+	h := newHome(t, aPool(), 1, s)
+	s.put = h.cloud.Store.Put
+	d, _ := h.start()
+	pod := h.Pod("default", "web", program.Program{})
+	pod.Spec.ServiceAccountName = ""
+	h.Create(d.kit, pod)
+	h.UntilRuns(d.kit, pod)
+	h.cloud.front.Break(emulator.Fault{Times: 1, Operations: []string{"PutBlob"}, Answer: func(w http.ResponseWriter, r *http.Request) {
+		h.Delete(d.kit, pod)
+		h.cloud.ServeHTTP(w, r)
+	}})
+	if err := d.kit.UpdatePod(t.Context(), pod.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if meta, _ := h.cloud.Store.Metadata(podblobs.BundleName(d.job, pod.UID)); podblobs.StopOf(meta) == nil {
+		t.Errorf("the bundle has the metadata %v, want an order to stop", meta)
+	}
+}
