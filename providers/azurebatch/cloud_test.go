@@ -111,5 +111,5 @@ func (c *cloud) config(cluster string) Config {
 
 // quick is as fast as tests want it.
 func quick() pace {
-	return pace{busy: 50 * time.Millisecond, rest: 100 * time.Millisecond, list: 200 * time.Millisecond, look: 100 * time.Millisecond, sweep: 200 * time.Millisecond, pool: 5 * time.Minute}
+	return pace{busy: 50 * time.Millisecond, rest: 100 * time.Millisecond, list: 200 * time.Millisecond, look: 100 * time.Millisecond, sweep: 200 * time.Millisecond, pool: 5 * time.Minute, seen: time.Second}
 }

@@ -199,7 +199,7 @@ func TestKillBetweenCreateAndAnswerMakesNoDouble(t *testing.T) {
 func TestBlobsOfPodsAreRemoved(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, aPool(), 1, nil)
-	h.pace.earlier = -1
+	h.pace.seen = -1
 	d := h.open()
 	old, young := podblobs.BundleName(d.job, "old"), podblobs.BundleName(d.job, "young")
 	h.cloud.Store.Put(old, nil)

@@ -78,7 +78,7 @@ func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 	d.pods = podblobs.New(blobs, d.job, config.Storage.Identity, at.look)
 	d.kit = service.New(service.Config{
 		Service: "Azure Batch", Owner: owner, Capabilities: config.Capabilities(), Pods: in.Pods, Listed: in.Listed, Again: service.AgainReturnsFirst,
-		Busy: at.busy, Rest: at.rest, ListEvery: at.list, EarlierWithin: at.earlier, LogsUnseen: true,
+		Busy: at.busy, Rest: at.rest, ListEvery: at.list, SeenWithin: at.seen, LogsUnseen: true,
 		Skips: func(*corev1.Volume) bool { return true }, // the program of tasks writes them, from the objects
 	}, d)
 	return d, nil

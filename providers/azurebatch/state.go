@@ -23,7 +23,7 @@ type pace struct {
 	look             time.Duration // a task at its bundle and its logs
 	sweep            time.Duration // blobs are removed
 	pool             time.Duration // the pool is looked at
-	earlier          time.Duration // see service.Config.EarlierWithin
+	seen             time.Duration // see service.Config.SeenWithin
 }
 
 // usual is the pace with 12 lists of statuses and 2 lists of tasks a minute at rest.

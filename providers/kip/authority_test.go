@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestAuthorityThatIsNotThereYet: a link to a key that is missing, as from a volume that is not mounted, is an error. No other key takes its place.
+// TestAuthorityThatIsNotThereYet: a link to a missing key, as of a volume that is not mounted, is an error. No new key takes its place.
 func TestAuthorityThatIsNotThereYet(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "authority.pem")

@@ -72,7 +72,7 @@ func openAuthority(path string) (a *cell.Authority, made bool, err error) {
 	if err = errors.Join(err, whole.Sync(), whole.Close()); err == nil {
 		err = os.Link(whole.Name(), path)
 	}
-	if _, missing := os.Stat(path); errors.Is(err, os.ErrExist) && missing == nil { // else it is a link to a file that is not there
+	if _, missing := os.Stat(path); errors.Is(err, os.ErrExist) && missing == nil { // otherwise path is a link to a missing file
 		return openAuthority(path)
 	}
 	if err != nil {

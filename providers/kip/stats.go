@@ -4,8 +4,10 @@ package kip
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
@@ -30,7 +32,7 @@ func (d *driver) Stats(ctx context.Context, of []service.Target[instance]) ([]st
 			limited, cancel := context.WithTimeout(ctx, requestTime)
 			defer cancel()
 			if s, err := a.Stats(limited); err == nil {
-				s.PodRef = statsv1alpha1.PodReference{Name: t.Pod.Name, Namespace: t.Pod.Namespace, UID: string(t.Pod.UID)}
+				s = measured(t.Pod, s)
 				all[n] = &s
 			}
 		})
@@ -44,3 +46,30 @@ func (d *driver) Stats(ctx context.Context, of []service.Target[instance]) ([]st
 	}
 	return some, ctx.Err()
 }
+
+// maxCards is the limit of network interfaces in the statistics of a machine.
+const maxCards = 4
+
+// measured returns the statistics of a machine for its pod. It drops the names that the machine gives: they would become labels of metrics, and a machine can
+// send any number of them.
+func measured(pod *corev1.Pod, said statsv1alpha1.PodStats) statsv1alpha1.PodStats {
+	s := statsv1alpha1.PodStats{
+		PodRef:    statsv1alpha1.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)},
+		StartTime: said.StartTime, CPU: said.CPU, Memory: said.Memory,
+	}
+	if said.Network == nil {
+		return s
+	}
+	s.Network = &statsv1alpha1.NetworkStats{Time: said.Network.Time, InterfaceStats: said.Network.InterfaceStats}
+	if s.Network.Name != "" {
+		s.Network.Name = cardName(0)
+	}
+	for n, card := range said.Network.Interfaces[:min(len(said.Network.Interfaces), maxCards)] {
+		card.Name = cardName(n)
+		s.Network.Interfaces = append(s.Network.Interfaces, card)
+	}
+	return s
+}
+
+// cardName returns the name of a network interface in the statistics.
+func cardName(n int) string { return fmt.Sprintf("eth%d", n) }

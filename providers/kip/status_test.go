@@ -63,7 +63,7 @@ func TestContainersOfOthersAreNotBelieved(t *testing.T) {
 	}
 }
 
-// TestAddressOfAPodIsTheCloudsAlone: traffic for another pod would go to a machine that says it has that pod's address.
+// TestAddressOfAPodIsTheCloudsAlone: a machine cannot claim the address of another pod, and get its traffic.
 func TestAddressOfAPodIsTheCloudsAlone(t *testing.T) {
 	pod := aPod(nil, nil)
 	said := &podjob.Status{Pod: runningStatus(pod)}

@@ -358,7 +358,7 @@ func (c *Client) send(ctx context.Context, over *http.Client, method, path strin
 	if err != nil {
 		return nil, fmt.Errorf("ask the machine at %s: %w", c.address, errors.Unwrap(err)) // the outer error only repeats the URL
 	}
-	if answer.StatusCode == http.StatusSwitchingProtocols && !upgrade { // reads of it would not end with ctx
+	if answer.StatusCode == http.StatusSwitchingProtocols && !upgrade { // reads from a stream do not end with ctx
 		_ = answer.Body.Close()
 		return nil, fmt.Errorf("%s: the machine answers %s, want no stream", path, answer.Status)
 	}

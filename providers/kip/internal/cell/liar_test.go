@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// liar returns the client of a machine that has its certificate, and answers as it likes.
+// liar returns a client of a server that has the certificate of a machine and sends any answer.
 func liar(t *testing.T, answer http.HandlerFunc) *Client {
 	t.Helper()
 	at := authority(t)
@@ -32,14 +32,14 @@ func liar(t *testing.T, answer http.HandlerFunc) *Client {
 	go func() { served <- server.ServeTLS(l, "", "") }()
 	t.Cleanup(func() {
 		_ = server.Close()
-		_ = <-served // the end of the server is an error, and expected
+		<-served // a closed server always returns an error
 	})
 	c := at.Client("m1", l.Addr().String())
 	t.Cleanup(c.Close)
 	return c
 }
 
-// TestMachineCannotSendItsNodeElsewhere: the node reaches networks that a pod does not, such as the metadata of its own host.
+// TestMachineCannotSendItsNodeElsewhere: the node follows no redirect, because it reaches networks that a pod cannot reach, such as the metadata of its host.
 func TestMachineCannotSendItsNodeElsewhere(t *testing.T) {
 	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.Errorf("the node asks %s for %s", r.Host, r.URL.Path)
@@ -58,7 +58,7 @@ func TestMachineCannotSendItsNodeElsewhere(t *testing.T) {
 	}
 }
 
-// TestMachineCannotHoldARequest: an answer that makes a stream of the connection would not end with the time of the request.
+// TestMachineCannotHoldARequest: a request ends with its context, also when the machine answers with a stream.
 func TestMachineCannotHoldARequest(t *testing.T) {
 	silent := make(chan struct{})
 	c := liar(t, func(w http.ResponseWriter, _ *http.Request) {
