@@ -24,6 +24,14 @@ const (
 // diskGiven is the disk of a container: default_disk of Zun.
 const diskGiven = 10 << 30
 
+const (
+	// seenWithin is how long Zun may take until its lists show a new container. A request without an answer may
+	// wait before that.
+	seenWithin = 2 * time.Minute
+	// earlierWithin is the same for a request of an earlier process, which has closed its connections.
+	earlierWithin = time.Minute
+)
+
 // Config is the configuration of the provider. An environment variable such as VKUBELET_ZUN_REGION can also set
 // a field that is one value or a list.
 type Config struct {

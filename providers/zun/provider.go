@@ -72,16 +72,9 @@ func (c Config) transport(ctx context.Context) (*http.Transport, error) {
 	return next, nil
 }
 
-const (
-	// seenWithin is how long Zun may take until its lists show a new container. A request without an answer may
-	// wait before that.
-	seenWithin = 2 * time.Minute
-	// earlierWithin is the same for a request of an earlier process, which has closed its connections.
-	earlierWithin = time.Minute
-	// restEvery is the time between two lists at rest. With capsules it is twice as long, because capsules have
-	// a list of their own.
-	restEvery = 5 * time.Second
-)
+// restEvery is the time between two lists at rest. With capsules it is twice as long, because capsules have a list of
+// their own.
+const restEvery = 5 * time.Second
 
 // newProvider returns the provider of a complete configuration. Requests go through next.
 func newProvider(in cli.ProviderInput, config Config, next http.RoundTripper) (*service.Provider[instance], *driver) {

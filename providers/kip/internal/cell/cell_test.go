@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -475,11 +476,11 @@ func watchedMachine(t *testing.T, lines io.Reader) (pulls int64, err error) {
 			_ = conn.Close()
 		}
 	})}
-	served := make(chan error, 1)
-	go func() { served <- server.ServeTLS(l, "", "") }()
+	var serves sync.WaitGroup
+	serves.Go(func() { _ = server.ServeTLS(l, "", "") }) // a closed server always returns an error
 	t.Cleanup(func() {
 		_ = server.Close()
-		<-served // a closed server always returns an error
+		serves.Wait()
 	})
 	c := at.Client("m1", l.Addr().String())
 	t.Cleanup(c.Close)

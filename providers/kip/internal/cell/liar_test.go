@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,11 +29,11 @@ func liar(t *testing.T, answer http.HandlerFunc) *Client {
 		t.Fatal(err)
 	}
 	server := &http.Server{Handler: answer, ReadHeaderTimeout: callTime, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*a.cert}}}
-	served := make(chan error, 1)
-	go func() { served <- server.ServeTLS(l, "", "") }()
+	var serves sync.WaitGroup
+	serves.Go(func() { _ = server.ServeTLS(l, "", "") }) // a closed server always returns an error
 	t.Cleanup(func() {
 		_ = server.Close()
-		<-served // a closed server always returns an error
+		serves.Wait()
 	})
 	c := at.Client("m1", l.Addr().String())
 	t.Cleanup(c.Close)
