@@ -58,14 +58,7 @@ func TestUpAndDown(t *testing.T) {
 	}
 
 	pod := kubectl("get", "pod", "first", "-o", "jsonpath={.metadata.uid}")
-	pid, err := os.ReadFile(filepath.Join(cache, "virtual-kubelet/nodes", cluster, "virtual-node/pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	node, err := strconv.Atoi(strings.TrimSpace(string(pid)))
-	if err != nil || syscall.Kill(node, syscall.SIGKILL) != nil {
-		t.Fatalf("kill the node %q: %v", pid, err)
-	}
+	kill(t, filepath.Join(cache, "virtual-kubelet/nodes", cluster, "virtual-node/pid"))
 	if len(below(t, cache)) == 0 {
 		t.Error("no process of the pod outlives the node: this test shows nothing")
 	}
@@ -83,6 +76,19 @@ func TestUpAndDown(t *testing.T) {
 	}
 	if left := groupsOfPods(t, pod); len(left) > 0 {
 		t.Errorf("control groups are left: %v", left)
+	}
+}
+
+// kill kills the process whose ID is in a file.
+func kill(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || syscall.Kill(pid, syscall.SIGKILL) != nil {
+		t.Fatalf("kill the process %q: %v", text, err)
 	}
 }
 
@@ -188,17 +194,31 @@ func TestUpWithAnEmulatedCloud(t *testing.T) {
 	}
 }
 
-// TestUpWithAzureBatch does the same for Azure Batch, whose tasks are real ones, and take no commands.
+// TestUpWithAzureBatch does the same for Azure Batch. Its tasks are processes of machines, which have SSH servers for commands. Node and emulator
+// are killed before the end.
 func TestUpWithAzureBatch(t *testing.T) {
-	cache, _, script := demo(t, "azurebatch")
+	cache, cluster, script := demo(t, "azurebatch")
 	out, err := script("up.sh")
 	if err != nil {
 		t.Fatalf("up: %v\n%s", err, out)
 	}
-	for _, want := range []string{"✓ an emulator of azurebatch runs", "✓ pod first is running", "Its log (kubectl logs first):\n  hello\n", "\n\nGo on"} {
+	host, err := os.Hostname() // a machine of the pool is a directory of this one
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"✓ an emulator of azurebatch runs", "✓ pod first is running", "Its log (kubectl logs first):\n  hello\n",
+		"A command in it (kubectl exec first -- hostname):\n  " + host + "\n", "\n\nGo on",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
+	}
+	state := filepath.Join(cache, "virtual-kubelet/nodes", cluster, "virtual-node")
+	kill(t, filepath.Join(state, "pid"))
+	kill(t, filepath.Join(state, "emulator/pid"))
+	if len(below(t, cache)) == 0 {
+		t.Error("no task outlives the emulator: this test shows nothing")
 	}
 	down(t, cache, script)
 }

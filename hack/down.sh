@@ -25,12 +25,12 @@ if emulator_runs; then
 fi
 
 memory=()
-# What a process that was killed could not end: supervisors of containers, which take their containers with them, those of sandboxes, which do not,
-# and volumes in memory.
-for left in "$state/process" "$state/emulator/process"; do
+# What a process that was killed could not end: supervisors of containers and tasks of machines, which take their containers with them, those of
+# sandboxes, which do not, and volumes in memory.
+for left in "$state/process" "$state/emulator/process" "$state/emulator/machines"; do
   for cwd in /proc/[0-9]*/cwd; do
     case $(readlink "$cwd" 2>/dev/null) in
-      "$left"/containers/* | "$left"/sandboxes/*)
+      "$left"/containers/* | "$left"/sandboxes/* | "$left"/*/workitems/*)
         pid=${cwd#/proc/} pid=${pid%/cwd}
         started=$(cat "/proc/$pid/task/"*/children 2>/dev/null || true)
         for child in $started; do # gVisor has its files in memory, where its root is
