@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// ownObjects is a cluster without ConfigMaps and Secrets, and the containers of pods are as they say.
+// ownObjects is a cluster without ConfigMaps and Secrets, which leaves the containers of pods unchanged.
 type ownObjects struct{ noObjects }
 
 func (ownObjects) Container(_ context.Context, pod *corev1.Pod, name string) (*corev1.Container, error) {
@@ -34,7 +34,7 @@ func (ownObjects) Container(_ context.Context, pod *corev1.Pod, name string) (*c
 	return nil, fmt.Errorf("the pod has no container %s", name)
 }
 
-// partsOf is a pod whose containers list parts of the volume, again and again, and its labels.
+// partsOf returns a pod whose containers list parts of the volume again and again, and the labels of the pod.
 func partsOf(volume string) *corev1.Pod {
 	list := func(name string, mount corev1.VolumeMount) corev1.Container {
 		mount.MountPath = "/m"
@@ -63,7 +63,8 @@ func partsOf(volume string) *corev1.Pod {
 	}
 }
 
-// TestSecurityJ9PodsThatMountPartsOfAVolume: while they start, start again and end, a directory on the way is swapped with a link to the machine.
+// TestSecurityJ9PodsThatMountPartsOfAVolume starts, restarts and ends pods while a directory on the path of
+// their volume is swapped with a link to the machine.
 func TestSecurityJ9PodsThatMountPartsOfAVolume(t *testing.T) {
 	w := open(t, nil)
 	volume, outside := volumeWithTrap(t)

@@ -22,12 +22,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// Attacks on the isolation of a runtime: TestOnGVisor runs them too.
+// The tests of this file attack the isolation of a runtime. TestOnGVisor runs them too.
 
-// secret is in a file of the machine that no container may read, and in the environment of one.
+// secret is in a file of the machine that no container may read, and in the environment of one container.
 const secret = "s3cr3t-0f-the-mach1ne"
 
-// attacked is a world for attacks, and a file of the machine with the secret.
+// attacked returns a world for attacks, and a file of the machine that holds the secret.
 func attacked(t *testing.T) (w *world, file string) {
 	t.Helper()
 	w = open(t, nil)
@@ -47,18 +47,19 @@ func can(capabilities ...string) *runtimeapi.Capability {
 	return &runtimeapi.Capability{AddCapabilities: capabilities}
 }
 
-// in runs a script in a container, and returns all that it said.
+// in runs a script in a container and returns its whole output.
 func (w *world) in(id, script string) string {
 	w.t.Helper()
 	out, stderr, err := w.ExecSync(w.t.Context(), id, []string{"/busybox", "sh", "-c", script}, time.Minute)
 	return fmt.Sprintf("%s%s%v", out, stderr, err)
 }
 
-// TestSecurityJ1AWorkingDirectoryIsNoWayOut: of a container, or of a command in it.
+// TestSecurityJ1AWorkingDirectoryIsNoWayOut tries to leave a container through the working directory of the
+// container or of a command in it.
 func TestSecurityJ1AWorkingDirectoryIsNoWayOut(t *testing.T) {
 	w, file := attacked(t)
 	up := strings.Repeat("../", 12)
-	// A directory of the machine that is open, as runtimes had one of control groups.
+	// The descriptor of a directory of the machine is open, as runtimes once left one of control groups open.
 	leaked, err := syscall.Open("/sys/fs/cgroup", syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +76,7 @@ func TestSecurityJ1AWorkingDirectoryIsNoWayOut(t *testing.T) {
 	}
 	main := w.run("main", inVolume, "sleep", "600")
 	for fd := 3; fd < max(16, leaked+1); fd++ {
-		// The directory becomes a link when the container runs, or is one from the start.
+		// The directory becomes a link while the container runs, or is a link from the start.
 		name, link := "fd"+strconv.Itoa(fd), filepath.Join(volume, "dir")
 		if err := errors.Join(os.Remove(link), os.Symlink("/proc/self/fd/"+strconv.Itoa(fd), link)); err != nil {
 			t.Fatal(err)
@@ -118,7 +119,8 @@ func TestSecurityJ2AGuestSeesTheProcessesOfItsTargetOnly(t *testing.T) {
 	}
 }
 
-// TestSecurityJ3TheFirstProcessIsTheContainersOwn: and who may trace it gets nothing of the machine.
+// TestSecurityJ3TheFirstProcessIsTheContainersOwn checks that a container that may trace its first process gets
+// nothing of the machine through it.
 func TestSecurityJ3TheFirstProcessIsTheContainersOwn(t *testing.T) {
 	w, file := attacked(t)
 	id := w.run("main", func(c *runtimeapi.ContainerConfig) {
@@ -139,10 +141,11 @@ func TestSecurityJ3TheFirstProcessIsTheContainersOwn(t *testing.T) {
 	}
 }
 
-// TestSecurityJ4NoDescriptorReachesAContainer: neither of the daemon nor of who started it.
+// TestSecurityJ4NoDescriptorReachesAContainer checks that a container inherits no descriptor of the daemon, nor
+// of the process that started the daemon.
 func TestSecurityJ4NoDescriptorReachesAContainer(t *testing.T) {
 	w, file := attacked(t)
-	// As one that a shell, or a service manager, leaves open.
+	// A shell or a service manager may leave such a descriptor open.
 	fd, err := syscall.Open(file, syscall.O_RDONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +164,8 @@ func TestSecurityJ4NoDescriptorReachesAContainer(t *testing.T) {
 	}
 }
 
-// TestSecurityJ5ANodeIsNoDevice: MKNOD makes a name, and opens nothing.
+// TestSecurityJ5ANodeIsNoDevice checks that the capability MKNOD lets a container make a device node, but not
+// open the device.
 func TestSecurityJ5ANodeIsNoDevice(t *testing.T) {
 	w, _ := attacked(t)
 	volume := t.TempDir()
@@ -171,9 +175,9 @@ func TestSecurityJ5ANodeIsNoDevice(t *testing.T) {
 		c.Mounts = append(c.Mounts, &runtimeapi.Mount{HostPath: volume, ContainerPath: "/volume"})
 	}, "sleep", "600")
 	for _, dir := range []string{"/dev", "/tmp", "/volume"} {
-		// The messages of the kernel, which every machine has.
+		// The device of kernel messages exists on every machine.
 		said := w.in(id, "/busybox mknod "+dir+"/messages c 1 11 && /busybox dd if="+dir+"/messages of=/dev/null bs=8192 count=1")
-		// With gVisor there is no node in a directory of the machine.
+		// With gVisor, no node is made in a directory of the machine.
 		if !strings.Contains(said, "can't open") && !strings.Contains(said, "mknod: "+dir+"/messages: Operation not permitted") {
 			t.Errorf("a node in %s is a device of the machine: %s", dir, said)
 		}
@@ -183,7 +187,8 @@ func TestSecurityJ5ANodeIsNoDevice(t *testing.T) {
 	}
 }
 
-// TestSecurityJ6AVolumeUncoversNothing: whether it is at /dev by name, by a link of another volume, or over the device that covers.
+// TestSecurityJ6AVolumeUncoversNothing tries volumes at /dev by name, through a link of another volume, and over
+// the device that covers hidden files.
 func TestSecurityJ6AVolumeUncoversNothing(t *testing.T) {
 	w, _ := attacked(t)
 	other := w.Isolation() == process.IsolationGVisor // it has another kernel, whose /proc has nothing of the machine
@@ -227,7 +232,8 @@ func TestSecurityJ6AVolumeUncoversNothing(t *testing.T) {
 	}
 }
 
-// TestSecurityJ7NoSecretIsOnADisk: the environment and the command of a container may have some.
+// TestSecurityJ7NoSecretIsOnADisk checks that the environment and the command of a container, which may hold
+// secrets, are not on a disk.
 func TestSecurityJ7NoSecretIsOnADisk(t *testing.T) {
 	w, _ := attacked(t)
 	id := w.run("main", func(c *runtimeapi.ContainerConfig) {

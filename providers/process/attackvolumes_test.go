@@ -18,7 +18,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// part mounts what is at way in a volume, and lists it.
+// part returns a change of a configuration that mounts the path way of a volume and lists it.
 func part(volume, way string) func(*runtimeapi.ContainerConfig) {
 	return func(c *runtimeapi.ContainerConfig) {
 		c.Command = []string{"ls", "/m"}
@@ -26,7 +26,7 @@ func part(volume, way string) func(*runtimeapi.ContainerConfig) {
 	}
 }
 
-// volumeWithTrap is a volume with the directories d and sub/d, which are good, and a directory of the machine.
+// volumeWithTrap returns a volume with the harmless directories d and sub/d, and a directory of the machine.
 func volumeWithTrap(t *testing.T) (volume, outside string) {
 	t.Helper()
 	volume, outside = filepath.Join(t.TempDir(), "volume"), t.TempDir()
@@ -57,8 +57,8 @@ func swap(t *testing.T, a, b string) {
 	})
 }
 
-// TestSecurityJ9AVolumeChangesBeforeItIsMounted: the container was made with a good directory, which is a link when it starts, for the first
-// time or again.
+// TestSecurityJ9AVolumeChangesBeforeItIsMounted makes a container with a harmless directory that is a link by
+// the time the container starts, for the first time or again.
 func TestSecurityJ9AVolumeChangesBeforeItIsMounted(t *testing.T) {
 	onGVisor(t)
 	w := open(t, nil)
@@ -99,7 +99,8 @@ func TestSecurityJ9AVolumeChangesBeforeItIsMounted(t *testing.T) {
 			}
 		}
 	}
-	// Each step ends beneath the one before: a volume that is a part of a directory has nothing of its neighbours.
+	// Each step must stay beneath the step before: a volume that is a part of a directory shows nothing of the
+	// neighbours of that directory.
 	if err := os.Mkdir(filepath.Join(filepath.Dir(volume), "neighbour"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,8 @@ func TestSecurityJ9AVolumeChangesBeforeItIsMounted(t *testing.T) {
 	}
 }
 
-// TestSecurityJ9AVolumeThatChangesAllTheTime: a container swaps a directory with a link to the machine while others start that mount it.
+// TestSecurityJ9AVolumeThatChangesAllTheTime lets a container swap a directory with a link to the machine while
+// other containers start that mount the directory.
 func TestSecurityJ9AVolumeThatChangesAllTheTime(t *testing.T) {
 	onGVisor(t)
 	w := open(t, nil)
@@ -143,8 +145,8 @@ func TestSecurityJ9AVolumeThatChangesAllTheTime(t *testing.T) {
 	t.Logf("%d of 12 containers got the directory", got)
 }
 
-// TestSecurityJ9AMountInAVolumeMakesNothingElsewhere: a container swaps a directory of a volume with a link to the machine while others start
-// that have something mounted in it.
+// TestSecurityJ9AMountInAVolumeMakesNothingElsewhere lets a container swap a directory of a volume with a link
+// to the machine while other containers start that mount something inside that directory.
 func TestSecurityJ9AMountInAVolumeMakesNothingElsewhere(t *testing.T) {
 	w := open(t, nil)
 	volume, outside := volumeWithTrap(t)

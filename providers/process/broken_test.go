@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// faults are what a disk does to a file, and a machine that lost power.
+// faults are the faults that a disk or a loss of power can do to a file.
 var faults = map[string]func(path string) error{
 	"empty":   func(path string) error { return os.Truncate(path, 0) },
 	"cut":     func(path string) error { return os.Truncate(path, 20) },
@@ -28,7 +28,7 @@ var faults = map[string]func(path string) error{
 	"missing": os.Remove,
 }
 
-// second makes one more sandbox, with a container, which end with the test.
+// second makes another sandbox with a container. Both end with the test.
 func (w *world) second() (sandbox, container string) {
 	w.t.Helper()
 	first := w.sandbox
@@ -48,7 +48,7 @@ func (w *world) second() (sandbox, container string) {
 	return id, w.run("second", nil, "sleep", "600")
 }
 
-// broken opens the runtime again, after a fault.
+// broken applies the fault to the file and opens the runtime again.
 func (w *world) broken(path string, fault func(string) error) {
 	w.t.Helper()
 	if err := errors.Join(w.Close(w.t.Context()), fault(path)); err != nil {
@@ -61,7 +61,7 @@ func (w *world) broken(path string, fault func(string) error) {
 	w.Runtime = r
 }
 
-// gone sees that nothing of a container runs, or is there.
+// gone checks that no process and no file of a container is left.
 func (w *world) gone(id string, state shim.State) {
 	w.t.Helper()
 	w.until("the end of its processes", func() bool { return !state.Init.Alive() && !state.Shim.Alive() })
@@ -74,7 +74,8 @@ func (w *world) gone(id string, state shim.State) {
 	}
 }
 
-// TestSecurityI5ABrokenRecordCostsItsContainer: nothing runs on of which nobody knows, and the others do not notice.
+// TestSecurityI5ABrokenRecordCostsItsContainer checks that a container with a broken record is ended, so that no
+// process runs unknown to the daemon, and that the other containers are unaffected.
 func TestSecurityI5ABrokenRecordCostsItsContainer(t *testing.T) {
 	for _, file := range []string{"record.json", "config.json", "state.json"} {
 		for name, fault := range faults {
@@ -97,7 +98,8 @@ func TestSecurityI5ABrokenRecordCostsItsContainer(t *testing.T) {
 	}
 }
 
-// TestSecurityI5ABrokenRecordCostsItsPod: the containers of a sandbox end with it.
+// TestSecurityI5ABrokenRecordCostsItsPod checks that the containers of a sandbox with a broken record end with
+// the sandbox.
 func TestSecurityI5ABrokenRecordCostsItsPod(t *testing.T) {
 	for _, file := range []string{"record.json", "config.json"} {
 		for name, fault := range faults {
@@ -123,7 +125,8 @@ func TestSecurityI5ABrokenRecordCostsItsPod(t *testing.T) {
 	}
 }
 
-// TestSecurityI5ABrokenImageIsPulledAgain: and containers over its files, which nobody knows to be whole, are ended.
+// TestSecurityI5ABrokenImageIsPulledAgain checks that a broken image is pulled again, and that containers over
+// its files are ended, because the files may be incomplete.
 func TestSecurityI5ABrokenImageIsPulledAgain(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +149,8 @@ func TestSecurityI5ABrokenImageIsPulledAgain(t *testing.T) {
 	}
 }
 
-// TestSecurityI5ARecordOfNobodyIsRemoved: with the files of what else may be in the directory of the state.
+// TestSecurityI5ARecordOfNobodyIsRemoved checks that unknown files and directories among the records are
+// removed.
 func TestSecurityI5ARecordOfNobodyIsRemoved(t *testing.T) {
 	w := open(t, nil)
 	for _, kind := range []string{"containers", "sandboxes"} {

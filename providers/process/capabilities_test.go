@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// Labels mean nothing to a kernel without SELinux, and a kubelet there runs pods that name some.
+// SELinux labels mean nothing to a kernel without SELinux, so a kubelet there runs pods with labels.
 func TestLabelsAreRefusedOnlyWhereTheyWouldBeKept(t *testing.T) {
 	if lacks, _ := declare(surroundings{isolation: IsolationRunc}); lacks[capability.SELinux] != "" {
 		t.Errorf("without SELinux, labels are refused: %s", lacks[capability.SELinux])
@@ -22,7 +22,7 @@ func TestLabelsAreRefusedOnlyWhereTheyWouldBeKept(t *testing.T) {
 	}
 }
 
-// A port of the machine has one number, and only a plugin of the network gives it another one in a pod.
+// A host port is a port of the machine. Only a plugin of the network can map it to another port of a pod.
 func TestHostPortsThatNobodyMapsAreRefused(t *testing.T) {
 	const why = "the network of pods (podNetwork) has no plugin for host ports, such as portmap"
 	for _, test := range []struct {
@@ -39,7 +39,8 @@ func TestHostPortsThatNobodyMapsAreRefused(t *testing.T) {
 	}
 }
 
-// A pod that wants its system calls filtered does not run unfiltered as a program of the machine, unless the operator says that it may.
+// A pod that wants its system calls filtered does not run unfiltered as a program of the machine, unless the
+// operator allows it.
 func TestSeccompIsRefusedUnlessTheOperatorIgnoresIt(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},

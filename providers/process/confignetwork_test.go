@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What denies pods something is refused where it would deny nothing.
+// A setting that denies pods something is refused if it would have no effect.
 func TestSecurityK6DenialsWithoutEffectAreRefused(t *testing.T) {
 	denied := []string{"0.0.0.0/0"}
 	for _, c := range []Config{
@@ -24,7 +24,7 @@ func TestSecurityK6DenialsWithoutEffectAreRefused(t *testing.T) {
 	}
 }
 
-// Pods that are denied something do not run where nobody can deny it.
+// Pods with denied destinations do not run on a node that cannot enforce the denial.
 func TestSecurityK6DeniedPodsNeedTheNetworkProcess(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if _, err := exec.LookPath(runsc); err == nil || besideThis(runsc) != "" {

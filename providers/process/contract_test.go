@@ -30,7 +30,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// machine is a state directory of its own, and the containers in it.
+// machine is a state directory for one test, with the containers in it.
 type machine struct{ dir string }
 
 func newMachine() (machine, error) {
@@ -38,7 +38,7 @@ func newMachine() (machine, error) {
 	return machine{dir}, err
 }
 
-// running are the containers of a pod that run, by name.
+// running returns the running containers of a pod, by name.
 func (m machine) running(pod *corev1.Pod) (map[string][]string, error) {
 	dirs, err := filepath.Glob(filepath.Join(m.dir, "containers", "*"))
 	if err != nil {
@@ -86,7 +86,7 @@ func (m machine) kill(pod *corev1.Pod, container string) error {
 	return shim.Signal(context.Background(), found[container][0], syscall.SIGKILL)
 }
 
-// lose kills the shims of a pod before its containers: nobody is left who could tell how they ended.
+// lose kills the shims of a pod before its containers, so that no process can report how the containers ended.
 func (m machine) lose(pod *corev1.Pod) error {
 	found, err := m.running(pod)
 	if err != nil {
@@ -108,7 +108,7 @@ func (m machine) lose(pod *corev1.Pod) error {
 	return nil
 }
 
-// left lists the files of the node, and the images that it has unpacked.
+// left lists the files of the node and its unpacked images.
 func (m machine) left() (map[string][]string, error) {
 	left := map[string][]string{}
 	files, err := providertest.FilesBelow(m.dir)
@@ -124,13 +124,13 @@ func (m machine) left() (map[string][]string, error) {
 	return left, err
 }
 
-// kept are the rules for what left lists.
+// kept holds the rules for the results of left.
 var kept = map[string]providertest.Kept{
 	"files":  {Most: 2, Rule: "empty folders for images and for the messages of containers, one each for a node"},
 	"images": {Most: 1, Rule: "what an image is unpacked to, one for each image of a pod; imageGC removes unused ones when the disk is short"},
 }
 
-// close ends what a check left, and removes it.
+// close ends everything that a check left running, and removes it.
 func (m machine) close() error {
 	dirs, err := filepath.Glob(filepath.Join(m.dir, "containers", "*"))
 	for _, dir := range dirs {
@@ -155,7 +155,7 @@ func TestContract(t *testing.T) {
 	providertest.Run(t, contract(images))
 }
 
-// contract is the harness of containers with those images.
+// contract returns the harness of the contract, with containers of these images.
 func contract(images string) providertest.Harness {
 	return providertest.Harness{
 		Backend: func(_ context.Context, env providertest.Env) (*providertest.Backend, error) {
@@ -189,7 +189,7 @@ func contract(images string) providertest.Harness {
 	}
 }
 
-// subject names what is tested: gVisor is the default of the provider.
+// subject names the subject of the test: gVisor is the default of the provider.
 func subject() providertest.Subject {
 	s := providertest.Subject{Provider: "process", Backend: "containers of gVisor, as root"}
 	if isolation := testConfig("", "").Isolation; isolation != process.IsolationGVisor {
@@ -198,7 +198,8 @@ func subject() providertest.Subject {
 	return s
 }
 
-// unproven are features that need more than this machine and a daemon, or have no effect that a container could see.
+// unproven lists the features that the contract does not prove here: they need more than this machine and a
+// daemon, or have no effect that a container could see.
 var unproven = map[capability.Feature]string{
 	capability.InPlaceResize:    "no check of the contract changes a pod that runs; podruntime's tests do, and limits_test.go sees the limits",
 	capability.CertificateFiles: "no check of the contract has certificates; those of podruntime's volumes do, and test/integration with an API server",

@@ -18,7 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
 )
 
-// TestContractOverTheWire: as a plugin the provider is as good as in the program. The plugin is restarted with the node.
+// TestContractOverTheWire checks that the provider keeps the contract as a plugin as well. The plugin is
+// restarted with the node.
 func TestContractOverTheWire(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("containers of another user than this one need root: run the test as root, as CI does")

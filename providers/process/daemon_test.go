@@ -22,16 +22,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// daemonEnv makes this binary a daemon: it is a directory for its state and its logs.
+// daemonEnv makes this test binary a daemon. Its value is the directory for state and logs.
 const daemonEnv = "PROCESS_DAEMON"
 
-// made is what the daemon says when it has started its containers.
+// made is the daemon's message after it has started its containers.
 type made struct {
 	Sandbox                string
 	Running, Ended, Killed string
 }
 
-// daemon starts containers, says so, and runs until it is killed.
+// daemon starts containers, reports them, and runs until it is killed.
 func daemon(dir string) {
 	err := func() error {
 		ctx := context.Background()
@@ -69,7 +69,7 @@ func daemonConfig(dir string) process.Config {
 	return testConfig(filepath.Join(dir, "state"), os.Getenv("PROCESS_IMAGES"))
 }
 
-// TestDaemonKilled kills a daemon in a process of its own, and looks at what the next one finds.
+// TestDaemonKilled kills a daemon in a process of its own, and checks what the next daemon finds.
 func TestDaemonKilled(t *testing.T) {
 	images, err := imageDir()
 	if err != nil {
@@ -86,7 +86,7 @@ func TestDaemonKilled(t *testing.T) {
 		w.until("the first line of container "+name, func() bool { return strings.Contains(w.log(name), "hello 1") })
 	}
 	lines := strings.Count(w.log("running"), "\n")
-	// What happens now nobody sees but the supervisors.
+	// Only the supervisors see the following changes.
 	for id, signal := range map[string]syscall.Signal{m.Ended: syscall.SIGTERM, m.Killed: syscall.SIGKILL} {
 		if err := shim.Signal(t.Context(), w.container(id), signal); err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func TestDaemonKilled(t *testing.T) {
 	}
 }
 
-// killDaemon starts a daemon, and kills it when it has its containers.
+// killDaemon starts a daemon, and kills it once it has its containers.
 func killDaemon(t *testing.T, dir, images string) made {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")

@@ -15,7 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// TestNoisyPodThatFillsTheDiskIsEvicted: that pod, and not one that had more when it was measured last; the node says so.
+// TestNoisyPodThatFillsTheDiskIsEvicted checks that the pod that fills the disk is evicted, and not a pod that
+// had more at the last measurement, and that the node reports the eviction.
 func TestNoisyPodThatFillsTheDiskIsEvicted(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, config process.Config) {
 		for what, c := range map[string]struct{ script, resource string }{
@@ -28,7 +29,7 @@ func TestNoisyPodThatFillsTheDiskIsEvicted(t *testing.T) {
 				config := config // those beside it have one each
 				config.EvictionHard = map[string]string{"nodefs.available": "15%", "nodefs.inodesFree": "15%"}
 				m := newNoisyNode(t, config, "size=48m,nr_inodes=1000")
-				// It is the older one, and has more until the other one begins.
+				// The quiet pod is older, and has more data until the other pod begins to write.
 				quiet := m.run("quiet", "dd if=/dev/zero of=/data/mine bs=1M count=2; dd if=/dev/zero of=/mine bs=1M count=1; echo ready; exec sleep 600", nil)
 				m.until("the quiet pod to have files", func() bool { return strings.Contains(m.said("quiet"), "ready") })
 				noisy := m.run("noisy", "while [ ! -e /data/go ]; do sleep 0.1; done; "+c.script+"; exec sleep 600", nil)
@@ -63,8 +64,8 @@ func TestNoisyPodThatFillsTheDiskIsEvicted(t *testing.T) {
 	})
 }
 
-// TestSecurityF4APodThatFillsTheDiskIsEvictedByDefault: without a word in the configuration. A pod that waits for room says so meanwhile,
-// in an event and in its status.
+// TestSecurityF4APodThatFillsTheDiskIsEvictedByDefault checks the eviction without any setting. A pod that waits
+// for room meanwhile says so in an event and in its status.
 func TestSecurityF4APodThatFillsTheDiskIsEvictedByDefault(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, config process.Config) {
 		for what, script := range map[string]string{
@@ -104,7 +105,8 @@ func TestSecurityF4APodThatFillsTheDiskIsEvictedByDefault(t *testing.T) {
 	})
 }
 
-// TestNoisyPodBeyondItsStorageLimitIsEvicted: of its containers, or of a volume. The disk has room enough, and other pods are no matter.
+// TestNoisyPodBeyondItsStorageLimitIsEvicted checks the storage limits of containers and of volumes. The disk
+// has enough room, so other pods stay.
 func TestNoisyPodBeyondItsStorageLimitIsEvicted(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, config process.Config) {
 		m := newNoisyNode(t, config, "size=96m,nr_inodes=1000")

@@ -12,8 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// TestTheEndOfASandboxIsThatOfItsSupervisor: the one that the state names is ended, also if it does not answer; one that has its number
-// and is another process is not.
+// TestTheEndOfASandboxIsThatOfItsSupervisor checks that the supervisor that the state file names is ended, even
+// if it does not answer. Another process that has its number by now is not ended.
 func TestTheEndOfASandboxIsThatOfItsSupervisor(t *testing.T) {
 	for name, c := range map[string]struct {
 		later uint64 // that the process in the state started

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestDefaultThresholdsAreThoseOfAnEmptyNode: pods that have filled the disk before a restart must not lower them.
+// TestDefaultThresholdsAreThoseOfAnEmptyNode checks that pods that filled the disk before a restart do not lower
+// the default thresholds.
 func TestDefaultThresholdsAreThoseOfAnEmptyNode(t *testing.T) {
 	dir := t.TempDir()
 	empty := &Runtime{config: Config{StateDir: dir}}

@@ -31,13 +31,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// noisyNode is a node whose pods share a disk that is small.
+// noisyNode is a node whose pods share a small disk.
 type noisyNode struct {
 	*world // for its clock and its test only
 	config process.Config
 	disk   string
 
-	// of the daemon that runs
+	// pods and stop belong to the running daemon.
 	pods   podProvider
 	stop   func()
 	events *record.FakeRecorder
@@ -48,17 +48,17 @@ type noisyNode struct {
 	heard string                      // of events
 }
 
-// podProvider is what these tests ask of the provider.
+// podProvider has the methods of the provider that these tests call.
 type podProvider interface {
 	nodeutil.Provider
 	node.NodeProvider
 }
 
-// noisyEnv tells that TestNoisyPods runs the tests.
+// noisyEnv tells the tests that TestNoisyPods runs them.
 const noisyEnv = "PROCESS_NOISY"
 
-// TestNoisyPods runs the tests of pods that take all there is. Much of their time is waiting, so several run at once; with all of them, the
-// first sandboxes would take a minute to start on two cores.
+// TestNoisyPods runs the tests of pods that take all resources that they can get. They mostly wait, so several
+// run at once. With all at once, the first sandboxes would take a minute to start on two cores.
 func TestNoisyPods(t *testing.T) {
 	if os.Getenv(isolationEnv) != "" || os.Getenv(noisyEnv) != "" {
 		t.Skip("the tests name the isolation themselves")
@@ -102,7 +102,7 @@ func eachRuntime(t *testing.T, test func(t *testing.T, config process.Config)) {
 	}
 }
 
-// newNoisyNode mounts a disk of that size, and starts a daemon on it.
+// newNoisyNode mounts a disk with these mount options and starts a daemon on it.
 func newNoisyNode(t *testing.T, config process.Config, options string) *noisyNode {
 	t.Helper()
 	images, err := imageDir()
@@ -125,7 +125,7 @@ func newNoisyNode(t *testing.T, config process.Config, options string) *noisyNod
 	return m
 }
 
-// own is a name that no other test has.
+// own returns a name that no other test uses.
 func (m *noisyNode) own(name string) string {
 	return name + strings.ReplaceAll("-"+filepath.Base(filepath.Dir(m.disk)), "/", "-")
 }
@@ -168,7 +168,7 @@ func (m *noisyNode) start() {
 	}
 }
 
-// end removes all pods, when no daemon runs.
+// end removes all pods. No daemon may be running.
 func (m *noisyNode) end() {
 	r, err := process.Open(context.Background(), m.config, "n1", "127.0.0.1")
 	if err != nil {
@@ -187,7 +187,7 @@ func (m *noisyNode) end() {
 	}
 }
 
-// run makes a pod that runs a script.
+// run creates a pod that runs a script.
 func (m *noisyNode) run(name, script string, change func(*corev1.Pod)) *corev1.Pod {
 	m.t.Helper()
 	pod := shellPod(name, script)
@@ -210,7 +210,7 @@ func (m *noisyNode) run(name, script string, change func(*corev1.Pod)) *corev1.P
 	return pod
 }
 
-// phase is that of a pod as it was told last.
+// status returns the last reported status of a pod.
 func (m *noisyNode) status(name string) corev1.PodStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -231,7 +231,7 @@ func (m *noisyNode) running(name string) string {
 	return m.status(name).ContainerStatuses[0].ContainerID
 }
 
-// said is what a command gets and gives.
+// said collects the output of a command and gives it no input.
 type said struct{ bytes.Buffer }
 
 func (o *said) Stdin() io.Reader            { return nil }
@@ -250,7 +250,7 @@ func (m *noisyNode) exec(name, script string) (string, error) {
 	return out.String(), err
 }
 
-// hears waits until an event has all those words.
+// hears waits for an event that contains all these words.
 func (m *noisyNode) hears(words ...string) {
 	m.t.Helper()
 	deadline := time.After(3 * time.Minute)
@@ -269,7 +269,7 @@ func (m *noisyNode) hears(words ...string) {
 	}
 }
 
-// free is what the disk has: bytes and files.
+// free returns the free bytes and the free files of the disk.
 func (m *noisyNode) free() (bytes, files uint64) {
 	m.t.Helper()
 	var fs unix.Statfs_t
@@ -279,7 +279,7 @@ func (m *noisyNode) free() (bytes, files uint64) {
 	return fs.Bavail * uint64(fs.Bsize), fs.Ffree //nolint:gosec // sizes of a disk
 }
 
-// delete deletes pods, and looks at what is left of them.
+// delete deletes pods, and checks that nothing of them is left.
 func (m *noisyNode) delete(pods ...*corev1.Pod) {
 	m.t.Helper()
 	now := metav1.Now()
@@ -297,7 +297,7 @@ func (m *noisyNode) delete(pods ...*corev1.Pod) {
 	}
 }
 
-// nothing looks for what pods left on the machine: directories, mounts, control groups and processes.
+// nothing checks that pods left no directories, mounts, control groups or processes on the machine.
 func (m *noisyNode) nothing() {
 	m.t.Helper()
 	for _, dir := range []string{"containers/*", "sandboxes/*", "pods/pods/*", "pods/messages/*", "logs/*"} {
@@ -313,7 +313,7 @@ func (m *noisyNode) nothing() {
 	m.until("the end of the processes", func() bool { return len(m.processes()) == 0 })
 }
 
-// processes are those that work on the disk.
+// processes returns the processes whose working directory is on the disk.
 func (m *noisyNode) processes() (found []string) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is well-formed
 	for _, link := range links {
@@ -325,7 +325,7 @@ func (m *noisyNode) processes() (found []string) {
 	return found
 }
 
-// watch asks a pod again and again whether it is there, until the returned function is called.
+// watch checks again and again that a pod answers, until the returned function is called.
 func (m *noisyNode) watch(name string) (stop func()) {
 	id := m.running(name)
 	done, ended := make(chan struct{}), make(chan struct{})

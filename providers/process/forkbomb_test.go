@@ -44,10 +44,11 @@ func (noObjects) Container(_ context.Context, pod *corev1.Pod, _ string) (*corev
 	return pod.Spec.Containers[0].DeepCopy(), nil
 }
 
-// mine is a part of the names of what this process of tests makes, and of no others: a number alone can begin another number.
+// mine is a part of the names of everything that this test process makes. It identifies the process exactly: a
+// bare number can be the beginning of another number.
 var mine = "-" + strconv.Itoa(os.Getpid()) + "-own"
 
-// shellPod is a pod that runs a script of this machine.
+// shellPod returns a pod that runs a shell script.
 func shellPod(name, script string) *corev1.Pod {
 	grace := int64(1)
 	return &corev1.Pod{
@@ -61,7 +62,7 @@ func shellPod(name, script string) *corev1.Pod {
 	}
 }
 
-// cgroupsNamed are the directories of cgroups whose path has the text.
+// cgroupsNamed returns the directories of cgroups whose paths contain text.
 func cgroupsNamed(text string) (found []string) {
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, e fs.DirEntry, err error) error { // groups come and go
 		if err == nil && e.IsDir() && strings.Contains(path, text) {
@@ -72,7 +73,8 @@ func cgroupsNamed(text string) (found []string) {
 	return found
 }
 
-// removeCgroups removes what a test has left; it tries for some seconds, as what is killed ends a little later.
+// removeCgroups removes the cgroups that a test has left. It tries for some seconds, because killed processes
+// end a little later.
 func removeCgroups(text string) {
 	deadline := time.After(5 * time.Second)
 	for groups := cgroupsNamed(text); len(groups) > 0; groups = cgroupsNamed(text) {
@@ -94,7 +96,8 @@ func removeCgroups(text string) {
 	}
 }
 
-// TestPodThatForksWithoutEnd: others go on, the node says what happened, and nothing is left of it after its deletion.
+// TestPodThatForksWithoutEnd checks that other pods go on, that the node reports what happened, and that nothing
+// of the pod is left after its deletion.
 func TestPodThatForksWithoutEnd(t *testing.T) {
 	w := open(t, nil)
 	w.needLimits()
@@ -128,8 +131,8 @@ func TestPodThatForksWithoutEnd(t *testing.T) {
 	phase := func(name string, want corev1.PodPhase) func() bool {
 		return func() bool { mu.Lock(); defer mu.Unlock(); return last[name].Phase == want }
 	}
-	// Each child is a process that stays. A shell ends when it gets no more of them, and what is above it becomes one more. There is
-	// an end to it, for the machine on which this test fails.
+	// Each child is a process that stays. A shell ends when it gets no more processes, and the command above it
+	// then runs in its place. The number is limited for the sake of a machine on which this test fails.
 	bomb := shellPod("bomb", "sh -c 'n=0; while [ $n -lt 300 ]; do sleep 120 & n=$((n+1)); done'; exec sleep 120")
 	if err := p.CreatePod(t.Context(), bomb); err != nil {
 		t.Fatal(err)
@@ -169,7 +172,7 @@ func TestPodThatForksWithoutEnd(t *testing.T) {
 	}
 }
 
-// sleepers counts the children of the bomb that run.
+// sleepers counts the running children of the bomb.
 func sleepers(t *testing.T) (n int) {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")

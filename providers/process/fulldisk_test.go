@@ -19,9 +19,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// TestNoisyFullDiskEndsNobody: with a disk that a pod has filled, and nothing that would end it, the other pods go on, also under another
-// daemon; one that ends is known to have ended as it did; nothing new begins, for a reason that is told; and the pod can be deleted,
-// after which all goes on as before.
+// TestNoisyFullDiskEndsNobody fills the disk by a pod, with no eviction. The other pods go on, also under
+// another daemon. A pod that ends has its true exit code. No new pod starts, and the reason is reported. After
+// the deletion of the full pod, everything goes on as before.
 func TestNoisyFullDiskEndsNobody(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, config process.Config) {
 		for what, script := range map[string]string{
@@ -94,7 +94,8 @@ func fullDisk(t *testing.T, config process.Config, script string) {
 	m.nothing()
 }
 
-// TestSandboxIsRemovedFromAFullDisk: to remove a pod is what makes room, so none is needed for it.
+// TestSandboxIsRemovedFromAFullDisk checks that removing a pod needs no space on the disk, because the removal
+// is what makes room.
 func TestSandboxIsRemovedFromAFullDisk(t *testing.T) {
 	needRunc(t)
 	disk := t.TempDir()
@@ -121,7 +122,7 @@ func TestSandboxIsRemovedFromAFullDisk(t *testing.T) {
 	}
 }
 
-// untilFull waits until the disk has no room: what fills it goes on when others give some of it back.
+// untilFull waits until the disk is full. The pod that fills it goes on when other pods free some space.
 func (m *noisyNode) untilFull() {
 	m.t.Helper()
 	m.until("the disk to be full", func() bool {
@@ -130,7 +131,7 @@ func (m *noisyNode) untilFull() {
 	})
 }
 
-// said is the log of a pod.
+// said returns the log of a pod.
 func (m *noisyNode) said(name string) string {
 	m.t.Helper()
 	r, err := m.pods.GetContainerLogs(m.t.Context(), "default", name, "main", api.ContainerLogOpts{})

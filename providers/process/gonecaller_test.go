@@ -19,8 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// A command and what it started, in sessions of their own, have ended when the session of a client that has gone returns; till then the
-// session counts.
+// When the session of a client that has gone returns, the command and all processes that it started have ended,
+// also processes in sessions of their own. Until then the session counts.
 func TestSecurityE12CommandEndsWithItsClient(t *testing.T) {
 	for _, isolation := range []string{"", process.IsolationNone} {
 		for name, terminal := range map[string]bool{"streams": false, "a terminal": true} {
@@ -57,7 +57,7 @@ func TestSecurityE12CommandEndsWithItsClient(t *testing.T) {
 	}
 }
 
-// What a client sent and the command does not read hides that the client has gone.
+// A client that has gone is noticed although unread input of that client is still in the way.
 func TestSecurityE12CommandThatReadsNothingEndsWithItsClient(t *testing.T) {
 	w := open(t, nil)
 	id := w.run("main", nil, "sleep", "600")
@@ -89,7 +89,8 @@ func TestSecurityE12CommandThatReadsNothingEndsWithItsClient(t *testing.T) {
 	<-typed
 }
 
-// A command that ends and leaves a process that writes on does not hold the session of a client that has gone, such as a probe.
+// A command may end and leave a process that goes on writing. That process does not hold the session of a client
+// that has gone, such as a probe.
 func TestSecurityE12CommandThatLeavesAWriterEnds(t *testing.T) {
 	w := open(t, nil)
 	id := w.run("main", shell, "/busybox", "sleep", "600")
@@ -108,7 +109,8 @@ func TestSecurityE12CommandThatLeavesAWriterEnds(t *testing.T) {
 	}
 }
 
-// lingering counts the processes of that name in a container, by those of the machine or by those of the sandbox.
+// lingering counts the processes named linger in a container. It looks at the processes of the machine or of the
+// sandbox.
 func (w *world) lingering(id string) (n int) {
 	w.t.Helper()
 	if w.config.Isolation == process.IsolationGVisor {

@@ -26,10 +26,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// runtimeEnv is the program of the isolation of the tests.
+// runtimeEnv names the runtime program that the tests use.
 const runtimeEnv = "PROCESS_RUNTIME"
 
-// gvisorProgram is the program of gVisor: what make runsc has built, or one on PATH; "" if there is none.
+// gvisorProgram returns the path of gVisor: the program that make runsc has built, or the one on PATH, or "".
 func gvisorProgram() string {
 	if path := os.Getenv(runtimeEnv); path != "" {
 		return path
@@ -41,7 +41,7 @@ func gvisorProgram() string {
 	return path
 }
 
-// needGVisor returns the program of gVisor, and skips a test where there is none.
+// needGVisor returns the path of gVisor, and skips the test if there is none.
 func needGVisor(t *testing.T) string {
 	t.Helper()
 	path := gvisorProgram()
@@ -54,8 +54,8 @@ func needGVisor(t *testing.T) string {
 	return path
 }
 
-// TestOnGVisor runs tests of this package with pods in sandboxes of gVisor. Of the contract it runs what depends on how containers are
-// made; the whole of it is run by PROCESS_ISOLATION=gvisor and TestContract.
+// TestOnGVisor runs tests of this package with pods in gVisor sandboxes. From the contract it runs only the
+// checks that depend on how containers are made; PROCESS_ISOLATION=gvisor with TestContract runs all of them.
 func TestOnGVisor(t *testing.T) {
 	if os.Getenv(isolationEnv) != "" {
 		t.Skip("it is this one that runs them")
@@ -97,7 +97,7 @@ func TestOnGVisor(t *testing.T) {
 	})
 }
 
-// readable is the program where every user may run it.
+// readable returns a path of the program that every user may run.
 func readable(t *testing.T, program string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vk-runsc-") //nolint:usetesting // parents of t.TempDir are closed to the other user
@@ -116,7 +116,7 @@ func readable(t *testing.T, program string) string {
 	return path
 }
 
-// onGVisor skips a test that TestOnGVisor runs.
+// onGVisor marks a test that needs gVisor, and skips it unless TestOnGVisor runs it.
 func onGVisor(t *testing.T) {
 	t.Helper()
 	if os.Getenv(isolationEnv) != process.IsolationGVisor {
@@ -142,7 +142,8 @@ func (w *world) pod(change func(*runtimeapi.PodSandboxConfig)) (string, error) {
 	return id, err
 }
 
-// TestGVisorIsTheDefault: where it is not, nothing else is taken without a word.
+// TestGVisorIsTheDefault checks that gVisor is the default, and that a machine without gVisor does not silently
+// get another isolation.
 func TestGVisorIsTheDefault(t *testing.T) {
 	t.Setenv("PATH", "/nowhere")
 	for _, isolation := range []string{"", process.IsolationGVisor} {
@@ -155,7 +156,7 @@ func TestGVisorIsTheDefault(t *testing.T) {
 	}
 }
 
-// TestGVisorIsTheKernelOfAPod: another one than the machine's, and than another pod's.
+// TestGVisorIsTheKernelOfAPod checks that the kernel of a pod is neither the machine's nor another pod's.
 func TestGVisorIsTheKernelOfAPod(t *testing.T) {
 	onGVisor(t)
 	w := open(t, nil)
@@ -172,7 +173,7 @@ func TestGVisorIsTheKernelOfAPod(t *testing.T) {
 	}
 }
 
-// sandboxProcess is the process of the machine that a sandbox is.
+// sandboxProcess returns the process of the machine that runs the sandbox.
 func (w *world) sandboxProcess(sandbox string) shim.Process {
 	w.t.Helper()
 	state, err := shim.ReadState(filepath.Join(w.config.StateDir, "sandboxes", sandbox, "sandbox"))
@@ -182,7 +183,8 @@ func (w *world) sandboxProcess(sandbox string) shim.Process {
 	return state.Init
 }
 
-// TestSecurityJ8WhatGVisorCannotCarryIsRefused: a pod never has less than it asks for.
+// TestSecurityJ8WhatGVisorCannotCarryIsRefused checks that a pod is refused if gVisor cannot give it everything
+// that it asks for.
 func TestSecurityJ8WhatGVisorCannotCarryIsRefused(t *testing.T) {
 	onGVisor(t)
 	w := open(t, func(c *process.Config) { c.Privileged = true })
@@ -221,7 +223,8 @@ func TestSecurityJ8WhatGVisorCannotCarryIsRefused(t *testing.T) {
 	}
 }
 
-// TestGVisorMountsReadOnly: also what is mounted below the volume, as every mount that is read-only.
+// TestGVisorMountsReadOnly checks that a read-only volume is read-only with all mounts below it, and that every
+// read-only mount behaves like that.
 func TestGVisorMountsReadOnly(t *testing.T) {
 	onGVisor(t)
 	w := open(t, nil)
@@ -241,7 +244,8 @@ func TestGVisorMountsReadOnly(t *testing.T) {
 	}
 }
 
-// TestGVisorEndsWithItsSandbox: a pod whose sandbox was killed has no containers, and is made again.
+// TestGVisorEndsWithItsSandbox checks that a pod whose sandbox was killed has no containers left, and is made
+// again.
 func TestGVisorEndsWithItsSandbox(t *testing.T) {
 	onGVisor(t)
 	w := open(t, nil)
@@ -261,7 +265,7 @@ func TestGVisorEndsWithItsSandbox(t *testing.T) {
 	}
 }
 
-// TestGVisorKeepsTheLimitOfAPod: what its containers use is in the control group of the pod.
+// TestGVisorKeepsTheLimitOfAPod checks that the control group of the pod counts the usage of its containers.
 func TestGVisorKeepsTheLimitOfAPod(t *testing.T) {
 	onGVisor(t)
 	w := open(t, nil)
@@ -303,7 +307,8 @@ func TestGVisorKeepsTheLimitOfAPod(t *testing.T) {
 	}
 }
 
-// TestGVisorHasTheNetworkOfAPod: its address answers, its containers see each other on the loopback, and so does a forwarded port.
+// TestGVisorHasTheNetworkOfAPod checks that the address of a pod answers, that its containers reach each other
+// over the loopback interface, and that a forwarded port answers.
 func TestGVisorHasTheNetworkOfAPod(t *testing.T) {
 	onGVisor(t)
 	file, _ := network(t)
@@ -333,7 +338,8 @@ func TestGVisorHasTheNetworkOfAPod(t *testing.T) {
 	<-ended //nolint:errcheck // how it ended does not matter
 }
 
-// TestGVisorLeavesNothing: no mount, no control group, no process and no word in memory, however a pod ended.
+// TestGVisorLeavesNothing checks that no mount, no control group, no process and no text in memory is left,
+// however a pod ended.
 func TestGVisorLeavesNothing(t *testing.T) {
 	onGVisor(t)
 	for name, end := range map[string]func(t *testing.T, w *world, state, supervisor shim.State) error{

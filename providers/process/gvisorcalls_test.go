@@ -15,8 +15,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// TestGVisorIsCalledSeldom: each call of the runtime, and each process that opens files, is a program that starts. A container that starts,
-// is asked to end and is removed takes two calls, its sandbox one, and only the container has files to open.
+// TestGVisorIsCalledSeldom limits the number of programs that a container starts: each call of the runtime, and
+// each process that opens files, is one program. Starting, stopping and removing a container takes two calls,
+// and its sandbox one. Only the container has files to open.
 func TestGVisorIsCalledSeldom(t *testing.T) {
 	onGVisor(t)
 	calls := callsOfGVisor(t)
@@ -38,14 +39,15 @@ func TestGVisorIsCalledSeldom(t *testing.T) {
 	if left, err := w.ListContainers(t.Context(), &runtimeapi.ContainerFilter{}); err != nil || len(left) != 0 {
 		t.Errorf("there is left: %v, %v", left, err)
 	}
-	// The first are those of the attempts at the start of the daemon.
+	// Earlier calls are the attempts that the daemon makes at its start.
 	got := calls()
 	if n := len(got); n < 3 || !slices.Equal(got[n-3:], []string{"run --detach", "run --bundle", "kill " + id[:32]}) {
 		t.Errorf("the calls: %q", got)
 	}
 }
 
-// callsOfGVisor returns the calls of the runtime so far that make or end something, each with the word after it.
+// callsOfGVisor returns a function that returns all calls of the runtime so far that make or end something, each
+// with the word after it.
 func callsOfGVisor(t *testing.T) func() []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -72,7 +74,8 @@ func callsOfGVisor(t *testing.T) func() []string {
 	}
 }
 
-// TestGVisorThatDoesNotAnswerHidesNoOtherContainer: by the figures pods are evicted, and none would be.
+// TestGVisorThatDoesNotAnswerHidesNoOtherContainer checks that statistics still have the other containers.
+// Evictions depend on these statistics.
 func TestGVisorThatDoesNotAnswerHidesNoOtherContainer(t *testing.T) {
 	onGVisor(t)
 	dir := t.TempDir()
@@ -98,7 +101,7 @@ func TestGVisorThatDoesNotAnswerHidesNoOtherContainer(t *testing.T) {
 	}
 }
 
-// servers are the processes that open files for those containers or sandboxes.
+// servers returns the processes that open files for these containers or sandboxes.
 func servers(t *testing.T, ids ...string) (pids []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")

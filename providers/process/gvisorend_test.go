@@ -12,8 +12,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// TestGVisorIsKilledWithItsLastContainer: where a pod ends, the last container that must be killed is killed with the sandbox, which saves what the
-// runtime does for the end of one in a sandbox that goes on. It has ended as one that was killed alone, and others are not touched before.
+// TestGVisorIsKilledWithItsLastContainer checks that, once its pod ends, the last container to be killed is
+// killed together with the sandbox. This saves a separate call of the runtime for that container. The container
+// has the same status as one that was killed alone, and other containers run until then.
 func TestGVisorIsKilledWithItsLastContainer(t *testing.T) {
 	onGVisor(t)
 	calls := callsOfGVisor(t)
@@ -47,7 +48,8 @@ func TestGVisorIsKilledWithItsLastContainer(t *testing.T) {
 	}
 }
 
-// TestGVisorGoesOnWithoutAContainerThatWasKilled: a container is killed alone where nobody has said that its pod ends.
+// TestGVisorGoesOnWithoutAContainerThatWasKilled checks that a container is killed alone as long as its pod does
+// not end.
 func TestGVisorGoesOnWithoutAContainerThatWasKilled(t *testing.T) {
 	onGVisor(t)
 	w := open(t, nil)
@@ -62,7 +64,8 @@ func TestGVisorGoesOnWithoutAContainerThatWasKilled(t *testing.T) {
 	}
 }
 
-// TestGVisorKeepsTheExitCodeWhereItsPodEnds: a program that ends when it is asked to has its own exit code, though its pod ends.
+// TestGVisorKeepsTheExitCodeWhereItsPodEnds checks that a program that ends on a signal keeps its own exit code,
+// even while its pod ends.
 func TestGVisorKeepsTheExitCodeWhereItsPodEnds(t *testing.T) {
 	onGVisor(t)
 	w := open(t, nil)

@@ -17,7 +17,8 @@ func resources(memory, score int64) *runtimeapi.LinuxContainerResources {
 	return &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: memory, CpuQuota: 20_000, CpuPeriod: 100_000, OomScoreAdj: score}
 }
 
-// TestGVisorShowsAContainerItsLimits: those that it has now, also where only the pod as a whole is limited.
+// TestGVisorShowsAContainerItsLimits checks that a container sees the limits that it has now, also if only the
+// pod as a whole has limits.
 func TestGVisorShowsAContainerItsLimits(t *testing.T) {
 	onGVisor(t)
 	w := open(t, nil)
@@ -28,7 +29,7 @@ func TestGVisorShowsAContainerItsLimits(t *testing.T) {
 	}, "sleep", "600")
 	reads := func(memory, quota string) {
 		t.Helper()
-		// Of the unified hierarchy, or of the older ones.
+		// The script reads the files of the unified hierarchy, or those of the older ones.
 		got := w.in(id, "cd /sys/fs/cgroup; /busybox cat memory.max cpu.max memory/memory.limit_in_bytes cpu/cpu.cfs_quota_us 2>/dev/null")
 		if !strings.HasPrefix(got, memory+"\n"+quota) {
 			t.Errorf("got %q, want %s and %s", got, memory, quota)
@@ -43,12 +44,12 @@ func TestGVisorShowsAContainerItsLimits(t *testing.T) {
 	reads("83886080", "30000")
 }
 
-// TestGVisorIsKilledWhenItsPodWouldBe: the machine that has no memory left takes the process of a sandbox for the container of it that is
-// worth most.
+// TestGVisorIsKilledWhenItsPodWouldBe checks the kernel's choice when the machine runs out of memory: the
+// process of a sandbox counts as the most valuable of its containers.
 func TestGVisorIsKilledWhenItsPodWouldBe(t *testing.T) {
 	onGVisor(t)
 	w := open(t, nil)
-	// Not every machine lets a process have less than its parent.
+	// Not every machine lets a process have a lower score than its parent.
 	for i, score := range []int64{900, 500, 700} {
 		w.run(fmt.Sprintf("c%d", i), func(c *runtimeapi.ContainerConfig) { c.Linux.Resources = resources(0, score) }, "sleep", "600")
 		want := []string{"900", "500", "500"}[i]

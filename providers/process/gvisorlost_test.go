@@ -18,8 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// TestGVisorGoesOnWithoutTheCallOfAContainer: the process of the machine that waits for a container is killed alone. The container is over then,
-// and the sandbox is not.
+// TestGVisorGoesOnWithoutTheCallOfAContainer kills only the process of the machine that waits for a container.
+// The container is over then, but its sandbox goes on.
 func TestGVisorGoesOnWithoutTheCallOfAContainer(t *testing.T) {
 	onGVisor(t)
 	w := open(t, nil)
@@ -42,8 +42,8 @@ func TestGVisorGoesOnWithoutTheCallOfAContainer(t *testing.T) {
 	}
 }
 
-// TestGVisorStartsAContainerWithAsManyMountsAsItMayHave: a pod may have 116 volumes, with the files of every container, and no container more
-// than can be started.
+// TestGVisorStartsAContainerWithAsManyMountsAsItMayHave checks that a container with the largest allowed number
+// of mounts starts. A pod may have 116 volumes, besides the files that every container has.
 func TestGVisorStartsAContainerWithAsManyMountsAsItMayHave(t *testing.T) {
 	onGVisor(t)
 	w := open(t, nil)

@@ -13,7 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// TestMoreVolumesThanGVisorOpensAreRefused, by the name of the field: the pod would be taken, and its container never start.
+// TestMoreVolumesThanGVisorOpensAreRefused checks that a pod with too many volumes is refused with the name of
+// the field. Otherwise the pod would be accepted, and its container would never start.
 func TestMoreVolumesThanGVisorOpensAreRefused(t *testing.T) {
 	mounts := func(n int) (all []corev1.VolumeMount) {
 		for i := range n {

@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// memoryVolume mounts a file system in memory that holds a mebibyte, for a group.
+// memoryVolume mounts a file system of one mebibyte in memory that belongs to a group.
 func memoryVolume(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "volume")
@@ -51,7 +51,8 @@ func (w *world) podWith(volumes ...string) string {
 	return pod
 }
 
-// TestGVisorHasVolumesInMemory: programs find a file system in memory there that is as the machine's, and containers share it.
+// TestGVisorHasVolumesInMemory checks that a volume in memory looks to programs like the machine's file system
+// in memory, and that containers share the volume.
 func TestGVisorHasVolumesInMemory(t *testing.T) {
 	onGVisor(t)
 	w := open(t, nil)
@@ -82,7 +83,7 @@ func TestGVisorHasVolumesInMemory(t *testing.T) {
 	if said, err := os.ReadFile(filepath.Join(other, "file")); err != nil || string(said) != "machine\n" {
 		t.Errorf("a volume that is not the sandbox's: got %q, %v", said, err)
 	}
-	// A container that ends loses nothing.
+	// The end of a container loses no data.
 	if err := w.StopContainer(t.Context(), first, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,8 @@ func TestGVisorHasVolumesInMemory(t *testing.T) {
 	}
 }
 
-// TestGVisorLeavesNothingInAVolume: what a sandbox kept in memory goes with it, so the next one of the pod has all of the volume.
+// TestGVisorLeavesNothingInAVolume checks that data that a sandbox kept in memory is freed with the sandbox, so
+// that the next sandbox of the pod has the whole volume.
 func TestGVisorLeavesNothingInAVolume(t *testing.T) {
 	onGVisor(t)
 	for name, end := range map[string]func(w *world, supervisor shim.State) error{

@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// imageDir has the images of the demo and of the contract.
+// imageDir returns the directory with the images of the demo and of the contract.
 var imageDir = sync.OnceValues(func() (string, error) {
 	if dir := os.Getenv("PROCESS_IMAGES"); dir != "" {
 		return dir, nil
@@ -56,8 +56,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// testConfig is the configuration of tests that name no isolation: runc, which is quicker, for root. TestOnGVisor runs a part of them with
-// gVisor, as root and as another user.
+// testConfig returns the configuration of tests that name no isolation. For root it has runc, which is quicker.
+// TestOnGVisor runs a part of these tests with gVisor, as root and as another user.
 func testConfig(stateDir, images string) process.Config {
 	c := process.Config{StateDir: stateDir, Images: []string{images}, Isolation: os.Getenv(isolationEnv)}
 	if c.Isolation == process.IsolationCrun {
@@ -84,7 +84,7 @@ type world struct {
 	logs    string
 }
 
-// open returns a runtime with a sandbox, whose containers end with the test.
+// open returns a world with a new sandbox, whose containers end with the test.
 func open(t *testing.T, change func(*process.Config)) *world {
 	t.Helper()
 	dir, err := imageDir()
@@ -120,7 +120,7 @@ func (w *world) close() {
 	w.Close(context.Background())
 }
 
-// reopen is what another daemon does.
+// reopen opens the runtime again, as the next daemon does.
 func (w *world) reopen() {
 	w.t.Helper()
 	r, err := process.Open(w.t.Context(), w.config, "n1", "192.0.2.1")
@@ -181,7 +181,7 @@ func (w *world) status(id string) *runtimeapi.ContainerStatus {
 	return s.GetStatus()
 }
 
-// ended waits for the end of a container.
+// ended waits for the end of a container and returns its status.
 func (w *world) ended(id string) *runtimeapi.ContainerStatus {
 	w.t.Helper()
 	w.until("the end of a container", func() bool { return w.status(id).GetState() == runtimeapi.ContainerState_CONTAINER_EXITED })

@@ -13,7 +13,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// A container sees the files of another image, may not change them, and the image stays while it does.
+// A container sees the files of another image but may not change them. The image stays on the node as long as
+// the container does.
 func TestImageAsAVolume(t *testing.T) {
 	w := open(t, nil)
 	mount := func(sub string) func(*runtimeapi.ContainerConfig) {

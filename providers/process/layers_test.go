@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestWhatAContainerWritesOverItsImageIsMeasured: a limit of ephemeral storage is kept by it.
+// TestWhatAContainerWritesOverItsImageIsMeasured checks that the files that a container writes over its image
+// are measured. Limits of ephemeral storage depend on the measurement.
 func TestWhatAContainerWritesOverItsImageIsMeasured(t *testing.T) {
 	w := open(t, nil)
 	id := w.run("main", nil, "sleep", "600")

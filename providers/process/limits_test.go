@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// numbers are the processes that ls found in /proc.
+// numbers returns the process numbers that ls found in /proc.
 func numbers(list string) []string {
 	var pids []string
 	for _, name := range strings.Fields(list) {
@@ -41,7 +41,7 @@ func TestContainerListsItsProcessesOnly(t *testing.T) {
 		line, _, _ := w.ExecSync(t.Context(), id, []string{"cat", "/proc/" + pid + "/cmdline"}, time.Minute)
 		seen += strings.ReplaceAll(string(line), "\x00", " ") + "\n"
 	}
-	// There are the main one and the command.
+	// The container has two processes: its main process and the command.
 	if got := numbers(string(out)); len(got) != 2 || !strings.Contains(seen, "sleep 601") || strings.Contains(seen, "sleep 600") {
 		t.Errorf("processes: got %v\n%s", got, seen)
 	}
@@ -62,7 +62,7 @@ func limited(memory int64) func(*runtimeapi.ContainerConfig) {
 	}
 }
 
-// needLimits skips a test where this process may make no cgroups.
+// needLimits skips a test if this process may not make cgroups.
 func (w *world) needLimits() {
 	w.t.Helper()
 	s, err := w.Status(w.t.Context(), false)
@@ -82,7 +82,7 @@ func TestMemoryLimit(t *testing.T) {
 	if s := w.ended(w.run("much", limited(48<<20), "eat", "256")); s.GetReason() != "OOMKilled" || s.GetExitCode() != 137 {
 		t.Errorf("more than the limit: got %v", s)
 	}
-	// A shell ends with the code of its command that was killed.
+	// A shell ends with the exit code of its killed command.
 	if s := w.ended(w.run("child", limited(48<<20), "eat", "child", "256")); s.GetReason() != "OOMKilled" || s.GetExitCode() != 137 {
 		t.Errorf("a child with more than the limit: got %v", s)
 	}
@@ -110,7 +110,7 @@ func TestMemoryLimit(t *testing.T) {
 			t.Errorf("the container sees the cgroups of others: %s", out)
 		}
 	}
-	// A death that the kernel did not cause is no lack of memory.
+	// A kill that does not come from the kernel is no lack of memory.
 	if err := w.StopContainer(t.Context(), id, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
 )
 
-// TestSecurityI5WhatCannotBeRemovedIsTriedAgain: it does not keep the node from starting, and does not stay for ever.
+// TestSecurityI5WhatCannotBeRemovedIsTriedAgain checks that files that cannot be removed do not keep the node
+// from starting, and are removed later.
 func TestSecurityI5WhatCannotBeRemovedIsTriedAgain(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"containers/c", "sandboxes/s", "images"} {

@@ -24,7 +24,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// network writes a CNI network whose pods this machine reaches, and nobody else. Its addresses in use are files.
+// network writes a CNI network whose pods only this machine reaches. Each address in use is a file in leases.
 func network(t *testing.T) (file, leases string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -47,11 +47,11 @@ func network(t *testing.T) (file, leases string) {
 	return file, filepath.Join(dir, fmt.Sprintf("vktest%d", os.Getpid()))
 }
 
-// keepsSubnet is there for the garbage collector, which would close it.
+// keepsSubnet holds the socket of subnet, because the garbage collector would close it.
 var keepsSubnet net.Listener
 
-// subnet is the number of a subnet that no other process of tests has, in a range that is kept for documentation. A socket without a file
-// keeps it until the process ends.
+// subnet returns the number of a subnet that no other test process uses, in a range reserved for documentation.
+// An abstract socket keeps the subnet until the process ends.
 var subnet = sync.OnceValues(func() (int, error) {
 	const subnets = 32
 	for i := range subnets {
@@ -75,7 +75,7 @@ func (w *world) address(sandbox string) string {
 	return s.GetStatus().GetNetwork().GetIp()
 }
 
-// answers waits for the demo at an address.
+// answers waits until the demo answers at an address.
 func (w *world) answers(address string) {
 	w.t.Helper()
 	client := http.Client{Timeout: time.Second}
@@ -93,8 +93,8 @@ func serves(c *runtimeapi.ContainerConfig) {
 	c.Envs = []*runtimeapi.KeyValue{{Key: "PORT", Value: []byte("8080")}}
 }
 
-// Two pods listen on one port, each at its own address; a daemon that comes after finds them there; and when they are
-// gone, so are their addresses.
+// Two pods listen on the same port, each at its own address. The next daemon finds them there. Their addresses
+// are free once the pods are gone.
 func TestPodsWithANetworkOfTheirOwn(t *testing.T) {
 	file, leases := network(t)
 	w := open(t, func(c *process.Config) { c.PodNetwork, c.CNIPlugins = file, []string{"/usr/lib/cni"} })
@@ -157,7 +157,7 @@ func TestPodsWithANetworkOfTheirOwn(t *testing.T) {
 	}
 }
 
-// A pod that asks for the machine's network has that.
+// A pod with hostNetwork is in the network of the machine.
 func TestAPodInTheNetworkOfTheMachine(t *testing.T) {
 	file, _ := network(t)
 	w := open(t, func(c *process.Config) { c.PodNetwork, c.CNIPlugins = file, []string{"/usr/lib/cni"} })
@@ -178,7 +178,8 @@ func TestAPodInTheNetworkOfTheMachine(t *testing.T) {
 	}
 }
 
-// A sandbox whose namespace is lost, as when the machine was started again, is made again, and its address is free.
+// A sandbox whose namespace is lost, for example after a restart of the machine, is made again, and its address
+// is free.
 func TestANetworkThatIsLost(t *testing.T) {
 	file, leases := network(t)
 	w := open(t, func(c *process.Config) { c.PodNetwork, c.CNIPlugins = file, []string{"/usr/lib/cni"} })

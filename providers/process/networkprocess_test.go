@@ -16,7 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/podnet"
 )
 
-// TestOnlyABrokenNetworkProcessIsReplaced: pods lose their connections with it, which an error of the daemon must not cost them.
+// TestOnlyABrokenNetworkProcessIsReplaced checks that an error of the daemon itself does not replace the network
+// process, because the replacement costs pods their connections.
 func TestOnlyABrokenNetworkProcessIsReplaced(t *testing.T) {
 	for cause, broken := range map[error]bool{
 		syscall.ENOENT: true, syscall.ECONNREFUSED: true, syscall.ECONNRESET: true, syscall.EPIPE: true, io.EOF: true, io.ErrUnexpectedEOF: true,
@@ -41,7 +42,7 @@ func TestCallerThatGivesUpEndsNoNetworkProcess(t *testing.T) {
 	}
 }
 
-// neverDone is a context that has not seen its deadline yet.
+// neverDone is a context that does not report its passed deadline as an error yet.
 type neverDone struct{ context.Context }
 
 func (neverDone) Err() error { return nil }

@@ -13,11 +13,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// forks starts as many processes as it gets, 300 at most for the machine on which a test fails, and stays.
+// forks is a command that starts as many processes as it gets, and stays. It stops at 300 for the sake of a
+// machine on which a test fails.
 const forks = "sh -c 'n=0; while [ $n -lt 300 ]; do sleep 600 & n=$((n+1)); done'; exec sleep 600"
 
-// TestNoisyPodForksWithoutEnd: it has no more than it may, which is told, and the others go on. With gVisor its processes are threads
-// of its sandbox, whose kernel ends when the machine refuses it one: then the pod has ended, and says why.
+// TestNoisyPodForksWithoutEnd checks that the pod gets no more processes than its limit, that the limit is
+// reported, and that other pods go on. With gVisor its processes are threads of its sandbox, whose kernel ends
+// when the machine refuses a thread. The pod has then ended, and its status has the reason.
 func TestNoisyPodForksWithoutEnd(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, config process.Config) {
 		config.PodPidsLimit = 150
@@ -44,7 +46,8 @@ func TestNoisyPodForksWithoutEnd(t *testing.T) {
 	})
 }
 
-// TestNoisyPodWithMostProcessesIsEvicted: the machine has too few left for others, and the node says so.
+// TestNoisyPodWithMostProcessesIsEvicted checks that the pod with the most processes is evicted when the machine
+// has too few left, and that the node reports it.
 func TestNoisyPodWithMostProcessesIsEvicted(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, config process.Config) {
 		m := newNoisyNode(t, config, "size=96m,nr_inodes=1000")
@@ -74,7 +77,8 @@ func TestNoisyPodWithMostProcessesIsEvicted(t *testing.T) {
 	})
 }
 
-// tasks is how many processes and threads of the machine are of a pod, by the kernel.
+// tasks returns the number of processes and threads of the machine that belong to a pod, as counted by the
+// kernel.
 func (m *noisyNode) tasks(name string) (n int) {
 	m.t.Helper()
 	summary, err := m.pods.GetStatsSummary(m.t.Context())

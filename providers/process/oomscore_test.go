@@ -27,10 +27,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// oomEnv tells TestDaemonIsEndedLast that it is the daemon: its score must not be that of all tests.
+// oomEnv tells TestDaemonIsEndedLast to be the daemon in a process of its own, so that the score of the other
+// tests stays unchanged.
 const oomEnv = "PROCESS_OOM"
 
-// TestDaemonIsEndedLast: when memory runs out, the kernel ends the daemon after containers and their supervisors, as it does with a kubelet.
+// TestDaemonIsEndedLast checks that, when memory runs out, the kernel ends containers and their supervisors
+// before the daemon, as with a kubelet.
 func TestDaemonIsEndedLast(t *testing.T) {
 	images, err := imageDir()
 	if err != nil {
@@ -79,7 +81,7 @@ func TestDaemonIsEndedLast(t *testing.T) {
 	}
 }
 
-// startProvider makes the provider as the program does, from a file.
+// startProvider makes the provider from a configuration file, as the program does.
 func startProvider(t *testing.T, images string) {
 	t.Helper()
 	c := testConfig(filepath.Join(t.TempDir(), "state"), images)

@@ -8,7 +8,8 @@ import (
 	eventrecord "k8s.io/client-go/tools/record"
 )
 
-// RecordPods gives events about pods to a recorder, and looks that often for them. It is called before Run.
+// RecordPods gives events about pods to a recorder, and looks for such events at the given interval. Call it
+// before Run.
 func (r *Runtime) RecordPods(to eventrecord.EventRecorder, every time.Duration) {
 	r.recorder, r.userNetwork().every = to, every
 }

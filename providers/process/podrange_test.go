@@ -14,7 +14,8 @@ func network(prefix, link string, routed bool) machineNetwork {
 	return machineNetwork{netip.MustParsePrefix(prefix), link, routed}
 }
 
-// TestPodCIDRThatTheMachineUsesIsRefused: pods would not reach that network of the machine.
+// TestPodCIDRThatTheMachineUsesIsRefused checks that a range of pod addresses that the machine uses is refused:
+// pods could not reach that network of the machine.
 func TestPodCIDRThatTheMachineUsesIsRefused(t *testing.T) {
 	networks := []machineNetwork{
 		network("192.0.2.0/24", "eth0", false), network("172.17.0.0/16", "docker0", false), network("10.244.3.0/24", "flannel.1", true), network("10.0.0.0/8", "wg0", true),
@@ -38,7 +39,7 @@ func TestPodCIDRThatTheMachineUsesIsRefused(t *testing.T) {
 	}
 }
 
-// TestNetworksOfThisMachineAreRefusedToPods: every machine has the loopback interface.
+// TestNetworksOfThisMachineAreRefusedToPods uses the loopback interface, which every machine has.
 func TestNetworksOfThisMachineAreRefusedToPods(t *testing.T) {
 	r := &Runtime{config: Config{StateDir: t.TempDir(), PodCIDR: "127.10.0.0/16"}}
 	if _, err := r.podRange(t.Context(), machineNetworks(t.Context())); err == nil || !strings.Contains(err.Error(), "127.0.0.0/8 of the machine's interface lo") {
@@ -46,8 +47,8 @@ func TestNetworksOfThisMachineAreRefusedToPods(t *testing.T) {
 	}
 }
 
-// TestPodsKeepTheirAddressesWhenTheMachineJoinsANetwork: as a bridge of containers that is made later. Without pods, another range is chosen, or
-// the one of the configuration is refused.
+// TestPodsKeepTheirAddressesWhenTheMachineJoinsANetwork adds a network later, such as a bridge of containers.
+// Without pods, another range is chosen, or the configured range is refused.
 func TestPodsKeepTheirAddressesWhenTheMachineJoinsANetwork(t *testing.T) {
 	for _, podCIDR := range []string{"", "10.200.0.0/24"} {
 		r := &Runtime{config: Config{StateDir: t.TempDir(), PodCIDR: podCIDR}, nodeName: "n1"}
@@ -76,7 +77,8 @@ func TestPodsKeepTheirAddressesWhenTheMachineJoinsANetwork(t *testing.T) {
 	}
 }
 
-// TestDefaultRangeIsFreeOnUsualMachines: with the bridges of others, and in or with routes to networks that have all ranges.
+// TestDefaultRangeIsFreeOnUsualMachines tries machines with the bridges of other container engines, inside
+// networks of all private ranges or with routes to them.
 func TestDefaultRangeIsFreeOnUsualMachines(t *testing.T) {
 	docker, podman, company := network("172.17.0.0/16", "docker0", false), network("10.88.0.0/16", "cni-podman0", false), network("10.0.0.0/8", "wg0", true)
 	for i, c := range []struct {

@@ -15,7 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// onHost is a runtime of programs of the machine, with a sandbox and a container in it that was not started.
+// onHost returns a runtime that runs containers as programs of the machine, with a sandbox and a container that
+// was not started.
 func onHost(t *testing.T) (r *Runtime, sandbox string, c *container) {
 	t.Helper()
 	r, err := Open(t.Context(), Config{StateDir: t.TempDir(), Isolation: IsolationNone}, "n1", "192.0.2.1")
@@ -44,7 +45,8 @@ func onHost(t *testing.T) (r *Runtime, sandbox string, c *container) {
 	return r, sandbox, c
 }
 
-// TestWhatEndsAContainerWaitsForItsStart: what is stopped or removed while it starts does not run afterwards.
+// TestWhatEndsAContainerWaitsForItsStart checks that a container that is stopped or removed during its start
+// does not run afterwards.
 func TestWhatEndsAContainerWaitsForItsStart(t *testing.T) {
 	for name, end := range map[string]func(r *Runtime, sandbox, id string) error{
 		"RemoveContainer":  func(r *Runtime, _, id string) error { return r.RemoveContainer(context.Background(), id) },
@@ -72,7 +74,8 @@ func TestWhatEndsAContainerWaitsForItsStart(t *testing.T) {
 	}
 }
 
-// TestStartThatComesTooLate, behind the end of its container or its sandbox, starts nothing and leaves nothing.
+// TestStartThatComesTooLate checks that a start after the end of the container or of its sandbox starts nothing
+// and leaves nothing.
 func TestStartThatComesTooLate(t *testing.T) {
 	r, sandbox, c := onHost(t)
 	if err := r.StopPodSandbox(t.Context(), sandbox); err != nil {
@@ -97,7 +100,8 @@ func TestStartThatComesTooLate(t *testing.T) {
 	}
 }
 
-// TestStopThatFailedOnceIsRecorded: another daemon must not find the sandbox ready.
+// TestStopThatFailedOnceIsRecorded checks that the record of a sandbox has the request to stop, so that the next
+// daemon does not report the sandbox as ready.
 func TestStopThatFailedOnceIsRecorded(t *testing.T) {
 	r, sandbox, c := onHost(t)
 	if err := r.StartContainer(t.Context(), c.id); err != nil {

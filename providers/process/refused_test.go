@@ -13,7 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// A pod shows the name of its image, though a kubelet asks for containers by the image's ID.
+// A pod status has the name of the image, although a kubelet asks for containers by image ID.
 func TestStatusHasTheNameOfTheImage(t *testing.T) {
 	w := open(t, nil)
 	image, err := w.Images().ImageStatus(t.Context(), &runtimeapi.ImageSpec{Image: "demo"}, false)

@@ -11,8 +11,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// TestContainerThatIsBeingRemovedHasEnded: its files go one by one, and one of which the file of states has gone is no new container:
-// what it ended with would be forgotten, and a pod that had succeeded be shown with a container that was lost.
+// TestContainerThatIsBeingRemovedHasEnded checks that a container whose removal is unfinished does not look like
+// a new one. Its files go one by one, and its state file may go first. Otherwise its exit code would be
+// forgotten, and a pod that had succeeded would show a lost container.
 func TestContainerThatIsBeingRemovedHasEnded(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a mount keeps the directory from going, which needs root")

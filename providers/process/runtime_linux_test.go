@@ -22,10 +22,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// isolationEnv is the isolation of the tests of this package that do not name one, see testConfig.
+// isolationEnv names the isolation for those tests of this package that name none, see testConfig.
 const isolationEnv = "PROCESS_ISOLATION"
 
-// needRunc skips a test where there is no runc, or that may not use it.
+// needRunc skips a test if there is no runc, or if the test may not use it.
 func needRunc(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -79,12 +79,14 @@ func TestARuntimeThatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestARuntimeThatCannotIsAnError: and nothing weaker is taken instead.
+// TestARuntimeThatCannotIsAnError checks that a runtime that does not work is an error, and that no weaker
+// isolation is used instead.
 func TestARuntimeThatCannotIsAnError(t *testing.T) {
 	needRunc(t)
 	for script, want := range map[string][]string{
 		"exit 3": {"it ended with code 3", "isolation: none"},
-		// As crun does where controllers are in both versions of control groups. The fourth word is the log.
+		// The script answers like crun on a machine with controllers in both versions of control groups. The
+		// fourth word is the log.
 		`echo '{"msg":"cgroups in hybrid mode not supported, drop all controllers from cgroupv2","level":"error"}' > "$4"; exit 1`: {
 			"hybrid mode not supported", "systemd.unified_cgroup_hierarchy=1", "isolation: gvisor or runc",
 		},
@@ -103,7 +105,8 @@ func TestARuntimeThatCannotIsAnError(t *testing.T) {
 	}
 }
 
-// TestNothingOfAContainerIsLeft: no mount, no control group and no word in memory, however it ended.
+// TestNothingOfAContainerIsLeft checks that no mount, no control group and no text in memory is left, however a
+// container ended.
 func TestNothingOfAContainerIsLeft(t *testing.T) {
 	needRunc(t)
 	for name, end := range map[string]func(w *world, id string, state shim.State) error{
@@ -163,7 +166,7 @@ func mounted(t *testing.T, dir string) bool {
 	return strings.Contains(string(data), " "+dir+"/")
 }
 
-// groupsOf are the control groups of a container, in every hierarchy.
+// groupsOf returns the control groups of a container in all hierarchies.
 func groupsOf(t *testing.T, id string) []string {
 	t.Helper()
 	data, err := os.ReadFile("/proc/self/cgroup")
@@ -187,7 +190,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// TestSystemCallsAreFilteredForThoseWhoAsk: the others have what a kubelet gives them.
+// TestSystemCallsAreFilteredForThoseWhoAsk checks that only containers that ask for a filter of system calls
+// have one. The others have the same as with a kubelet.
 func TestSystemCallsAreFilteredForThoseWhoAsk(t *testing.T) {
 	needRunc(t)
 	w := open(t, onRunc)
@@ -204,7 +208,7 @@ func TestSystemCallsAreFilteredForThoseWhoAsk(t *testing.T) {
 	}
 }
 
-// TestMountsByDepth: a volume over the parent of another one does not hide it.
+// TestMountsByDepth checks that a volume over the parent directory of another volume does not hide that volume.
 func TestMountsByDepth(t *testing.T) {
 	needRunc(t)
 	w := open(t, onRunc)
@@ -220,7 +224,8 @@ func TestMountsByDepth(t *testing.T) {
 	}
 }
 
-// TestMountsReachTheMachine: and others of the machine the container, where a volume says so.
+// TestMountsReachTheMachine checks the propagation of mounts that a volume asks for: mounts of the container
+// reach the machine, and mounts of the machine reach the container.
 func TestMountsReachTheMachine(t *testing.T) {
 	needRunc(t)
 	w := open(t, onRunc)

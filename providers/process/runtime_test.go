@@ -77,7 +77,7 @@ func TestCommandThatTimedOutIsKilled(t *testing.T) {
 	}
 }
 
-// commandRuns tells whether a process of the machine has exactly these last arguments.
+// commandRuns reports whether a process of the machine has exactly these last arguments.
 func commandRuns(args ...string) bool {
 	want := strings.Join(args, "\x00") + "\x00"
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -122,7 +122,7 @@ func TestStopLeavesNoProcess(t *testing.T) {
 	}
 }
 
-// below are the processes of a container, by their supervisor.
+// below returns the processes of a container: the descendants of its supervisor.
 func below(stateDir, id string) []int {
 	state, _ := shim.ReadState(filepath.Join(stateDir, "containers", id))
 	return shim.Descendants(state.Shim.PID)

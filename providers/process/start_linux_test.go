@@ -17,7 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// toStart is a runtime whose groups are directories, with a container that was not started: there is no such program.
+// toStart returns a runtime whose control groups are plain directories, with a container that was not started.
+// The program of the container does not exist.
 func toStart(t *testing.T) (*Runtime, *container) {
 	t.Helper()
 	c := &container{id: "c", dir: t.TempDir(), config: &runtimeapi.ContainerConfig{}}
@@ -25,7 +26,8 @@ func toStart(t *testing.T) (*Runtime, *container) {
 	return &Runtime{cgroups: cgroups{v2: t.TempDir()}, containers: map[string]*container{"c": c}}, c
 }
 
-// TestRecordThatCannotBeWrittenLetsNothingStart, also when the start is tried again: who finds the container later would not find its group.
+// TestRecordThatCannotBeWrittenLetsNothingStart checks that a container does not start without its record, also
+// when the start is tried again: a later daemon that finds the container would not find its control group.
 func TestRecordThatCannotBeWrittenLetsNothingStart(t *testing.T) {
 	r, c := toStart(t)
 	before := c.Spec
@@ -43,7 +45,8 @@ func TestRecordThatCannotBeWrittenLetsNothingStart(t *testing.T) {
 	}
 }
 
-// TestStartThatNobodyWaitsForIsNone: what is started all the same has no one who knows of it.
+// TestStartThatNobodyWaitsForIsNone checks that a canceled start starts nothing: no caller would know of the
+// container.
 func TestStartThatNobodyWaitsForIsNone(t *testing.T) {
 	r, c := toStart(t)
 	ctx, cancel := context.WithCancel(t.Context())

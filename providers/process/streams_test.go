@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// session is what a client of exec or attach has.
+// session holds the streams of a client of exec or attach.
 type session struct {
 	stdin    *io.PipeReader
 	typed    *io.PipeWriter
@@ -46,7 +46,7 @@ func (s *session) Stderr() io.WriteCloser {
 	return &s.stderr
 }
 
-// output keeps what was written.
+// output records everything that was written to it.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -123,7 +123,7 @@ func TestExecStreams(t *testing.T) {
 	}
 }
 
-// What kubectl shows of a command that is not in the image is what came over its streams, and the code.
+// For a command that is not in the image, kubectl shows the text that came over its streams, and the exit code.
 func TestCommandThatIsNotThere(t *testing.T) {
 	w := open(t, nil)
 	id := w.run("main", nil, "sleep", "600")

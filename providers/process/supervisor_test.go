@@ -15,10 +15,10 @@ import (
 	"testing"
 )
 
-// besideEnv tells that the program of supervisors is beside that of the tests.
+// besideEnv tells a test that the program of supervisors is beside the program of the tests.
 const besideEnv = "PROCESS_SUPERVISOR_BESIDE"
 
-// TestContainersWithTheSupervisorBeside runs tests whose containers have the small program as their supervisor.
+// TestContainersWithTheSupervisorBeside runs tests with the small program as the supervisor of their containers.
 func TestContainersWithTheSupervisorBeside(t *testing.T) {
 	if os.Getenv(isolationEnv) != "" || os.Getenv(besideEnv) != "" || os.Getenv(noisyEnv) != "" {
 		t.Skip("it is this one that runs them")
@@ -49,7 +49,8 @@ func TestContainersWithTheSupervisorBeside(t *testing.T) {
 	}
 }
 
-// TestSupervisorIsTheProgramBeside, and not that of the daemon, which is many times as large.
+// TestSupervisorIsTheProgramBeside checks that a supervisor is the small program beside the daemon's, and not
+// the daemon's program, which is many times as large.
 func TestSupervisorIsTheProgramBeside(t *testing.T) {
 	if os.Getenv(besideEnv) == "" {
 		t.Skip("TestContainersWithTheSupervisorBeside runs it")

@@ -16,7 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// asUser runs tests as a user without rights.
+// asUser runs tests as a user without rights on the machine.
 func asUser(t *testing.T, tests string, env ...string) ([]byte, error) {
 	t.Helper()
 	images, err := imageDir()
@@ -79,7 +79,7 @@ func TestUserOfTheContainer(t *testing.T) {
 	}
 }
 
-// TestContainerSeesNothingOfTheMachine looks at the machine from a container.
+// TestContainerSeesNothingOfTheMachine looks for traces of the machine from inside a container.
 func TestContainerSeesNothingOfTheMachine(t *testing.T) {
 	w := open(t, nil)
 	secret := filepath.Join(t.TempDir(), "secret")

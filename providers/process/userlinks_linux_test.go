@@ -18,11 +18,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/podnet"
 )
 
-// scriptedProcess answers as the network process does, and keeps what it was asked.
+// scriptedProcess answers like the network process, and records the requests.
 type scriptedProcess struct {
 	mu    sync.Mutex
 	asked []string
-	// hangs is closed when a request with this word may be answered; "" answers all at once.
+	// hangs is closed when requests with this word may be answered; with "" all requests are answered at once.
 	hangs chan struct{}
 	word  string
 }
@@ -73,7 +73,7 @@ func (p *scriptedProcess) wasAsked(words string) bool {
 	return slices.ContainsFunc(p.asked, func(text string) bool { return strings.Contains(text, words) })
 }
 
-// networkOf is a network with that process.
+// networkOf returns a network that uses the process p.
 func networkOf(t *testing.T, p *scriptedProcess) *userNetwork {
 	t.Helper()
 	prefix := netip.MustParsePrefix("10.88.0.0/22")
@@ -90,7 +90,7 @@ func networkOf(t *testing.T, p *scriptedProcess) *userNetwork {
 func TestServicesReachPodsAfterARestartOfTheDaemon(t *testing.T) {
 	p := &scriptedProcess{}
 	n := networkOf(t, p)
-	// A daemon knows them only when it runs, and pods of an earlier one are there.
+	// A daemon knows the services only after it has started, while pods of an earlier daemon are already there.
 	n.services = func() []podnet.Service {
 		return []podnet.Service{{Protocol: "tcp", Address: "10.96.0.1", Port: 443, Target: "192.0.2.1:6443"}}
 	}

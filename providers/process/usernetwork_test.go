@@ -30,7 +30,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// ownNetwork skips a test of the network that needs no rights where the isolation of the tests has none.
+// ownNetwork skips a test of the rootless network if the isolation of the tests does not have that network.
 func ownNetwork(t *testing.T) {
 	t.Helper()
 	if testConfig("", "").Isolation == process.IsolationRunc && gvisorProgram() != "" {
@@ -39,7 +39,7 @@ func ownNetwork(t *testing.T) {
 	onGVisor(t)
 }
 
-// beside starts one more pod with a shell, and a server at port 8080 if it is to have one.
+// beside starts another pod with a shell, and with a server at port 8080 if serve is set.
 func (w *world) beside(name string, serve bool, change func(*runtimeapi.PodSandboxConfig)) (sandbox, container string) {
 	w.t.Helper()
 	sandbox, err := w.pod(func(c *runtimeapi.PodSandboxConfig) {
@@ -60,7 +60,7 @@ func (w *world) beside(name string, serve bool, change func(*runtimeapi.PodSandb
 	return sandbox, w.run(name, shell, "/busybox", "sleep", "600")
 }
 
-// machineServer is a server of the machine at all its addresses.
+// machineServer starts a server at all addresses of the machine.
 func machineServer(t *testing.T) (port string) {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
@@ -77,7 +77,7 @@ func machineServer(t *testing.T) (port string) {
 	return port
 }
 
-// reached tells whether a container reaches a server; a program that fails for another reason fails the test.
+// reached reports whether a container reaches a server. Any other failure of the program fails the test.
 func (w *world) reached(container, address, port string) bool {
 	w.t.Helper()
 	said := w.in(container, "/busybox timeout 5 /busybox wget -q -O /dev/null http://"+net.JoinHostPort(address, port)+"/; echo ended with $?")
@@ -91,8 +91,9 @@ func (w *world) reached(container, address, port string) bool {
 	return false
 }
 
-// TestSecurityK1APodDoesNotReachTheMachine: no address of the machine, no loopback of another pod, no link-local or metadata address. It reaches
-// other pods at their addresses. A pod in the network of the machine reaches all that listens there.
+// TestSecurityK1APodDoesNotReachTheMachine checks that a pod reaches no address of the machine, no loopback
+// interface of another pod, and no link-local or metadata address. It does reach the addresses of other pods. A
+// pod in the network of the machine reaches every listener there.
 func TestSecurityK1APodDoesNotReachTheMachine(t *testing.T) {
 	ownNetwork(t)
 	port := machineServer(t)
@@ -132,8 +133,8 @@ func TestSecurityK1APodDoesNotReachTheMachine(t *testing.T) {
 	})
 }
 
-// TestSecurityK5ASandboxHasNoRights: the process that is the kernel of a pod has a user and a network namespace of its own, and none of the
-// rights that a process of the machine's network needs.
+// TestSecurityK5ASandboxHasNoRights checks that the process of the pod's kernel has its own user namespace and
+// network namespace, and none of the rights that a process of the machine's network needs.
 func TestSecurityK5ASandboxHasNoRights(t *testing.T) {
 	onGVisor(t)
 	w := open(t, nil)
@@ -180,7 +181,8 @@ func TestSecurityK5ASandboxHasNoRights(t *testing.T) {
 	}
 }
 
-// TestNetworkProcessIsStartedAgain: pods go on when it was killed, with the addresses that they had, and so they do with another daemon.
+// TestNetworkProcessIsStartedAgain checks that pods go on with the same addresses after the network process was
+// killed, and with the next daemon.
 func TestNetworkProcessIsStartedAgain(t *testing.T) {
 	ownNetwork(t)
 	w := open(t, nil)
@@ -226,14 +228,16 @@ func TestNetworkProcessIsStartedAgain(t *testing.T) {
 	answers("an answer after a restart of the daemon")
 }
 
-// networkProcess is the process that has the network of the pods; the zero process while it is being started.
+// networkProcess returns the process that runs the network of the pods, or the zero process while it is being
+// started.
 func (w *world) networkProcess() (p shim.Process) {
 	w.t.Helper()
 	for _, dir := range []string{"/run", "/dev/shm"} {
 		found, _ := filepath.Glob(dir + "/vk-process-*/network.pid") // the pattern is well-formed
 		for _, path := range found {
 			var process shim.Process
-			// A record may be that of a daemon that was killed, and its number another process's by now.
+			// The record may be from a killed daemon, and its process number may belong to another process by
+			// now.
 			if durable.ReadJSON(path, &process) == nil && process.Alive() && w.networkLog(process) == filepath.Join(w.config.StateDir, "network.log") {
 				return process
 			}
@@ -242,14 +246,14 @@ func (w *world) networkProcess() (p shim.Process) {
 	return p
 }
 
-// networkLog is the file that the network process writes to.
+// networkLog returns the log file of the network process.
 func (w *world) networkLog(p shim.Process) string {
 	path, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/2", p.PID))
 	return path
 }
 
-// TestSecurityK3PodWithoutItsInterfaceStopsNobody: a pod with NET_ADMIN may remove or replace the interface in its network namespace. The next
-// daemon starts, and carries the packets of other pods.
+// TestSecurityK3PodWithoutItsInterfaceStopsNobody checks that the next daemon starts and carries the packets of
+// other pods, although a pod with NET_ADMIN has removed or replaced the interface in its network namespace.
 func TestSecurityK3PodWithoutItsInterfaceStopsNobody(t *testing.T) {
 	ownNetwork(t)
 	w := open(t, nil)
@@ -278,8 +282,8 @@ func TestSecurityK3PodWithoutItsInterfaceStopsNobody(t *testing.T) {
 	w.until("an answer of the other pod", func() bool { return w.reached(id, w.address(other), "8080") })
 }
 
-// TestSecurityK3PodsOfTheMachineBeginAnew: pods that were in the network of the machine, by another configuration or an earlier version, do not
-// stay in it where pods have their own.
+// TestSecurityK3PodsOfTheMachineBeginAnew checks that pods do not stay in the network of the machine, into which
+// another configuration or an earlier version put them, once pods have a network of their own.
 func TestSecurityK3PodsOfTheMachineBeginAnew(t *testing.T) {
 	ownNetwork(t)
 	w := open(t, func(c *process.Config) { c.PodNetwork = process.PodNetworkHost })
@@ -321,7 +325,7 @@ func TestSecurityK3PodsOfTheMachineBeginAnew(t *testing.T) {
 	w.ended(id)
 }
 
-// TestNetworkProcessEndsWithTheLastPod: a daemon that ends without pods leaves none.
+// TestNetworkProcessEndsWithTheLastPod checks that a daemon that ends without pods leaves no network process.
 func TestNetworkProcessEndsWithTheLastPod(t *testing.T) {
 	ownNetwork(t)
 	w := open(t, nil)
@@ -338,7 +342,8 @@ func TestNetworkProcessEndsWithTheLastPod(t *testing.T) {
 	w.until("the end of the network process", func() bool { return !p.Alive() })
 }
 
-// TestHostPortLeadsToThePod: a port of the machine, which one pod has at a time.
+// TestHostPortLeadsToThePod checks that a host port leads to its pod, and that only one pod has the port at a
+// time.
 func TestHostPortLeadsToThePod(t *testing.T) {
 	ownNetwork(t)
 	w := open(t, nil)
@@ -359,8 +364,8 @@ func TestHostPortLeadsToThePod(t *testing.T) {
 	}
 }
 
-// TestHostPortThatIsTakenIsToldToThePod: somebody else takes a port of the machine while the network process is away. The pod has no network
-// then, which an event of the pod says, until the port is free.
+// TestHostPortThatIsTakenIsToldToThePod lets another process take a host port while the network process is away.
+// The pod then has no network until the port is free, and an event of the pod says so.
 func TestHostPortThatIsTakenIsToldToThePod(t *testing.T) {
 	ownNetwork(t)
 	w := open(t, nil)
@@ -412,7 +417,7 @@ func TestHostPortThatIsTakenIsToldToThePod(t *testing.T) {
 	}
 }
 
-// freePort is a port of the machine that nobody has.
+// freePort returns an unused port of the machine.
 func freePort(t *testing.T) int32 {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -423,7 +428,8 @@ func freePort(t *testing.T) int32 {
 	return int32(listener.Addr().(*net.TCPAddr).Port) //nolint:gosec // a port
 }
 
-// TestAddressesOfPodsAreTakenAgainLast: an address that was given back is the last that another pod gets.
+// TestAddressesOfPodsAreTakenAgainLast checks that a released address is the last one to be given to another
+// pod.
 func TestAddressesOfPodsAreTakenAgainLast(t *testing.T) {
 	ownNetwork(t)
 	w := open(t, func(c *process.Config) { c.PodCIDR = "10.200.0.0/29" }) // a gateway and five pods
@@ -453,7 +459,8 @@ func TestAddressesOfPodsAreTakenAgainLast(t *testing.T) {
 	}
 }
 
-// TestSecurityK6TheNetworkOfTheMachineIsTheOperatorsWord: with podNetwork host a pod is in it, and gets no power over it.
+// TestSecurityK6TheNetworkOfTheMachineIsTheOperatorsWord checks that pods are in the network of the machine if
+// podNetwork is host, but may not configure it.
 func TestSecurityK6TheNetworkOfTheMachineIsTheOperatorsWord(t *testing.T) {
 	w := open(t, func(c *process.Config) { c.PodNetwork = process.PodNetworkHost })
 	if got := w.address(w.sandbox); got != "192.0.2.1" {
@@ -474,7 +481,8 @@ func TestSecurityK6TheNetworkOfTheMachineIsTheOperatorsWord(t *testing.T) {
 	}
 }
 
-// TestSecurityK6NetAdminIsPowerOverThePodOnly: a container that may configure a network configures that of its pod.
+// TestSecurityK6NetAdminIsPowerOverThePodOnly checks that a container with NET_ADMIN configures only the network
+// of its pod.
 func TestSecurityK6NetAdminIsPowerOverThePodOnly(t *testing.T) {
 	ownNetwork(t)
 	w := open(t, nil)

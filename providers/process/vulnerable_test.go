@@ -20,7 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// TestSecurityJ10AVulnerableRuntimeIsRefusedWhereAskedFor: and else it is named by the node and to the command doctor.
+// TestSecurityJ10AVulnerableRuntimeIsRefusedWhereAskedFor checks that a vulnerable runtime is refused if the
+// configuration asks for that. Otherwise the node and the command doctor report it.
 func TestSecurityJ10AVulnerableRuntimeIsRefusedWhereAskedFor(t *testing.T) {
 	if os.Getenv(isolationEnv) != "" {
 		t.Skip("the test names the isolation itself")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo is the program of the first pod of `make up`. It needs no files but itself.
+// Command demo is the program of the first pod of `make up`. It needs no files except itself.
 //
 // It prints a line each second and serves HTTP on PORT. Under other names it is one of a few small tools for use
 // in its container: cat, env, exit, hostname, id, ls, sleep, and tar for kubectl cp. The shell of the image is a
@@ -47,7 +47,7 @@ func init() {
 	}
 }
 
-// hello prints a line each second until it is told to end.
+// hello prints a line each second until a signal ends it.
 func hello([]string) error {
 	if port := os.Getenv("PORT"); port != "" {
 		go serve(port)
@@ -151,7 +151,7 @@ func sleep(args []string) error {
 	return err
 }
 
-// linger starts processes that ignore requests to end, in sessions of their own.
+// linger starts processes in sessions of their own that ignore the signals to end.
 func linger(args []string) error {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
 	depth := 2
@@ -189,8 +189,8 @@ func eatInChild(mebibytes string) error {
 	return nil
 }
 
-// eat uses so many MiB of memory, and then waits. After "child" a child process does that, and this process ends
-// with its exit code as a shell would.
+// eat uses so many MiB of memory, and then waits. After "child", a child process uses the memory instead, and
+// this process ends with the exit code of the child, as a shell would.
 func eat(args []string) error {
 	if len(args) == 2 && args[0] == "child" {
 		return eatInChild(args[1])

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// archive is the part of tar that kubectl cp uses: "cf - PATH" and "-xmf - [-C DIR]".
+// archive implements the part of tar that kubectl cp uses: "cf - PATH" and "-xmf - [-C DIR]".
 func archive(args []string) error {
 	if len(args) < 2 || args[1] != "-" {
 		return errors.New("want cf - PATH, or xf - [-C DIR]")
@@ -117,7 +117,7 @@ func write(root *os.Root, name string, mode fs.FileMode, content io.Reader) erro
 	return err
 }
 
-// decode is the part of base64 that copies of files into a container use: "-d".
+// decode implements the part of base64 that copies of files into a container use: "-d".
 func decode(args []string) error {
 	if len(args) != 1 || args[0] != "-d" {
 		return errors.New("want -d")

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// size prints the rows and columns of its terminal, and again when they change, until its input ends.
+// size prints the rows and columns of its terminal, and again after each change, until its input ends.
 func size([]string) error {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)

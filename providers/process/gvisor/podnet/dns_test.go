@@ -48,7 +48,8 @@ func TestNameserversAreAskedInTurn(t *testing.T) {
 	}
 }
 
-// TestSecurityK3AnsweredQuestionsEndTheirFlows: programs ask by a new port each time, and have what flows they may have for more than DNS.
+// TestSecurityK3AnsweredQuestionsEndTheirFlows checks that an answered DNS question ends its flow. Programs ask
+// from a new port each time, and a pod needs its limited number of flows for other connections.
 func TestSecurityK3AnsweredQuestionsEndTheirFlows(t *testing.T) {
 	needInternet(t)
 	c := testConfig()

@@ -14,7 +14,7 @@ import (
 	"gvisor.dev/gvisor/pkg/buffer"
 )
 
-// handleBytes gives a packet to a pod as its card does.
+// handleBytes gives a packet to the network as if it came from the card of the pod.
 func handleBytes(p *pod, packet []byte) {
 	view := buffer.NewViewWithData(packet)
 	if len(packet) == 0 || !p.handle(view) {
@@ -22,7 +22,7 @@ func handleBytes(p *pod, packet []byte) {
 	}
 }
 
-// drain reads what has come, and calls check for each packet.
+// drain reads all waiting packets of a card and calls check for each.
 func drain(card int, check func(packet []byte)) {
 	b := make([]byte, 1<<16)
 	for {
@@ -34,7 +34,8 @@ func drain(card int, check func(packet []byte)) {
 	}
 }
 
-// FuzzPacket feeds packets of a pod that nobody trusts. It reaches other pods by its address only, and the stack answers to it only.
+// FuzzPacket feeds hostile packets of a pod. They reach other pods only from the pod's own address, and the
+// stack answers only to that address.
 func FuzzPacket(f *testing.F) {
 	n, err := newNetwork(1000, log.New(io.Discard, "", 0))
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 )
 
-// TestSecurityK3APodThatReadsNothingHasBoundedMemory fills the buffers of many connections in both directions: the echo writes what the pod
-// never reads.
+// TestSecurityK3APodThatReadsNothingHasBoundedMemory fills the buffers of many connections in both directions:
+// the echo server writes data that the pod never reads.
 func TestSecurityK3APodThatReadsNothingHasBoundedMemory(t *testing.T) {
 	needInternet(t)
 	p := startProcess(t, user(os.Geteuid()), testConfig())

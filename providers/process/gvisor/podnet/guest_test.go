@@ -51,14 +51,14 @@ func testConfig() Config {
 	}
 }
 
-// daemon is a network process in this one, with the socket that it serves.
+// daemon is a network process inside this test process, with the socket that it serves.
 type daemon struct {
 	t       testing.TB
 	socket  string
 	network *Network
 }
 
-// startDaemon starts a network; without a configuration pods reach nobody.
+// startDaemon starts a network. Without a configuration, pods reach nothing.
 func startDaemon(t testing.TB, config *Config) *daemon {
 	t.Helper()
 	n, err := newNetwork(10000, log.New(io.Discard, "", 0))
@@ -89,7 +89,7 @@ func startDaemon(t testing.TB, config *Config) *daemon {
 	return d
 }
 
-// ask makes a request, and returns its connection, which is closed with the test, and the answer.
+// ask makes a request. It returns the connection, which is closed with the test, and the answer.
 func ask(t testing.TB, socket string, r Request, fds ...int) (*net.UnixConn, Answer) {
 	t.Helper()
 	c, a, stream := askStream(t, socket, r, fds...)
@@ -135,7 +135,7 @@ func askStream(t testing.TB, socket string, r Request, fds ...int) (*net.UnixCon
 	return c, a, stream
 }
 
-// pair returns both ends of a network card. The caller closes them.
+// pair returns both ends of a network card. The caller closes both.
 func pair(t testing.TB) (network, sandbox int) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -148,7 +148,7 @@ func pair(t testing.TB) (network, sandbox int) {
 	return fds[0], fds[1]
 }
 
-// setPatience lets reads of a card fail when nothing comes.
+// setPatience bounds the reads of a card, so that they fail when no packet comes.
 func setPatience(t *testing.T, card int) {
 	t.Helper()
 	if err := unix.SetsockoptTimeval(card, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: int64(patience / time.Second)}); err != nil {
@@ -156,7 +156,7 @@ func setPatience(t *testing.T, card int) {
 	}
 }
 
-// guest is a pod: a network stack as a sandbox has it, on one end of the pair.
+// guest is a pod: a network stack like a sandbox's, on one end of the pair.
 type guest struct {
 	t       testing.TB
 	stack   *stack.Stack
@@ -291,7 +291,7 @@ func (g *guest) exchangeWithin(wait time.Duration, address string, port int, dat
 	return answer.String(), nil
 }
 
-// ping sends an echo request, and waits that long for the answer.
+// ping sends an echo request and waits at most wait for the answer.
 func (g *guest) ping(address string, wait time.Duration) error {
 	var wq waiter.Queue
 	ep, terr := g.stack.NewEndpoint(icmp.ProtocolNumber4, ipv4.ProtocolNumber, &wq)

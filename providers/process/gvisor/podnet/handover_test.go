@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPodsOutliveTheProcess: the next process gets the same descriptors, and pods go on.
+// TestPodsOutliveTheProcess checks that the next process gets the same descriptors, and that pods go on.
 func TestPodsOutliveTheProcess(t *testing.T) {
 	needInternet(t)
 	eachUser(t, func(t *testing.T, u user) {
@@ -68,7 +68,8 @@ func TestNothingGoesOutBeforeTheConfiguration(t *testing.T) {
 	checkEcho(t, a.mustDial(internetAddress, echoPort), 1000)
 }
 
-// TestConfigurationsReplaceEachOther also uses one connection for several, as the daemon does.
+// TestConfigurationsReplaceEachOther sends several configurations, some of them over one connection, as the
+// daemon does.
 func TestConfigurationsReplaceEachOther(t *testing.T) {
 	needInternet(t)
 	c := testConfig()
@@ -164,7 +165,7 @@ func TestAttachIsRefused(t *testing.T) {
 	}
 }
 
-// TestTUN: a container with a kernel of its own has a TUN device for a card.
+// TestTUN checks that a container with its own kernel can use a TUN device as its card.
 func TestTUN(t *testing.T) {
 	needInternet(t)
 	tun, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -195,7 +196,8 @@ func TestTUN(t *testing.T) {
 	checkEcho(t, conn.(*net.TCPConn), 5<<20)
 }
 
-// TestKeptPodStaysWithoutItsConnection: until it is detached, for daemons that are replaced.
+// TestKeptPodStaysWithoutItsConnection checks that a kept pod stays until it is detached, so that daemons can be
+// replaced.
 func TestKeptPodStaysWithoutItsConnection(t *testing.T) {
 	c := testConfig()
 	d := startDaemon(t, &c)
@@ -220,7 +222,7 @@ func TestKeptPodStaysWithoutItsConnection(t *testing.T) {
 	}
 }
 
-// TestProcessEndsWhenNobodyNeedsIt: not while there is a pod, or a daemon.
+// TestProcessEndsWhenNobodyNeedsIt checks that the process ends once there is neither a pod nor a daemon.
 func TestProcessEndsWhenNobodyNeedsIt(t *testing.T) {
 	n, err := newNetwork(1000, log.New(io.Discard, "", 0))
 	if err != nil {

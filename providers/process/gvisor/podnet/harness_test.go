@@ -23,8 +23,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The tests run in a network namespace of their own, the machine, from which a second one is reached, the internet. It has a process that
-// serves there, and addresses that no pod may reach: what is refused is refused by the rules, and not because nobody is there.
+// The tests run in a network namespace of their own, called the machine. It reaches a second namespace, called
+// the internet, whose process also serves the addresses that no pod may reach. A refusal therefore comes from
+// the rules, and not from a missing listener.
 const (
 	inMachine  = "PODNET_TEST_MACHINE"  // says that this process is in the namespace of the machine, or why it could not be
 	inInternet = "PODNET_TEST_INTERNET" // says that this process is the internet
@@ -68,7 +69,8 @@ func TestMain(m *testing.M) {
 	os.Exit(runInNamespace())
 }
 
-// runInNamespace runs the tests again, in a new network namespace; where none can be made, in that of this process.
+// runInNamespace runs the tests again in a new network namespace, or in the namespace of this process if none
+// can be made.
 func runInNamespace() int {
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
@@ -100,7 +102,7 @@ func runInNamespace() int {
 	return 1
 }
 
-// internet is the process of the second namespace.
+// internet is the process in the second namespace.
 type internet struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -115,7 +117,7 @@ func (i *internet) end() {
 	}
 }
 
-// needInternet makes the machine and the internet, once; it skips the test where that is impossible.
+// needInternet makes the machine and the internet once. It skips the test if that is impossible.
 func needInternet(t testing.TB) {
 	t.Helper()
 	if why := os.Getenv(inMachine); why != "yes" {
@@ -199,7 +201,8 @@ func beInternet() error {
 	return err
 }
 
-// serveAll serves echo, names and more at an address, until the process ends. What says hello comes last: it answers when all do.
+// serveAll serves echo, DNS and more at an address until the process ends. The hello server comes last: once it
+// answers, all servers answer.
 func serveAll(ctx context.Context, address string) error {
 	for port, answer := range map[int]func([]byte) []byte{
 		echoPort: func(b []byte) []byte { return b },
@@ -262,7 +265,8 @@ func reflectAll(l net.PacketConn, answer func([]byte) []byte) {
 	}
 }
 
-// nameAnswer is the question with the bit of answers, and 192.0.2.1 for its name.
+// nameAnswer returns the answer to a DNS question: the question with the answer bit set, and 192.0.2.1 for its
+// name.
 func nameAnswer(question []byte) []byte {
 	if len(question) < dnsHeader {
 		return nil

@@ -62,10 +62,10 @@ func TestHostPorts(t *testing.T) {
 	if _, a := ask(t, d.socket, taken, network); !strings.Contains(a.Error, "hostPort 8080/tcp") || !strings.Contains(a.Error, "in use") {
 		t.Errorf("a port that is taken: %+v", a)
 	}
-	// What could not be attached is gone: its address, and the port that it had got.
+	// The address and the port of the pod that could not be attached are free again.
 	other := d.guest("ns/b", "10.88.0.6", HostPort{ProtocolTCP, netip.Addr{}, 8081, 80})
 
-	// The end of the connection of a pod detaches it.
+	// Closing the connection of a pod detaches the pod.
 	_ = other.control.Close()
 	for end := time.Now().Add(patience); ; {
 		c, err := net.Dial("tcp4", "127.0.0.1:8081")

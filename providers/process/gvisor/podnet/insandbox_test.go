@@ -23,7 +23,7 @@ import (
 // guestCommand is the first argument of this program in a sandbox.
 const guestCommand = "podnet-guest"
 
-// beGuest is this program in a sandbox: a server, or one exchange whose answer it writes.
+// beGuest runs this program in a sandbox: as a server, or for one exchange whose answer it prints.
 func beGuest(args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -49,7 +49,7 @@ func beGuest(args []string) error {
 	return fmt.Errorf("unknown: %q", args)
 }
 
-// awaitEnd waits for a signal: pause would end by those of Go's runtime.
+// awaitEnd waits for a signal to end. A pause would end with any signal of Go's runtime.
 func awaitEnd() error {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, unix.SIGTERM)

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// open opens a connection with the echo of the machine, and waits for its answer.
+// open opens a connection to the echo server of the machine, and waits for its answer.
 func (g *guest) open() error {
 	c, err := g.dial("10.98.7.7", 443)
 	if err != nil {
@@ -128,7 +128,7 @@ func TestSecurityK3NobodyWaitsForAPodThatDoesNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The packets of the flooder have an order: when one that comes last has passed, all are through.
+	// The packets of the flooder stay in order: when the last one has passed, all have.
 	if err := unix.Sendto(flooder, packet("10.88.0.5", "10.88.0.7", 4242), 0, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestSecurityK3NobodyWaitsForAPodThatDoesNotRead(t *testing.T) {
 	if held == 0 || held > maxQueue {
 		t.Errorf("%d bytes wait for the pod, want some, and %d at most", held, maxQueue)
 	}
-	// What the third pod sends has room, and comes.
+	// There is room for the packet of the third pod, and it arrives.
 	small := packet("10.88.0.7", "10.88.0.6", 4343)
 	view := d.network.find([4]byte{10, 88, 0, 7})
 	handleBytes(view, small)
@@ -227,7 +227,8 @@ func TestSecurityK3PodsDoNotWriteToTheLog(t *testing.T) {
 	}
 }
 
-// TestSecurityK3TheStackKeepsNoPacketsToPutTogether: the memory for fragments would be one for all pods.
+// TestSecurityK3TheStackKeepsNoPacketsToPutTogether checks that the stack does not reassemble fragments: all
+// pods would share the memory for fragments.
 func TestSecurityK3TheStackKeepsNoPacketsToPutTogether(t *testing.T) {
 	c := testConfig()
 	d := startDaemon(t, &c)

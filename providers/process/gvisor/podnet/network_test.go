@@ -21,7 +21,7 @@ type halfCloser interface {
 	CloseWrite() error
 }
 
-// checkEcho sends data through a connection, ends it, and expects all of it back, and then the end.
+// checkEcho sends data through a connection, ends its output, and expects all data back, followed by the end.
 func checkEcho(t *testing.T, c halfCloser, size int) {
 	t.Helper()
 	data := make([]byte, size)

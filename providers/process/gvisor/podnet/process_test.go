@@ -40,7 +40,7 @@ func runsc(t testing.TB) string {
 	return path
 }
 
-// user is who starts programs in a test: this user, or another one if the test is root's.
+// user is the user that starts the programs of a test: the user of the test, or another one if that is root.
 type user uint32
 
 func (u user) credential() *syscall.Credential {
@@ -50,7 +50,7 @@ func (u user) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(u), Gid: uint32(u)}
 }
 
-// eachUser runs a test as the users that it can be run as.
+// eachUser runs a test as each user that the test can run as.
 func eachUser(t *testing.T, test func(t *testing.T, u user)) {
 	users := []user{user(os.Geteuid())}
 	if os.Geteuid() == 0 {
@@ -127,7 +127,7 @@ func (p *process) end(sig syscall.Signal) {
 	}
 }
 
-// attach gives a pod to the process, which keeps it until its connection is closed.
+// attach attaches a pod to the process, which keeps the pod until its connection is closed.
 func (p *process) attach(pod Pod, network int) *net.UnixConn {
 	p.t.Helper()
 	c, a := ask(p.t, p.socket, Request{Op: OpAttach, Pod: &pod}, network)
@@ -146,7 +146,7 @@ func (p *process) guest(name, address string, ports ...HostPort) *guest {
 	return newGuest(p.t, address, sandbox, network, c)
 }
 
-// sandbox is a real one, which serves as the internet does.
+// sandbox is a real sandbox that serves the same ports as the internet of the tests.
 type sandbox struct {
 	t       testing.TB
 	process *process
@@ -170,7 +170,7 @@ func (p *process) sandbox(id, address string, flags ...string) *sandbox {
 	return s
 }
 
-// sandboxOf starts a sandbox, with the network of its flags.
+// sandboxOf starts a sandbox, whose network the flags choose.
 func (p *process) sandboxOf(id, address string, flags ...string) *sandbox {
 	t := p.t
 	t.Helper()
@@ -215,7 +215,7 @@ func (s *sandbox) awaitServer() {
 	}
 }
 
-// container starts one more container in the sandbox, and returns it as one to run commands in.
+// container starts another container in the sandbox and returns a sandbox whose commands run in that container.
 func (s *sandbox) container(id string) *sandbox {
 	s.t.Helper()
 	c := *s
@@ -227,7 +227,7 @@ func (s *sandbox) container(id string) *sandbox {
 	return &c
 }
 
-// bundle makes a container whose program is this one.
+// bundle makes a container that runs this program.
 func (s *sandbox) bundle(dir, kind, command string) {
 	s.t.Helper()
 	root := filepath.Join(dir, "rootfs")
@@ -283,7 +283,7 @@ func copyFile(from, to string) error {
 	return err
 }
 
-// join gives the sandbox its card, as its supervisor does.
+// join gives the sandbox its network card, as its supervisor does.
 func (s *sandbox) join(card int, address string) {
 	s.t.Helper()
 	input, err := json.Marshal(JoinConfig{netip.MustParseAddr(address), testGateway, maxMTU})
@@ -320,7 +320,7 @@ func (s *sandbox) mustRun(args ...string) {
 	}
 }
 
-// exec runs this program in the sandbox: see beGuest.
+// exec runs this program in the sandbox, see beGuest.
 func (s *sandbox) exec(args ...string) (string, error) {
 	s.t.Helper()
 	return s.run(append([]string{"exec", s.id, "/guest", guestCommand}, args...)...)

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// TestProtocol: the messages of testdata/protocol.json, which the clients' tests read too, are those of this package.
+// TestProtocol checks that this package reads and writes the messages of testdata/protocol.json. The clients'
+// tests read the same file.
 func TestProtocol(t *testing.T) {
 	data, err := os.ReadFile("testdata/protocol.json")
 	if err != nil {

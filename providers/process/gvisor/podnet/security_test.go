@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forbidden are addresses at which somebody listens in the tests, and that no pod may reach.
+// forbidden returns the addresses with listeners that no pod may reach.
 func forbidden() []string {
 	return append([]string{
 		"127.0.0.1", "127.8.8.8", "0.0.0.0", "0.1.2.3", // the machine
@@ -29,7 +29,7 @@ func forbidden() []string {
 	}, metadata...)
 }
 
-// silentlyRefused tells whether no host answers a packet to the address, not even by a refusal.
+// silentlyRefused reports whether a packet to the address gets no answer from any host, not even a refusal.
 func silentlyRefused(a string) bool {
 	first := netip.MustParseAddr(a).As4()[0]
 	return first == 0 || first == 127 || first >= 224
@@ -116,7 +116,7 @@ func TestSecurityK1SandboxesReachNoAddressOfTheMachine(t *testing.T) {
 	eachUser(t, func(t *testing.T, u user) {
 		p := startProcess(t, u, testConfig())
 		s := p.sandbox("a", "10.88.0.5")
-		// Its own loopback has the same listeners; it is the sandbox's, and says so.
+		// The loopback interface of the sandbox has the same listeners, and their answers say so.
 		for _, a := range forbidden() {
 			if strings.HasPrefix(a, "127.") || a == "0.0.0.0" || a == "0.1.2.3" || strings.HasPrefix(a, "2") {
 				continue // never leaves the sandbox
@@ -130,7 +130,7 @@ func TestSecurityK1SandboxesReachNoAddressOfTheMachine(t *testing.T) {
 	})
 }
 
-// packet is an IPv4 packet of UDP.
+// packet returns an IPv4 packet with a UDP datagram.
 func packet(from, to string, port uint16) []byte {
 	b := make([]byte, 29)
 	b[0], b[8], b[9] = 0x45, 64, unix.IPPROTO_UDP
@@ -240,7 +240,8 @@ func TestSecurityK4TheProcessHasNoRights(t *testing.T) {
 	})
 }
 
-// TestSecurityK4TheFilterForbids compares the filter with calls that a process makes which takes over the machine.
+// TestSecurityK4TheFilterForbids compares the filter with the system calls of a process that takes over the
+// machine.
 func TestSecurityK4TheFilterForbids(t *testing.T) {
 	rules := allowed()
 	for name, call := range map[string]uintptr{

@@ -15,8 +15,9 @@ import (
 	"testing"
 )
 
-// BenchmarkSandbox measures streams of iperf in real sandboxes: with the machine's network, and with this one, out to another network
-// namespace, in from there, and from pod to pod. Rounds are interleaved; a ratio is that of the medians.
+// BenchmarkSandbox measures streams of iperf in real sandboxes: with the machine's network, and with this one:
+// out to another network namespace, in from there, and from pod to pod. Rounds are interleaved, and a ratio
+// compares medians.
 //
 //	go test ./podnet -run '^$' -bench Sandbox -benchtime 5x
 func BenchmarkSandbox(b *testing.B) {
@@ -117,7 +118,7 @@ func (s *sandbox) iperf(args ...string) float64 {
 	return rate
 }
 
-// TestMemoryOfTheProcess: 100 pods at rest fit into 64 MiB.
+// TestMemoryOfTheProcess checks that 100 idle pods fit into 64 MiB.
 func TestMemoryOfTheProcess(t *testing.T) {
 	needInternet(t)
 	p := startProcess(t, user(os.Geteuid()), testConfig())

@@ -16,8 +16,8 @@ import (
 	"gvisor.dev/gvisor/runsc/boot/filter/config"
 )
 
-// TestPrograms: a filter that is linked is the one that gVisor would compile. It fails when gVisor's version was changed and
-// `go generate` was not run.
+// TestPrograms checks that each linked filter is the filter that gVisor would compile. It fails after a change
+// of gVisor's version without a run of `go generate`.
 func TestPrograms(t *testing.T) {
 	if len(programs) == 0 {
 		t.Skip("none were made for " + runtime.GOARCH)

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestWithoutRoot: only where gVisor refuses --rootless it is left out, as root of another namespace.
+// TestWithoutRoot checks that --rootless is left out only for a user that gVisor refuses it to: root of another
+// namespace.
 func TestWithoutRoot(t *testing.T) {
 	for _, test := range []struct {
 		args string
@@ -44,7 +45,7 @@ func TestWithoutRoot(t *testing.T) {
 	}
 }
 
-// TestVersion: gVisor says which version of its module it is.
+// TestVersion checks that gVisor reports the version of its module.
 func TestVersion(t *testing.T) {
 	if !strings.HasPrefix(gvisorVersion, "v") {
 		t.Errorf("the version of gVisor is %q", gvisorVersion)

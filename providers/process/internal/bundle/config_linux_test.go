@@ -104,7 +104,8 @@ func TestDevicesAreDeniedUnlessThePodHasThem(t *testing.T) {
 	}
 }
 
-// TestTheGroupIsTheDaemons: in version 1 it may be somewhere else in each hierarchy.
+// TestTheGroupIsTheDaemons checks the control group of a container. With version 1 the daemon's group may differ
+// in each hierarchy.
 func TestTheGroupIsTheDaemons(t *testing.T) {
 	if got := config(t, shim.Spec{}).Linux.CgroupsPath; got != "/of/vk-1" {
 		t.Errorf("version 1: got %s", got)

@@ -18,7 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// TestASandboxHasVolumesInMemory: the sandbox alone is told, once for all of its containers. How the machine would kill one is told of each.
+// TestASandboxHasVolumesInMemory checks that only the sandbox is told of the volumes, once for all of its
+// containers, while each container has its own OOM score.
 func TestASandboxHasVolumesInMemory(t *testing.T) {
 	spec := &shim.Spec{Argv: []string{"x"}, OOMScoreAdj: 300, OCI: &shim.OCI{ID: "s", Sandbox: "s", RootImage: "/d/image", Volumes: []shim.MemoryVolume{
 		{Dir: "/a", Mode: 0o2770, GID: 42, Size: 4096}, {Dir: "/b", Mode: 0o777, UID: 7, Size: 8192},
@@ -54,7 +55,8 @@ func TestASandboxHasVolumesInMemory(t *testing.T) {
 	}
 }
 
-// TestAGuestHasAsManyMountsAsItsStartCanSend, those that show it its limits too.
+// TestAGuestHasAsManyMountsAsItsStartCanSend checks the limit of mounts. The mounts that show a container its
+// limits count too.
 func TestAGuestHasAsManyMountsAsItsStartCanSend(t *testing.T) {
 	spec := &shim.Spec{Argv: []string{"x"}, OCI: &shim.OCI{ID: "c", Sandbox: "s"}, Cgroup: shim.Cgroup{V2: "/sys/fs/cgroup/pod/vk-c"}}
 	for i := range MaxGuestMounts - 1 {
@@ -69,7 +71,8 @@ func TestAGuestHasAsManyMountsAsItsStartCanSend(t *testing.T) {
 	}
 }
 
-// TestAGuestHasNothingOfTheMachine: no control group, no device, and no option that its kernel passes over.
+// TestAGuestHasNothingOfTheMachine checks that a container in a sandbox has no control group and no device of
+// the machine, and no option that the sandbox's kernel ignores.
 func TestAGuestHasNothingOfTheMachine(t *testing.T) {
 	spec := &shim.Spec{
 		Argv: []string{"x"}, OCI: &shim.OCI{ID: "c", Sandbox: "s", PIDs: "p"}, Cgroup: shim.Cgroup{V2: "/sys/fs/cgroup/pod/vk-c"},
@@ -111,7 +114,7 @@ func TestAGuestHasNothingOfTheMachine(t *testing.T) {
 	}
 }
 
-// TestPauseRunsUntilItIsKilled on the machine, as it does in a sandbox.
+// TestPauseRunsUntilItIsKilled runs the pause program on the machine, as it runs in a sandbox.
 func TestPauseRunsUntilItIsKilled(t *testing.T) {
 	if _, err := Pause("s390x"); err == nil {
 		t.Error("an architecture without gVisor: got no error")

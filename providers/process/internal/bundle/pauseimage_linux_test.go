@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestPauseImageHasTheProgramAndPlacesForMounts reads the image as a kernel does, which finds a name by halves: they must be in order.
+// TestPauseImageHasTheProgramAndPlacesForMounts reads the image like a kernel. The kernel looks names up by
+// binary search, so the names must be sorted.
 func TestPauseImageHasTheProgramAndPlacesForMounts(t *testing.T) {
 	program, err := Pause(runtime.GOARCH)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestWhatIsWrittenSurvivesALossOfPower looks at the disk whenever it is waited for: a file has its content before it has its
-// name, and its name before the write returns.
+// TestWhatIsWrittenSurvivesALossOfPower checks the disk at each sync: a file has its content before its name,
+// and its name before the write returns.
 func TestWhatIsWrittenSurvivesALossOfPower(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.json")
 	if err := os.WriteFile(path, []byte(`"old"`), 0o600); err != nil {
@@ -45,7 +45,8 @@ func TestWhatIsWrittenSurvivesALossOfPower(t *testing.T) {
 	}
 }
 
-// TestADiskThatFailsKeepsTheOldFile: the new content is nowhere, and nothing is left of it.
+// TestADiskThatFailsKeepsTheOldFile checks that a failed write leaves the old file, and no trace of the new
+// content.
 func TestADiskThatFailsKeepsTheOldFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "record.json")

@@ -25,7 +25,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// tenancy is a registry whose repositories have the same image, and a node that has it from the repository private.
+// tenancy is a registry whose repositories hold the same image, and a node that has pulled it from the
+// repository "private".
 type tenancy struct {
 	*Store
 	t     *testing.T
@@ -85,7 +86,7 @@ func (n *tenancy) publish(repository string, image v1.Image) {
 	}
 }
 
-// pull pulls the image of a repository, for whose layers this answers.
+// pull pulls the image of a repository. The function answer answers the requests for its layers.
 func (n *tenancy) pull(repository string, answer func(http.ResponseWriter, *http.Request) bool) error {
 	n.mu.Lock()
 	n.answer, n.asked = answer, nil
@@ -94,13 +95,13 @@ func (n *tenancy) pull(repository string, answer func(http.ResponseWriter, *http
 	return err
 }
 
-// opens reports whether the node has the image by the name of the repository.
+// opens reports whether the node finds the image under the name of the repository.
 func (n *tenancy) opens(repository string) bool {
 	_, ok := n.lookup(n.host + "/" + repository + "/app:1")
 	return ok
 }
 
-// written is a manifest as a registry has it.
+// written is a manifest as the registry stores it.
 type written []byte
 
 func (w written) RawManifest() ([]byte, error) { return w, nil }
@@ -110,8 +111,9 @@ func deny(w http.ResponseWriter, _ *http.Request) bool {
 	return true
 }
 
-// TestSecurityI9AConfigurationOpensNoImage: whoever has the manifest and the configuration of an image that is on the node publishes them
-// in a registry that says of the layers what it likes.
+// TestSecurityI9AConfigurationOpensNoImage lets an attacker publish the manifest and the configuration of an
+// image that is on the node, in a registry that lies about the layers. The attacker's name must not open the
+// image.
 func TestSecurityI9AConfigurationOpensNoImage(t *testing.T) {
 	for what, answer := range map[string]func(http.ResponseWriter, *http.Request) bool{
 		"no layer": func(w http.ResponseWriter, _ *http.Request) bool {
@@ -163,7 +165,8 @@ func TestSecurityI9AConfigurationOpensNoImage(t *testing.T) {
 	})
 }
 
-// TestSecurityI9CredentialsAreSeenToReadTheLayers: each time, also for a repository that the image came from.
+// TestSecurityI9CredentialsAreSeenToReadTheLayers checks that each pull proves that its credentials can read the
+// layers, also for a repository that the image came from.
 func TestSecurityI9CredentialsAreSeenToReadTheLayers(t *testing.T) {
 	n := newTenancy(t)
 	var refused *transport.Error
@@ -179,7 +182,8 @@ func TestSecurityI9CredentialsAreSeenToReadTheLayers(t *testing.T) {
 	}
 }
 
-// TestAnImageOfTwoRepositories: the second one has the same image, and also under another manifest.
+// TestAnImageOfTwoRepositories pulls the same image from a second repository, with the same manifest and with
+// another one.
 func TestAnImageOfTwoRepositories(t *testing.T) {
 	n := newTenancy(t)
 	n.publish("other", n.image)

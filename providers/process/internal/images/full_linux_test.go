@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestImagesGoFromAFullDisk: nothing has to be made for that.
+// TestImagesGoFromAFullDisk checks that removing an image needs no space on the disk.
 func TestImagesGoFromAFullDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a disk of the test's own needs the rights of root")

@@ -34,7 +34,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// borrowed is an image with the layers of one, and the configuration of another.
+// borrowed is an image with the layers of one image and the configuration of another.
 type borrowed struct {
 	v1.Image
 	config v1.Image
@@ -57,7 +57,9 @@ func (b borrowed) Manifest() (*v1.Manifest, error) {
 	return m, nil
 }
 
-// TestSecurityI1AnImageDoesNotBorrowAConfiguration: whoever pulls it first would be the image that is asked for by digest later.
+// TestSecurityI1AnImageDoesNotBorrowAConfiguration checks that the layers of an image must match its
+// configuration. Otherwise the first pull under that configuration would decide which files a later pull by
+// digest gets.
 func TestSecurityI1AnImageDoesNotBorrowAConfiguration(t *testing.T) {
 	good, bad := testImage(t, "good"), testImage(t, "bad")
 	s, err := Open(t.TempDir(), Options{})
@@ -84,7 +86,8 @@ func TestSecurityI1AnImageDoesNotBorrowAConfiguration(t *testing.T) {
 	}
 }
 
-// TestSecurityI1AConfigurationIsItsDigest: in a directory of images nobody else compares them.
+// TestSecurityI1AConfigurationIsItsDigest checks that a configuration in a directory of images matches its
+// digest. No other code compares the two there.
 func TestSecurityI1AConfigurationIsItsDigest(t *testing.T) {
 	dir := t.TempDir()
 	path, err := layout.Write(dir, empty.Index)
@@ -116,7 +119,7 @@ func TestSecurityI1AConfigurationIsItsDigest(t *testing.T) {
 	}
 }
 
-// endless is an archive whose content nobody has to send.
+// endless is an endless archive of zeros.
 type endless struct{ io.Reader }
 
 func (endless) Read(b []byte) (int, error) { clear(b); return len(b), nil }
@@ -138,7 +141,8 @@ func header(h tar.Header) []byte {
 	return b.Bytes()
 }
 
-// sparse is a file of 1 TiB in an archive, with no byte of content. The writer of archives makes none.
+// sparse returns the archive entry of a file of 1 TiB without any content. The tar package's writer cannot make
+// one.
 func sparse() []byte {
 	var records string
 	for _, r := range []string{"GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.name=f", "GNU.sparse.realsize=1099511627776"} {
@@ -159,7 +163,7 @@ func sparse() []byte {
 	return out.Bytes()
 }
 
-// setSum writes the sum of a header into it.
+// setSum writes the checksum of a header into the header.
 func setSum(h []byte) {
 	copy(h[148:156], "        ")
 	sum := 0
@@ -169,7 +173,8 @@ func setSum(h []byte) {
 	copy(h[148:156], fmt.Sprintf("%06o\x00 ", sum))
 }
 
-// TestSecurityI2AnImageIsBounded: what costs a few bytes to send must not cost the disk, the memory or the time of the node.
+// TestSecurityI2AnImageIsBounded checks that an image that takes few bytes to send cannot use up the disk, the
+// memory or the time of the node.
 func TestSecurityI2AnImageIsBounded(t *testing.T) {
 	const limit = 8 << 20
 	zeros := func(n int64) io.Reader { return io.LimitReader(endless{}, n) }
@@ -207,7 +212,7 @@ func TestSecurityI2AnImageIsBounded(t *testing.T) {
 	}
 }
 
-// endlessHeaders are files without content, for ever.
+// endlessHeaders returns an endless archive of empty files.
 func endlessHeaders() io.Reader {
 	h := header(tar.Header{Typeflag: tar.TypeReg, Name: "f"})[:512]
 	return &repeated{what: h}
@@ -224,7 +229,8 @@ func (r *repeated) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// gunzip is a file of zeros in an archive, compressed a thousand times and opened as a layer of a registry is.
+// gunzip returns a file of zeros in an archive, compressed a thousandfold, and opened like a layer of a
+// registry.
 func gunzip(t *testing.T, zeros io.Reader) io.Reader {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "layer")
@@ -245,7 +251,8 @@ func gunzip(t *testing.T, zeros io.Reader) io.Reader {
 	return io.MultiReader(bytes.NewReader(header(tar.Header{Typeflag: tar.TypeReg, Name: "f", Size: 1 << 20})[:512]), r)
 }
 
-// TestSecurityI7PlainHTTPIsForListedRegistriesOnly: localhost and private addresses are names as all others.
+// TestSecurityI7PlainHTTPIsForListedRegistriesOnly checks that localhost and private addresses get no plain HTTP
+// unless they are listed.
 func TestSecurityI7PlainHTTPIsForListedRegistriesOnly(t *testing.T) {
 	var asked atomic.Int32
 	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
@@ -281,7 +288,8 @@ func TestSecurityI7PlainHTTPIsForListedRegistriesOnly(t *testing.T) {
 	}
 }
 
-// TestSecurityI7ARegistryDoesNotLeadToPlainHTTP: by its server of tokens, which gets the password.
+// TestSecurityI7ARegistryDoesNotLeadToPlainHTTP checks that the token server of a registry, which gets the
+// password, is not asked by plain HTTP.
 func TestSecurityI7ARegistryDoesNotLeadToPlainHTTP(t *testing.T) {
 	var asked atomic.Int32
 	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -304,7 +312,8 @@ func TestSecurityI7ARegistryDoesNotLeadToPlainHTTP(t *testing.T) {
 	}
 }
 
-// TestSecurityI8AStalledRegistryKeepsNobodyWaiting: neither other images, nor the same one with other credentials.
+// TestSecurityI8AStalledRegistryKeepsNobodyWaiting checks that a stalled pull delays neither other images nor
+// the same image with other credentials.
 func TestSecurityI8AStalledRegistryKeepsNobodyWaiting(t *testing.T) {
 	reached, release := make(chan struct{}, 8), make(chan struct{})
 	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
@@ -349,7 +358,7 @@ func TestSecurityI8AStalledRegistryKeepsNobodyWaiting(t *testing.T) {
 	<-reached
 	soon, done := context.WithTimeout(t.Context(), time.Minute)
 	defer done()
-	// The same configuration, so the same ID, from who sends it.
+	// This image has the same configuration, and so the same ID, but its registry answers.
 	if _, err := s.Pull(soon, host+"/fast/app:1", Auth{}); err != nil {
 		t.Errorf("another name of the image: %v", err)
 	}
@@ -362,7 +371,8 @@ func TestSecurityI8AStalledRegistryKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// TestSecurityI5HalfPullsAreRemoved: what an earlier process left is no image, and goes.
+// TestSecurityI5HalfPullsAreRemoved checks that the unfinished pull of an earlier process does not count as an
+// image, and is removed.
 func TestSecurityI5HalfPullsAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	sum := sha256.Sum256(nil)

@@ -81,7 +81,7 @@ func unpackAll(t *testing.T, layers ...v1.Layer) (string, error) {
 	return root, nil
 }
 
-// TestSecurityI3LayersStayInTheirRoot unpacks what images have used to write elsewhere.
+// TestSecurityI3LayersStayInTheirRoot unpacks the tricks by which images have written outside their root.
 func TestSecurityI3LayersStayInTheirRoot(t *testing.T) {
 	victim := filepath.Join(t.TempDir(), "victim")
 	if err := os.WriteFile(victim, []byte("good"), 0o600); err != nil {
@@ -155,7 +155,8 @@ func testImage(t *testing.T, content string) v1.Image {
 	return image
 }
 
-// TestABrokenArchiveHidesNoOtherImage: neither from those who name another one, nor from the registry.
+// TestABrokenArchiveHidesNoOtherImage checks that a broken archive hides no image of another archive and no
+// image of a registry.
 func TestABrokenArchiveHidesNoOtherImage(t *testing.T) {
 	dir, absent := t.TempDir(), filepath.Join(t.TempDir(), "absent")
 	tag, err := name.NewTag("docker")

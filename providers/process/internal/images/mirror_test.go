@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// serve is a registry with images of those names and tags.
+// serve starts a registry with images of these names and tags.
 func serve(t *testing.T, tags ...string) (host string) {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -39,7 +39,7 @@ func serve(t *testing.T, tags ...string) (host string) {
 	return host
 }
 
-// A mirror has the first word, and what it lacks comes from the registry.
+// The mirror is asked first, and images that it lacks come from the registry.
 func TestAMirrorIsAskedFirst(t *testing.T) {
 	mirror := serve(t, "library/both:1")
 	origin := serve(t, "library/both:1", "library/origin:1")
@@ -81,7 +81,7 @@ func TestAMirrorIsAskedFirst(t *testing.T) {
 	}
 }
 
-// A mirror that wants to know who asks is not told: the credentials are for the registry.
+// A mirror that asks for credentials gets none: they are for the registry.
 func TestAMirrorGetsNoCredentials(t *testing.T) {
 	var seen atomic.Value
 	curious := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nest makes directories in each other below dir, as a container can, whose paths have no bound.
+// nest makes directories inside each other below dir. Like in a container, the length of their paths has no
+// bound.
 func nest(t *testing.T, dir string, depth int) {
 	t.Helper()
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
@@ -33,8 +34,8 @@ func nest(t *testing.T, dir string, depth int) {
 	unix.Close(fd)
 }
 
-// TestSecurityI4DeepTreesAreRemoved: more directories in each other than this process may have descriptors, and paths that are
-// longer than the kernel takes.
+// TestSecurityI4DeepTreesAreRemoved removes a tree that is deeper than the number of descriptors of this
+// process, and whose paths are longer than the kernel accepts.
 func TestSecurityI4DeepTreesAreRemoved(t *testing.T) {
 	const depth = 21_000
 	top := t.TempDir()
@@ -51,7 +52,8 @@ func TestSecurityI4DeepTreesAreRemoved(t *testing.T) {
 	}
 }
 
-// TestSecurityI4RemovalFollowsNoLink: neither where the tree is, nor in it.
+// TestSecurityI4RemovalFollowsNoLink checks that a removal follows no link, neither on the path of the tree nor
+// inside it.
 func TestSecurityI4RemovalFollowsNoLink(t *testing.T) {
 	top := t.TempDir()
 	victim, tree := filepath.Join(top, "victim"), filepath.Join(top, "tree")
@@ -76,7 +78,7 @@ func TestSecurityI4RemovalFollowsNoLink(t *testing.T) {
 	}
 }
 
-// TestWideTreesAreRemoved: a directory has more names than are read at once.
+// TestWideTreesAreRemoved removes a directory that has more names than one read returns.
 func TestWideTreesAreRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tree")
 	for i := range 3 {
@@ -98,7 +100,8 @@ func TestWideTreesAreRemoved(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeRemovedKeepsNothingElse: a mount stays, with what it is in; all else goes, and the next attempt finishes.
+// TestWhatCannotBeRemovedKeepsNothingElse checks that a mount, with the directories above it, is all that stays.
+// The next attempt removes the rest.
 func TestWhatCannotBeRemovedKeepsNothingElse(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tree")
 	at := filepath.Join(dir, "with", "mount")

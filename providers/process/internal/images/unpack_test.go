@@ -14,7 +14,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// endingLayer is a layer whose reader lets the context end in the middle of a Read.
+// endingLayer is a layer whose reader cancels the context in the middle of a Read.
 type endingLayer struct {
 	v1.Layer
 	content io.Reader
@@ -34,7 +34,8 @@ func (l *endingLayer) Read(b []byte) (int, error) {
 
 func (l *endingLayer) Close() error { l.closed = true; return nil }
 
-// TestUnpackingEndsWithItsContext: after the Read that goes on, and not by a Close beside it, which decompression does not bear.
+// TestUnpackingEndsWithItsContext checks that unpacking ends after the current Read, and not by a concurrent
+// Close, which the decompressor does not allow.
 func TestUnpackingEndsWithItsContext(t *testing.T) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)

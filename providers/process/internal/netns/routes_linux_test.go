@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRoutesHaveTheirInterfaces: also those without an interface, which a CNI network sets for what it has given away.
+// TestRoutesHaveTheirInterfaces checks that routes without an interface are listed too. A CNI network sets such
+// routes for address ranges that it has given away.
 func TestRoutesHaveTheirInterfaces(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a network namespace needs the rights of root")

@@ -38,7 +38,7 @@ not JSON
 {"level":"fatal","msg":"create failed\n"}
 {"level":"warning","msg":"a warning"}
 `, "runc: create failed: the mount failed"},
-		// As gVisor's file server and its call write them.
+		// gVisor's file server and its call write their messages like this.
 		{"without a newline", `{"msg":"setting up FS: EBUSY","level":"error"}{"msg":"reading mounts: EOF","level":"error"}`, "runc: reading mounts: EOF: setting up FS: EBUSY"},
 		{"cut", `{"msg":"setting up FS","level":"error"}{"msg":"readi`, "runc: setting up FS"},
 	} {
@@ -65,7 +65,8 @@ func TestPIDOfACall(t *testing.T) {
 	}
 }
 
-// TestACommandIsTheContainersProcessButForItsArguments: its user and its rights are those of the container.
+// TestACommandIsTheContainersProcessButForItsArguments checks that a command has the user and the rights of its
+// container.
 func TestACommandIsTheContainersProcessButForItsArguments(t *testing.T) {
 	dir := t.TempDir()
 	config := `{"process": {"args": ["main"], "cwd": "/w", "user": {"uid": 4294967295}, "capabilities": {"bounding": ["CAP_KILL"]}, "noNewPrivileges": true}}`

@@ -60,7 +60,7 @@ func TestAContainerRunsWhenItsStateSaysSo(t *testing.T) {
 	if r.Runs("c1", "s1") {
 		t.Error("it runs, and there is none")
 	}
-	// What a pod can have in its environment is no state.
+	// Text that a pod can put into its environment does not count as a state.
 	for state, want := range map[string]bool{
 		"": false, `{"status":"run`: false, `{"id":"c1","spec":{"status":"running"},"status":"created"}`: false, `{"id":"c1","status":"running"}`: true,
 	} {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// ids are those of the vulnerabilities that are open.
+// ids returns the IDs of the open vulnerabilities.
 func ids(t *testing.T, program, said string) string {
 	t.Helper()
 	open, known := FindVulnerabilities(t.Context(), program, said)
@@ -56,7 +56,8 @@ func TestSecurityJ10OpenVulnerabilitiesAreNamed(t *testing.T) {
 	}
 }
 
-// TestSecurityJ10APatchedPackageIsKnown: a distribution mends a runtime without a new version of it.
+// TestSecurityJ10APatchedPackageIsKnown checks that a runtime that a distribution has patched without a new
+// version counts as patched.
 func TestSecurityJ10APatchedPackageIsKnown(t *testing.T) {
 	for version, patched := range map[string]bool{
 		"1.1.5+ds1-1+deb12u1": true, "1.1.5+ds1-1+deb12u2": true, "1.1.5+ds1-1": false, "1.1.5+ds1-1+b1": false, "": false,

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestProtocol: the messages that the network process takes are those of this package, field by field.
+// TestProtocol compares the messages of the network process with the messages of this package, field by field.
 func TestProtocol(t *testing.T) {
 	data, err := os.ReadFile("../../gvisor/podnet/testdata/protocol.json")
 	if err != nil {
@@ -37,7 +37,7 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-// check decodes a message and encodes it again: nothing is lost, and nothing is added but empty values.
+// check decodes a message and encodes it again. Nothing may be lost, and only empty values may be added.
 func check(t *testing.T, message json.RawMessage, into any) {
 	t.Helper()
 	if message == nil {

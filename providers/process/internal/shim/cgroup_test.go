@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestCgroupIsRemovedOnceEmpty has a process that was killed in the group for a while.
+// TestCgroupIsRemovedOnceEmpty checks the removal of a group that still holds a killed process for a while.
 func TestCgroupIsRemovedOnceEmpty(t *testing.T) {
 	for name, test := range map[string]struct {
 		busy       time.Duration

@@ -18,8 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// keeps is a supervisor of a container in a sandbox, by a runtime that is a script: it has the variables LOG, PID, GUEST and STATE, the files of a call,
-// and ARGS.
+// keeps returns a supervisor of a container in a sandbox. Its runtime is a script with the variables LOG, PID,
+// GUEST and STATE, which name the files of the call, and ARGS.
 func keeps(t *testing.T, script string) *supervisor {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,10 +46,11 @@ done
 	return s
 }
 
-// runs is the script of a container that was made and runs.
+// runs begins the script of a container that was made and runs.
 const runs = `echo 7 > $PID; echo '{"status": "running"}' > $STATE.new; mv $STATE.new $STATE; read go; `
 
-// TestExitCodeIsTheContainersOwn: a runtime that crashes has an exit code too, and nothing in its log.
+// TestExitCodeIsTheContainersOwn checks that the exit code of the runtime counts only if the container ended. A
+// runtime that crashes has an exit code too, but writes nothing to its log.
 func TestExitCodeIsTheContainersOwn(t *testing.T) {
 	for name, c := range map[string]struct {
 		script, fails string
@@ -93,7 +94,8 @@ func TestExitCodeIsTheContainersOwn(t *testing.T) {
 	}
 }
 
-// TestSignalThatEndsTheContainerIsNoError: its call is killed with what is left of the container.
+// TestSignalThatEndsTheContainerIsNoError checks that a call that is killed together with its container is not
+// an error.
 func TestSignalThatEndsTheContainerIsNoError(t *testing.T) {
 	s := keeps(t, "kill -9 $$")
 	s.ended = make(chan struct{})
@@ -114,7 +116,8 @@ func TestSignalThatEndsTheContainerIsNoError(t *testing.T) {
 	}
 }
 
-// TestSandboxThatRunsHasNotEnded: the call that kept a container was killed alone, or the sandbox has ended with it.
+// TestSandboxThatRunsHasNotEnded distinguishes a call that was killed alone from a call that ended with its
+// sandbox.
 func TestSandboxThatRunsHasNotEnded(t *testing.T) {
 	s := keeps(t, "")
 	events := filepath.Join(t.TempDir(), "memory.events")
@@ -168,7 +171,8 @@ func TestSandboxThatRunsHasNotEnded(t *testing.T) {
 
 var sandboxStart = time.Unix(1, 0)
 
-// TestCommandsThatHaveEndedAreForgotten: a probe may run one each second, for as long as the container lives.
+// TestCommandsThatHaveEndedAreForgotten checks that ended commands use no memory: a probe may run one each
+// second for the life of a container.
 func TestCommandsThatHaveEndedAreForgotten(t *testing.T) {
 	s := keeps(t, "echo 9 > $GUEST; exit 4")
 	s.spec.OCI.Config = []byte(`{"process": {}}`)
@@ -190,7 +194,8 @@ func TestCommandsThatHaveEndedAreForgotten(t *testing.T) {
 	}
 }
 
-// TestSandboxIsKilledToEndItsContainer, if it runs: the end of one that has ended by itself has another reason.
+// TestSandboxIsKilledToEndItsContainer checks that only a running sandbox is recorded as killed: a sandbox that
+// ended by itself has another reason.
 func TestSandboxIsKilledToEndItsContainer(t *testing.T) {
 	s := keeps(t, "")
 	pid, ended := sleeper(t)

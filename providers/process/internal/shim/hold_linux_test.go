@@ -17,7 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// held runs a script in place of the runtime, and returns the error in the log of the call, or what the script said.
+// held runs a script in place of the runtime. It returns the error in the log of the call, or the output of the
+// script.
 func held(t *testing.T, spec Spec, script string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,7 +49,8 @@ func held(t *testing.T, spec Spec, script string) string {
 	return strings.Join(said, "") + string(out)
 }
 
-// TestSecurityJ9TheRuntimeHasWhatWasOpened: what a container puts in its place later does not matter, and the machine has no mount of it.
+// TestSecurityJ9TheRuntimeHasWhatWasOpened checks that the runtime mounts the opened file, whatever a container
+// puts in its place later, and that no mount of it is left on the machine.
 func TestSecurityJ9TheRuntimeHasWhatWasOpened(t *testing.T) {
 	volume, outside := t.TempDir(), t.TempDir()
 	d := filepath.Join(volume, "d")
@@ -69,7 +71,8 @@ func TestSecurityJ9TheRuntimeHasWhatWasOpened(t *testing.T) {
 	}
 }
 
-// TestSecurityJ9TheRuntimeWritesNothingElse: it makes directories for mounts in a volume, where a container may have put a link.
+// TestSecurityJ9TheRuntimeWritesNothingElse checks the directories that the runtime makes for mounts inside a
+// volume, where a container may have put a link.
 func TestSecurityJ9TheRuntimeWritesNothingElse(t *testing.T) {
 	volume, other, outside := t.TempDir(), t.TempDir(), t.TempDir()
 	link := filepath.Join(volume, "link")

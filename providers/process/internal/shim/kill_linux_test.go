@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// sleeper is a process that does nothing until it is killed, and how it ended.
+// sleeper starts a process that does nothing until it is killed. The channel ended is closed at its end.
 func sleeper(t *testing.T) (pid int, ended <-chan struct{}) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sleep", "600")
@@ -29,7 +29,8 @@ func sleeper(t *testing.T) (pid int, ended <-chan struct{}) {
 	return cmd.Process.Pid, done
 }
 
-// TestAnotherProcessWithTheNumberIsNotKilled: what was found below a supervisor may have ended since, and its number be somebody else's.
+// TestAnotherProcessWithTheNumberIsNotKilled checks that a process that was found below a supervisor is not
+// confused with a later process that has its number.
 func TestAnotherProcessWithTheNumberIsNotKilled(t *testing.T) {
 	one, oneEnded := sleeper(t)
 	other, otherEnded := sleeper(t)
@@ -46,7 +47,8 @@ func TestAnotherProcessWithTheNumberIsNotKilled(t *testing.T) {
 	<-otherEnded
 }
 
-// TestOnlyMembersOfAGroupAreKilled: a process that has left the group since it was listed is not, and one without a number here is nobody.
+// TestOnlyMembersOfAGroupAreKilled checks that a process that has left the group since it was listed is not
+// killed, and that a process of another namespace, listed as 0, is skipped.
 func TestOnlyMembersOfAGroupAreKilled(t *testing.T) {
 	dir := t.TempDir()
 	list := func(pids ...int) {

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestChildrenAreKilledBeforeTheirParents, those too that were started while others were being stopped.
+// TestChildrenAreKilledBeforeTheirParents checks the order of kills, also for children that were started while
+// others were being stopped.
 func TestChildrenAreKilledBeforeTheirParents(t *testing.T) {
 	lists := [][]int{{10, 11}, {10, 11, 12}, {10, 11, 12}}
 	var got []string
@@ -26,7 +27,8 @@ func TestChildrenAreKilledBeforeTheirParents(t *testing.T) {
 	}
 }
 
-// TestChildrenInASandboxAreKilledBeforeTheirParents: the kernel of the sandbox lets stopped processes go on whose parent ends.
+// TestChildrenInASandboxAreKilledBeforeTheirParents checks the order in a sandbox, whose kernel continues
+// stopped processes when their parent ends.
 func TestChildrenInASandboxAreKilledBeforeTheirParents(t *testing.T) {
 	s := keeps(t, `case "$ARGS" in
 *" ps "*) printf 'UID PID PPID\n0 4 1\n0 5 4\n0 6 5\n0 7 6\n' ;;

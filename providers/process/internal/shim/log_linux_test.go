@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLogOnAFullDiskHasWholeLines: what there was no room for is lost, and the next line is whole again.
+// TestLogOnAFullDiskHasWholeLines checks that lines without room are lost as a whole, and that the next line is
+// complete again.
 func TestLogOnAFullDiskHasWholeLines(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a disk of the test's own needs the rights of root")
@@ -49,7 +50,8 @@ func TestLogOnAFullDiskHasWholeLines(t *testing.T) {
 	}
 }
 
-// TestSecurityJ9ALogIsNoLink: where a pod may write the directory of logs, this process writes nowhere else, from the start or after a rotation.
+// TestSecurityJ9ALogIsNoLink checks that this process writes nowhere else if a pod may write to the directory of
+// logs, from the start or after a rotation.
 func TestSecurityJ9ALogIsNoLink(t *testing.T) {
 	base, outside := t.TempDir(), t.TempDir()
 	dir := filepath.Join(base, "pod")

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestQuickDescendants: what is found without a look at all processes of the machine is what such a look finds, also when another
-// thread has made it.
+// TestQuickDescendants checks that the quick search for descendants finds the same processes as a search through
+// all processes of the machine, also for children that another thread started.
 func TestQuickDescendants(t *testing.T) {
 	if !listsChildren() {
 		t.Skip("this kernel does not list children")

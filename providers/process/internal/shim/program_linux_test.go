@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// TestShimsAreRunByAProgramOfThisVersionOnly, and by that one also when another has taken its place on disk.
+// TestShimsAreRunByAProgramOfThisVersionOnly checks that only a program of this version runs shims, and that the
+// same program keeps doing so after another one has replaced it on disk.
 func TestShimsAreRunByAProgramOfThisVersionOnly(t *testing.T) {
 	defer func(was string, spoke int) { build, protocol = was, spoke }(build, protocol)
 	build = "v1"
@@ -75,7 +76,8 @@ func TestShimsAreRunByAProgramOfThisVersionOnly(t *testing.T) {
 	}
 }
 
-// TestOtherMessagesAreAnotherVersion: what one of both does not read, it does not do.
+// TestOtherMessagesAreAnotherVersion checks that any change of a message changes the version of the protocol. A
+// program would ignore a field that it does not know.
 func TestOtherMessagesAreAnotherVersion(t *testing.T) {
 	of := func(t reflect.Type) uint32 {
 		sum := fnv.New32a()

@@ -11,7 +11,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// TestRuntimeThatHangsIsKilled calls a program that waits for ever, with what it has started.
+// TestRuntimeThatHangsIsKilled checks that a call of a program that waits for ever is killed with all its
+// children.
 func TestRuntimeThatHangsIsKilled(t *testing.T) {
 	children := newChildren()
 	t.Cleanup(children.stop)
@@ -34,7 +35,7 @@ func TestRuntimeThatHangsIsKilled(t *testing.T) {
 	}
 }
 
-// TestRuntimeThatFailsIsToldApart is the end of calls that end by themselves.
+// TestRuntimeThatFailsIsToldApart checks the errors of calls that end by themselves.
 func TestRuntimeThatFailsIsToldApart(t *testing.T) {
 	children := newChildren()
 	t.Cleanup(children.stop)

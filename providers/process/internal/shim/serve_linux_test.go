@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// askedConn tells whenever somebody asks it whether the other side has gone.
+// askedConn reports each check whether the other side has gone.
 type askedConn struct {
 	*net.UnixConn
 	asked chan struct{}
@@ -28,7 +28,8 @@ func (c askedConn) SyscallConn() (syscall.RawConn, error) {
 	return c.UnixConn.SyscallConn()
 }
 
-// fullTerminal is the input of a command that has read nothing so far and takes no more, and the connection of who types there.
+// fullTerminal returns a terminal whose command has read nothing and whose input is full, and the connection of
+// the caller that types there.
 func fullTerminal(t *testing.T) (command *os.File, typed int, caller *net.UnixConn, asked, ended <-chan struct{}) {
 	t.Helper()
 	command, input, err := os.Pipe()
@@ -78,7 +79,7 @@ func fullTerminal(t *testing.T) (command *os.File, typed int, caller *net.UnixCo
 	return command, typed, dialled.(*net.UnixConn), asking, end
 }
 
-// within waits for something that nothing else tells is not coming.
+// within waits for an event, and fails the test if it does not come in time.
 func within(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
 	select {
@@ -88,7 +89,8 @@ func within(t *testing.T, what string, c <-chan struct{}) {
 	}
 }
 
-// TestEndOfInputReachesASlowTerminal: it waits behind what was typed before until the command reads.
+// TestEndOfInputReachesASlowTerminal checks that the end of the input waits behind earlier input until the
+// command reads it.
 func TestEndOfInputReachesASlowTerminal(t *testing.T) {
 	command, typed, caller, asked, ended := fullTerminal(t)
 	if err := (&frames{w: caller}).write(frameEOF, nil); err != nil {
@@ -106,7 +108,8 @@ func TestEndOfInputReachesASlowTerminal(t *testing.T) {
 	within(t, "the end of the session", ended)
 }
 
-// TestCallerThatLeavesASlowTerminalIsMissed, also behind the end of its input, which the terminal does not take.
+// TestCallerThatLeavesASlowTerminalIsMissed checks that a caller that has gone is noticed, also if the terminal
+// does not take the end of the input.
 func TestCallerThatLeavesASlowTerminalIsMissed(t *testing.T) {
 	_, _, caller, asked, ended := fullTerminal(t)
 	if err := (&frames{w: caller}).write(frameEOF, nil); err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// leavable is a connection in memory that records the end of its input.
+// leavable is a connection in memory that records the end of its output.
 type leavable struct {
 	net.Conn
 	left chan struct{}
@@ -24,7 +24,8 @@ func (l leavable) CloseWrite() error {
 	return nil
 }
 
-// TestCommandThatDoesNotEndIsGivenUp: a caller who has gone waits for the end of its command, and not for ever for one that nothing ends.
+// TestCommandThatDoesNotEndIsGivenUp checks that the session of a caller that has gone waits for the end of its
+// command, but not for ever.
 func TestCommandThatDoesNotEndIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
