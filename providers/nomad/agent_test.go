@@ -23,7 +23,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// agent is a real one, server and client in one process unless it says otherwise.
+// agent is a real Nomad agent. Server and client are one process unless its fields say otherwise.
 type agent struct {
 	dir, url string
 	port     int
@@ -45,7 +45,7 @@ var (
 	errTheAgent  error
 )
 
-// sharedAgent is one for all tests that leave it as it is.
+// sharedAgent returns the agent of all tests that leave its configuration unchanged.
 func sharedAgent(t *testing.T) *agent {
 	t.Helper()
 	needAgent(t)
@@ -73,7 +73,7 @@ func needAgent(t *testing.T) {
 	}
 }
 
-// newAgent is one for a test alone.
+// newAgent starts an agent for a single test.
 func newAgent(t *testing.T, a agent) *agent {
 	t.Helper()
 	needAgent(t)
@@ -94,7 +94,7 @@ func (a *agent) log() string {
 	return string(data[max(0, len(data)-4000):])
 }
 
-// start starts the agent, on the same ports if it ran before, and waits until it takes jobs.
+// start starts the agent, on the same ports if it ran before, and waits until the agent accepts jobs.
 func (a *agent) start() error {
 	if a.port == 0 {
 		if err := a.prepare(); err != nil {
@@ -128,7 +128,7 @@ func (a *agent) start() error {
 		}
 	}
 	return a.until(func() bool {
-		// Variables come later than jobs: the key that encrypts them is made last.
+		// Variables work later than jobs, because the key that encrypts them is made last.
 		const probe = "/v1/var/ready"
 		if a.do(http.MethodPut, probe, nomadapi.Variable{Path: "ready", Items: nomadapi.VariableItems{"is": "yes"}}, nil) != nil {
 			return false
@@ -137,7 +137,7 @@ func (a *agent) start() error {
 	})
 }
 
-// clientReady reports whether a client of that name takes jobs.
+// clientReady reports whether the client with this name accepts jobs.
 func (a *agent) clientReady(name string) bool {
 	var nodes []*nomadapi.NodeListStub
 	if a.do(http.MethodGet, "/v1/nodes", nil, &nodes) != nil {
@@ -149,7 +149,7 @@ func (a *agent) clientReady(name string) bool {
 	})
 }
 
-// prepare chooses ports, and writes the files of the agent.
+// prepare chooses ports and writes the files of the agent.
 func (a *agent) prepare() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -186,7 +186,7 @@ func (a *agent) prepare() error {
 	return err
 }
 
-// until waits for what the agent does.
+// until waits for a condition of the agent.
 func (a *agent) until(ok func() bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -203,7 +203,7 @@ func (a *agent) until(ok func() bool) error {
 	return nil
 }
 
-// kill ends the agent; what it runs goes on.
+// kill ends the agent. The tasks of the agent go on.
 func (a *agent) kill() {
 	if a.command == nil {
 		return
@@ -212,7 +212,7 @@ func (a *agent) kill() {
 	<-a.ended
 }
 
-// stop ends the agent and removes its files. What it ran ends with the process of the test.
+// stop ends the agent and removes its files. Its tasks end with the test process.
 func (a *agent) stop() {
 	if a.dir == "" {
 		return
@@ -229,7 +229,7 @@ func (a *agent) stop() {
 	_ = os.RemoveAll(a.dir)
 }
 
-// do asks the agent, with all rights.
+// do makes a request to the agent, with all rights.
 func (a *agent) do(method, path string, in, out any) error {
 	var body []byte
 	if in != nil {
@@ -261,7 +261,7 @@ func (a *agent) do(method, path string, in, out any) error {
 	return json.Unmarshal(data.Bytes(), out)
 }
 
-// http is a client that the agent trusts.
+// http returns a client that the agent trusts.
 func (a *agent) http() *http.Client {
 	if a.tls == nil {
 		return http.DefaultClient
@@ -269,7 +269,7 @@ func (a *agent) http() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialTLSContext: dialer{tls: a.tls.client(), host: "127.0.0.1"}.dialTLS, DisableKeepAlives: true}}
 }
 
-// config is one for this agent, with the rights of the README.
+// config returns a configuration for this agent, with the rights of the README.
 func (a *agent) config(cluster string) Config {
 	c := Config{
 		Address: a.url, ClusterName: cluster, Drivers: []string{DriverExec, DriverRawExec}, Token: config.Literal(a.least),

@@ -8,12 +8,13 @@ import (
 	"strings"
 )
 
-// links are the programs of the chroot of tasks.
+// links names the programs in the chroot of tasks.
 var links = []string{
 	"sh", "sleep", "env", "cat", "stat", "printf", "mkdir", "ln", "chmod", "dirname", "kill", "stty", "head", "wc", "ls", "true", "false", "date", "rm", "id", "nc", "nslookup",
 }
 
-// configuration is that of the agent. Its field extra is a file of its own, as Nomad merges files.
+// configuration returns the configuration of the agent. The field extra becomes a separate file, because Nomad
+// merges files.
 func (a *agent) configuration() string {
 	var out, chroot strings.Builder
 	chroot.WriteString("    \"/etc/passwd\" = \"/etc/passwd\"\n    \"/etc/group\" = \"/etc/group\"\n")

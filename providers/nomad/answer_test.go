@@ -10,7 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// TestWordsOfNomad: not-found is what Nomad says itself, in the words of its handlers.
+// TestWordsOfNomad checks that not-found counts only in the words of Nomad's own handlers.
 func TestWordsOfNomad(t *testing.T) {
 	for text, want := range map[string]bool{
 		"job not found": true, "variable not found": true, "alloc not found": true, "rpc error: job not found": true,
@@ -24,7 +24,7 @@ func TestWordsOfNomad(t *testing.T) {
 	}
 }
 
-// foreign are answers of what may be before Nomad, or at its address.
+// foreign are answers of proxies before Nomad, or of other servers at its address.
 var foreign = map[string]http.HandlerFunc{
 	"page that is not found": func(w http.ResponseWriter, _ *http.Request) { page(w, http.StatusNotFound, "<h1>job not found</h1>") },
 	"route that is unknown":  http.NotFound,
@@ -47,7 +47,8 @@ func page(w http.ResponseWriter, code int, text string) {
 	_, _ = io.WriteString(w, text)
 }
 
-// TestForeignAnswersSayNothing: no pod, job or Variable is gone, refused or written because something else answers at Nomad's address.
+// TestForeignAnswersSayNothing checks that an answer of another server at Nomad's address makes no pod, job or
+// Variable gone, refused or written.
 func TestForeignAnswersSayNothing(t *testing.T) {
 	for name, answer := range foreign {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestPodWithSecrets: a pod gets what is secret with the least policy, and neither the job nor the disks of Nomad have it.
+// TestPodWithSecrets checks that the least policy is enough for a pod with secrets, and that neither the job nor
+// the disks of Nomad have the secrets.
 func TestPodWithSecrets(t *testing.T) {
 	a := newAgent(t, agent{acl: true, extra: `log_level = "TRACE"`})
 	c, _ := withTokenFile(t, a, "secrets")
@@ -50,8 +51,8 @@ func TestPodWithSecrets(t *testing.T) {
 	a.nothingLeft(t)
 }
 
-// hasNoCanary fails if a dump of Nomad, an event, its log with all details, or a file of the agent's directory that is not in memory, has the
-// value of a secret. What the program printed is its own doing.
+// hasNoCanary fails the test if the value of a secret is in a dump of Nomad, an event, the log with all details,
+// or a file of the agent's directory that is not in memory. The output of the program itself does not count.
 func (a *agent) hasNoCanary(t *testing.T, job string) {
 	t.Helper()
 	encoded := base64.StdEncoding.EncodeToString([]byte(canary))[:16]
@@ -101,7 +102,7 @@ func (a *agent) hasNoCanary(t *testing.T, job string) {
 	}
 }
 
-// stream is what the event stream tells until an allocation runs.
+// stream returns the text of the event stream until an allocation runs.
 func (a *agent) stream(t *testing.T, alloc string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -129,7 +130,8 @@ func (a *agent) stream(t *testing.T, alloc string) string {
 	}
 }
 
-// onlyRoot is an error if somebody but root can read a file below a directory: its mode, or that of a directory on the way, has to keep others out.
+// onlyRoot returns an error if a user other than root can read a file below a directory. The mode of the file,
+// or of a directory above it, must keep other users out.
 func onlyRoot(root, file string) error {
 	for at := file; len(at) >= len(root); at = filepath.Dir(at) {
 		info, err := os.Stat(at)

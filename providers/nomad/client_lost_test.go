@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// fast lets a server notice in seconds that a client is away.
+// fast is a configuration with which a server notices within seconds that a client is away.
 const fast = `
 server {
   heartbeat_grace = "1s"
@@ -24,7 +24,7 @@ server {
 }
 `
 
-// pair are two agents: a server, and a client of its own that can be lost.
+// pair starts two agents: a server, and a client that a test can lose.
 func pair(t *testing.T) (server, client *agent) {
 	t.Helper()
 	server = newAgent(t, agent{acl: true, server: true, extra: fast})
@@ -39,7 +39,8 @@ func isReady(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodRunning && len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].Ready
 }
 
-// TestClientComesBack: pods of a client that is away are not ready, and they are the same ones when it is back.
+// TestClientComesBack checks that the pods of a client that is away are not ready, and that the same pods go on
+// when the client is back.
 func TestClientComesBack(t *testing.T) {
 	server, client := pair(t)
 	h := openHome(t, server.config("comes-back"), objects{})
@@ -81,7 +82,8 @@ func TestClientComesBack(t *testing.T) {
 	server.nothingLeft(t)
 }
 
-// TestClientIsLost: after lostAfter its pods have failed for good. When the client is back it ends what it still runs, and no pod is back.
+// TestClientIsLost checks that the pods of a client that stays away have failed for good after lostAfter. A
+// client that is back ends what it still runs, and no pod returns.
 func TestClientIsLost(t *testing.T) {
 	server, client := pair(t)
 	c := server.config("lost")
@@ -120,7 +122,7 @@ func TestClientIsLost(t *testing.T) {
 	server.nothingLeft(t)
 }
 
-// TestLostPodIsDeleted: a pod whose client is away for good can be deleted.
+// TestLostPodIsDeleted checks that a pod can be deleted while its client is away for good.
 func TestLostPodIsDeleted(t *testing.T) {
 	server, client := pair(t)
 	c := server.config("deleted")

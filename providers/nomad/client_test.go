@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// faulty is an agent that answers with what the test says.
+// faulty returns a client of an agent that answers with the handler of the test.
 func faulty(t *testing.T, answer http.HandlerFunc, change func(*Config)) *client {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -34,7 +34,7 @@ func faulty(t *testing.T, answer http.HandlerFunc, change func(*Config)) *client
 	return c
 }
 
-// TestErrorsAreNeverEmpty: whatever goes wrong, a list is an error and not a list without jobs.
+// TestErrorsAreNeverEmpty checks that every failure of a list is an error, and never a list without jobs.
 func TestErrorsAreNeverEmpty(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
@@ -85,7 +85,8 @@ func TestRetryAfterOfTheAgentIsSaid(t *testing.T) {
 	}
 }
 
-// TestJobThatIsRefused: what is wrong with the job is not tried again, what is wrong with the servers is.
+// TestJobThatIsRefused checks that a faulty job is not submitted again, and that a failure of the servers is
+// retried.
 func TestJobThatIsRefused(t *testing.T) {
 	for text, invalid := range map[string]bool{"1 error occurred: * no such driver": true, "nonexistent namespace": true, "rpc error: No cluster leader": false} {
 		c := faulty(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, text, http.StatusInternalServerError) }, nil)
@@ -95,7 +96,8 @@ func TestJobThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestVariableThatIsRemoved: Nomad answers without content, and that one is gone already is no error.
+// TestVariableThatIsRemoved checks that the removal of a Variable accepts an answer without content, and a
+// Variable that is already gone.
 func TestVariableThatIsRemoved(t *testing.T) {
 	for code, text := range map[int]string{http.StatusNoContent: "", http.StatusNotFound: "variable not found"} {
 		c := faulty(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code); _, _ = io.WriteString(w, text) }, nil)
@@ -105,7 +107,7 @@ func TestVariableThatIsRemoved(t *testing.T) {
 	}
 }
 
-// TestTokenIsReadAgain: a token that was renewed is used by the next request.
+// TestTokenIsReadAgain checks that the next request uses a renewed token.
 func TestTokenIsReadAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	write := func(token string) {
@@ -134,7 +136,7 @@ func TestTokenIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestStreamThatBreaks: a cut stream is an error, and no list follows one that never began.
+// TestStreamThatBreaks checks that a cut stream is an error, and that a stream that never began causes no list.
 func TestStreamThatBreaks(t *testing.T) {
 	begun := 0
 	c := faulty(t, func(w http.ResponseWriter, r *http.Request) {

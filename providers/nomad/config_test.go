@@ -54,7 +54,8 @@ func TestPublishedD10AddressWithoutScheme(t *testing.T) {
 	}
 }
 
-// TestCapacity counts what is ready, eligible, and in the place of the node.
+// TestCapacity counts only clients that are ready, eligible, and in the datacenters and the node pool of the
+// node.
 func TestCapacity(t *testing.T) {
 	client := func(change func(*nomadapi.NodeListStub)) *nomadapi.NodeListStub {
 		n := &nomadapi.NodeListStub{ID: "n", Datacenter: "dc1", NodePool: "default", Status: "ready", SchedulingEligibility: "eligible",

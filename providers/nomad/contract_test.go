@@ -56,7 +56,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// backend is the agent for the Kubernetes cluster of one check.
+// backend returns the backend of one check: the agent, for the Kubernetes cluster of that check.
 func (a *agent) backend(_ context.Context, env providertest.Env) (*providertest.Backend, error) {
 	l, err := newLine(a)
 	if err != nil {
@@ -106,7 +106,7 @@ func (a *agent) backend(_ context.Context, env providertest.Env) (*providertest.
 	}, nil
 }
 
-// left lists what Nomad has of a node: jobs, Variables, and the allocations whose files a client has.
+// left lists what Nomad still holds for a node: jobs, Variables, and allocations whose files are on a client.
 func (a *agent) left(prefix string) (map[string][]string, error) {
 	var jobs []*nomadapi.JobListStub
 	var variables []*nomadapi.VariableMetadata
@@ -135,7 +135,7 @@ func (a *agent) allocs(job string) (all []*nomadapi.AllocationListStub, err erro
 	return all, a.do(http.MethodGet, "/v1/job/"+job+"/allocations", nil, &all)
 }
 
-// line is what is between a provider and the agent, and what a test does to it.
+// line is a proxy between a provider and the agent, through which a test can cut or lose requests.
 type line struct {
 	server *httptest.Server
 

@@ -19,13 +19,14 @@ const (
 	demoRoot = "VK_NOMAD_DEMO_ROOT" // the files of containers
 )
 
-// Descriptors that TestDemo has from the process that made its namespaces.
+// These descriptors come to TestDemo from the process that made its namespaces.
 const (
 	demoListener = 3 + iota
 	demoStop
 )
 
-// demoDescriptors returns a listener in the network of this machine, and a pipe that ends when this process is told to stop.
+// demoDescriptors returns a listener in the network of this machine, and a pipe that is closed when this process
+// is told to stop.
 func demoDescriptors() ([]*os.File, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,8 +47,8 @@ func demoDescriptors() ([]*os.File, error) {
 	return []*os.File{listener, stop}, nil
 }
 
-// TestDemo runs an agent until it is told to stop, for hack/test-vk-test-set.sh. The machine reaches it by a listener from outside the
-// namespaces of the tests.
+// TestDemo runs an agent until it is told to stop, for hack/test-vk-test-set.sh. The machine reaches the agent
+// through a listener from outside the namespaces of the tests.
 func TestDemo(t *testing.T) {
 	path := os.Getenv(demoFile)
 	if path == "" {
@@ -79,7 +80,7 @@ func TestDemo(t *testing.T) {
 	<-ended
 }
 
-// relay passes on what both sides of a connection say, until one of them ends.
+// relay copies between two connections in both directions until one of them ends.
 func relay(from net.Conn, address string) {
 	defer from.Close()
 	to, err := net.Dial("tcp", address)
@@ -94,7 +95,7 @@ func relay(from net.Conn, address string) {
 	_, _ = io.Copy(from, to)
 }
 
-// chrootOf is the setting of the agent that gives containers the files of a directory.
+// chrootOf returns the agent's setting that gives containers the files of a directory.
 func chrootOf(root string) (out string) {
 	dirs, _ := filepath.Glob(filepath.Join(root, "*"))
 	for _, dir := range dirs {

@@ -23,14 +23,16 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// docker is a daemon of a test alone: its socket, images and containers are in a directory of its own, and it makes no networks.
+// docker is the Docker daemon of a single test. Its socket, images and containers are in a directory of the
+// test, and it makes no networks.
 type docker struct {
 	socket string
 	http   *http.Client
 	ended  chan struct{}
 }
 
-// Images of the daemon. No registry has them, so a container that runs has them from here.
+// These images exist only in the daemon. No registry has them, so a container that runs has used the daemon's
+// image.
 const (
 	image      = "vk/shell:1"
 	imagePause = "vk/pause:1"
@@ -108,7 +110,7 @@ func (d *docker) do(method, path string, body io.Reader, out any) error {
 	return json.Unmarshal(data, out)
 }
 
-// load gives the daemon an image with busybox.
+// load gives the daemon an image that contains busybox.
 func (d *docker) load(t *testing.T, name, change string) {
 	t.Helper()
 	path, err := exec.LookPath("busybox")
@@ -145,7 +147,7 @@ func (d *docker) load(t *testing.T, name, change string) {
 	}
 }
 
-// dockerAgent is an agent whose clients run containers with a daemon.
+// dockerAgent starts an agent whose clients run containers with the daemon.
 func dockerAgent(t *testing.T, d *docker) *agent {
 	t.Helper()
 	a := newAgent(t, agent{acl: true, extra: fmt.Sprintf(`
@@ -166,14 +168,14 @@ plugin "docker" {
 	return a
 }
 
-// dockerPod is a pod whose container main runs a script with the image.
+// dockerPod returns a pod whose container main runs a script with the image.
 func dockerPod(name, script string) *corev1.Pod {
 	pod := shellPod(name, DriverDocker, script)
 	pod.Spec.Containers[0].Image = image
 	return pod
 }
 
-// containers are those of the daemon.
+// containers returns the names of the daemon's containers.
 func (d *docker) containers(t *testing.T) (names []string) {
 	t.Helper()
 	var all []struct{ Names []string }
@@ -186,7 +188,7 @@ func (d *docker) containers(t *testing.T) (names []string) {
 	return names
 }
 
-// TestDocker: what pods get with the driver docker, on a daemon.
+// TestDocker checks the features of pods with the driver docker, on a real daemon.
 func TestDocker(t *testing.T) {
 	d := newDocker(t)
 	a := dockerAgent(t, d)

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// double is a Nomad that has jobs and Variables, and runs nothing.
+// double stands in for Nomad: it stores jobs and Variables, and runs nothing.
 type double struct {
 	mu        sync.Mutex
 	index     uint64
@@ -35,7 +35,7 @@ type double struct {
 	instead   http.HandlerFunc // answers all requests if it is there
 }
 
-// openDouble returns a double and a provider that knows it, with nothing in the background.
+// openDouble returns a double, and a provider of the double without background work.
 func openDouble(t *testing.T, o objects) (*double, *provider) {
 	t.Helper()
 	d := &double{index: 10, jobs: map[string]*nomadapi.Job{}, variables: map[string]*nomadapi.Variable{}, fail: map[string]int{}, leader: "127.0.0.1:4647"}
@@ -67,13 +67,13 @@ func newProvider(t *testing.T, c Config, o objects) *provider {
 	return &provider{d.provider, d}
 }
 
-// status is the status of a pod as its entry is now.
+// status returns the status of a pod as of the current state of its entry.
 func (p *provider) status(e *entry) corev1.PodStatus {
 	pod, _, _ := p.Cache().Get(e.pod.UID)
 	return p.d.Status(pod, p.d.store.instance(e))
 }
 
-// lose lets the provider know nothing of a pod, as after a restart.
+// lose lets the provider forget a pod, as after a restart.
 func (p *provider) lose(e *entry) {
 	p.d.store.mu.Lock()
 	defer p.d.store.mu.Unlock()
@@ -87,7 +87,7 @@ func (d *double) set(f func()) {
 	f()
 }
 
-// items are a copy of those of all Variables.
+// items returns a copy of the items of all Variables.
 func (d *double) items() map[string]string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// expression is what Nomad replaces in the environment of a task.
+// expression matches the expressions that Nomad replaces in the environment of a task.
 var expression = regexp.MustCompile(`\$\{[a-zA-Z0-9_\-.]+\}`)
 
 func FuzzEscape(f *testing.F) {
@@ -57,7 +57,7 @@ func FuzzEscape(f *testing.F) {
 	})
 }
 
-// readHCL reads a template of HCL that has no other expressions than the three that literal writes.
+// readHCL reads an HCL template that has no expressions except the three that literal writes.
 func readHCL(t *testing.T, s string) string {
 	t.Helper()
 	out := strings.NewReplacer(`${"\u0024"}`, "\x00dollar", `${"\u0025"}`, "\x00percent", `${"\u000d"}`, "\x00return").Replace(s)

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// everyByte has each byte that Kubernetes allows in arguments and variables, but for those of characters beyond ASCII, of which it has some; and
-// what shells, HCL, templates and files of variables look at.
+// everyByte returns each byte that Kubernetes allows in arguments and variables, some characters beyond ASCII,
+// and the sequences with a meaning for shells, HCL, templates and files of variables.
 func everyByte() string {
 	var b strings.Builder
 	for c := byte(1); c < 0x80; c++ {
@@ -21,7 +21,8 @@ func everyByte() string {
 	return b.String()
 }
 
-// TestEveryByteArrives: arguments and variables reach the program as they are, also through files of variables beside a Secret.
+// TestEveryByteArrives checks that arguments and variables reach the program unchanged, also through files of
+// variables beside a Secret.
 func TestEveryByteArrives(t *testing.T) {
 	a := sharedAgent(t)
 	every := everyByte()

@@ -25,7 +25,7 @@ func made(t *testing.T) (*double, *provider, *corev1.Pod, *entry) {
 	return d, p, pod, p.d.store.pods[pod.UID]
 }
 
-// allocated is an allocation of an entry.
+// allocated returns an allocation of an entry.
 func allocated(e *entry, id, status string, index uint64) *nomadapi.Allocation {
 	return &nomadapi.Allocation{
 		ID: id, JobID: e.jobID, NodeName: "client-1", ClientStatus: status, DesiredStatus: "run", CreateIndex: index, ModifyIndex: index,
@@ -33,7 +33,7 @@ func allocated(e *entry, id, status string, index uint64) *nomadapi.Allocation {
 	}
 }
 
-// tell gives the store a copy of an allocation, as the stream does.
+// tell gives the store a copy of an allocation, as the event stream does.
 func (s *store) tell(a *nomadapi.Allocation) {
 	var v event
 	b := *a
@@ -41,7 +41,8 @@ func (s *store) tell(a *nomadapi.Allocation) {
 	s.event(v)
 }
 
-// TestHealthyPodIsNotGivenUp: what the provider knows may be old when the time of a pod is over, so it looks again, and waits while Nomad is away.
+// TestHealthyPodIsNotGivenUp checks that the provider asks again before it gives up a pod, because its knowledge
+// may be old, and that it waits while Nomad is away.
 func TestHealthyPodIsNotGivenUp(t *testing.T) {
 	d, p, pod, e := made(t)
 	p.d.store.tell(allocated(e, "x", nomadapi.AllocClientStatusUnknown, 20))
@@ -64,7 +65,8 @@ func TestHealthyPodIsNotGivenUp(t *testing.T) {
 	}
 }
 
-// TestAllocationsOfAJobBefore: one of the same ID that was purged leaves allocations, which are not the pod's.
+// TestAllocationsOfAJobBefore checks that the allocations of a purged job with the same ID do not belong to the
+// pod.
 func TestAllocationsOfAJobBefore(t *testing.T) {
 	d, p, _, e := made(t)
 	d.set(func() { d.allocs = append(d.allocs, allocated(e, "old", nomadapi.AllocClientStatusComplete, 5)) })
@@ -83,7 +85,7 @@ func TestAllocationsOfAJobBefore(t *testing.T) {
 	}
 }
 
-// TestJobThatOthersPurged: while its tasks run, the pod is there, whoever asks.
+// TestJobThatOthersPurged checks that a pod whose job somebody else purged exists as long as its tasks run.
 func TestJobThatOthersPurged(t *testing.T) {
 	d, p, pod, e := made(t)
 	runs := allocated(e, "x", nomadapi.AllocClientStatusRunning, 20)
@@ -124,7 +126,8 @@ func TestJobThatOthersPurged(t *testing.T) {
 	}
 }
 
-// TestAllocationsThatOthersPurged: Nomad forgets the allocations of a job that is purged, and its client ends their tasks within the grace of the job.
+// TestAllocationsThatOthersPurged checks the time until such a pod is forgotten. Nomad forgets the allocations
+// of a purged job, and its client ends their tasks within the grace of the job.
 func TestAllocationsThatOthersPurged(t *testing.T) {
 	d, p, pod, e := made(t)
 	p.d.store.tell(allocated(e, "x", nomadapi.AllocClientStatusRunning, 20))
@@ -155,7 +158,8 @@ func TestAllocationsThatOthersPurged(t *testing.T) {
 	}
 }
 
-// TestEvidenceStays: what ended without a deletion stays at Nomad until the pod is deleted, as the node may not have told it yet.
+// TestEvidenceStays checks that a job that ended without a deletion stays at Nomad until its pod is deleted,
+// because the node may not have reported the end yet.
 func TestEvidenceStays(t *testing.T) {
 	d, p, pod, e := made(t)
 	away := allocated(e, "x", nomadapi.AllocClientStatusUnknown, 20)
@@ -177,7 +181,7 @@ func TestEvidenceStays(t *testing.T) {
 	}
 }
 
-// TestClocksMayDiffer: no decision compares a time of Nomad with the clock here.
+// TestClocksMayDiffer checks that no decision compares a time of Nomad with the local clock.
 func TestClocksMayDiffer(t *testing.T) {
 	d, p, pod, e := made(t)
 	away := allocated(e, "x", nomadapi.AllocClientStatusUnknown, 20)
@@ -206,7 +210,7 @@ func TestClocksMayDiffer(t *testing.T) {
 	}
 }
 
-// paths are those of all Variables.
+// paths returns the paths of all Variables.
 func (d *double) paths() (all []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// ended lets a pod be over and deleted, so that it is to be forgotten.
+// ended ends and deletes a pod, so that the provider is due to forget it.
 func ended(t *testing.T, p *provider, pod *corev1.Pod, e *entry) {
 	t.Helper()
 	p.d.store.tell(allocated(e, "x", nomadapi.AllocClientStatusComplete, 20))
@@ -28,7 +28,7 @@ func ended(t *testing.T, p *provider, pod *corev1.Pod, e *entry) {
 	e.stopEval = ""
 }
 
-// TestFailuresGrowApart: what fails about a pod is tried again, later each time.
+// TestFailuresGrowApart checks that a failed step of a pod is tried again, with longer and longer pauses.
 func TestFailuresGrowApart(t *testing.T) {
 	d, p, pod, e := made(t)
 	ended(t, p, pod, e)
@@ -50,7 +50,8 @@ func TestFailuresGrowApart(t *testing.T) {
 	}
 }
 
-// TestFailuresAreTriedAgain: without an event, by the next look at what is due.
+// TestFailuresAreTriedAgain checks that a failed step is tried again without an event, at the next look at the
+// due steps.
 func TestFailuresAreTriedAgain(t *testing.T) {
 	d, p, pod, e := made(t)
 	p.d.store.tell(allocated(e, "x", nomadapi.AllocClientStatusRunning, 20))
@@ -79,7 +80,8 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestKillsAreApart: signals grow apart, hold up nothing else, and are not for a client that is away.
+// TestKillsAreApart checks that the pauses between kill signals grow, that signals delay no other step, and that
+// a client that is away gets none.
 func TestKillsAreApart(t *testing.T) {
 	_, p, pod, e := made(t)
 	p.d.store.tell(allocated(e, "x", nomadapi.AllocClientStatusRunning, 20))
@@ -112,7 +114,7 @@ func TestKillsAreApart(t *testing.T) {
 	}
 }
 
-// TestDarkNomadIsSeen: the node is not well while no server leads, or lists fail.
+// TestDarkNomadIsSeen checks that the node is not healthy while Nomad has no leader or lists fail.
 func TestDarkNomadIsSeen(t *testing.T) {
 	d, p, _, _ := made(t)
 	if err := p.Ping(t.Context()); err != nil {
@@ -150,7 +152,8 @@ func TestDarkNomadIsSeen(t *testing.T) {
 	}
 }
 
-// TestFollowedLogsThatFail: what is final is said, and the rest is asked for less and less often.
+// TestFollowedLogsThatFail checks that a final error of a followed log is returned, and that other errors are
+// retried with growing pauses.
 func TestFollowedLogsThatFail(t *testing.T) {
 	d, p, _, e := made(t)
 	a := allocated(e, "x", nomadapi.AllocClientStatusRunning, 20)
@@ -190,7 +193,8 @@ func TestFollowedLogsThatFail(t *testing.T) {
 	<-done
 }
 
-// TestJobThatOthersStopped: a pod that Nomad will never try has failed, and stays behind a newer one of its name.
+// TestJobThatOthersStopped checks that a pod whose job somebody else stopped has failed, and that the stop does
+// not make the pod look newer than a later pod of the same name.
 func TestJobThatOthersStopped(t *testing.T) {
 	d, p, _, e := made(t)
 	submitted := e.submitted
@@ -210,7 +214,7 @@ func TestJobThatOthersStopped(t *testing.T) {
 	}
 }
 
-// TestClientsWithoutASpeed: the error says what is wrong.
+// TestClientsWithoutASpeed checks the error for clients that report no CPU speed.
 func TestClientsWithoutASpeed(t *testing.T) {
 	_, p := openDouble(t, objects{})
 	p.d.place.mhz = 0
@@ -219,7 +223,8 @@ func TestClientsWithoutASpeed(t *testing.T) {
 	}
 }
 
-// TestStopsAreListedFirst: what a stop that is over left is in the list of allocations.
+// TestStopsAreListedFirst checks that evaluations are listed before allocations, so that the list of allocations
+// shows the effects of each completed stop.
 func TestStopsAreListedFirst(t *testing.T) {
 	d, p, _, _ := made(t)
 	if err := p.d.list(t.Context()); err != nil {
@@ -230,7 +235,8 @@ func TestStopsAreListedFirst(t *testing.T) {
 	}
 }
 
-// TestStreamThatBreaksAtOnce: one that is cut after its first sign of life is opened less and less often.
+// TestStreamThatBreaksAtOnce checks that a stream that is always cut after its first event is opened with
+// growing pauses.
 func TestStreamThatBreaksAtOnce(t *testing.T) {
 	d, p := openDouble(t, objects{})
 	streams := 0
@@ -258,7 +264,8 @@ func TestStreamThatBreaksAtOnce(t *testing.T) {
 	<-done
 }
 
-// TestProxyAndCertificates: a proxy of the environment would hide the files of the configuration.
+// TestProxyAndCertificates checks that no proxy of the environment is used with configured certificates: the
+// proxy would hide them.
 func TestProxyAndCertificates(t *testing.T) {
 	for files, want := range map[TLS]bool{{}: true, {ServerName: "server.global.nomad"}: false} {
 		c, err := newClient(testConfig(t, func(c *Config) { c.Address, c.TLS = "https://nomad.example:4646", files }))

@@ -24,7 +24,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// objects are those of the Kubernetes cluster of a test.
+// objects are the objects of a test's Kubernetes cluster.
 type objects struct {
 	configMap map[string][]byte
 	secret    map[string][]byte
@@ -59,12 +59,12 @@ func (o objects) Container(_ context.Context, pod *corev1.Pod, name string) (*co
 	return nil, apierrors.NewNotFound(corev1.Resource("container"), name)
 }
 
-// Token is the service account token of every pod.
+// Token returns the same service account token for every pod.
 func (o objects) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {
 	return node.PodToken{Token: canary + "-token", RefreshAt: time.Now().Add(time.Hour)}, nil
 }
 
-// home is a provider that runs.
+// home is a running provider.
 type home struct {
 	*provider
 	t    *testing.T
@@ -91,7 +91,7 @@ func openHome(t *testing.T, c Config, o objects) *home {
 	return h
 }
 
-// shellPod is a pod whose container main runs a script.
+// shellPod returns a pod whose container main runs a script.
 func shellPod(name, driver, script string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: uuid.NewUUID(), Annotations: map[string]string{AnnotationDriver: driver}},
@@ -104,7 +104,7 @@ func shellPod(name, driver, script string) *corev1.Pod {
 
 const forever = "trap 'exit 0' TERM; while :; do sleep 0.1; done"
 
-// until waits for a state of a pod.
+// until waits until the pod has the given state.
 func (h *home) until(pod *corev1.Pod, what string, ok func(*corev1.Pod) bool) *corev1.Pod {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
@@ -121,7 +121,7 @@ func (h *home) until(pod *corev1.Pod, what string, ok func(*corev1.Pod) bool) *c
 	}
 }
 
-// untilReported waits for a state of a pod that the node was told.
+// untilReported waits until the node was told that the pod has the given state.
 func (h *home) untilReported(pod *corev1.Pod, what string, ok func(*corev1.Pod) bool) *corev1.Pod {
 	h.t.Helper()
 	var got *corev1.Pod
@@ -195,7 +195,7 @@ func (h *home) exec(pod *corev1.Pod, script string) (code int, out string) {
 	return exit.Code, stdout.String()
 }
 
-// session is a caller of exec without a terminal.
+// session holds the streams of an exec without a terminal.
 type session struct {
 	in  io.Reader
 	out *buffer
@@ -207,7 +207,7 @@ func (s session) Stdout() io.WriteCloser      { return s.out }
 func (s session) Stderr() io.WriteCloser      { return s.out }
 func (s session) Resize() <-chan api.TermSize { return nil }
 
-// buffer is one that is closed.
+// buffer is a bytes.Buffer with a Close method.
 type buffer struct{ bytes.Buffer }
 
 func (*buffer) Close() error { return nil }

@@ -18,7 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// renewed are objects whose first token is to be replaced soon. The next one stays: a client waits until a Variable changes no more.
+// renewed are objects whose first token is to be replaced soon. The second token stays, because a client waits
+// until a Variable no longer changes.
 type renewed struct {
 	objects
 	count *atomic.Int64
@@ -31,7 +32,7 @@ func (r renewed) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountToken
 	return node.PodToken{Token: "token-1\n", RefreshAt: time.Now().Add(2 * time.Second)}, nil
 }
 
-// TestTokensAreRenewed: a container sees a new token in the file that had the one before.
+// TestTokensAreRenewed checks that a container sees the new token in the file of the old one.
 func TestTokensAreRenewed(t *testing.T) {
 	h := openHome(t, sharedAgent(t).config("renewed"), objects{})
 	h.UsePodTokens(renewed{count: &atomic.Int64{}})
@@ -48,8 +49,8 @@ func TestTokensAreRenewed(t *testing.T) {
 	h.remove(pod)
 }
 
-// TestMountsWhereADirectoryIs: a Secret is read at /secrets, where Nomad has a directory of its own, and an emptyDir is shared at a directory
-// that the chroot has.
+// TestMountsWhereADirectoryIs checks mounts over existing directories: a Secret at /secrets, where Nomad has its
+// own directory, and an emptyDir at a directory of the chroot.
 func TestMountsWhereADirectoryIs(t *testing.T) {
 	h := openHome(t, sharedAgent(t).config("mounts"), objects{secret: map[string][]byte{"s": []byte(canary)}})
 	pod := shellPod("mounts", DriverExec, "until cat /etc/said 2>/dev/null; do sleep 0.1; done; cat /secrets/s; "+forever)
@@ -70,7 +71,7 @@ func TestMountsWhereADirectoryIs(t *testing.T) {
 	h.remove(pod)
 }
 
-// TestRequestsOfAPod: what a pod's life costs is what the README says.
+// TestRequestsOfAPod checks that the life of a pod costs the number of requests that the README states.
 func TestRequestsOfAPod(t *testing.T) {
 	a := sharedAgent(t)
 	l, err := newLine(a)
@@ -110,7 +111,7 @@ func TestRequestsOfAPod(t *testing.T) {
 	}
 }
 
-// TestVariableThatIsThere: Nomad itself refuses a second one of the path, and the first one stays.
+// TestVariableThatIsThere checks that Nomad refuses a second Variable at the same path, and keeps the first.
 func TestVariableThatIsThere(t *testing.T) {
 	c, err := newClient(sharedAgent(t).config("there"))
 	if err != nil {

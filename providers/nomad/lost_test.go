@@ -14,7 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// TestLostAnswerLosesNoJob: a job that was made without an answer is stopped with its pod, and not-found is only said if there is none.
+// TestLostAnswerLosesNoJob checks that a job whose submission had no answer is stopped with its pod, and that
+// not-found is returned only if there is no job.
 func TestLostAnswerLosesNoJob(t *testing.T) {
 	d, p := openDouble(t, objects{secret: map[string][]byte{"a": []byte("1")}})
 	pod := keysPod()
@@ -47,7 +48,7 @@ func TestLostAnswerLosesNoJob(t *testing.T) {
 	}
 }
 
-// TestVariablesOfRefusedJobs: they go with a refusal only.
+// TestVariablesOfRefusedJobs checks that a Variable is removed only if Nomad refused the job.
 func TestVariablesOfRefusedJobs(t *testing.T) {
 	for code, want := range map[int]int{http.StatusForbidden: 0, http.StatusBadRequest: 0, http.StatusTooManyRequests: 1, http.StatusServiceUnavailable: 1, http.StatusInternalServerError: 1} {
 		d, p := openDouble(t, objects{secret: map[string][]byte{"a": []byte("1")}})
@@ -62,7 +63,8 @@ func TestVariablesOfRefusedJobs(t *testing.T) {
 	}
 }
 
-// TestJobThatNobodyKnows: the event of one asks for a list, which adopts it, and for another, as its events until then were for nobody.
+// TestJobThatNobodyKnows checks that the event of an unknown job of this node asks for a list. The list that
+// adopts the job asks for one more list, because earlier events of the job were ignored.
 func TestJobThatNobodyKnows(t *testing.T) {
 	s := newStore(testOwner)
 	job := stub(t, "a", 5)
@@ -80,7 +82,8 @@ func TestJobThatNobodyKnows(t *testing.T) {
 	}
 }
 
-// TestListFromBeforeAStop: a list that is older than a stop does not know its evaluation, which is not over for that.
+// TestListFromBeforeAStop checks that a list that is older than a stop does not end the stop, although it lacks
+// the stop's evaluation.
 func TestListFromBeforeAStop(t *testing.T) {
 	d, p := openDouble(t, objects{secret: map[string][]byte{"a": []byte("1")}})
 	pod := keysPod()
@@ -105,7 +108,7 @@ func TestListFromBeforeAStop(t *testing.T) {
 	}
 }
 
-// TestPodsAreLookedAtWhileTheyChange shows the race detector what happens at the same time.
+// TestPodsAreLookedAtWhileTheyChange runs concurrent reads and changes for the race detector.
 func TestPodsAreLookedAtWhileTheyChange(t *testing.T) {
 	_, p := openDouble(t, objects{secret: map[string][]byte{"a": []byte("1")}})
 	pod := keysPod()
@@ -150,7 +153,8 @@ func TestPodsAreLookedAtWhileTheyChange(t *testing.T) {
 	running.Wait()
 }
 
-// TestPodIsGivenUp: a pod whose client is away has its time, then its job is stopped, and it has failed whatever becomes of its allocation.
+// TestPodIsGivenUp checks that the job of a pod whose client stays away is stopped after lostAfter, and that the
+// pod has then failed, whatever becomes of its allocation.
 func TestPodIsGivenUp(t *testing.T) {
 	d, p := openDouble(t, objects{secret: map[string][]byte{"a": []byte("1")}})
 	pod := keysPod()

@@ -40,7 +40,7 @@ func testConfig(t *testing.T, change func(*Config)) Config {
 	return c
 }
 
-// testPod is a pod with one of everything.
+// testPod returns a pod that uses every supported feature.
 func testPod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "6f2d8e1c-0000-4000-8000-000000000001"},
@@ -99,7 +99,7 @@ func testInputs(pod *corev1.Pod) *service.Inputs {
 	return in
 }
 
-// TestJob compares the job of a pod with a golden file, for each driver that has file systems.
+// TestJob compares the job of a pod with a golden file, for each driver with file systems of its own.
 func TestJob(t *testing.T) {
 	for _, driver := range []string{DriverExec, DriverDocker} {
 		t.Run(driver, func(t *testing.T) {
@@ -136,7 +136,8 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// TestStorageIsTheDiskOfTheGroup: a request beyond the disk that every group has is asked for, rounded up to whole MiB.
+// TestStorageIsTheDiskOfTheGroup checks that a storage request is passed on only if it exceeds the disk that
+// each group has anyway. The request is rounded up to whole MiB.
 func TestStorageIsTheDiskOfTheGroup(t *testing.T) {
 	for asked, want := range map[string]int{"50Mi": 0, "300Mi": 0, "300.5Mi": 301, "2Gi": 2048} {
 		pod := testPod()
@@ -200,7 +201,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestDatacenters: a pod narrows the datacenters of the configuration, and does not leave them.
+// TestDatacenters checks that a pod can narrow the datacenters of the configuration, but cannot name others.
 func TestDatacenters(t *testing.T) {
 	for _, tt := range []struct {
 		configured, asked string

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// agentPath is the agent that hack/build-nomad.sh builds.
+// agentPath is the path of the agent that hack/build-nomad.sh builds.
 const agentPath = "../../bin/nomad/nomad"
 
 // Environment variables of the tests.
@@ -24,14 +24,14 @@ const (
 	allocations  = "VK_NOMAD_RAN"       // as well: the file for the allocations that agents ran
 )
 
-// TestMain runs the tests in a process with namespaces of its own for network, mounts and processes: the bridge, the rules of iptables, the
-// mounts and the tasks of an agent end with it.
+// TestMain runs the tests in a process with its own namespaces for network, mounts and processes, so that the
+// bridge, the iptables rules, the mounts and the tasks of an agent end with that process.
 func TestMain(m *testing.M) {
 	if os.Getenv(inside) == "" && whyNoAgent() == "" {
 		os.Exit(again())
 	}
 	if os.Getenv(inside) != "" && whyNoAgent() == "" {
-		// Networks of pods are remembered in files, which are to be of this process alone too.
+		// The files that record the networks of pods must belong to this process alone, too.
 		script := "ip link set lo up && mkdir -p /run/netns /run/cni && mount -t tmpfs vk /run/netns && mount -t tmpfs vk /run/cni"
 		if out, err := exec.Command("sh", "-c", script).CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%v: %s\n", err, out)
@@ -57,8 +57,8 @@ func again() int {
 	}
 	defer os.Remove(ran.Name())
 	defer ran.Close()
-	// The shell is the first process of the namespace. It waits for those that an agent leaves when it is killed; while nobody does, the next
-	// agent takes them for alive.
+	// The shell is the first process of the namespace. It reaps the processes that a killed agent leaves: until
+	// they are reaped, the next agent believes that they are alive.
 	init := []string{"--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--", "/bin/sh", "-c", `"$0" "$@" & wait $!`, self}
 	command := exec.Command("unshare", append(init, os.Args[1:]...)...)
 	command.Env = append(os.Environ(), inside+"="+group, allocations+"="+ran.Name())
@@ -86,8 +86,9 @@ func again() int {
 	return 0
 }
 
-// removeGroups removes the control groups of allocations, and those of the daemon of Docker. It returns those that cannot be removed, as there are
-// processes in them. Nomad makes them at a place that all agents of a machine share.
+// removeGroups removes the control groups of allocations and of the Docker daemon. It returns the groups that
+// still have processes and so cannot be removed. All agents of a machine share the place where Nomad makes these
+// groups.
 func removeGroups(group string, allocs []string) (left []string) {
 	patterns := []string{"/sys/fs/cgroup/*/" + group + "*", "/sys/fs/cgroup/" + group + "*"}
 	for _, id := range allocs {
@@ -115,10 +116,10 @@ func removeGroups(group string, allocs []string) (left []string) {
 	return left
 }
 
-// groupsOfAllocations are where Nomad has control groups, with both versions of them.
+// groupsOfAllocations are the patterns of Nomad's control groups, in both versions of control groups.
 var groupsOfAllocations = []string{"/sys/fs/cgroup/*/nomad/", "/sys/fs/cgroup/*/nomad/*/", "/sys/fs/cgroup/nomad.slice/*/"}
 
-// whyNoAgent says why the tests on the agent cannot run, "" if they can.
+// whyNoAgent returns why the tests on the agent cannot run, or "".
 func whyNoAgent() string {
 	if _, err := os.Stat(agentPath); err != nil {
 		return "there is no agent of Nomad: make bin/nomad/nomad builds it"
@@ -137,7 +138,7 @@ func whyNoAgent() string {
 	return ""
 }
 
-// unmountBelow unmounts what is below a directory.
+// unmountBelow unmounts everything below a directory.
 func unmountBelow(dir string) {
 	mounts, _ := os.ReadFile("/proc/self/mounts")
 	for _, line := range slices.Backward(strings.Split(string(mounts), "\n")) {

@@ -20,10 +20,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// echo is what a pod runs that sends back what a connection brings.
+// echo is the script of a pod that sends back the data of each connection.
 const echo = "trap 'exit 0' TERM; nc -ll -p 7000 -e cat & wait"
 
-// TestPortForward: what goes into a port of a pod comes out of it, to the last byte, and the end of one direction does not end the other.
+// TestPortForward checks that a port of a pod passes on every byte, and that the end of one direction does not
+// end the other.
 func TestPortForward(t *testing.T) {
 	h := openHome(t, sharedAgent(t).config("forward"), objects{})
 	pod := shellPod("echo", DriverExec, echo)
@@ -88,7 +89,8 @@ func socketPair(t *testing.T) (mine, theirs io.ReadWriteCloser) {
 	return mine, theirs
 }
 
-// traces are what the pods of an agent have on its machine, besides the bridge and its chains that all share.
+// traces returns the traces of an agent's pods on its machine, except the bridge and the chains that all pods
+// share.
 func (a *agent) traces(t *testing.T) (found []string) {
 	t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mounts")
@@ -141,10 +143,11 @@ func (a *agent) traces(t *testing.T) (found []string) {
 	return found
 }
 
-// shared are chains that all networks of CNI share.
+// shared are the iptables chains that all CNI networks share.
 var shared = []string{"-N CNI-ADMIN", "-N CNI-FORWARD", "-N CNI-HOSTPORT-DNAT", "-N CNI-HOSTPORT-MASQ", "-N CNI-HOSTPORT-SETMARK"}
 
-// TestNothingIsLeftOfAPod: its network, mounts, control groups and processes end with it at the client.
+// TestNothingIsLeftOfAPod checks that the network, mounts, control groups and processes of a pod are gone from
+// the client after its end.
 func TestNothingIsLeftOfAPod(t *testing.T) {
 	a := newAgent(t, agent{acl: true})
 	c := a.config("left")

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestNodeIsReady: the node says that it is ready, and keeps the port of its server when clients change.
+// TestNodeIsReady checks that the node is ready, and that its server keeps its port when clients change.
 func TestNodeIsReady(t *testing.T) {
 	_, p := openDouble(t, objects{})
 	p.d.placeError = errors.New("not known yet")

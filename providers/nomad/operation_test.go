@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// leastToken makes a token with the policy of the README.
+// leastToken makes a token with the policy that the README recommends.
 func (a *agent) leastToken() (string, error) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -43,14 +43,14 @@ func (a *agent) tokenOf(name, rules string) (string, error) {
 	return a.tokenFor(name, 0)
 }
 
-// tokenFor makes a token with a policy that is there, which ends after lasts; 0 is never.
+// tokenFor makes a token with an existing policy. The token expires after lasts; with 0 it never expires.
 func (a *agent) tokenFor(policy string, lasts time.Duration) (string, error) {
 	var token nomadapi.ACLToken
 	err := a.do(http.MethodPost, "/v1/acl/token", nomadapi.ACLToken{Type: "client", Policies: []string{policy}, ExpirationTTL: lasts}, &token)
 	return token.SecretID, err
 }
 
-// withTokenFile is a configuration with a token in a file.
+// withTokenFile returns a configuration with a token file, and a function that writes the file.
 func withTokenFile(t *testing.T, a *agent, cluster string) (c Config, write func(string)) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "token")
@@ -72,7 +72,7 @@ func withTokenFile(t *testing.T, a *agent, cluster string) (c Config, write func
 	}
 }
 
-// awaitToken waits until the file of a token has been looked at again, which is some time after it changed.
+// awaitToken waits until the provider has read the changed token file again.
 func awaitToken(t *testing.T, c Config, token string) {
 	t.Helper()
 	if !await(t, func() bool { return c.Token.Value(t.Context()) == token }) {
@@ -80,7 +80,7 @@ func awaitToken(t *testing.T, c Config, token string) {
 	}
 }
 
-// await waits for a condition, and reports whether it came true.
+// await waits for a condition, and reports whether the condition became true.
 func await(t *testing.T, ok func() bool) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -94,7 +94,7 @@ func await(t *testing.T, ok func() bool) bool {
 	return true
 }
 
-// nothingLeft fails if Nomad has jobs or Variables.
+// nothingLeft fails the test if Nomad has jobs or Variables.
 func (a *agent) nothingLeft(t *testing.T) {
 	t.Helper()
 	var jobs []*nomadapi.JobListStub
@@ -107,7 +107,8 @@ func (a *agent) nothingLeft(t *testing.T) {
 	}
 }
 
-// TestWithoutRights: what the token may not do is said, is not the pod's fault, and leaves nothing that was half submitted.
+// TestWithoutRights checks that missing rights of the token are reported, are not blamed on the pod, and leave
+// no half-submitted job.
 func TestWithoutRights(t *testing.T) {
 	a := newAgent(t, agent{acl: true})
 	readme, err := os.ReadFile("README.md")
@@ -151,7 +152,8 @@ func TestWithoutRights(t *testing.T) {
 	}
 }
 
-// TestTokenExpires: a token that has ended by its own time, or is not known, is said and costs no pod; one that is renewed is used.
+// TestTokenExpires checks that an expired or unknown token is reported and costs no pod, and that a renewed
+// token is used.
 func TestTokenExpires(t *testing.T) {
 	a := newAgent(t, agent{acl: true})
 	c, write := withTokenFile(t, a, "expires")
@@ -189,7 +191,7 @@ func TestTokenExpires(t *testing.T) {
 	a.nothingLeft(t)
 }
 
-// TestAgentRestarts: an agent that is killed under 50 pods costs none of them.
+// TestAgentRestarts checks that no pod is lost when an agent with 50 pods is killed.
 func TestAgentRestarts(t *testing.T) {
 	a := newAgent(t, agent{})
 	c := a.config("restarts")
@@ -227,7 +229,8 @@ func TestAgentRestarts(t *testing.T) {
 	a.nothingLeft(t)
 }
 
-// TestKilledBetweenSubmissionAndAnswer: a node that is killed before it knows that a job is there makes no second one.
+// TestKilledBetweenSubmissionAndAnswer checks that a node that is killed before it has the answer to a
+// submission makes no second job.
 func TestKilledBetweenSubmissionAndAnswer(t *testing.T) {
 	a := sharedAgent(t)
 	l, err := newLine(a)
@@ -270,7 +273,7 @@ func TestKilledBetweenSubmissionAndAnswer(t *testing.T) {
 	direct.remove(pods...)
 }
 
-// TestNoPlace: what Nomad cannot run has a clear state.
+// TestNoPlace checks that a pod that Nomad cannot run has a clear status.
 func TestNoPlace(t *testing.T) {
 	a := sharedAgent(t)
 	c := a.config("no-place")
@@ -301,7 +304,8 @@ func TestNoPlace(t *testing.T) {
 	}
 }
 
-// TestMemoryLimit: a container that uses more than its limit is killed, and the pod says so.
+// TestMemoryLimit checks that a container that exceeds its limit is killed, and that the status of the pod says
+// so.
 func TestMemoryLimit(t *testing.T) {
 	h := openHome(t, sharedAgent(t).config("memory"), objects{})
 	pod := shellPod("memory", DriverExec, `x=0123456789abcdef; while :; do x=$x$x; done`)
@@ -314,7 +318,8 @@ func TestMemoryLimit(t *testing.T) {
 	h.remove(pod)
 }
 
-// TestHostNetwork: a pod of the machine's network has the address of its client, others have one of their own.
+// TestHostNetwork checks that a pod with hostNetwork has the address of its client, and that other pods have
+// their own.
 func TestHostNetwork(t *testing.T) {
 	h := openHome(t, sharedAgent(t).config("host-network"), objects{})
 	pod, own := shellPod("host", DriverExec, forever), shellPod("own", DriverExec, forever)

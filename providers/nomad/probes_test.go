@@ -18,12 +18,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// failing is a probe by a command that fails.
+// failing returns a probe whose command fails.
 func failing() *corev1.Probe {
 	return &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 1, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", "[ -e /nothing ]"}}}}
 }
 
-// TestFailedLivenessRestartsTheTaskAlone also where it does not end when it is told to, and ends a pod that is not to be restarted.
+// TestFailedLivenessRestartsTheTaskAlone checks that a failed liveness probe restarts only its task, also if the
+// task ignores the signal to end. It ends a pod that is not to be restarted.
 func TestFailedLivenessRestartsTheTaskAlone(t *testing.T) {
 	h := openHome(t, sharedAgent(t).config("liveness"), objects{})
 	pod := shellPod("restarts", DriverExec, "trap '' TERM; while :; do sleep 0.1; done")
@@ -57,7 +58,7 @@ func TestFailedLivenessRestartsTheTaskAlone(t *testing.T) {
 	h.remove(pod, ends)
 }
 
-// TestProbesAskTheAddressOfThePod: it is ready when it listens there.
+// TestProbesAskTheAddressOfThePod checks that a pod is ready once it listens at its address.
 func TestProbesAskTheAddressOfThePod(t *testing.T) {
 	h := openHome(t, sharedAgent(t).config("asked"), objects{})
 	opens, closed := shellPod("opens", DriverExec, echo), shellPod("closed", DriverExec, echo)
@@ -74,7 +75,8 @@ func TestProbesAskTheAddressOfThePod(t *testing.T) {
 	h.remove(opens, closed)
 }
 
-// TestRestartThatIsNotAnsweredIsNotAskedAgain: a second one would end the next run.
+// TestRestartThatIsNotAnsweredIsNotAskedAgain checks that a restart without an answer is not requested again: a
+// second restart would end the new run.
 func TestRestartThatIsNotAnsweredIsNotAskedAgain(t *testing.T) {
 	d, p := openDouble(t, objects{})
 	pod := shellPod("p", DriverExec, forever)

@@ -28,13 +28,14 @@ func keysPod() *corev1.Pod {
 	return pod
 }
 
-// renew replaces the token of a pod by "later".
+// renew replaces the token of a pod with "later".
 func (p *provider) renew(ctx context.Context, pod *corev1.Pod) error {
 	_, i, _ := p.Cache().Get(pod.UID)
 	return p.d.Renew(ctx, &service.Inputs{Pod: pod, Files: map[string][]podspec.File{"keys": {{Path: "token", Data: []byte("later")}}}}, i)
 }
 
-// TestRenewalReplacesTokensOnly: the items that the job refers to stay, and only the token is another.
+// TestRenewalReplacesTokensOnly checks that a renewal changes only the token in the Variable. The other items,
+// which the job refers to, stay the same.
 func TestRenewalReplacesTokensOnly(t *testing.T) {
 	d, p := openDouble(t, objects{secret: map[string][]byte{"a": []byte("1"), "b": []byte("2")}})
 	pod := keysPod()
@@ -54,7 +55,8 @@ func TestRenewalReplacesTokensOnly(t *testing.T) {
 	}
 }
 
-// TestCreateAgainLeavesVariables: the Variable of a job that is there has what the job refers to. Without a job, it is written anew.
+// TestCreateAgainLeavesVariables checks that a second CreatePod keeps the Variable of an existing job, because
+// the job refers to its items. Without a job, the Variable is written anew.
 func TestCreateAgainLeavesVariables(t *testing.T) {
 	for name, there := range map[string]bool{"with the job": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +83,7 @@ func TestCreateAgainLeavesVariables(t *testing.T) {
 	}
 }
 
-// TestConflictHasNoValues: Nomad answers a conflict with the Variable, which must be in no error.
+// TestConflictHasNoValues checks that no error contains the Variable that Nomad sends with a conflict.
 func TestConflictHasNoValues(t *testing.T) {
 	d, p := openDouble(t, objects{secret: map[string][]byte{"a": []byte(canary)}})
 	pod := keysPod()

@@ -14,7 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// TestPublishedC50RulesOfNomad maps a pod for each rule between values that Nomad keeps. A number is that of an issue of hashicorp/nomad.
+// TestPublishedC50RulesOfNomad maps a pod for each of Nomad's rules that relate values to each other. The
+// numbers are issues of hashicorp/nomad.
 func TestPublishedC50RulesOfNomad(t *testing.T) {
 	limits := func(pod *corev1.Pod, name corev1.ResourceName, value string) {
 		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{name: resource.MustParse(value)}}

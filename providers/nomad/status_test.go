@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// at is a time of an event.
+// at returns the time of an event.
 func at(s int) int64 { return time.Unix(int64(1000+s), 0).UnixNano() }
 
 func started(s int) *nomadapi.TaskEvent {
@@ -121,7 +121,8 @@ func describeStatus(s corev1.PodStatus) string {
 	return text
 }
 
-// TestInitContainerThatWaits: Nomad calls it running, as its shell waits for the one before.
+// TestInitContainerThatWaits checks an init container that Nomad reports as running while its shell waits for
+// the container before it.
 func TestInitContainerThatWaits(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{{Name: "one"}, {Name: "two"}}, Containers: []corev1.Container{{Name: "main"}}}}
 	tasks := map[string]*nomadapi.TaskState{"one": {State: "running"}, "two": {State: "running"}}

@@ -13,7 +13,7 @@ import (
 
 var testOwner = owner{"home", "node"}
 
-// stub is a job as lists have it.
+// stub returns a job as lists show it.
 func stub(t *testing.T, uid string, index uint64) *nomadapi.JobListStub {
 	t.Helper()
 	pod := testPod()
@@ -32,7 +32,7 @@ func (s *store) has(uid string) bool {
 	return s.byJob[s.owner.jobID(uid)] != nil
 }
 
-// TestListsAreOfTheirTime: what a list is too old to know is neither lost nor back.
+// TestListsAreOfTheirTime checks that a list decides nothing about jobs that were made or purged after it.
 func TestListsAreOfTheirTime(t *testing.T) {
 	s := newStore(testOwner)
 	s.merge(listed{index: 10, jobs: []*nomadapi.JobListStub{stub(t, "old", 5), stub(t, "gone", 6)}})
@@ -55,7 +55,7 @@ func TestListsAreOfTheirTime(t *testing.T) {
 	}
 }
 
-// TestJobsOfOthersAreLeft: a job with our prefix and another's metadata is not ours.
+// TestJobsOfOthersAreLeft checks that a job with our prefix but another owner in its metadata is not ours.
 func TestJobsOfOthersAreLeft(t *testing.T) {
 	s := newStore(testOwner)
 	other, broken, foreign := stub(t, "a", 1), stub(t, "b", 1), stub(t, "c", 1)
@@ -68,7 +68,8 @@ func TestJobsOfOthersAreLeft(t *testing.T) {
 	}
 }
 
-// TestStopThatIsOverBeforeItsAnswer: the stream may tell of an evaluation before the answer that names it has come.
+// TestStopThatIsOverBeforeItsAnswer checks that the stream may report an evaluation as complete before the
+// answer that names the evaluation has come.
 func TestStopThatIsOverBeforeItsAnswer(t *testing.T) {
 	s := newStore(testOwner)
 	s.merge(listed{index: 10, jobs: []*nomadapi.JobListStub{stub(t, "a", 5)}})
@@ -84,7 +85,7 @@ func TestStopThatIsOverBeforeItsAnswer(t *testing.T) {
 	}
 }
 
-// TestOldEventsAreNotBelieved: a list may be newer than the events that come after it.
+// TestOldEventsAreNotBelieved checks that an event that is older than the last list changes nothing.
 func TestOldEventsAreNotBelieved(t *testing.T) {
 	s := newStore(testOwner)
 	job := stub(t, "a", 5)

@@ -23,12 +23,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// authority is one with the certificates of an agent and of a provider, in files.
+// authority is a certificate authority with the certificates of an agent and of a provider, in files.
 type authority struct{ dir string }
 
 func (o *authority) file(name string) string { return filepath.Join(o.dir, name) }
 
-// client is who the provider is.
+// client returns the TLS configuration of the provider.
 func (o *authority) client() TLS {
 	return TLS{CAFile: o.file("ca.pem"), CertFile: o.file("client.pem"), KeyFile: o.file("client-key.pem"), ServerName: "server.global.nomad"}
 }
@@ -82,8 +82,8 @@ func newAuthority(t *testing.T) *authority {
 	return o
 }
 
-// TestCertificatesAreRenewed: the agent and the provider know each other by certificates. Others are refused, and new ones are used without
-// an end of the node, or of its pods.
+// TestCertificatesAreRenewed checks that the agent and the provider accept only each other's certificates, and
+// that renewed certificates are used without a restart of the node or of its pods.
 func TestCertificatesAreRenewed(t *testing.T) {
 	agents, stranger := newAuthority(t), newAuthority(t)
 	a := newAgent(t, agent{acl: true, tls: agents})
