@@ -29,7 +29,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// written is a text that several goroutines write.
+// written is a text that several goroutines may append to.
 type written struct {
 	mu   sync.Mutex
 	text bytes.Buffer // guarded by mu
@@ -48,7 +48,7 @@ func (w *written) String() string {
 	return w.text.String()
 }
 
-// opened is a text with what is packed in it.
+// opened returns a text together with the decoded and unpacked forms of its content.
 func opened(text string) string {
 	packed, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -62,8 +62,8 @@ func opened(text string) string {
 	return text + string(inside)
 }
 
-// TestSecretsAreNowhereElse looks for secrets in every request, our log, events, reports and errors: a variable, a file, a token and a login. The secret
-// of the token goes with its pod.
+// TestSecretsAreNowhereElse looks for secrets in every request, our log, events, reports and errors: a variable,
+// a file, a token and a login. The secret of the token is removed with its pod.
 func TestSecretsAreNowhereElse(t *testing.T) {
 	c := cloudOf(t)
 	conf, err := c.config("home")

@@ -18,13 +18,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 )
 
-// asked is a request that the server got.
+// asked is a request to the server.
 type asked struct {
 	operation string
 	body      map[string]any
 }
 
-// serve returns a client of a server that answers with what answer returns: a status, and a body.
+// serve starts a server that answers with the status and the body that answer returns. It returns a client of
+// the server and the recorded requests.
 func serve(t *testing.T, answer func(asked) (int, string)) (*client, *[]asked) {
 	t.Helper()
 	var got []asked
@@ -55,7 +56,7 @@ func serve(t *testing.T, answer func(asked) (int, string)) (*client, *[]asked) {
 	return c, &got
 }
 
-// TestErrorsHaveKinds also holds that one error is one request: the SDK does not try again.
+// TestErrorsHaveKinds also checks that each error is a single request: the SDK does not retry.
 func TestErrorsHaveKinds(t *testing.T) {
 	for name, test := range map[string]struct {
 		status         int
@@ -98,7 +99,8 @@ func TestErrorsHaveKinds(t *testing.T) {
 	}
 }
 
-// TestListsAreWhole follows pages, asks in batches, and fails where an answer lacks a task.
+// TestListsAreWhole checks that a list follows pages and asks in batches, and that it fails if an answer lacks a
+// task.
 func TestListsAreWhole(t *testing.T) {
 	lacks := false
 	c, got := serve(t, func(a asked) (int, string) {
@@ -138,7 +140,7 @@ func TestListsAreWhole(t *testing.T) {
 	}
 }
 
-// TestRunTellsFailures: a task for which there is no capacity is asked for again later, and is not the pod's fault.
+// TestRunTellsFailures checks that a task without capacity is retried later and is not blamed on the pod.
 func TestRunTellsFailures(t *testing.T) {
 	c, _ := serve(t, func(asked) (int, string) {
 		return 200, `{"tasks":[],"failures":[{"reason":"Capacity is unavailable at this time."}]}`
@@ -149,7 +151,7 @@ func TestRunTellsFailures(t *testing.T) {
 	}
 }
 
-// TestSecretIsKeptOnce finds the secret that is there already.
+// TestSecretIsKeptOnce checks that an existing secret is found and used.
 func TestSecretIsKeptOnce(t *testing.T) {
 	c, got := serve(t, func(a asked) (int, string) {
 		if a.operation == "CreateSecret" {

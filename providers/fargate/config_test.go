@@ -14,7 +14,7 @@ import (
 
 const testRole = "arn:aws:iam::123456789012:role/reader"
 
-// testConfig returns a configuration that is complete, after change.
+// testConfig returns a complete configuration with the given change.
 func testConfig(t *testing.T, change func(*Config)) Config {
 	t.Helper()
 	c := Config{

@@ -51,13 +51,13 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// Keys that the emulator knows.
+// These keys are known to the emulator.
 const (
 	testKey    = "AKIDEXAMPLE"
 	testSecret = "example-secret-of-tests"
 )
 
-// useKey lets clients of the test have the key of the emulator.
+// useKey makes clients of the test use the key of the emulator.
 func useKey(t *testing.T) {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", testKey)
@@ -67,7 +67,7 @@ func useKey(t *testing.T) {
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "none")
 }
 
-// cloud is an emulator that listens.
+// cloud is an emulator with its listener.
 type cloud struct {
 	*ecs.Server
 	containers *inprocess.Cloud
@@ -166,7 +166,7 @@ func (c *cloud) backend(env providertest.Env) (*providertest.Backend, error) {
 	}, nil
 }
 
-// breaks returns what lets a fault begin and end.
+// breaks returns a function that begins or ends a fault.
 func (c *cloud) breaks(f emulator.Fault) func(bool) {
 	mend := func() {}
 	return func(on bool) {
@@ -176,7 +176,7 @@ func (c *cloud) breaks(f emulator.Fault) func(bool) {
 	}
 }
 
-// exceptions are the checks of what ECS does not have, and of what goroutines do not.
+// exceptions returns the checks for features that ECS or the goroutines of the emulator do not have.
 func exceptions() map[string]string {
 	except := map[string]string{}
 	for _, name := range []string{"restarts/always", "restarts/last-state", "restarts/on-failure", "restarts/killed", "restarts/count-holds", "reports/restarts", "logs/previous", "starts/backs-off"} {
@@ -192,7 +192,7 @@ func exceptions() map[string]string {
 	return except
 }
 
-// unproven are features whose fields are passed on. What they do is Fargate's.
+// unproven returns the features whose fields are only passed on to Fargate.
 func unproven() map[capability.Feature]string {
 	all := map[capability.Feature]string{}
 	for _, f := range []capability.Feature{capability.ContainerLimits, capability.RunAsUser, capability.Capabilities, capability.ReadOnlyRoot} {

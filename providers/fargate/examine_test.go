@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestDoctor seeds mistakes, of which doctor is to say each, with what to do.
+// TestDoctor makes mistakes in the setup. Doctor must report each of them, with a remedy.
 func TestDoctor(t *testing.T) {
 	without := func(action string) func(*ecs.Config) {
 		return func(c *ecs.Config) {
@@ -108,7 +108,8 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestDoctorTakesNoMessage: a message that doctor took would count as one that could not be followed.
+// TestDoctorTakesNoMessage checks that doctor leaves the messages of the queue: a message that doctor received
+// would count as a failed delivery.
 func TestDoctorTakesNoMessage(t *testing.T) {
 	c := cloudOf(t)
 	conf, err := c.config("home")
@@ -144,7 +145,7 @@ func TestDoctorTakesNoMessage(t *testing.T) {
 	}
 }
 
-// TestIAMOfPartitions: each partition has an IAM of its own, in one region.
+// TestIAMOfPartitions checks the region of IAM, which is one region in each partition.
 func TestIAMOfPartitions(t *testing.T) {
 	key := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "x"}, nil
@@ -193,7 +194,8 @@ func TestDoctorAdvisesAgainstDockerHub(t *testing.T) {
 	}
 }
 
-// TestDoctorAdvisesAgainstLogsForEver: a group without a retention keeps what pods have said, and costs. One that is not there, or may not be looked at, is no such.
+// TestDoctorAdvisesAgainstLogsForEver checks that doctor reports a log group without a retention, which keeps
+// the logs of pods and costs money. It reports no group that does not exist or that doctor may not read.
 func TestDoctorAdvisesAgainstLogsForEver(t *testing.T) {
 	for name, c := range map[string]struct {
 		cloud func(*ecs.Config)

@@ -12,7 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestCommandOfACancelledExecEnds: whoever leaves a command, by an end of the request or as nobody reads its output any more, leaves none that runs on.
+// TestCommandOfACancelledExecEnds checks that a command ends with its caller: when the request ends, or when its
+// output is no longer read.
 func TestCommandOfACancelledExecEnds(t *testing.T) {
 	c := cloudOf(t)
 	p := open(t, c)
@@ -45,7 +46,7 @@ func TestCommandOfACancelledExecEnds(t *testing.T) {
 	}
 }
 
-// leaver is a caller that notes the first output, and takes none if it is broken.
+// leaver is a caller that records the first output. If broken, it accepts no output.
 type leaver struct {
 	caller
 	broken error

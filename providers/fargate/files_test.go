@@ -40,7 +40,7 @@ var (
 	token     = corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}}}}
 )
 
-// arnsOf are the ARNs of secrets that were kept.
+// arnsOf returns the ARNs of stored secrets.
 func arnsOf(secrets map[string]secret) map[string]string {
 	out := map[string]string{}
 	for as, s := range secrets {
@@ -49,7 +49,8 @@ func arnsOf(secrets map[string]secret) map[string]string {
 	return out
 }
 
-// TestFilesAreShared: the files of two pods that are the same are one secret and one definition, and those of a token are the pod's own.
+// TestFilesAreShared checks that two pods with equal files share a secret and a definition, and that the files
+// of a token belong to one pod.
 func TestFilesAreShared(t *testing.T) {
 	m := testMapping(t)
 	of := func(source corev1.VolumeSource, uid, content string) (name, family string) {
@@ -98,7 +99,7 @@ func TestFilesAreShared(t *testing.T) {
 	}
 }
 
-// tokens gives each pod a token that a test can renew.
+// tokens gives each pod a token that the test can renew.
 type tokens struct{ value string }
 
 // Token implements node.PodTokens.
@@ -106,7 +107,7 @@ func (t *tokens) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountToken
 	return node.PodToken{Token: t.value}, nil
 }
 
-// inputsOf is a pod with the objects of values, and a token.
+// inputsOf returns the inputs of a pod, with the objects of values and a token.
 func inputsOf(t *testing.T, pod *corev1.Pod, own *tokens) *service.Inputs {
 	t.Helper()
 	in := testResolved(pod)
@@ -121,7 +122,8 @@ func inputsOf(t *testing.T, pod *corev1.Pod, own *tokens) *service.Inputs {
 	return in
 }
 
-// TestTokensAreWrittenOnce: a pod that is created again and again has one version of its secret, and another one when its token was renewed.
+// TestTokensAreWrittenOnce checks that a repeated CreatePod writes one version of the pod's secret, and a second
+// version only after the token was renewed.
 func TestTokensAreWrittenOnce(t *testing.T) {
 	c := cloudOf(t)
 	p := open(t, c)
@@ -166,7 +168,8 @@ func TestTokensAreWrittenOnce(t *testing.T) {
 	}
 }
 
-// TestSecretOfARefusedPodIsRemoved: its definition is seen to be too large when its token is kept already.
+// TestSecretOfARefusedPodIsRemoved checks a pod whose definition turns out to be too large after its token was
+// stored.
 func TestSecretOfARefusedPodIsRemoved(t *testing.T) {
 	c := cloudOf(t)
 	p := open(t, c)
@@ -186,7 +189,8 @@ func TestSecretOfARefusedPodIsRemoved(t *testing.T) {
 	}
 }
 
-// TestSecretsScheduledForDeletion: who removes secrets by age, with a window to restore them, costs no pod that is made in that window.
+// TestSecretsScheduledForDeletion checks that a cleanup that schedules secrets for deletion by age costs no pod
+// that is created during the recovery window.
 func TestSecretsScheduledForDeletion(t *testing.T) {
 	c := cloudOf(t)
 	pod := podOf("web", program.Program{Stay: program.Forever})
@@ -228,7 +232,8 @@ func TestSecretsScheduledForDeletion(t *testing.T) {
 	}
 }
 
-// TestFilesThatAreTooLarge: what does not fit is refused, and what does is cut into secrets.
+// TestFilesThatAreTooLarge checks that too large files are refused, and that others are split into several
+// secrets.
 func TestFilesThatAreTooLarge(t *testing.T) {
 	m := testMapping(t)
 	random := func(n int) []byte {
@@ -267,7 +272,8 @@ func TestFilesThatAreTooLarge(t *testing.T) {
 	}
 }
 
-// TestLogins: the credentials of a pod are a secret that its definition names, if one is for the image.
+// TestLogins checks that a pull credential of the pod is stored as a secret, which the definition names if the
+// credential is for its image.
 func TestLogins(t *testing.T) {
 	m := testMapping(t)
 	pod := testPod()
@@ -297,7 +303,8 @@ func TestLogins(t *testing.T) {
 	}
 }
 
-// TestFileSystems: a file system of EFS is mounted by its ID, encrypted on the way, and read-only in every container if the volume says so.
+// TestFileSystems checks that an EFS file system is mounted by its ID with encryption in transit, and read-only
+// in every container if the volume says so.
 func TestFileSystems(t *testing.T) {
 	for _, fixed := range []bool{false, true} {
 		pod := testPod()
@@ -320,7 +327,7 @@ func TestFileSystems(t *testing.T) {
 	}
 }
 
-// TestPortsOfPodsOutOfReach: a node that does not reach pods refuses probes that ask their ports.
+// TestPortsOfPodsOutOfReach checks that a node that cannot reach pods refuses probes of ports.
 func TestPortsOfPodsOutOfReach(t *testing.T) {
 	pod := testPod()
 	pod.Spec.Containers[0].ReadinessProbe.ProbeHandler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(1)}}

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// oneTask is a service that has one task.
+// oneTask is a fake service with one task.
 type oneTask struct {
 	services
 	task types.Task
@@ -32,8 +32,9 @@ func (o oneTask) describe(context.Context, []string) ([]types.Task, []string, er
 
 func (o oneTask) ping(context.Context) error { return nil }
 
-// TestLearning: that a task could not start, as somebody has removed a secret, is learned from a round, from a list and from a queue: else each later
-// pod has the secret that is not there. It is news once, or pods that are alike would share nothing for the hour that ECS shows the task.
+// TestLearning checks that a round, a list and a queue all show that a task could not start because its secret
+// was removed. Otherwise each later pod would use the missing secret. The news counts once: ECS shows the task
+// for an hour, during which equal pods would share nothing.
 func TestLearning(t *testing.T) {
 	for way, learn := range map[string]func(p *driver) ([]types.Task, error){
 		"a round": func(p *driver) ([]types.Task, error) { return p.Changed(t.Context(), time.Now()) },
@@ -63,7 +64,7 @@ func TestLearning(t *testing.T) {
 	}
 }
 
-// TestTaskIsFound: a task whose request had no answer is known when a queue tells of it.
+// TestTaskIsFound checks that a message of the queue makes a task known whose request had no answer.
 func TestTaskIsFound(t *testing.T) {
 	p, _ := hearing(t)
 	pod := podOf("a", program.Program{})

@@ -20,7 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestPodsOfTheClusterComeLate: until they are there, nothing is said of the pods from before a restart.
+// TestPodsOfTheClusterComeLate checks that nothing is reported about pods from before a restart until the pods
+// of the cluster are known.
 func TestPodsOfTheClusterComeLate(t *testing.T) {
 	c := cloudOf(t)
 	conf, err := c.config("home")
@@ -54,7 +55,8 @@ func TestPodsOfTheClusterComeLate(t *testing.T) {
 	}
 }
 
-// TestTaskThatListsAreLateToShowAfterARestart: nobody says that ECS does not have it, and it is found as soon as lists show it.
+// TestTaskThatListsAreLateToShowAfterARestart checks that a task that lists do not show yet is not reported as
+// missing, and is found once lists show it.
 func TestTaskThatListsAreLateToShowAfterARestart(t *testing.T) {
 	c := cloudOf(t)
 	before := open(t, c)

@@ -40,7 +40,7 @@ func list(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
-// testPod is a pod with one of everything.
+// testPod returns a pod that uses every supported feature.
 func testPod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "6f2d8e1c-0000-4000-8000-000000000001", Annotations: map[string]string{
@@ -76,7 +76,7 @@ func testPod() *corev1.Pod {
 	}
 }
 
-// vaultOf makes secrets whose names have a key.
+// vaultOf returns a vault that names secrets with the key.
 func vaultOf(m mapping, key string) vault {
 	return vault{config: m.config, owner: m.owner, key: []byte(key)}
 }
@@ -98,7 +98,7 @@ func testResolved(pod *corev1.Pod) *service.Inputs {
 	return r
 }
 
-// TestRequests compares what ECS gets for a pod with a golden file.
+// TestRequests compares the requests to ECS for a pod with a golden file.
 func TestRequests(t *testing.T) {
 	m, r := testMapping(t), testResolved(testPod())
 	secrets, err := vaultOf(m, "key").secrets(r)
@@ -138,7 +138,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestDefinitionsAreShared: pods that say the same have one definition, and others another one.
+// TestDefinitionsAreShared checks that equal pods share a definition, and that different pods do not.
 func TestDefinitionsAreShared(t *testing.T) {
 	m := testMapping(t)
 	family := func(change func(*corev1.Pod), secret string) string {
@@ -171,7 +171,8 @@ func TestDefinitionsAreShared(t *testing.T) {
 	}
 }
 
-// TestSecretsHaveNames: the same content has one name for one key, and the name says nothing without the key.
+// TestSecretsHaveNames checks that the same content with the same key has the same name, and that the name
+// reveals nothing without the key.
 func TestSecretsHaveNames(t *testing.T) {
 	m := testMapping(t)
 	name := func(key, value string) string {
@@ -188,7 +189,7 @@ func TestSecretsHaveNames(t *testing.T) {
 	}
 }
 
-// refusal is what the kit asks about a pod before it reads anything.
+// refusal returns the error with which the kit refuses a pod before it reads any object.
 func refusal(c Config, pod *corev1.Pod) error {
 	if lacks := c.Capabilities().Check(pod); len(lacks) > 0 {
 		return errdefs.InvalidInput(capability.Message(lacks))
@@ -196,7 +197,7 @@ func refusal(c Config, pod *corev1.Pod) error {
 	return refuse(pod)
 }
 
-// TestRefusals: what Fargate cannot do is the pod's fault, and the path says where.
+// TestRefusals checks that a pod that Fargate cannot run is blamed on the pod, with the path of the field.
 func TestRefusals(t *testing.T) {
 	main := func(p *corev1.Pod) *corev1.Container { return &p.Spec.Containers[0] }
 	for want, change := range map[string]func(*corev1.Pod){
@@ -266,7 +267,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestSizes: what is bought has room for what runs together, and for each init container beside the sidecars before it.
+// TestSizes checks that the size of a task has room for all containers that run together, and for each init
+// container beside the sidecars before it.
 func TestSizes(t *testing.T) {
 	pod := func(containers ...corev1.ResourceList) *corev1.PodSpec {
 		s := &corev1.PodSpec{}
@@ -302,8 +304,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestStrategyOnlyWhereTheClusterNeedsOne: ECS refuses a capacity provider that the cluster was not given, so a pod on demand has a launch type, unless
-// the configuration names the capacity provider.
+// TestStrategyOnlyWhereTheClusterNeedsOne checks that a pod on demand has a launch type unless the configuration
+// names a capacity provider: ECS refuses a capacity provider that the cluster does not have.
 func TestStrategyOnlyWhereTheClusterNeedsOne(t *testing.T) {
 	for _, c := range []struct{ config, annotation, launch, strategy string }{
 		{"", "", "FARGATE", ""}, {"", OnDemand, "FARGATE", ""}, {"", Spot, "", Spot},
@@ -327,7 +329,8 @@ func TestStrategyOnlyWhereTheClusterNeedsOne(t *testing.T) {
 	}
 }
 
-// TestGracePeriodsThatFargateLacks: ECS takes 2 to 120 seconds. Fewer are raised, and an event of the pod says so; more are refused.
+// TestGracePeriodsThatFargateLacks checks grace periods outside the 2 to 120 seconds of ECS. Shorter ones are
+// raised, which an event of the pod says. Longer ones are refused.
 func TestGracePeriodsThatFargateLacks(t *testing.T) {
 	c := cloudOf(t)
 	conf, err := c.config("home")

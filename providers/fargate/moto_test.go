@@ -36,8 +36,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestMoto runs on moto, an emulator of AWS by others, what it is good for: Secrets Manager and CloudWatch Logs. The requests that our emulator got
-// are held to the descriptions in botocore by its own validator. hack/test-moto.sh starts it.
+// TestMoto uses moto, an independent emulator of AWS, for the services that moto does well: Secrets Manager and
+// CloudWatch Logs. Botocore's own validator compares the requests to our emulator with the descriptions in
+// botocore. hack/test-moto.sh starts moto.
 func TestMoto(t *testing.T) {
 	at := os.Getenv("MOTO_URL")
 	if at == "" {
@@ -154,7 +155,8 @@ func motoLogs(t *testing.T, c *client, passed func(string)) {
 	passed("lines since a time are these and no others")
 }
 
-// textual stands before moto, which writes the size of a container as a number, and the vendor's model has a text there.
+// textual is a proxy before moto. Moto writes the size of a container as a number, while the vendor's model has
+// a string.
 func textual(t *testing.T, at string) string {
 	t.Helper()
 	to, err := url.Parse(at)
@@ -182,12 +184,13 @@ func textual(t *testing.T, at string) string {
 	return server.URL
 }
 
-// motoLife lets pods live on moto: one is made, runs and is deleted, and one is found by another process, and deleted by that.
+// motoLife runs pods on moto: one pod is created, runs and is deleted. Another process finds and deletes a
+// second pod.
 func motoLife(t *testing.T, at string) string {
 	t.Helper()
 	var report strings.Builder
 	passed := func(what string) { fmt.Fprintf(&report, "- %s\n", what) }
-	// By itself moto lets a task stop after some requests.
+	// By default, moto lets a task stop after some requests.
 	transition := `{"model_name": "ecs::task", "transition": {"progression": "manual", "times": 100000}}`
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at+"/moto-api/state-manager/set-transition", strings.NewReader(transition))
 	if err != nil {
@@ -240,7 +243,7 @@ func motoLife(t *testing.T, at string) string {
 		main.Env = append(main.Env, corev1.EnvVar{Name: "URL", Value: "$(NAME):$(PASSWORD)"})
 		return withMemory(pod)
 	}
-	// moto wants a limit of memory for each container, and the one that writes the files of a token has none.
+	// moto wants a memory limit for each container, but the container that writes the files of a token has none.
 	d, stop := start()
 	api := d.client.(*client)
 	left := func(pod *corev1.Pod) (own, shared []string, active bool) {
@@ -310,7 +313,7 @@ func motoLife(t *testing.T, at string) string {
 	return report.String()
 }
 
-// motoID returns the ID of the first thing that EC2 of moto has by itself.
+// motoID returns the ID of the first default object of this kind in moto's EC2.
 func motoID(t *testing.T, c *client, action, element string) string {
 	t.Helper()
 	var out struct {
@@ -328,7 +331,7 @@ func motoID(t *testing.T, c *client, action, element string) string {
 	return id
 }
 
-// validated holds the requests of a few pods to botocore's descriptions.
+// validated checks the requests of a few pods against botocore's descriptions.
 func validated(t *testing.T) (version string, counts map[string]int) {
 	t.Helper()
 	c := cloudOf(t)

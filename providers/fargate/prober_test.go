@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// listens returns a listener whose port is free on this machine, and its port.
+// listens returns a listener on a free port of this machine, and the port.
 func listens(t *testing.T) (net.Listener, int32) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -29,7 +29,8 @@ func listens(t *testing.T) (net.Listener, int32) {
 	return l, int32(l.Addr().(*net.TCPAddr).Port)
 }
 
-// silent returns a port of this machine on which nobody listens, nor will until the test ends: it is one end of a connection.
+// silent returns a port of this machine without a listener. One end of a connection holds the port, so no
+// listener appears until the test ends.
 func silent(t *testing.T) int32 {
 	t.Helper()
 	l, _ := listens(t)
@@ -41,14 +42,15 @@ func silent(t *testing.T) int32 {
 	return int32(conn.LocalAddr().(*net.TCPAddr).Port)
 }
 
-// asksPort is a readiness probe of a port.
+// asksPort returns a readiness probe of a port.
 func asksPort(port int32) *corev1.Probe {
 	return &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 1, SuccessThreshold: 1, ProbeHandler: corev1.ProbeHandler{
 		TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)},
 	}}
 }
 
-// TestReadinessOutlivesTheNode: after a restart of this process a container is as ready as it was, until a probe says otherwise.
+// TestReadinessOutlivesTheNode checks that a container keeps its readiness over a restart of this process, until
+// a probe changes it.
 func TestReadinessOutlivesTheNode(t *testing.T) {
 	c := cloudOf(t)
 	conf, err := c.config("home")

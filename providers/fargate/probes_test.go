@@ -12,7 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestFailedLivenessEndsTheTask says why, by a command that fails, one that hangs, and a port on which nobody listens.
+// TestFailedLivenessEndsTheTask checks the reason of the end for a command that fails, a command that hangs, and
+// a port without a listener.
 func TestFailedLivenessEndsTheTask(t *testing.T) {
 	c := cloudOf(t)
 	p := open(t, c)
@@ -39,7 +40,8 @@ func TestFailedLivenessEndsTheTask(t *testing.T) {
 	}
 }
 
-// TestUnreachablePodIsNotAskedByNetwork: a node that does not reach pods would end one that is well. Commands are asked all the same.
+// TestUnreachablePodIsNotAskedByNetwork checks that a node that cannot reach pods does not probe ports, which
+// would end healthy pods. It runs the commands of probes nevertheless.
 func TestUnreachablePodIsNotAskedByNetwork(t *testing.T) {
 	port, command := asksPort(1), &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
 	for reachable, want := range map[bool]service.Probes{

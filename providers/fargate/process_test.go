@@ -33,8 +33,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// TestContainers runs a pod whose containers are made by runc, by provider process behind the emulator: its files, with their modes, its variables, its log,
-// commands in it, and its exit code.
+// TestContainers runs a pod in real containers: behind the emulator, the provider process makes them with runc.
+// The test checks files with their modes, variables, the log, commands, and the exit code.
 func TestContainers(t *testing.T) {
 	busybox, errBusybox := exec.LookPath("busybox")
 	_, errRunc := exec.LookPath("runc")
@@ -210,7 +210,7 @@ func removeAll(t *testing.T, runner nodeutil.Provider) {
 	}
 }
 
-// leave waits until no process works in a directory, and ends those that do not go, which is an error.
+// leave waits until no process works in a directory. Processes that stay are killed and fail the test.
 func leave(t *testing.T, dir string) {
 	t.Helper()
 	over := time.After(time.Minute)
@@ -233,7 +233,8 @@ func leave(t *testing.T, dir string) {
 	}
 }
 
-// worksIn returns the processes whose directory is below another one, and their children before each.
+// worksIn returns the processes whose working directory is below dir. The children of each process come before
+// it.
 func worksIn(dir string) (pids []int) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range links {
@@ -251,7 +252,7 @@ func worksIn(dir string) (pids []int) {
 	return pids
 }
 
-// onlyTask returns the ARN of the only task that was run.
+// onlyTask returns the ARN of the only task of the cloud.
 func onlyTask(t *testing.T, c *cloud) string {
 	t.Helper()
 	p, err := newClient(t.Context(), testConfig(t, func(conf *Config) { conf.Endpoint = c.url }))

@@ -34,7 +34,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// values are the objects of the API: every variable from a Secret has the canary.
+// values are the objects of the API. Every variable from a Secret has the canary.
 type values struct{ node.PodObjects }
 
 // Secret implements node.PodObjects.
@@ -116,7 +116,7 @@ func podOf(name string, p program.Program) *corev1.Pod {
 	}
 }
 
-// until waits for a pod to be as it should.
+// until waits until a pod satisfies the condition is.
 func until(t *testing.T, p *driver, name, what string, is func(*corev1.Pod) bool) *corev1.Pod {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -136,7 +136,8 @@ func until(t *testing.T, p *driver, name, what string, is func(*corev1.Pod) bool
 	}
 }
 
-// everyMoment returns what waits a moment for what is said, and a minute at most.
+// everyMoment returns a function that waits for the next tick. The function fails the test after a minute in
+// total.
 func everyMoment(t *testing.T) func(what string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	ticker := time.NewTicker(20 * time.Millisecond)
@@ -156,7 +157,7 @@ func isOver(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// TestReadinessOnFargate has a probe that passes and one that does not.
+// TestReadinessOnFargate has one passing and one failing probe.
 func TestReadinessOnFargate(t *testing.T) {
 	p := open(t, cloudOf(t))
 	for name, need := range map[string][]string{"well": nil, "ill": {"/tmp/ready"}} {
@@ -174,7 +175,8 @@ func TestReadinessOnFargate(t *testing.T) {
 	})
 }
 
-// TestEarlyEnd has a container that ends before ECS starts it again: the pod has failed, whatever its exit code, and says why.
+// TestEarlyEnd has a container that ends before ECS restarts it. The pod has failed, whatever its exit code, and
+// its status says why.
 func TestEarlyEnd(t *testing.T) {
 	p := open(t, cloudOf(t, func(c *ecs.Config) { c.Quick = false }))
 	pod := podOf("early", program.Program{})
@@ -188,7 +190,8 @@ func TestEarlyEnd(t *testing.T) {
 	}
 }
 
-// TestSpotInterruption: a task that is taken away has failed, and its containers have no exit code of 0 that nobody told.
+// TestSpotInterruption checks that an interrupted task has failed, and that its containers have no invented exit
+// code of 0.
 func TestSpotInterruption(t *testing.T) {
 	c := cloudOf(t, func(c *ecs.Config) { c.CapacityProviders = []string{Spot} })
 	p := open(t, c)
@@ -209,7 +212,8 @@ func TestSpotInterruption(t *testing.T) {
 	}
 }
 
-// TestReplicasShare: many pods that say the same are one definition and one secret, though ECS takes one registration a second.
+// TestReplicasShare checks that many equal pods use one definition and one secret. ECS accepts one registration
+// a second.
 func TestReplicasShare(t *testing.T) {
 	c := cloudOf(t)
 	c.Limit("RegisterTaskDefinition", 1, 1)
@@ -239,7 +243,7 @@ func TestReplicasShare(t *testing.T) {
 	}
 }
 
-// policy are the actions of the policy in the README.
+// policy returns the actions of the policy in the README.
 func policy(t *testing.T) (actions []string) {
 	t.Helper()
 	readme, err := os.ReadFile("README.md")
@@ -260,7 +264,8 @@ func policy(t *testing.T) (actions []string) {
 	return actions
 }
 
-// TestPolicy: with the rights of the policy in the README a pod lives, and each of them is needed.
+// TestPolicy checks that the rights of the policy in the README are enough for a pod, and that each of them is
+// needed.
 func TestPolicy(t *testing.T) {
 	useKey(t)
 	all := policy(t)
@@ -275,7 +280,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// live lets a pod with a secret live with some rights. Two nodes of a cluster do it, the second one finds the secret.
+// live runs a pod with a secret, with the given rights. Two nodes of a cluster do so, and the second one finds
+// the secret.
 func live(t *testing.T, allow []string) error {
 	t.Helper()
 	c := newCloud(t.Context(), func(c *ecs.Config) { c.Keys = map[string]ecs.Key{testKey: {Secret: testSecret, Allow: allow}} })
@@ -346,7 +352,7 @@ func lives(ctx context.Context, p *driver, name string) error {
 	return p.kit.DeletePod(ctx, pod)
 }
 
-// caller is who asks for a command without input.
+// caller is a caller of a command without input.
 type caller struct {
 	api.AttachIO
 	out strings.Builder
@@ -362,7 +368,8 @@ func (c *caller) Stderr() io.WriteCloser      { return nil }
 func (c *caller) TTY() bool                   { return false }
 func (c *caller) Resize() <-chan api.TermSize { return nil }
 
-// TestRoundsAreOneRequest: at rest a round asks about 100 of 1000 tasks, and about each within ten rounds; those on their way come first.
+// TestRoundsAreOneRequest checks that a round at rest asks about 100 of 1000 tasks, that ten rounds cover all
+// tasks, and that tasks in transition come first.
 func TestRoundsAreOneRequest(t *testing.T) {
 	w := inquiries{}
 	var all []poll.Known[ecstypes.Task]
@@ -395,7 +402,8 @@ func TestRoundsAreOneRequest(t *testing.T) {
 	}
 }
 
-// TestTaskThatDoesNotShowYetIsNotGone: ECS may say for a while that it does not have a task that it has just run, as often as it is asked.
+// TestTaskThatDoesNotShowYetIsNotGone checks a task that ECS has just run: ECS may deny it for a while, however
+// often it is asked.
 func TestTaskThatDoesNotShowYetIsNotGone(t *testing.T) {
 	p, _ := hearing(t)
 	pod := podOf("a", program.Program{})
@@ -430,7 +438,8 @@ func TestTaskThatDoesNotShowYetIsNotGone(t *testing.T) {
 	}
 }
 
-// TestGoneIsSaidThrice: ECS must say three times in a row that it has no such task.
+// TestGoneIsSaidThrice checks that a task is gone only after ECS has reported it as missing three times in a
+// row.
 func TestGoneIsSaidThrice(t *testing.T) {
 	w := inquiries{}
 	told := []ecstypes.Task{{TaskArn: aws.String("told")}}
@@ -450,7 +459,7 @@ func TestGoneIsSaidThrice(t *testing.T) {
 	}
 }
 
-// TestNetworkReadiness: this node asks the ports of containers whether they are ready.
+// TestNetworkReadiness checks that this node probes the ports of containers itself.
 func TestNetworkReadiness(t *testing.T) {
 	p := open(t, cloudOf(t))
 	_, heard := listens(t)
@@ -470,7 +479,8 @@ func TestNetworkReadiness(t *testing.T) {
 	}
 }
 
-// TestChangesAreTold: with a queue, what changes is seen at once, though no round asks for an hour.
+// TestChangesAreTold checks that, with a queue, a change is seen at once, although the next round is an hour
+// away.
 func TestChangesAreTold(t *testing.T) {
 	c := cloudOf(t, func(c *ecs.Config) { c.Lag = 0 })
 	conf, err := c.config("home")
@@ -511,7 +521,8 @@ func TestChangesAreTold(t *testing.T) {
 	}
 }
 
-// TestNoTaskIsLeft: RunTask has no answer, or its task does not show yet; the pod is deleted, and so is the task.
+// TestNoTaskIsLeft checks that the deletion of a pod also deletes a task whose RunTask had no answer, and a task
+// that does not show yet.
 func TestNoTaskIsLeft(t *testing.T) {
 	for name, lose := range map[string]bool{"a lost answer": true, "a task that shows late": false} {
 		t.Run(name, func(t *testing.T) {
@@ -547,8 +558,8 @@ func TestNoTaskIsLeft(t *testing.T) {
 	}
 }
 
-// TestTaskOfAnEarlierRequestIsFound: RunTask has no answer, and the request is another one when it is asked again. ECS refuses its token, and the pod has the
-// task of the first request, and no second one.
+// TestTaskOfAnEarlierRequestIsFound checks a pod whose RunTask had no answer and whose next request differs. ECS
+// refuses the repeated token. The pod has the task of the first request, and no second task.
 func TestTaskOfAnEarlierRequestIsFound(t *testing.T) {
 	c := cloudOf(t)
 	p := open(t, c)
@@ -578,7 +589,8 @@ func TestTaskOfAnEarlierRequestIsFound(t *testing.T) {
 	}
 }
 
-// TestTaskThatStopsIsNotAskedTo: a pod that is deleted again, while its task stops, is one request.
+// TestTaskThatStopsIsNotAskedTo checks that a second deletion of a pod, while its task stops, makes no second
+// request.
 func TestTaskThatStopsIsNotAskedTo(t *testing.T) {
 	c := cloudOf(t)
 	p := open(t, c)
@@ -597,7 +609,7 @@ func TestTaskThatStopsIsNotAskedTo(t *testing.T) {
 	}
 }
 
-// TestRunTaskBlamesNoPod: what ECS refuses of a task whose definition it took is tried again.
+// TestRunTaskBlamesNoPod checks that a task that ECS refuses is retried if ECS has accepted its definition.
 func TestRunTaskBlamesNoPod(t *testing.T) {
 	c := cloudOf(t, func(c *ecs.Config) { c.VCPUs = 1 })
 	p := open(t, c)
@@ -614,7 +626,8 @@ func TestRunTaskBlamesNoPod(t *testing.T) {
 	}
 }
 
-// TestSecretsThatWereRemoved: who removes a secret by age costs one pod, and not all later ones.
+// TestSecretsThatWereRemoved checks that a cleanup that removes secrets by age costs one pod, and not all later
+// ones.
 func TestSecretsThatWereRemoved(t *testing.T) {
 	c := cloudOf(t)
 	p := open(t, c)
@@ -644,7 +657,7 @@ func TestSecretsThatWereRemoved(t *testing.T) {
 	until(t, p, "third", "running", isRunning)
 }
 
-// TestKeysAreReadAgain: keys of a file are found anew when it has changed.
+// TestKeysAreReadAgain checks that a changed key file is read again.
 func TestKeysAreReadAgain(t *testing.T) {
 	useKey(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", "")

@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// letters is a service with messages in its queue.
+// letters is a fake service with messages in its queue.
 type letters struct {
 	services
 	mu       sync.Mutex
@@ -34,7 +34,8 @@ type letters struct {
 	asked    [][]string // the tasks of each request
 }
 
-// receive gives messages as SQS does: at most ten, and none of them again before they are forgotten to have been given.
+// receive returns messages like SQS: at most ten, and each message only once until the test lets the queue
+// forget that it was received.
 func (l *letters) receive(ctx context.Context, _ string, seconds int) ([]message, error) {
 	l.mu.Lock()
 	l.reads++
@@ -68,7 +69,7 @@ func (l *letters) next() []message {
 	return slices.Clone(some)
 }
 
-// post puts a message into the queue, and says of what ECS fails from now on.
+// post puts a message into the queue, and sets the error of later requests to ECS.
 func (l *letters) post(m message, fails error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +83,7 @@ func (l *letters) refuse(err error) {
 	l.closed = err
 }
 
-// received returns how often the queue is read in the time to come.
+// received returns how often the queue is read within the given time.
 func (l *letters) received(within time.Duration) int {
 	l.mu.Lock()
 	before := l.reads
@@ -93,19 +94,19 @@ func (l *letters) received(within time.Duration) int {
 	return l.reads - before
 }
 
-// all returns what was removed.
+// all returns the receipts of all removed messages.
 func (l *letters) all() []string {
 	_, removed := l.so()
 	return removed
 }
 
-// followed says whether the last message that was removed is that one.
+// followed reports whether the last removed message has this receipt.
 func (l *letters) followed(receipt string) bool {
 	_, removed := l.so()
 	return len(removed) > 0 && removed[len(removed)-1] == receipt
 }
 
-// so returns how many requests there were, and what was removed.
+// so returns the number of requests and the receipts of the removed messages.
 func (l *letters) so() (int, []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +132,8 @@ func (l *letters) done(_ context.Context, _ string, messages []message) error {
 	return nil
 }
 
-// TestMessagesStayUntilTheyAreFollowed: a change is removed from the queue when ECS has said what it is, and what is none of this node's at once.
+// TestMessagesStayUntilTheyAreFollowed checks that a message is removed from the queue only after ECS has
+// answered about its task. A message about a task of another node is removed at once.
 func TestMessagesStayUntilTheyAreFollowed(t *testing.T) {
 	p, _ := hearing(t)
 	of := func(by string) string {
@@ -156,7 +158,8 @@ func TestMessagesStayUntilTheyAreFollowed(t *testing.T) {
 	}
 }
 
-// hearing is a provider with a queue, and the message that a task of it has changed.
+// hearing returns a provider with a queue, and a function that returns the message that a task of the provider
+// has changed.
 func hearing(t *testing.T) (*driver, func(task int) message) {
 	t.Helper()
 	useKey(t)
@@ -170,7 +173,8 @@ func hearing(t *testing.T) (*driver, func(task int) message) {
 	}
 }
 
-// TestManyChangesAreOneRequest: all messages that there are make one request to ECS, with each task once, of at most as many as one may have.
+// TestManyChangesAreOneRequest checks that all waiting messages make one request to ECS, which names each task
+// once and keeps to the maximum number of tasks.
 func TestManyChangesAreOneRequest(t *testing.T) {
 	p, of := hearing(t)
 	l := &letters{}
@@ -191,7 +195,7 @@ func TestManyChangesAreOneRequest(t *testing.T) {
 	}
 }
 
-// TestAnswersNeedNotBeFull: the queue is read until it has no more.
+// TestAnswersNeedNotBeFull checks that the queue is read until it is empty.
 func TestAnswersNeedNotBeFull(t *testing.T) {
 	p, of := hearing(t)
 	l := &letters{partly: true}
@@ -204,7 +208,8 @@ func TestAnswersNeedNotBeFull(t *testing.T) {
 	}
 }
 
-// TestChangesGather: a change that comes alone is followed at once, and those that come after it together: ECS is not asked for each.
+// TestChangesGather checks that a single change is followed at once, and that the changes after it are gathered
+// into one request to ECS.
 func TestChangesGather(t *testing.T) {
 	p, of := hearing(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -250,7 +255,8 @@ func TestChangesGather(t *testing.T) {
 	})
 }
 
-// TestChangesOfAnotherCluster: a rule may have several clusters. One ARN that ECS refuses, and with it the request, keeps no other change.
+// TestChangesOfAnotherCluster checks that one ARN that ECS refuses does not block the other changes. A rule may
+// send the changes of several clusters, and ECS refuses the whole request.
 func TestChangesOfAnotherCluster(t *testing.T) {
 	p, of := hearing(t)
 	l := &letters{refuses: "arn:007"}

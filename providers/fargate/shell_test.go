@@ -28,7 +28,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// shelled has containers with what stands for a shell.
+// shelled runs containers with a stand-in for a shell.
 type shelled struct {
 	*inprocess.Provider
 	secrets cache.Indexer
@@ -51,8 +51,8 @@ func newShelled(ctx context.Context, containers *inprocess.Cloud) *shelled {
 	return s
 }
 
-// CreatePod runs the script of the container that writes files in the shell of this machine, and hands what it wrote to the others. Pods that
-// listen get an address of the loopback device.
+// CreatePod runs the script of the container that writes files in the shell of this machine, and gives the
+// written files to the other containers. Pods that listen get a loopback address.
 func (s *shelled) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	pod = pod.DeepCopy()
 	for i := range pod.Spec.InitContainers {
@@ -126,7 +126,7 @@ func (s *shelled) write(ctx context.Context, pod *corev1.Pod, c *corev1.Containe
 	return nil
 }
 
-// given counts the addresses of the loopback device that were given.
+// given counts the loopback addresses in use.
 var given atomic.Int32
 
 func (s *shelled) listen(ctx context.Context, pod *corev1.Pod, port int32) error {
@@ -187,7 +187,7 @@ func (s *shelled) RunInContainer(ctx context.Context, namespace, pod, container 
 	return shelltest.Run(cmd, attach, run)
 }
 
-// TestFrames has a message of the layout that the vendor's client documents, and broken ones.
+// TestFrames decodes a message in the layout that the vendor's client documents, and broken messages.
 func TestFrames(t *testing.T) {
 	f := frame{kind: typeInput, number: 5, flags: 1, id: [16]byte{1, 2, 3, 15: 9}, payload: payloadOutput, data: []byte("ls\n")}
 	m := f.marshal()

@@ -16,8 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestUsageOfContainerInsights: units of CPU are parts of 1,024 of a core, and memory is in MiB. The event has the keys of the vendor's reference:
-// Container-Insights-reference-performance-logs-ECS.
+// TestUsageOfContainerInsights checks the units: 1,024 units of CPU are a core, and memory is in MiB. The event
+// has the keys of the vendor's reference: Container-Insights-reference-performance-logs-ECS.
 func TestUsageOfContainerInsights(t *testing.T) {
 	var u usage
 	if err := json.Unmarshal([]byte(`{"Version":"0","Type":"Container","ContainerName":"main","TaskId":"7ac4dfba69214411b4783a3b8189c9ba","ContainerKnownStatus":"RUNNING",
@@ -34,7 +34,7 @@ func TestUsageOfContainerInsights(t *testing.T) {
 	}
 }
 
-// TestStatsNeedContainerInsights: a cluster that writes no usage says what to do.
+// TestStatsNeedContainerInsights checks that the error for a cluster without usage data says what to do.
 func TestStatsNeedContainerInsights(t *testing.T) {
 	c := cloudOf(t)
 	p := open(t, c)

@@ -21,7 +21,7 @@ var (
 	over    = began.Add(time.Minute)
 )
 
-// testTask is a task with a container, as ECS would tell it.
+// testTask returns a task with a container, as ECS reports it.
 func testTask(state string, k types.Container) types.Task {
 	k.Name = aws.String("main")
 	t := types.Task{
@@ -50,7 +50,7 @@ func onePod(policy corev1.RestartPolicy) *corev1.Pod {
 	return &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: policy, Containers: []corev1.Container{{Name: "main", Image: "busybox"}}}}
 }
 
-// TestStates has every state of a task with every state of its container, and some that are not known.
+// TestStates combines every state of a task with every state of its container, and with unknown states.
 func TestStates(t *testing.T) {
 	pending := types.Container{LastStatus: aws.String("PENDING")}
 	running := types.Container{LastStatus: aws.String("RUNNING"), RuntimeId: aws.String("r")}
@@ -118,7 +118,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestCodesAreTheServices: a container that ECS gives no code has none, and never a 0 that nobody said; a pod with one has failed.
+// TestCodesAreTheServices checks that a container without an exit code from ECS never gets an invented 0, and
+// that a pod with such a container has failed.
 func TestCodesAreTheServices(t *testing.T) {
 	for _, state := range []string{"STOPPED", "DELETED"} {
 		for _, code := range append(types.TaskStopCode("").Values(), "", "SomethingNew") {
@@ -137,7 +138,7 @@ func TestCodesAreTheServices(t *testing.T) {
 	}
 }
 
-// TestWhatContainersSay: addresses, times, codes and reasons are those of ECS.
+// TestWhatContainersSay checks that addresses, times, codes and reasons come from ECS.
 func TestWhatContainersSay(t *testing.T) {
 	pod := onePod(corev1.RestartPolicyNever)
 	code := int32(137)
@@ -162,7 +163,8 @@ func TestWhatContainersSay(t *testing.T) {
 	}
 }
 
-// TestReadiness: a container with a probe is ready when ECS says that it is healthy, and one without when it runs.
+// TestReadiness checks that a container with a probe is ready when ECS reports it as healthy, and a container
+// without a probe when it runs.
 func TestReadiness(t *testing.T) {
 	probed := onePod(corev1.RestartPolicyAlways)
 	probed.Spec.Containers[0].ReadinessProbe = &corev1.Probe{}
@@ -181,7 +183,8 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// TestNotStartedAgain: a pod that is to run for ever has failed when ECS does not start it again, whatever its code was.
+// TestNotStartedAgain checks that a pod that is to run for ever has failed when ECS does not restart it,
+// whatever its exit code.
 func TestNotStartedAgain(t *testing.T) {
 	task := testTask("STOPPED", types.Container{LastStatus: aws.String("STOPPED"), ExitCode: new(int32)})
 	task.StopCode, task.StoppedReason = types.TaskStopCodeEssentialContainerExited, aws.String("Essential container in task exited")
@@ -194,7 +197,7 @@ func TestNotStartedAgain(t *testing.T) {
 	}
 }
 
-// TestStoppedByTheNode: the containers say how a pod ended that was deleted.
+// TestStoppedByTheNode checks that the phase of a deleted pod follows from the exit codes of its containers.
 func TestStoppedByTheNode(t *testing.T) {
 	pod := onePod(corev1.RestartPolicyNever)
 	pod.DeletionTimestamp = &metav1.Time{Time: created}

@@ -22,8 +22,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestTaskThatStopsIsKnownAfterARestart: StopTask deletes the tags of a task. The next process knows its pod until the task has stopped, and removes
-// the secret of the pod then, also when the pod has left the cluster meanwhile.
+// TestTaskThatStopsIsKnownAfterARestart checks a stopping task, whose tags StopTask has deleted. The next
+// process knows the pod until the task has stopped, and then removes the pod's secret, also if the pod has left
+// the cluster meanwhile.
 func TestTaskThatStopsIsKnownAfterARestart(t *testing.T) {
 	for name, inCluster := range map[string]bool{"a pod that the cluster has": true, "a pod that has left the cluster": false} {
 		t.Run(name, func(t *testing.T) {
@@ -92,11 +93,12 @@ func TestTaskThatStopsIsKnownAfterARestart(t *testing.T) {
 	}
 }
 
-// listing is a pace at which each round is a list.
+// listing is a configuration in which each round is a list.
 var listing = func() (at service.Config) { at = quick; at.ListEvery = time.Millisecond; return at }()
 
-// TestTaskWithoutTagsIsKnownByItsARN: a task that an earlier version has run has no group with the UID of its pod, and no tags once it is to stop. It is
-// known as long as the pod is, and its secret goes with it. Tasks of others are never taken.
+// TestTaskWithoutTagsIsKnownByItsARN checks tasks of an earlier version, which have no group with the UID of the
+// pod, and no tags while they stop. Such a task is known as long as its pod is, and its secret goes with the
+// task. Tasks of others are never taken.
 func TestTaskWithoutTagsIsKnownByItsARN(t *testing.T) {
 	p, _ := hearing(t)
 	pod := podOf("a", program.Program{})

@@ -19,13 +19,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// aheadBy is a clock that a test puts forward.
+// aheadBy is a clock that a test can advance.
 type aheadBy struct{ by atomic.Int64 }
 
 func (a *aheadBy) now() time.Time          { return time.Now().Add(time.Duration(a.by.Load())) }
 func (a *aheadBy) forward(d time.Duration) { a.by.Add(int64(d)) }
 
-// sweeping opens a node whose sweeps follow each other at once, until stop.
+// sweeping opens a node that sweeps without pauses until stop.
 func sweeping(t *testing.T, c *cloud, clock *aheadBy) (p *driver, stop func()) {
 	t.Helper()
 	conf, err := c.config("home")
@@ -55,7 +55,7 @@ func kinds(c *cloud) (definitions, secrets int) {
 	return len(left["definitions"]), len(slices.DeleteFunc(left["secrets"], func(name string) bool { return strings.HasPrefix(name, "vk-key-") }))
 }
 
-// lifeOf lets a pod live: it runs and is deleted.
+// lifeOf creates a pod, waits until it runs, and deletes it.
 func lifeOf(t *testing.T, p *driver, pod *corev1.Pod) {
 	t.Helper()
 	if err := p.kit.Cache().Wait(t.Context()); err != nil {
@@ -95,7 +95,8 @@ func named(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// TestWhatIsOfOnePodGoesWithIt: a token, the name of the pod in a variable, and both in one are a definition and perhaps a secret of the pod alone.
+// TestWhatIsOfOnePodGoesWithIt checks that a definition or a secret of a single pod is removed with the pod:
+// because of a token, of the pod's name in a variable, or of both.
 func TestWhatIsOfOnePodGoesWithIt(t *testing.T) {
 	c := cloudOf(t)
 	p, stop := sweeping(t, c, &aheadBy{})
@@ -117,7 +118,8 @@ func TestWhatIsOfOnePodGoesWithIt(t *testing.T) {
 	}
 }
 
-// TestSharedThingsGoADayAfterTheirLastUser: replicas share a definition and a secret, which stay while a task runs, and a day after it.
+// TestSharedThingsGoADayAfterTheirLastUser checks that a shared definition and a shared secret stay while a task
+// uses them, and for a day after.
 func TestSharedThingsGoADayAfterTheirLastUser(t *testing.T) {
 	c := cloudOf(t)
 	var clock aheadBy
@@ -149,7 +151,8 @@ func TestSharedThingsGoADayAfterTheirLastUser(t *testing.T) {
 	lifeOf(t, p, again)
 }
 
-// swept waits until the node has swept twice: the first sweep may have begun before the clock was put forward. Removals come after each sweep.
+// swept waits for two sweeps of the node: the first one may have begun before the clock was advanced. Removals
+// come after each sweep.
 func swept(t *testing.T, c *cloud) {
 	t.Helper()
 	tick := everyMoment(t)
@@ -158,7 +161,8 @@ func swept(t *testing.T, c *cloud) {
 	}
 }
 
-// TestLeftoversAreFoundAfterARestart: what a node did not come to remove is found by its name: of a pod that is gone, halfway removed, and shared.
+// TestLeftoversAreFoundAfterARestart checks that a node finds its leftovers by their names: leftovers of a pod
+// that is gone, half-removed ones, and shared ones.
 func TestLeftoversAreFoundAfterARestart(t *testing.T) {
 	c := cloudOf(t)
 	var clock aheadBy
@@ -192,7 +196,8 @@ func TestLeftoversAreFoundAfterARestart(t *testing.T) {
 	}
 }
 
-// TestOtherNodesKeepTheirs: two nodes of a cluster that run the same have a definition and a secret each, and neither removes those of the other.
+// TestOtherNodesKeepTheirs checks that two nodes of a cluster with the same pods have their own definitions and
+// secrets, and do not remove each other's.
 func TestOtherNodesKeepTheirs(t *testing.T) {
 	c := cloudOf(t)
 	var clock aheadBy

@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// claimBuilder has a pod that claims a PersistentVolume.
+// claimBuilder returns a builder with a pod that claims a PersistentVolume, and the volume.
 func claimBuilder(spec corev1.PersistentVolumeSpec) (*builder, *corev1.Volume) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{
 		Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}},
@@ -27,8 +27,8 @@ func claimBuilder(spec corev1.PersistentVolumeSpec) (*builder, *corev1.Volume) {
 	return &builder{Inputs: in}, &pod.Spec.Volumes[0]
 }
 
-// TestClaimsAreFileSystems: a PersistentVolume of the driver of EFS is mounted by its volumeHandle: a file system, with a path or an access point. The forms
-// are those of kubernetes-sigs/aws-efs-csi-driver, docs/README.md.
+// TestClaimsAreFileSystems checks that an EFS PersistentVolume is mounted by its volumeHandle: a file system,
+// with a path or an access point. The forms come from kubernetes-sigs/aws-efs-csi-driver, docs/README.md.
 func TestClaimsAreFileSystems(t *testing.T) {
 	const id = "fs-0123456789abcdef0"
 	efs := func(handle string, options ...string) corev1.PersistentVolumeSpec {
@@ -74,7 +74,7 @@ func TestClaimsAreFileSystems(t *testing.T) {
 	}
 }
 
-// ebs is a pod with inline volumes of EBS.
+// ebs returns a pod with inline volumes of EBS.
 func ebs(name string, all ...map[string]string) *corev1.Pod {
 	pod := podOf(name, program.Program{})
 	for i, attributes := range all {
@@ -87,7 +87,8 @@ func ebs(name string, all ...map[string]string) *corev1.Pod {
 
 const infrastructure = "arn:aws:iam::123456789012:role/infrastructure"
 
-// TestVolumesOfEBS: an inline volume of EBS is made with the task, and goes with it. ECS takes the request.
+// TestVolumesOfEBS checks that an inline volume of EBS is created and removed with the task, and that ECS
+// accepts the request.
 func TestVolumesOfEBS(t *testing.T) {
 	m := testMapping(t)
 	m.config.InfrastructureRole, m.config.LargestVolume = infrastructure, resource.MustParse("1Ti")
@@ -134,8 +135,8 @@ func TestVolumesOfEBS(t *testing.T) {
 	}
 }
 
-// TestVolumesOfEBSAreThoseThatTheConfigurationAllows: a pod reads no snapshot that is not listed, and gets no volume larger than largestVolume. The check
-// says the same as the node.
+// TestVolumesOfEBSAreThoseThatTheConfigurationAllows checks that a pod cannot read an unlisted snapshot or get a
+// volume larger than largestVolume, and that check refuses it in the same way as the node.
 func TestVolumesOfEBSAreThoseThatTheConfigurationAllows(t *testing.T) {
 	const listed, other = "snap-0123456789abcdef0", "snap-0123456789abcdef1"
 	p := open(t, cloudOf(t), func(c *Config) { c.InfrastructureRole, c.Snapshots = infrastructure, []string{listed} })

@@ -11,8 +11,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestContainersOfAJobEndTogether: a pod of a Job with several containers goes on after the first of them has ended, and ends with the last one, by the exit
-// codes of all. A task of ECS ends with its first essential container.
+// TestContainersOfAJobEndTogether checks that a Job's pod with several containers goes on after its first
+// container has ended, and ends with the last one. All exit codes count. Without this, a task of ECS ends with
+// its first essential container.
 func TestContainersOfAJobEndTogether(t *testing.T) {
 	p := open(t, cloudOf(t))
 	for name, c := range map[string]struct {
