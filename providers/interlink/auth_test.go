@@ -17,7 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// TestPluginWithToken: interLink's own API server reaches a plugin on a port by the token in the URL of its sidecar, and not without it.
+// TestPluginWithToken checks that interLink's own API server reaches a plugin on a TCP port only with the token
+// in the URL of its sidecar.
 func TestPluginWithToken(t *testing.T) {
 	needServer(t)
 	const token = "canary-token-of-the-plugin"
@@ -53,8 +54,8 @@ func TestPluginWithToken(t *testing.T) {
 	}
 }
 
-// TestCertificatesAreRotated: interLink's own API server takes the certificates of its authority, and those that were put in the place of
-// others count at the next connection, in both directions.
+// TestCertificatesAreRotated checks that interLink's own API server accepts the certificates of its authority,
+// and that replaced certificates count at the next connection, in both directions.
 func TestCertificatesAreRotated(t *testing.T) {
 	needServer(t)
 	h := &home{Home: remotetest.NewHome(t, "vk-0"), dir: shortDir(t), cloud: inprocess.New(t.Context())}

@@ -9,7 +9,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// TestNodeDoubtsThatManyPodsHaveGone: a server or a plugin that has lost its memory answers without any, so the provider is no node.PodAuthority.
+// TestNodeDoubtsThatManyPodsHaveGone checks that the provider does not implement node.PodAuthority: a server or
+// a plugin that has lost its memory answers with an empty list.
 func TestNodeDoubtsThatManyPodsHaveGone(t *testing.T) {
 	t.Setenv("VKUBELET_INTERLINK_URL", "http://127.0.0.1:1")
 	p, err := Provider().New(t.Context(), cli.ProviderInput{NodeName: "node"})

@@ -23,7 +23,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// TestTokenIsRenewed: a token in a file that is replaced counts at the next request.
+// TestTokenIsRenewed checks that the next request uses a replaced token file.
 func TestTokenIsRenewed(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	want := "Bearer first"
@@ -54,7 +54,8 @@ func TestTokenIsRenewed(t *testing.T) {
 	eventually(t, "the new token to count", func() bool { _, err := c.ping(t.Context()); return err == nil })
 }
 
-// TestAuthority: a server of another authority gets nothing, and one that asks for a certificate gets that of the files, as they are now.
+// TestAuthority checks that a server of another authority gets no request, and that a server that asks for a
+// client certificate gets the current one of the files.
 func TestAuthority(t *testing.T) {
 	dir := t.TempDir()
 	mine, other := testpki.New(t), testpki.New(t)
@@ -115,7 +116,7 @@ func TestAuthority(t *testing.T) {
 	}
 }
 
-// TestNotTheProtocol: what answers is no API server, or one that is broken; no pod is lost by it.
+// TestNotTheProtocol checks that no pod is lost when another server, or a broken API server, answers.
 func TestNotTheProtocol(t *testing.T) {
 	for _, body := range []string{"", "<html>", `{"a":1}`, `[1]`, `[{"UID":7}]`} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }))
@@ -137,7 +138,8 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// TestAuthorityBehindAProxy: the authorities and the certificate of the files count behind a proxy of the environment, too.
+// TestAuthorityBehindAProxy checks that the authorities and the certificate of the files are also used behind a
+// proxy of the environment.
 func TestAuthorityBehindAProxy(t *testing.T) {
 	dir := t.TempDir()
 	mine, other := testpki.New(t), testpki.New(t)
@@ -211,7 +213,8 @@ func tunnel(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(from, to)
 }
 
-// TestReplacedCertificateCounts: a connection that requests keep alive does not outlive the certificate that it was made with.
+// TestReplacedCertificateCounts checks that a kept-alive connection ends when the certificate that it was made
+// with is replaced.
 func TestReplacedCertificateCounts(t *testing.T) {
 	dir := t.TempDir()
 	mine := testpki.New(t)

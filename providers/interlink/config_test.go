@@ -18,7 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// TestFileOfInterLink: a file as users of interLink's own virtual kubelet have it means the same here, and what does not is named.
+// TestFileOfInterLink checks that a configuration file of interLink's own virtual kubelet means the same here,
+// and that settings without a meaning here are reported.
 func TestFileOfInterLink(t *testing.T) {
 	t.Setenv("NODENAME", "vk")
 	t.Setenv("CONFIGPATH", "testdata/upstream.yaml")
@@ -53,8 +54,9 @@ func TestFileOfInterLink(t *testing.T) {
 	}
 }
 
-// TestPublishedA8FilesOfTheChartStart: the files that interLink's Helm chart 0.6.2-pre3 writes by default, with a socket, and with OAuth, whose
-// token another container writes. What has no meaning here is named.
+// TestPublishedA8FilesOfTheChartStart loads the files that interLink's Helm chart 0.6.2-pre3 writes: by default,
+// with a socket, and with OAuth, where another container writes the token. Settings without a meaning here are
+// reported.
 func TestPublishedA8FilesOfTheChartStart(t *testing.T) {
 	t.Setenv("VKTOKENFILE", "/opt/interlink/token")
 	t.Setenv("POD_IP", "192.0.2.7")
@@ -149,7 +151,8 @@ func TestConfigIsRefused(t *testing.T) {
 	}
 }
 
-// TestSettingsOfWarningsExist: a warning that names a setting which is gone sends users on a search.
+// TestSettingsOfWarningsExist checks that each setting that a warning recommends exists. A removed setting would
+// send users on a search.
 func TestSettingsOfWarningsExist(t *testing.T) {
 	flags := cli.Program{Name: "virtual-kubelet", Providers: []cli.Provider{Provider()}}.Command().PersistentFlags()
 	setting := regexp.MustCompile(`--([a-z-]+)`)

@@ -22,7 +22,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestContract runs the contract of providers through a double of the API server and our plugin, whose containers are goroutines.
+// TestContract runs the contract of providers through a double of the API server and our plugin, whose
+// containers are goroutines.
 func TestContract(t *testing.T) {
 	dir, cloud := shortDir(t), inprocess.New(t.Context())
 	sidecar, _ := startPlugin(t, dir, goroutines(cloud), "")
@@ -30,7 +31,7 @@ func TestContract(t *testing.T) {
 	providertest.Run(t, harness(dir, url, cloud))
 }
 
-// TestContractOnTheRealServer does the same through interLink's own API server.
+// TestContractOnTheRealServer runs the same contract through interLink's own API server.
 func TestContractOnTheRealServer(t *testing.T) {
 	needServer(t)
 	dir, cloud := shortDir(t), inprocess.New(t.Context())
@@ -41,7 +42,8 @@ func TestContractOnTheRealServer(t *testing.T) {
 	providertest.Run(t, h)
 }
 
-// TestContractWithoutServer does the same with no API server between, where interLink's own programs are asked for.
+// TestContractWithoutServer runs the same contract without an API server, if interLink's own programs are
+// required.
 func TestContractWithoutServer(t *testing.T) {
 	needServer(t)
 	dir, cloud := shortDir(t), inprocess.New(t.Context())
@@ -49,13 +51,14 @@ func TestContractWithoutServer(t *testing.T) {
 	providertest.Run(t, harness(dir, url, cloud))
 }
 
-// ofRunner are features of the containers of this test, beyond what every plugin has.
+// ofRunner lists the features of this test's containers that not every plugin has.
 var ofRunner = []capability.Feature{
 	capability.Sidecars, capability.ExecProbes, capability.PreStopHooks,
 	capability.TerminationMessages, capability.SubPath, capability.MemoryEmptyDir,
 }
 
-// left lists what there is of the pods of a namespace: pods of the runner, and files of the plugin and the server that are named for them or tell of them.
+// left lists the leftovers of the pods of a namespace: pods of the runner, and files of the plugin and of the
+// server that are named after the pods or mention them.
 func left(dir string, cloud *inprocess.Cloud, namespace string) (map[string][]string, error) {
 	out := map[string][]string{}
 	for _, pod := range cloud.Left()["pods"] {
@@ -109,7 +112,7 @@ func harness(dir, url string, cloud *inprocess.Cloud) providertest.Harness {
 	}
 }
 
-// between are the lines of the providers of one check, of which the last one is in use.
+// between holds the lines of the providers of one check. The last line is in use.
 type between struct {
 	mu   sync.Mutex
 	now  *line       // guarded by mu
@@ -134,7 +137,7 @@ func (b *between) each(f func(*line)) {
 	}
 }
 
-// exceptions are the checks of what the protocol does not have, and those that look by exec.
+// exceptions returns the checks of features that the protocol lacks, and the checks that use exec.
 func exceptions() map[string]string {
 	except := map[string]string{
 		"settings/limits": "the containers of this test are goroutines, which have none",

@@ -21,9 +21,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// startDouble is an API server that does with requests what interLink's own one does, where that is not built: it forwards them, and
-// remembers statuses for ever. It asks the plugin for pods that run or wait and for those that it remembers nothing of, and answers 404 with
-// what the plugin said, in words of its own and escaped as HTML (interlink-hq/interLink f632175, pkg/interlink/api).
+// startDouble starts a double of interLink's own API server, for machines where that is not built. The double
+// forwards requests, and remembers statuses for ever. It asks the plugin about pods that run or wait, and about
+// pods that it does not remember. It answers 404 with the plugin's message, in words of its own and escaped as
+// HTML (interlink-hq/interLink f632175, pkg/interlink/api).
 func startDouble(t *testing.T, dir, sidecar string) (url string, stop func()) {
 	t.Helper()
 	d := &double{sidecar: socketClient(sidecar[len("unix://"):]), cache: map[string]wire.PodStatus{}}
@@ -51,7 +52,7 @@ type double struct {
 	cache   map[string]wire.PodStatus
 }
 
-// forward sends a request to the plugin, and a refusal to the caller.
+// forward sends a request to the plugin, and passes a refusal to the caller.
 func (d *double) forward(w http.ResponseWriter, r *http.Request, method, path string, body []byte) *http.Response {
 	req, _ := http.NewRequest(method, "http://plugin"+path, bytes.NewReader(body))
 	req.Header.Set(wire.HeaderSession, r.Header.Get(wire.HeaderSession))
@@ -71,7 +72,7 @@ func (d *double) forward(w http.ResponseWriter, r *http.Request, method, path st
 	return resp
 }
 
-// pass writes an answer as it comes.
+// pass copies an answer unchanged.
 func pass(w http.ResponseWriter, resp *http.Response) {
 	if resp == nil {
 		return
@@ -161,14 +162,14 @@ func (d *double) status(w http.ResponseWriter, r *http.Request, body []byte) {
 	_ = json.NewEncoder(w).Encode(out)
 }
 
-// forgetAll is what a restart does.
+// forgetAll does what a restart does.
 func (d *double) forgetAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	clear(d.cache)
 }
 
-// retrieved is what a container gets of the objects of its pod.
+// retrieved returns the objects of the pod that a container mounts.
 func retrieved(in wire.Create, c corev1.Container) wire.Container {
 	out := wire.Container{Name: c.Name}
 	for _, m := range c.VolumeMounts {

@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// TestDoubtOutlivesAnEmptyAnswer: a server fails after it has submitted, and does not tell of the job yet. It is not submitted again, nor
-// called gone, until the plugin has had the time to tell of it.
+// TestDoubtOutlivesAnEmptyAnswer checks a server that fails after a submission and does not report the job yet.
+// The pod is neither submitted again nor called gone until the plugin has had time to report it.
 func TestDoubtOutlivesAnEmptyAnswer(t *testing.T) {
 	for _, code := range []int{http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusAccepted, http.StatusConflict} {
 		atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) { doubtOutlives(t, s, p, pod, code) })
@@ -59,8 +59,8 @@ func doubtOutlives(t *testing.T, s *site, p *provider, pod *corev1.Pod, code int
 	}
 }
 
-// TestAnswerWithoutAJobIsDoubted: a create is answered with 200, and no word of the pod. There may be a job: it is looked for, and nothing
-// is submitted again before a plugin had the time to tell of it.
+// TestAnswerWithoutAJobIsDoubted checks a create that is answered with 200 but without the pod. There may be a
+// job, so the provider looks for it, and submits nothing again before the plugin has had time to report it.
 func TestAnswerWithoutAJobIsDoubted(t *testing.T) {
 	for _, body := range []string{"{}", "null", "[]", `{"error":"quota"}`, `{"PodUID":"of-another"}`, "<html>"} {
 		atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {
@@ -85,8 +85,8 @@ func TestAnswerWithoutAJobIsDoubted(t *testing.T) {
 	}
 }
 
-// TestLostAnswerIsFoundBesideOtherPods: a plugin gives its last answer again, which is about the pods that the node asks for each second. The pod of a
-// create without an answer is one of them.
+// TestLostAnswerIsFoundBesideOtherPods checks a plugin that repeats its last answer, which is about the pods
+// that the node asks for each second. These requests must include the pod whose create had no answer.
 func TestLostAnswerIsFoundBesideOtherPods(t *testing.T) {
 	inMode(t, "", func(t *testing.T, f *outside) {
 		p, _ := f.start()

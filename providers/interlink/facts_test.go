@@ -17,22 +17,23 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// facts are how an API server with a plugin answers, in words of our own.
+// facts describe how an API server with a plugin answers, in normalized words.
 type facts struct {
-	// Unknown is the answer for a pod that was never made, DeleteUnknown the answer when that pod is deleted.
+	// Unknown is the answer about a pod that was never created, and DeleteUnknown the answer to its deletion.
 	Unknown, DeleteUnknown string
-	// Job is whether the state of a pod has the ID of the job; Ready and Started are those of a container that runs.
+	// Job reports whether the state of a pod has the ID of its job. Ready and Started describe a running
+	// container.
 	Job, Ready bool
 	Started    string
-	// Batch is how many of two pods are answered for that nobody remembers anything of.
+	// Batch is the number of answers about two pods that neither the server nor the plugin remembers.
 	Batch string
-	// Keeps is whether a plugin that was asked for one pod just before has no answer for another.
+	// Keeps reports whether a plugin that has just answered about one pod has no answer about another.
 	Keeps bool
-	// Deleted is the answer for a pod that was deleted.
+	// Deleted is the answer about a deleted pod.
 	Deleted string
 }
 
-// learn asks an API server for its facts. It makes two pods, and removes them.
+// learn asks an API server for its facts. It creates two pods, and removes them.
 func learn(t *testing.T, c *client, pods [3]*corev1.Pod) (f facts) {
 	t.Helper()
 	a, b, unknown := pods[0], pods[1], pods[2]
@@ -104,7 +105,7 @@ func learn(t *testing.T, c *client, pods [3]*corev1.Pod) (f facts) {
 	return f
 }
 
-// kind is an error in the words of facts.
+// kind returns an error in the words of facts.
 func kind(err error) string {
 	var answer *answerError
 	switch {
@@ -118,7 +119,7 @@ func kind(err error) string {
 	return err.Error()
 }
 
-// factsOf returns the facts of the real program, which `make interlink-field` writes.
+// factsOf returns the facts of the real programs from the file that `make interlink-field` writes.
 func factsOf(mode string) (f facts, err error) {
 	data, err := os.ReadFile(factsFile(mode))
 	if err == nil {
@@ -129,7 +130,8 @@ func factsOf(mode string) (f facts, err error) {
 
 func factsFile(mode string) string { return filepath.Join("testdata", "facts", mode+".json") }
 
-// TestPublishedA10DoubleAnswersAsTheRealPrograms compares the double with the facts of the real API server with the real plugins.
+// TestPublishedA10DoubleAnswersAsTheRealPrograms compares the double with the facts of the real API server and
+// the real plugins.
 func TestPublishedA10DoubleAnswersAsTheRealPrograms(t *testing.T) {
 	for _, mode := range []string{"slurm", "sdk"} {
 		want, err := factsOf(mode)

@@ -22,7 +22,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestMain makes this program the child of a test, if it is to be one, and silences what the Kubernetes libraries say of the outages that these tests make.
+// TestMain turns this program into the child of a test if childOf is set. It silences the log lines of the
+// Kubernetes libraries about outages that the tests make.
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.New(nil))
 	if what, dir, is := strings.Cut(os.Getenv(childOf), ":"); is {
@@ -46,7 +47,7 @@ type home struct {
 	config     Config
 }
 
-// newHome starts interLink's own API server, if it is built, else a double of it.
+// newHome starts interLink's own API server if it is built, and otherwise a double.
 func newHome(t *testing.T) *home {
 	t.Helper()
 	h := &home{Home: remotetest.NewHome(t, "vk-0"), dir: shortDir(t), cloud: inprocess.New(t.Context()), stopServer: func() {}}
@@ -85,7 +86,7 @@ func (h *home) start() (p *provider, stop func()) {
 	return p, stop
 }
 
-// stays is a program that does nothing until it is stopped.
+// stays is a program that runs until it is stopped.
 func stays() program.Program { return program.Program{Stay: time.Hour} }
 
 // withInit knows init containers too.
@@ -116,7 +117,7 @@ func openProvider(in cli.ProviderInput, config Config) (*provider, error) {
 	return &provider{p, d, d.client}, nil
 }
 
-// get returns the pod with a UID, nil if there is none.
+// get returns the pod with a UID, or nil.
 func (p *provider) get(uid types.UID) *corev1.Pod {
 	pod, _, _ := p.Cache().Get(uid)
 	return pod

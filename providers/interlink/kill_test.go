@@ -26,10 +26,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// childOf is the environment variable that makes this program a plugin or a node, which a test kills: what it is, and its folder.
+// childOf names the environment variable that makes this program a plugin or a node for a test to kill. Its
+// value has the kind and the directory.
 const childOf = "VK_TEST_INTERLINK_CHILD"
 
-// child is what this program does in the place of tests, until its standard input ends: with the test that has started it.
+// child runs this program as a plugin or a node until its standard input ends, which is when the test that
+// started it ends.
 func child(what, dir string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -58,8 +60,8 @@ func child(what, dir string) error {
 	return p.CreatePod(ctx, pod)
 }
 
-// ledger is a provider whose jobs are files, so that they outlive the plugin. It does what the file named next says: it has the process
-// killed before or after a submission, or does not return while the file is there.
+// ledger is a provider whose jobs are files, so that they outlive the plugin. Its file named next has a command:
+// kill the process before or after a submission, or do not return while the file is there.
 type ledger struct {
 	nodeutil.Provider
 	dir string
@@ -67,7 +69,7 @@ type ledger struct {
 
 func (l ledger) file(uid string) string { return filepath.Join(l.dir, "jobs", uid) }
 
-// CreatePod implements node.PodLifecycleHandler: whatever comes is submitted, also twice.
+// CreatePod implements node.PodLifecycleHandler. It submits every pod, even twice.
 func (l ledger) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	next := filepath.Join(l.dir, "next")
 	what, _ := os.ReadFile(next)
@@ -146,8 +148,8 @@ func (l ledger) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// TestKill9: the plugin or the node is killed around a submission, in every one of 100 rounds (of 24 where interLink's own programs are not
-// asked for): there is one job when both are back.
+// TestKill9 kills the plugin or the node around a submission, in each of 100 rounds, or of 24 if interLink's own
+// programs are not required. Afterwards there is exactly one job.
 func TestKill9(t *testing.T) {
 	rounds := 24
 	if os.Getenv("VK_REQUIRE_INTERLINK") != "" {

@@ -16,7 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// TestShortListAtAStart: the first answers after a restart lack a pod that runs. It is asked for again, and found when the server tells of it.
+// TestShortListAtAStart checks a running pod that is missing from the first answers after a restart. The node
+// asks again, and finds the pod once the server reports it.
 func TestShortListAtAStart(t *testing.T) {
 	ask := map[string]func(t *testing.T, p *provider, pod *corev1.Pod) (bool, error){
 		"GetPod": func(t *testing.T, p *provider, pod *corev1.Pod) (bool, error) {
@@ -63,7 +64,8 @@ func TestShortListAtAStart(t *testing.T) {
 	}
 }
 
-// TestWhoIsNotLackedIsNotAskedFor: a pod that nobody has made yet, one that has ended and one that is not at home any more cost no request.
+// TestWhoIsNotLackedIsNotAskedFor checks that three kinds of pods cost no request: not created yet, ended, and
+// no longer in the cluster.
 func TestWhoIsNotLackedIsNotAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -95,8 +97,9 @@ func TestWhoIsNotLackedIsNotAskedFor(t *testing.T) {
 	})
 }
 
-// TestHurriedAnswersLoseNoPod: creates and deletes have the server asked soon. Answers of one moment are one proof: a pod is lost when it was
-// missing for a while. It is asked for also then, and found when the server tells of it.
+// TestHurriedAnswersLoseNoPod checks that several answers of one moment count as one proof, as creates and
+// deletes hurry the next request. A pod is lost only after it was missing for a while. The node still asks for
+// it then, and finds it once the server reports it.
 func TestHurriedAnswersLoseNoPod(t *testing.T) {
 	atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {
 		if err := p.CreatePod(t.Context(), pod); err != nil {
@@ -124,7 +127,8 @@ func TestHurriedAnswersLoseNoPod(t *testing.T) {
 	})
 }
 
-// TestNothingIsSaidBeforeAllIsListed: while the node does not know its pods, an answer about them proves nothing.
+// TestNothingIsSaidBeforeAllIsListed checks that an answer about pods proves nothing until the node knows its
+// own pods.
 func TestNothingIsSaidBeforeAllIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

@@ -11,8 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestStatesComeWithTheNextAnswer: an end that the plugin knows of is reported with the second answer at the latest, as one may be under
-// way. An answer is asked for every second; how long it took is in the report that `make interlink` writes.
+// TestStatesComeWithTheNextAnswer checks that an end that the plugin knows is reported with the second answer at
+// the latest, because one answer may be under way already. An answer is requested every second. The measured
+// time is in the report of `make interlink`.
 func TestStatesComeWithTheNextAnswer(t *testing.T) {
 	needServer(t)
 	h := newHome(t)

@@ -13,10 +13,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// errCut is the error of requests that are cut.
+// errCut is the error of requests that a test cuts.
 var errCut = errors.New("the network is cut")
 
-// line is what is between a provider and its API server, and what a test does to it.
+// line is the connection between a provider and its API server. A test can cut and throttle it, and count its
+// requests.
 type line struct {
 	next http.RoundTripper
 
@@ -59,7 +60,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// CloseIdleConnections is what http.Client calls.
+// CloseIdleConnections implements the method that http.Client calls.
 func (l *line) CloseIdleConnections() {
 	if t, ok := l.next.(*http.Transport); ok {
 		t.CloseIdleConnections()
@@ -72,7 +73,7 @@ func (l *line) set(f func(*line)) {
 	f(l)
 }
 
-// count is how many requests there were of a kind, such as POST /create.
+// count returns the number of requests of a kind, such as POST /create.
 func (l *line) count(what string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

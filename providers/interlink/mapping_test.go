@@ -69,7 +69,7 @@ func goldenInputs() (*service.Inputs, objects) {
 	}
 }
 
-// TestRequest compares what the API server gets with testdata; with -update it writes it.
+// TestRequest compares the request to the API server with testdata. With -update it writes the files.
 func TestRequest(t *testing.T) {
 	for name, config := range map[string]Config{
 		"plain": {},
@@ -110,7 +110,8 @@ func golden(t *testing.T, name string, what any) {
 	}
 }
 
-// TestPartsStayNowhere: a pod of which a part is to stay in the cluster is not sent.
+// TestPartsStayNowhere checks that a pod is not sent if its annotations ask for some of its parts to stay in the
+// cluster.
 func TestPartsStayNowhere(t *testing.T) {
 	for _, key := range []string{"interlink.eu/disable-offload-containers", "interlink.eu/disable-offload-init-containers"} {
 		atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {

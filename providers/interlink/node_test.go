@@ -18,7 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// TestNodeHasWhatThePluginTells, from the start and later, and what it does not tell from the configuration.
+// TestNodeHasWhatThePluginTells checks that the node has the values that the plugin reports, from the start and
+// after changes, and otherwise the values of the configuration.
 func TestNodeHasWhatThePluginTells(t *testing.T) {
 	var answer atomic.Value
 	answer.Store(`{"status":"ok","resources":{"cpu":"12","memory":"many","accelerators":[{"resourceType":"nvidia.com/gpu","available":2},{"resourceType":"nvidia.com/gpu","available":"1"}]},
@@ -75,7 +76,8 @@ func TestNodeHasWhatThePluginTells(t *testing.T) {
 	}
 }
 
-// TestNodeStaysValid: what no node may have is left out with a warning, so that the node is not refused as a whole.
+// TestNodeStaysValid checks that values that are invalid on a node are left out with a warning, so that the node
+// as a whole is not refused.
 func TestNodeStaysValid(t *testing.T) {
 	taints, wrong := taintsOf([]wire.Taint{
 		{Key: "site", Value: "a", Effect: "NoSchedule"}, {Key: "site", Value: "b", Effect: "NoSchedule"}, {Key: "site", Effect: "NoExecute"},
@@ -106,7 +108,7 @@ func TestNodeStaysValid(t *testing.T) {
 	}
 }
 
-// isReady says whether the one condition Ready of a node is true.
+// isReady reports whether the node has exactly one condition Ready and that is true.
 func isReady(n *corev1.Node) bool {
 	var all []corev1.ConditionStatus
 	for _, c := range n.Status.Conditions {

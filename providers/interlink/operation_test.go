@@ -24,7 +24,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestServerRestartsUnderPods: while the server is away pods stay as they were, and when it is back everything goes on.
+// TestServerRestartsUnderPods checks that pods stay unchanged while the server is away, and that everything goes
+// on when it is back.
 func TestServerRestartsUnderPods(t *testing.T) {
 	h := newHome(t)
 	p, _ := h.start()
@@ -62,7 +63,8 @@ func TestServerRestartsUnderPods(t *testing.T) {
 	}
 }
 
-// TestPluginRestarts: pods go on, and are told of, when the plugin is back; nothing is submitted again.
+// TestPluginRestarts checks that pods go on and are reported when the plugin is back, and that nothing is
+// submitted again.
 func TestPluginRestarts(t *testing.T) {
 	h := newHome(t)
 	p, _ := h.start()
@@ -92,7 +94,7 @@ func TestPluginRestarts(t *testing.T) {
 	})
 }
 
-// TestProviderRestarts: pods are found again without a write.
+// TestProviderRestarts checks that a new provider finds its pods without writing anything.
 func TestProviderRestarts(t *testing.T) {
 	h := newHome(t)
 	p, stop := h.start()
@@ -113,7 +115,7 @@ func TestProviderRestarts(t *testing.T) {
 	}
 }
 
-// TestOneRequestForAllPods: at rest the number of requests does not grow with the pods.
+// TestOneRequestForAllPods checks that the number of requests at rest does not grow with the number of pods.
 func TestOneRequestForAllPods(t *testing.T) {
 	h := newHome(t)
 	p, _ := h.start()
@@ -133,7 +135,8 @@ func TestOneRequestForAllPods(t *testing.T) {
 	}
 }
 
-// TestKilledBetweenSubmissionAndAnswer: whoever asks again finds the job, in every one of 100 rounds.
+// TestKilledBetweenSubmissionAndAnswer checks that a repeated create finds the existing job, in each of 100
+// rounds.
 func TestKilledBetweenSubmissionAndAnswer(t *testing.T) {
 	var mu sync.Mutex
 	jobs := map[types.UID]int{}
@@ -185,7 +188,8 @@ func TestKilledBetweenSubmissionAndAnswer(t *testing.T) {
 	}
 }
 
-// TestRefusalIsSaid: what the plugin or its batch system says of a pod is in the error, with its kind, and nothing is left of the pod.
+// TestRefusalIsSaid checks that the error of the plugin or of its batch system reaches the caller with its kind,
+// and that nothing of the pod is left.
 func TestRefusalIsSaid(t *testing.T) {
 	h := newHome(t)
 	p, _ := h.start()
@@ -230,7 +234,7 @@ func TestRefusalIsSaid(t *testing.T) {
 	}
 }
 
-// TestTokensAreSent: a projected token is in the container, with its mode.
+// TestTokensAreSent checks that a projected token is in the container, with its mode.
 func TestTokensAreSent(t *testing.T) {
 	h := newHome(t)
 	p, _ := h.start()
@@ -244,7 +248,7 @@ func TestTokensAreSent(t *testing.T) {
 	h.Until("the token is printed", func() (bool, string) { s := h.Log(p, pod); return strings.Contains(s, "token-1-of-web"), s })
 }
 
-// TestWithoutServer: the provider and the plugin need nothing between them.
+// TestWithoutServer checks that the provider works with the plugin directly.
 func TestWithoutServer(t *testing.T) {
 	h := newHome(t)
 	h.config.URL = "unix://" + filepath.Join(h.dir, "plugin")
@@ -269,7 +273,7 @@ func TestWithoutServer(t *testing.T) {
 	}
 }
 
-// TestRequestsThatTheProtocolLacks are refused by name, and for a pod that is there only.
+// TestRequestsThatTheProtocolLacks checks that such requests are refused by name, but only for an existing pod.
 func TestRequestsThatTheProtocolLacks(t *testing.T) {
 	h := newHome(t)
 	p, _ := h.start()

@@ -36,16 +36,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
 )
 
-// fieldPrograms is the environment variable with the folder in which `make interlink-field` builds the programs of others.
+// fieldPrograms names the environment variable with the directory in which `make interlink-field` builds the
+// programs of others.
 const fieldPrograms = "VK_INTERLINK_FIELD"
 
-// others is interLink's own API server of 2026 with a plugin of others behind it.
+// others is interLink's own API server of 2026 with a plugin of other authors.
 type others struct {
 	url  string
 	jobs func() (string, error) // that are left at the plugin's batch system
 }
 
-// startOthers starts them; mode is that of behaviours.
+// startOthers starts the API server and a plugin. The mode is a key of behaviours.
 func startOthers(t *testing.T, mode string) *others {
 	t.Helper()
 	programs := os.Getenv(fieldPrograms)
@@ -92,7 +93,7 @@ func run(t *testing.T, dir, name string, cmd *exec.Cmd, env ...string) {
 	}))
 }
 
-// withoutImage runs the command of a container on the node: no image is there.
+// withoutImage is a script that runs the command of a container on the node, without an image.
 const withoutImage = `#!/bin/bash
 # The arguments are: exec or run, options, an image, a command. What is bound is bound in a layer over the files of the node.
 binds=() file=
@@ -128,7 +129,7 @@ unset BINDS
 exec chroot "$layer/root" "$@"' bash "$@"
 `
 
-// startSlurmPlugin starts interLink's Slurm plugin with a Slurm of its own.
+// startSlurmPlugin starts interLink's Slurm plugin with a private Slurm.
 func startSlurmPlugin(t *testing.T, programs, dir, socket string) (jobs func() (string, error)) {
 	c := slurmtest.Start(t, slurmtest.Options{Nodes: 1})
 	singularity := filepath.Join(dir, "singularity")
@@ -157,7 +158,7 @@ EnableProbes: true
 	return func() (string, error) { return c.Run(t.Context(), "squeue", "--noheader", "--states=PENDING,RUNNING") }
 }
 
-// startSDKPlugin starts a plugin of ours that is written with interLink's SDK for Python.
+// startSDKPlugin starts a plugin that we wrote with interLink's SDK for Python.
 func startSDKPlugin(t *testing.T, programs, dir string) (jobs func() (string, error)) {
 	python, err := os.ReadFile(filepath.Join(programs, "python"))
 	if err != nil {
@@ -173,7 +174,7 @@ func startSDKPlugin(t *testing.T, programs, dir string) (jobs func() (string, er
 	}
 }
 
-// ofOthers runs a test with each plugin of others.
+// ofOthers runs a test with each plugin of other authors.
 func ofOthers(t *testing.T, test func(t *testing.T, mode string, o *others)) {
 	for _, mode := range []string{"slurm", "sdk"} {
 		t.Run(mode, func(t *testing.T) {
@@ -183,7 +184,8 @@ func ofOthers(t *testing.T, test func(t *testing.T, mode string, o *others)) {
 	}
 }
 
-// TestFieldFacts: the real programs answer as the double does. With VK_INTERLINK_FIELD_WRITE set their facts are written.
+// TestFieldFacts checks that the real programs answer like the double. With VK_INTERLINK_FIELD_WRITE set, it
+// writes the facts of the real programs.
 func TestFieldFacts(t *testing.T) {
 	t.Parallel()
 	ofOthers(t, func(t *testing.T, mode string, o *others) {
@@ -207,7 +209,7 @@ func TestFieldFacts(t *testing.T) {
 	})
 }
 
-// fieldNode is a whole node whose pods go to an API server of others.
+// fieldNode is a complete node whose pods go to an API server of other authors.
 type fieldNode struct {
 	*testing.T
 	name, namespace string
@@ -215,7 +217,7 @@ type fieldNode struct {
 	pods            corev1client.PodInterface
 }
 
-// newFieldNode runs one until the test ends.
+// newFieldNode runs a fieldNode until the test ends.
 func newFieldNode(t *testing.T, url string) *fieldNode {
 	t.Helper()
 	api := testapi.Start(t)
@@ -238,7 +240,7 @@ func (f *fieldNode) create(pod *corev1.Pod) {
 	}
 }
 
-// until waits for a state of a pod.
+// until waits until the pod is in a state that ok accepts.
 func (f *fieldNode) until(what, name string, ok func(*corev1.Pod) bool) {
 	f.Helper()
 	remotetest.Until(f.T, name+" "+what, func() (bool, string) {
@@ -271,8 +273,8 @@ func runsReady(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning && len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].Ready
 }
 
-// TestFieldPodsRunAndAreGone: a whole node, the real API server and a real plugin. Three pods of the quick start are submitted, run and are gone,
-// one that ends tells its exit code and its log, and no job is left.
+// TestFieldPodsRunAndAreGone runs a complete node with the real API server and a real plugin. Three pods of the
+// quick start are submitted, run and are gone. A pod that ends has its exit code and its log. No job is left.
 func TestFieldPodsRunAndAreGone(t *testing.T) {
 	t.Parallel()
 	ofOthers(t, func(t *testing.T, _ string, o *others) {
@@ -311,8 +313,8 @@ func TestFieldPodsRunAndAreGone(t *testing.T) {
 	})
 }
 
-// TestFieldCasesRunAndAreGone: a whole node and a stand-in of others for an API server with a plugin, in each of its modes. The pods of a file run,
-// each submitted once, and are gone, and no job is left.
+// TestFieldCasesRunAndAreGone runs a complete node with an independent stand-in for an API server and a plugin,
+// in each of its modes. The pods of a file run, are submitted once each, and are gone. No job is left.
 func TestFieldCasesRunAndAreGone(t *testing.T) {
 	t.Parallel()
 	cases := os.Getenv("VK_INTERLINK_CASES")

@@ -20,8 +20,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// TestLostPodIsSeen: the server tells from its memory of a pod that its plugin has lost. It is told to forget one pod after the other, and
-// what answers lack for a while is lost; one answer is not enough, and without pods nothing is asked.
+// TestLostPodIsSeen checks a pod that its plugin has lost while the server still remembers it. The provider
+// tells the server to forget one pod after the other. A pod that answers lack for a while is lost; one answer is
+// not enough. Without pods there are no requests.
 func TestLostPodIsSeen(t *testing.T) { synctest.Test(t, lostPodIsSeen) }
 
 func lostPodIsSeen(t *testing.T) {
@@ -92,7 +93,7 @@ func lostPodIsSeen(t *testing.T) {
 	}
 }
 
-// TestCostOfAPod: one request to begin, and one to end.
+// TestCostOfAPod checks that a pod costs one request at its begin and one at its end.
 func TestCostOfAPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := remotetest.NewHome(t, "vk-0")
@@ -122,7 +123,8 @@ func TestCostOfAPod(t *testing.T) {
 	})
 }
 
-// TestAuthorityFromOutside: pods get the authority of the configuration in the place of the cluster's own, and other objects as they are.
+// TestAuthorityFromOutside checks that pods get the authority of the configuration instead of the cluster's, and
+// all other objects unchanged.
 func TestAuthorityFromOutside(t *testing.T) {
 	h := remotetest.NewHome(t, "vk-0")
 	h.Put("default", kubeRootCA, "inside")

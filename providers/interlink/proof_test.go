@@ -73,7 +73,7 @@ func (s *site) set(f func(*site)) {
 	f(s)
 }
 
-// atSite runs a test in a bubble, with a server, a provider that runs at it, and a pod.
+// atSite runs a test in a synctest bubble, with a server, a running provider of that server, and a pod.
 func atSite(t *testing.T, test func(t *testing.T, s *site, p *provider, pod *corev1.Pod)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +86,7 @@ func newSite(t *testing.T) *site {
 	return &site{code: map[string]int{}, jobs: map[types.UID]int{}, home: remotetest.NewHome(t, "vk-0")}
 }
 
-// provider runs a new one at the server.
+// provider runs a new provider of the server.
 func (s *site) provider(t *testing.T) *provider {
 	t.Helper()
 	return s.run(t, s.home.Input())
@@ -110,7 +110,7 @@ func (s *site) asked() int {
 	return s.requests
 }
 
-// add lets the cluster have a pod that runs.
+// add adds a running pod to the cluster.
 func (s *site) add(pod *corev1.Pod) {
 	s.home.Helper()
 	pod.Status.Phase = corev1.PodRunning
@@ -127,7 +127,7 @@ func after(d time.Duration) {
 	synctest.Wait()
 }
 
-// direct answers requests without a network, so that they fit into a bubble.
+// direct answers requests without a network, so that they work in a synctest bubble.
 type direct struct{ http.Handler }
 
 // RoundTrip implements http.RoundTripper.
@@ -142,7 +142,8 @@ func (d direct) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	return w.Result(), nil
 }
 
-// TestNotFoundOfAProxyIsNoProof: what is before the server says 404 of everything. The pod is there until answers about states lack it.
+// TestNotFoundOfAProxyIsNoProof checks that a pod stays while a proxy before the server answers every request
+// with 404. The pod is gone only when answers about states lack it.
 func TestNotFoundOfAProxyIsNoProof(t *testing.T) {
 	atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {
 		if err := p.CreatePod(t.Context(), pod); err != nil {
@@ -178,7 +179,7 @@ func TestNotFoundOfAProxyIsNoProof(t *testing.T) {
 	})
 }
 
-// TestServerThatDoesNotForget: the hint to forget a pod fails. States are told all the same.
+// TestServerThatDoesNotForget checks that states are reported although the hint to forget a pod fails.
 func TestServerThatDoesNotForget(t *testing.T) {
 	for _, code := range []int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusInternalServerError} {
 		atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {
@@ -199,8 +200,9 @@ func TestServerThatDoesNotForget(t *testing.T) {
 	}
 }
 
-// TestEndedPodIsDeletedAtItsPlugin: a proxy says 404 while a pod is deleted that has ended. It is asked for again until the plugin has it, or
-// answers lack the pod: its records and its name would stay there.
+// TestEndedPodIsDeletedAtItsPlugin checks the deletion of an ended pod while a proxy answers with 404. The
+// request is repeated until the plugin has it, or until answers lack the pod. Otherwise the pod's records and
+// its name would stay at the plugin.
 func TestEndedPodIsDeletedAtItsPlugin(t *testing.T) {
 	for _, before := range []bool{true, false} { // whether it has ended when the delete comes
 		atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {
@@ -236,7 +238,8 @@ func TestEndedPodIsDeletedAtItsPlugin(t *testing.T) {
 	}
 }
 
-// TestPodThatIsNotToldOfYetIsNotGone: a delete is answered with 404 before the plugin tells of the job.
+// TestPodThatIsNotToldOfYetIsNotGone checks a delete that is answered with 404 before the plugin reports the
+// job.
 func TestPodThatIsNotToldOfYetIsNotGone(t *testing.T) {
 	atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {
 		s.set(func(s *site) { s.hide, s.code[wire.PathDelete] = true, http.StatusNotFound })
@@ -256,7 +259,8 @@ func TestPodThatIsNotToldOfYetIsNotGone(t *testing.T) {
 	})
 }
 
-// TestImageIsRefusedEachTime: a job keeps its images, and so does what is told of it.
+// TestImageIsRefusedEachTime checks that each change of an image is refused, because a job keeps its images, and
+// that the reported pod keeps them too.
 func TestImageIsRefusedEachTime(t *testing.T) {
 	for _, init := range []bool{false, true} {
 		atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {

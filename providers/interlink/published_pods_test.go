@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// taken is a provider that keeps the pods that it is to make.
+// taken is a provider that records the pods that it is asked to create.
 type taken struct {
 	*inprocess.Provider
 	pods chan *corev1.Pod
@@ -28,8 +28,9 @@ func (p taken) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return p.Provider.CreatePod(ctx, pod)
 }
 
-// TestPublishedA9PodOfTheQuickStartRuns: the image of a pod for interLink begins with docker:// (README.md of interlink-slurm-plugin,
-// templates of vk-test-set). Our plugin gives its provider the image alone, and the annotations slurm-job.vk.io/* as they are.
+// TestPublishedA9PodOfTheQuickStartRuns checks that our plugin gives its provider the image without docker://,
+// and the annotations slurm-job.vk.io/* unchanged. The image of a pod for interLink begins with docker://
+// (README.md of interlink-slurm-plugin, templates of vk-test-set).
 func TestPublishedA9PodOfTheQuickStartRuns(t *testing.T) {
 	h := &home{Home: remotetest.NewHome(t, "vk-0"), dir: shortDir(t), cloud: inprocess.New(t.Context())}
 	got := make(chan *corev1.Pod, 1)

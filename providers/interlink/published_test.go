@@ -24,27 +24,27 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// behaviour is how a published plugin answers questions about pods.
+// behaviour describes how a published plugin answers questions about pods.
 type behaviour struct {
-	// source names the program and the version that was read.
+	// source names the program and the version of its source.
 	source string
-	// empty tells of an unknown pod with containers that have no state.
+	// empty is set if the answer about an unknown pod has containers without a state.
 	empty bool
-	// absent is the body of the 404 that answers for an unknown pod; "" is none.
+	// absent is the body of the 404 about an unknown pod, or "" if there is no 404.
 	absent string
-	// first answers for the first pod of a request only.
+	// first is set if only the first pod of a request is answered.
 	first bool
-	// keeps is how long a whole answer is given again, whatever is asked.
+	// keeps is the time for which a whole answer is repeated, whatever the request.
 	keeps time.Duration
-	// job has the ID of the job in each answer.
+	// job is set if each answer has the ID of the job.
 	job bool
-	// ready has whether a container is ready in each answer.
+	// ready is set if each answer reports whether a container is ready.
 	ready bool
-	// breaks ends the connection when an unknown pod is deleted.
+	// breaks is set if the deletion of an unknown pod ends the connection.
 	breaks bool
 }
 
-// behaviours are those of the published plugins.
+// behaviours are the behaviours of the published plugins.
 var behaviours = map[string]behaviour{
 	"slurm":  {source: "interlink-hq/interlink-slurm-plugin f8451d9: pkg/slurm/Status.go, prepare.go", empty: true, ready: true, keeps: 10 * time.Second, breaks: true},
 	"sdk":    {source: "interlink-hq/interlink-plugin-sdk 2c8a063: provider.py; interLink: docs/guides/02-develop-a-plugin.md", absent: `{"detail":"No containers found for UUID"}`, first: true},
@@ -52,7 +52,7 @@ var behaviours = map[string]behaviour{
 	"k8s":    {source: "interlink-hq/interlink-kubernetes-plugin cfebf48", job: true, ready: true},
 }
 
-// published is a plugin with the behaviour of a published one. Its jobs wait for a second and run then, until they end.
+// published is a plugin with a published behaviour. Its jobs wait for a second, and then run until they end.
 type published struct {
 	behaviour
 
@@ -97,7 +97,7 @@ func (p *published) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// status answers for pods. p.mu is held.
+// status answers requests about pods. The caller holds p.mu.
 func (p *published) status(w http.ResponseWriter, r *http.Request) {
 	var asked []corev1.Pod
 	_ = json.NewDecoder(r.Body).Decode(&asked)
@@ -127,7 +127,7 @@ func (p *published) status(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(said)
 }
 
-// say is the answer for one pod. p.mu is held.
+// say returns the answer about one pod. The caller holds p.mu.
 func (p *published) say(pod *corev1.Pod, job *publishedJob) wire.PodStatus {
 	s := wire.PodStatus{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}
 	for i := range pod.Spec.Containers {
@@ -149,7 +149,7 @@ func (p *published) say(pod *corev1.Pod, job *publishedJob) wire.PodStatus {
 	return s
 }
 
-// runs is how long the job of a pod takes, by its command.
+// runs returns the run time of a pod's job, from its command.
 func runs(pod *corev1.Pod) time.Duration {
 	d, err := time.ParseDuration(pod.Spec.Containers[0].Command[1] + "s")
 	if err != nil {
@@ -158,7 +158,8 @@ func runs(pod *corev1.Pod) time.Duration {
 	return d
 }
 
-// outside is a home whose pods go through an API server to a plugin with a published behaviour, without a network.
+// outside is a home whose pods go through an API server to a plugin with a published behaviour, without a
+// network.
 type outside struct {
 	*remotetest.Home
 	plugin *published
@@ -184,7 +185,7 @@ func (f *outside) start() (p *provider, stop func()) {
 	return p, f.Run(p)
 }
 
-// pod is one of the quick start of interLink, which sleeps.
+// pod returns the sleeping pod of interLink's quick start.
 func (f *outside) pod(name, seconds string) *corev1.Pod {
 	pod := f.Pod("default", name, stays())
 	pod.Spec.RestartPolicy, pod.Spec.ServiceAccountName = corev1.RestartPolicyNever, ""
@@ -192,7 +193,7 @@ func (f *outside) pod(name, seconds string) *corev1.Pod {
 	return pod
 }
 
-// again calls do until it succeeds, when the error says, for a while.
+// again calls do until it succeeds, for a limited time, with the waits that the errors ask for.
 func (f *outside) again(what string, do func() error) {
 	f.Helper()
 	for begin := time.Now(); ; {
@@ -219,7 +220,7 @@ func (f *outside) create(p *provider, pod *corev1.Pod) {
 	f.again("create "+pod.Name, func() error { return p.CreatePod(f.Context(), pod.DeepCopy()) })
 }
 
-// remove asks for the stop of a pod until nothing of it is left.
+// remove asks for the deletion of a pod until nothing of it is left.
 func (f *outside) remove(p *provider, pod *corev1.Pod) {
 	f.Helper()
 	f.again("delete "+pod.Name, func() error {
@@ -244,7 +245,7 @@ func (p *published) set(f func(*published)) {
 	f(p)
 }
 
-// inMode runs a test with a published behaviour in a bubble; "" is each of them.
+// inMode runs a test with a published behaviour in a synctest bubble. "" means each behaviour.
 func inMode(t *testing.T, mode string, test func(t *testing.T, f *outside)) {
 	for name, b := range behaviours {
 		if mode == "" || mode == name {
@@ -265,7 +266,8 @@ func TestPublishedA3PodsRunAndAreGoneWithTheHTCondorPlugin(t *testing.T) {
 
 func TestPublishedA4PodsRunAndAreGoneWithTheKubernetesPlugin(t *testing.T) { inMode(t, "k8s", podsRun) }
 
-// podsRun has three of three pods submitted, each with one job. One ends by itself, the others are deleted.
+// podsRun submits three pods and checks that each has exactly one job. One pod ends by itself, the others are
+// deleted.
 func podsRun(t *testing.T, f *outside) {
 	p, _ := f.start()
 	pods := []*corev1.Pod{f.pod("m1", "600"), f.pod("m2", "600"), f.pod("m3", "60")}
@@ -295,8 +297,8 @@ func podsRun(t *testing.T, f *outside) {
 	}
 }
 
-// TestPublishedA1RestartSubmitsNoPodAgain: a plugin gives an answer of before the submission while the next process of the node looks for
-// the pods. A pod that is deleted then leaves no job.
+// TestPublishedA1RestartSubmitsNoPodAgain checks a plugin that repeats an answer from before the submission
+// while the next process of the node looks for its pods. A pod that is deleted then leaves no job.
 func TestPublishedA1RestartSubmitsNoPodAgain(t *testing.T) {
 	inMode(t, "", func(t *testing.T, f *outside) {
 		p, stop := f.start()
@@ -329,7 +331,8 @@ func TestPublishedA1RestartSubmitsNoPodAgain(t *testing.T) {
 	})
 }
 
-// TestPublishedA1KeptAnswerAboutOthersSubmitsNoPodAgain: the answer that a plugin gives again after a restart of the node is about another pod.
+// TestPublishedA1KeptAnswerAboutOthersSubmitsNoPodAgain checks a plugin that repeats an answer about another pod
+// after a restart of the node.
 func TestPublishedA1KeptAnswerAboutOthersSubmitsNoPodAgain(t *testing.T) {
 	inMode(t, "", func(t *testing.T, f *outside) {
 		p, stop := f.start()
@@ -355,7 +358,8 @@ func TestPublishedA1KeptAnswerAboutOthersSubmitsNoPodAgain(t *testing.T) {
 	})
 }
 
-// TestPublishedA1NewPodDoesNotWait: no earlier process has submitted a pod that is made while this one runs.
+// TestPublishedA1NewPodDoesNotWait checks that a pod that is created after the start of this process is
+// submitted at once: no earlier process can have submitted it.
 func TestPublishedA1NewPodDoesNotWait(t *testing.T) {
 	inMode(t, "", func(t *testing.T, f *outside) {
 		p, _ := f.start()
@@ -371,8 +375,8 @@ func TestPublishedA1NewPodDoesNotWait(t *testing.T) {
 	})
 }
 
-// TestPublishedA1CreatesLoseNoPod: each create looks for its pod, and a plugin that keeps its answers has none for the others then. They
-// stay, for as long as pods are created.
+// TestPublishedA1CreatesLoseNoPod checks that other pods stay while pods are created. Each create looks for its
+// pod, and a plugin that repeats its answers then has no answer about the others.
 func TestPublishedA1CreatesLoseNoPod(t *testing.T) {
 	inMode(t, "", func(t *testing.T, f *outside) {
 		p, _ := f.start()
@@ -395,7 +399,8 @@ func TestPublishedA1CreatesLoseNoPod(t *testing.T) {
 	})
 }
 
-// TestPublishedA4LostPodIsSeen: a job that the plugin lost is no pod after a while, with each plugin.
+// TestPublishedA4LostPodIsSeen checks, with each plugin, that a pod is gone some time after the plugin has lost
+// its job.
 func TestPublishedA4LostPodIsSeen(t *testing.T) {
 	inMode(t, "", func(t *testing.T, f *outside) {
 		p, _ := f.start()
@@ -417,8 +422,9 @@ func TestPublishedA4LostPodIsSeen(t *testing.T) {
 	})
 }
 
-// TestPublishedA5OnePodFailsNoOther: the Slurm plugin answers 500 for all pods of a request when the files of one job are gone
-// (pkg/slurm/Status.go). The ends of the others are told, and the pod stays as it was.
+// TestPublishedA5OnePodFailsNoOther checks the Slurm plugin, which answers 500 about all pods of a request when
+// the files of one job are gone (pkg/slurm/Status.go). The ends of the other pods are reported, and the pod
+// stays unchanged.
 func TestPublishedA5OnePodFailsNoOther(t *testing.T) {
 	inMode(t, "", func(t *testing.T, f *outside) {
 		p, stop := f.start()
@@ -457,7 +463,8 @@ func TestPublishedA5OnePodFailsNoOther(t *testing.T) {
 	})
 }
 
-// TestPublishedA6WordsOfAPluginReachThePod: the API server of 2026 escapes the answer of a plugin as HTML (pkg/interlink/api/handler.go).
+// TestPublishedA6WordsOfAPluginReachThePod checks that a plugin's message is readable although the API server of
+// 2026 escapes it as HTML (pkg/interlink/api/handler.go).
 func TestPublishedA6WordsOfAPluginReachThePod(t *testing.T) {
 	plugin := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `sbatch: error: invalid partition specified: "gpu" & <none>`, http.StatusInternalServerError)
@@ -474,7 +481,8 @@ func TestPublishedA6WordsOfAPluginReachThePod(t *testing.T) {
 	}
 }
 
-// TestNotFoundOfARouteIsNoProof: a 404 about a pod counts when it is of the plugin and of a pod; not that of a proxy or of a path.
+// TestNotFoundOfARouteIsNoProof checks that a 404 counts only if it comes from the plugin and is about a pod,
+// and not if it comes from a proxy or is about a path.
 func TestNotFoundOfARouteIsNoProof(t *testing.T) {
 	for words, want := range map[string]bool{
 		"HTTP InterLink session status#1:  call exit status: 500. Body: {&#34;detail&#34;:&#34;No containers found for UUID&#34;}": true,
@@ -504,7 +512,7 @@ func (p *published) has(uid types.UID) bool {
 	return p.jobs[uid] != nil
 }
 
-// counting counts requests, which take a while.
+// counting counts requests, and delays each of them.
 type counting struct {
 	next http.RoundTripper
 	n    atomic.Int64
@@ -517,8 +525,9 @@ func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// TestPublishedA2ManyPodsAreNotManyRequests: a plugin that answers for the first pod of a request is asked for each pod alone, not for all of
-// them each second. Ends, losses and deletes are told all the same.
+// TestPublishedA2ManyPodsAreNotManyRequests checks that a plugin that answers only about the first pod of a
+// request is asked about each pod separately, but not about all of them each second. Ends, losses and deletes
+// are reported nevertheless.
 func TestPublishedA2ManyPodsAreNotManyRequests(t *testing.T) {
 	inMode(t, "", func(t *testing.T, f *outside) {
 		p, _ := f.start()
@@ -553,8 +562,8 @@ func TestPublishedA2ManyPodsAreNotManyRequests(t *testing.T) {
 	})
 }
 
-// TestPublishedA5OnePodHidesNoOther: while the plugin fails for one pod, the end of a pod is told beside one that goes on, and a pod that is
-// deleted is gone.
+// TestPublishedA5OnePodHidesNoOther checks that, while the plugin fails for one pod, the end of another pod is
+// reported, and a deleted pod is gone.
 func TestPublishedA5OnePodHidesNoOther(t *testing.T) {
 	inMode(t, "", func(t *testing.T, f *outside) {
 		p, _ := f.start()

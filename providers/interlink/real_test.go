@@ -21,7 +21,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestRealContainers runs containers of runc: the provider, an API server, our plugin, provider process.
+// TestRealContainers runs containers of runc, through the provider, an API server, our plugin, and the provider
+// process.
 func TestRealContainers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("containers of runc need root: run the test as root, as CI does")
@@ -106,7 +107,7 @@ func TestRealContainers(t *testing.T) {
 	}
 }
 
-// limitOf is the limit of memory in the cgroup of a pod's container.
+// limitOf returns the memory limit in the cgroup of a pod's container.
 func limitOf(t *testing.T, uid string) (limit string) {
 	t.Helper()
 	eventually(t, "the cgroup of the container", func() bool {

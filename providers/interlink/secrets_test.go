@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// TestSecretsStayWhereTheyBelong searches for a secret wherever nobody needs it.
+// TestSecretsStayWhereTheyBelong searches for a secret in every place that does not need it.
 func TestSecretsStayWhereTheyBelong(t *testing.T) {
 	const canary = "canary-3f9a"
 	h := newHome(t)
@@ -107,7 +107,7 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// writesTo is a logger that keeps everything.
+// writesTo is a logger that keeps all log lines.
 type writesTo struct{ to *lockedBuffer }
 
 func (w writesTo) Debug(args ...any)                       { w.to.add(fmt.Sprint(args...)) }

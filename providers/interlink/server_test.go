@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// realServer is where `make interlink` builds interLink's own API server.
+// realServer is the path at which `make interlink` builds interLink's own API server.
 const realServer = "../../bin/interlink/interlink-api"
 
 // needServer skips a test without interLink's own API server, unless it is required.
@@ -28,7 +28,7 @@ func needServer(t *testing.T) {
 	needProgram(t, realServer)
 }
 
-// needProgram skips a test without a program of interLink's, unless they are required.
+// needProgram skips a test if one of interLink's programs is missing, unless the programs are required.
 func needProgram(t *testing.T, program string) {
 	t.Helper()
 	if _, err := os.Stat(program); err == nil {
@@ -40,7 +40,7 @@ func needProgram(t *testing.T, program string) {
 	t.Skipf("interLink's %s is not built: make interlink", filepath.Base(program))
 }
 
-// shortDir is a folder whose path leaves room for the name of a socket.
+// shortDir makes a directory with a path that is short enough for sockets in it.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "il") //nolint:usetesting // the path of t.TempDir is too long for a socket
@@ -144,7 +144,7 @@ func startPluginWith(t *testing.T, o plugin.Options) (at net.Addr, stop func()) 
 	return at, stop
 }
 
-// goroutines is a provider whose containers are goroutines.
+// goroutines returns a provider whose containers are goroutines.
 func goroutines(cloud *inprocess.Cloud) cli.Provider {
 	return cli.Provider{Name: "inprocess", New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 		return inprocess.Open(cloud, inprocess.Objects{ConfigMaps: in.ConfigMaps, Secrets: in.Secrets}), nil

@@ -21,7 +21,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestRunnerSlurm runs pods as jobs of a real Slurm: the provider, an API server, our plugin, provider slurm. The plugin is restarted between.
+// TestRunnerSlurm runs pods as jobs of a real Slurm, through the provider, an API server, our plugin, and the
+// provider slurm. The plugin is restarted meanwhile.
 func TestRunnerSlurm(t *testing.T) {
 	c := slurmtest.Start(t, slurmtest.Options{Nodes: 1})
 	does := filepath.Join(c.Dir, "contractprogram")

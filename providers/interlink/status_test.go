@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// TestStates has every state that a plugin can tell, in each kind of container.
+// TestStates covers every state that a plugin can report, in each kind of container.
 func TestStates(t *testing.T) {
 	waits := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "Queued"}}
 	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Unix(100, 0)}}
@@ -65,8 +65,9 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestPublishedA7ReadinessIsThePlugins: the Slurm and the HTCondor plugin tell whether a container is ready, and do not tell whether it has
-// started. Answers of the Python SDK tell neither: what runs is ready.
+// TestPublishedA7ReadinessIsThePlugins checks three kinds of answers. The Slurm and the HTCondor plugin report
+// whether a container is ready, but not whether it has started. The Python SDK reports neither, so a running
+// container is ready.
 func TestPublishedA7ReadinessIsThePlugins(t *testing.T) {
 	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	for _, tt := range []struct {

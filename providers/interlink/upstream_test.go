@@ -23,11 +23,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// realNode is where `make interlink` builds interLink's own virtual kubelet.
+// realNode is the path at which `make interlink` builds interLink's own virtual kubelet.
 const realNode = "../../bin/interlink/virtual-kubelet"
 
-// TestPluginBehindUpstreamsNode: a pod on interLink's own virtual kubelet goes through its own API server to our plugin, runs there with
-// the files of its Secret, and stops.
+// TestPluginBehindUpstreamsNode sends a pod from interLink's own virtual kubelet through its own API server to
+// our plugin. The pod runs there with the files of its Secret, and stops.
 func TestPluginBehindUpstreamsNode(t *testing.T) {
 	needServer(t)
 	needProgram(t, realNode)
@@ -84,7 +84,8 @@ func TestPluginBehindUpstreamsNode(t *testing.T) {
 	})
 }
 
-// startUpstreamsNode runs interLink's own virtual kubelet, with a file such as its users have, until the test ends.
+// startUpstreamsNode runs interLink's own virtual kubelet until the test ends, with a configuration file like
+// its users'.
 func startUpstreamsNode(t *testing.T, api *testapi.API, dir, url, nodeName string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -95,7 +96,8 @@ func startUpstreamsNode(t *testing.T, api *testapi.API, dir, url, nodeName strin
 	l.Close()
 	config := filepath.Join(dir, "VirtualKubeletConfig.yaml")
 	write(t, config, fmt.Sprintf("InterlinkURL: %s\nInterlinkPort: \"0\"\nNamespace: default\nVerboseLogging: true\nResources: {CPU: \"10\", Memory: 10Gi, Pods: \"10\"}\n", url))
-	// It starts its informers beside the code that makes them. Where it is too early it sees no pods, ever: then it is started again.
+	// The program starts its informers while other code still makes them. If they start too early, the program
+	// never sees a pod, and the test starts it again.
 	for range 10 {
 		if runUpstreamsNode(t, dir, append(os.Environ(),
 			"CONFIGPATH="+config, "NODENAME="+nodeName, "KUBECONFIG="+api.KubeconfigPath, "POD_IP=127.0.0.1", "KUBELET_URL=127.0.0.1", "KUBELET_PORT="+port)) {
@@ -105,7 +107,7 @@ func startUpstreamsNode(t *testing.T, api *testapi.API, dir, url, nodeName strin
 	t.Fatal("interLink's own node does not begin to look at pods")
 }
 
-// runUpstreamsNode starts the program, and ends it again if it does not look at pods.
+// runUpstreamsNode starts the program, and ends it if it does not watch pods.
 func runUpstreamsNode(t *testing.T, dir string, env []string) bool {
 	t.Helper()
 	out, err := os.Create(filepath.Join(dir, "node.log"))

@@ -36,8 +36,8 @@ func (s scheduler) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return s.Provider.CreatePod(ctx, pod)
 }
 
-// TestSubmissionErrorReachesThePod: the words of a batch system that refuses a job are in an event and the status of its pod, with the
-// reason that a kubelet has for a pod that is wrong.
+// TestSubmissionErrorReachesThePod checks that the error of a batch system that refuses a job is in an event and
+// in the status of its pod, with the reason that a kubelet uses for an invalid pod.
 func TestSubmissionErrorReachesThePod(t *testing.T) {
 	api := testapi.Start(t)
 	namespace, name := api.Namespace(t), api.NodeName(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// authority is a provider that says whether its lists are complete.
+// authority is a provider that reports whether its lists are complete.
 type authority struct {
 	lists
 	complete *bool
@@ -21,8 +21,9 @@ type authority struct {
 
 func (a authority) AnswersForAllPods() bool { return *a.complete }
 
-// TestShortListAtAStart: the list of a provider that has just started lacks a pod that runs. Nothing is said of it until lists have lacked it
-// for a while, or it is there; while the provider says that its lists are not complete, they prove nothing.
+// TestShortListAtAStart checks a running pod that is missing from the list of a provider that has just started.
+// The plugin reports nothing about it until the lists have lacked the pod for a while, or have it. Lists that
+// the provider calls incomplete prove nothing.
 func TestShortListAtAStart(t *testing.T) {
 	s := newServer(t, nil)
 	if code, body := s.send(t, http.MethodPost, "/create", wire.Retrieved{Pod: longPod("u1")}); code != http.StatusOK {

@@ -12,8 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// TestDeleteOnAFullDisk: a record that cannot be written keeps no pod alive. The delete fails, as a restart would not know of it, and the
-// pod is stopped all the same; when it is gone its record is, too.
+// TestDeleteOnAFullDisk checks that a record that cannot be written does not keep a pod alive. The delete fails,
+// because a restart would not know of it, but the pod is stopped. Its record is removed once the pod is gone.
 func TestDeleteOnAFullDisk(t *testing.T) {
 	s := newServer(t, nil)
 	if code, body := s.send(t, http.MethodPost, "/create", wire.Retrieved{Pod: longPod("u1")}); code != http.StatusOK {
@@ -47,7 +47,7 @@ func TestDeleteOnAFullDisk(t *testing.T) {
 	}
 }
 
-// TestRecordOfAPodThatIsGone: a delete that comes while the pod goes does not bring its record back.
+// TestRecordOfAPodThatIsGone checks that a delete during the removal of a pod does not bring its record back.
 func TestRecordOfAPodThatIsGone(t *testing.T) {
 	s := newServer(t, nil)
 	if code, body := s.send(t, http.MethodPost, "/create", wire.Retrieved{Pod: aPod("u1")}); code != http.StatusOK {

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// unprobed is a provider whose pods run without probes of ports, and that keeps the pods as it is given them.
+// unprobed is a provider whose pods run without network probes. It records the pods that it is given.
 type unprobed struct {
 	nodeutil.Provider
 	given map[string]*corev1.Pod // by the call
@@ -43,14 +43,15 @@ func (u unprobed) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// probed is a pod with a probe of a port.
+// probed returns a pod with a probe of a port.
 func probed() *corev1.Pod {
 	pod := aPod("1")
 	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "i", LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}}}}
 	return pod
 }
 
-// TestRestartBringsNoProbeBack: after a restart of the plugin, calls and the lister give the provider the pod without the probe that it runs without.
+// TestRestartBringsNoProbeBack checks that a pod that runs without its probe is still given to the provider
+// without the probe after a restart of the plugin, by calls and by the lister.
 func TestRestartBringsNoProbeBack(t *testing.T) {
 	given := map[string]*corev1.Pod{}
 	s := newServer(t, func(of nodeutil.Provider) nodeutil.Provider { return unprobed{of, given} })

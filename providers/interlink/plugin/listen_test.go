@@ -16,7 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// TestListen: whoever reaches the plugin runs programs here, so nobody else may.
+// TestListen checks that only safe addresses are accepted, because every caller of the plugin can run programs
+// here.
 func TestListen(t *testing.T) {
 	for _, where := range []string{"http://0.0.0.0:0", "http://192.0.2.1:4000", "http://host:4000", "tcp://127.0.0.1:1", "unix://", "", "127.0.0.1:4000"} {
 		if l, err := listen(t.Context(), where, true, true); err == nil {
@@ -52,7 +53,8 @@ func TestListen(t *testing.T) {
 	again.Close()
 }
 
-// TestPortOfThisMachine is opened for requests with a token, or if the user says that it is for everybody.
+// TestPortOfThisMachine checks that a TCP port is opened only with a token, or if the user opens it to every
+// process.
 func TestPortOfThisMachine(t *testing.T) {
 	const where = "http://127.0.0.1:0"
 	for _, tt := range []struct{ token, open, listens bool }{{false, false, false}, {true, false, true}, {false, true, true}} {
@@ -69,7 +71,7 @@ func TestPortOfThisMachine(t *testing.T) {
 	}
 }
 
-// TestToken: requests have the token as it is now, or nothing is done.
+// TestToken checks that a request without the current token does nothing.
 func TestToken(t *testing.T) {
 	const first, second = "first-token-of-the-plugin", "second-and-longer-token-of-the-plugin"
 	file := filepath.Join(t.TempDir(), "token")
@@ -149,7 +151,7 @@ func TestFileInThePlaceOfTheSocket(t *testing.T) {
 	}
 }
 
-// TestTokenThatOthersMayRead: a token is replaced by one in a file that others may read.
+// TestTokenThatOthersMayRead checks that a token stops working while its file is readable for other users.
 func TestTokenThatOthersMayRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("a token of sixteen"), 0o600); err != nil {

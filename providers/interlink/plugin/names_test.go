@@ -12,7 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// TestNamesAreNoPaths: each name of a pod that a provider makes a path of is one that an API server would have.
+// TestNamesAreNoPaths checks that each name of a pod that a provider uses in a path is a name that an API server
+// would accept.
 func TestNamesAreNoPaths(t *testing.T) {
 	const out = "../../x"
 	items := []corev1.KeyToPath{{Key: "key", Path: "dir/file"}}

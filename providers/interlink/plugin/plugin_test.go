@@ -30,7 +30,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// refuses is a provider that makes nothing.
+// refuses is a provider that refuses every pod.
 type refuses struct {
 	nodeutil.Provider
 	err error
@@ -77,14 +77,14 @@ func aPod(uid string) *corev1.Pod {
 	}
 }
 
-// longPod is a pod that does nothing until it is stopped.
+// longPod returns a pod that runs until it is stopped.
 func longPod(uid string) *corev1.Pod {
 	pod := aPod(uid)
 	pod.Spec.Containers[0].Args = program.Program{Stay: time.Hour}.Args()
 	return pod
 }
 
-// untilRuns waits until the container of the pod has begun, so that there is a log.
+// untilRuns waits until the container of the pod has started, so that it has a log.
 func (s *server) untilRuns(t *testing.T) {
 	t.Helper()
 	until(t, func() bool {
@@ -93,7 +93,8 @@ func (s *server) untilRuns(t *testing.T) {
 	})
 }
 
-// TestBothForms: what the description of the protocol says and what programs send are both answered, and nothing else.
+// TestBothForms checks that the plugin answers both the documented form of each request and the form that
+// programs send, and no other form.
 func TestBothForms(t *testing.T) {
 	s := newServer(t, nil)
 	if code, body := s.send(t, http.MethodPost, "/create", []wire.Retrieved{{Pod: longPod("u1")}}); code != 200 || !strings.Contains(body, `"PodUID":"u1"`) {
@@ -132,7 +133,7 @@ func TestBothForms(t *testing.T) {
 	}
 }
 
-// TestBadCreates leave nothing, and are not repeated in the answer.
+// TestBadCreates checks that a bad create leaves nothing, and that the answer does not repeat the request.
 func TestBadCreates(t *testing.T) {
 	s := newServer(t, nil)
 	escape := aPod("u1")
@@ -155,7 +156,8 @@ func TestBadCreates(t *testing.T) {
 	}
 }
 
-// TestProviderRefuses: its words are the answer, with the kind of the error, and nothing is left.
+// TestProviderRefuses checks that the answer has the provider's message and a status code for the kind of error,
+// and that nothing is left.
 func TestProviderRefuses(t *testing.T) {
 	for want, err := range map[int]error{422: errdefs.InvalidInput("no such image"), 500: errors.New("no such image")} {
 		s := newServer(t, func(p nodeutil.Provider) nodeutil.Provider { return refuses{p, err} })
@@ -168,7 +170,7 @@ func TestProviderRefuses(t *testing.T) {
 	}
 }
 
-// TestNameOfAnotherPod: a pod waits until the one that had its name is gone.
+// TestNameOfAnotherPod checks that a pod waits until an earlier pod of the same name is gone.
 func TestNameOfAnotherPod(t *testing.T) {
 	s := newServer(t, nil)
 	if code, body := s.send(t, http.MethodPost, "/create", wire.Retrieved{Pod: aPod("u1")}); code != 200 {
@@ -179,7 +181,8 @@ func TestNameOfAnotherPod(t *testing.T) {
 	}
 }
 
-// TestLogOfTheNextPod: who asks by the UID of a pod that is gone gets no log of the one that has its name now.
+// TestLogOfTheNextPod checks that a request with the UID of a pod that is gone does not get the log of the next
+// pod of that name.
 func TestLogOfTheNextPod(t *testing.T) {
 	s := newServer(t, nil)
 	log := func(uid string) int {
@@ -213,7 +216,7 @@ func TestLogOfTheNextPod(t *testing.T) {
 	}
 }
 
-// lists is a provider whose list of pods is what a function makes of it.
+// lists is a provider whose list of pods the test can change.
 type lists struct {
 	nodeutil.Provider
 	list *func([]*corev1.Pod) []*corev1.Pod
@@ -224,7 +227,8 @@ func (l lists) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	return (*l.list)(pods), err
 }
 
-// TestOneOldListLosesNoPod: a provider may answer with what it knew a moment ago. What lists lack for a while is lost.
+// TestOneOldListLosesNoPod checks that one outdated list of a provider loses no pod. A pod is lost when lists
+// have lacked it for a while.
 func TestOneOldListLosesNoPod(t *testing.T) {
 	var s *server
 	stays := aPod("u1")
@@ -261,7 +265,7 @@ func TestOneOldListLosesNoPod(t *testing.T) {
 	}
 }
 
-// TestTold has what is said of pods: every container always, and Terminated only of what is over.
+// TestTold checks the reported status of pods: it has every container, and Terminated only for ended containers.
 func TestTold(t *testing.T) {
 	end := func(code int32) corev1.ContainerState {
 		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}
@@ -306,7 +310,8 @@ func describe(s corev1.ContainerState) string {
 	return "nothing"
 }
 
-// TestFilesKeepTheirModes: files of a projected volume become those of a Secret, with their modes if they came.
+// TestFilesKeepTheirModes checks that the files of a projected volume become files of a Secret, with their modes
+// if the request has them.
 func TestFilesKeepTheirModes(t *testing.T) {
 	pod := aPod("u1")
 	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{DefaultMode: ptr.To[int32](0o440)}}}}
@@ -330,7 +335,8 @@ func TestFilesKeepTheirModes(t *testing.T) {
 	}
 }
 
-// TestCommandRefuses a runner that there is not, the provider that would send pods in a circle, and what is missing.
+// TestCommandRefuses checks the refusal of an unknown runner, of a runner that would send pods in a circle, and
+// of missing flags.
 func TestCommandRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
 		`--runner "wings": want one of process`:     {"--runner", "wings", "--listen", "unix:///x"},
@@ -347,7 +353,8 @@ func TestCommandRefuses(t *testing.T) {
 	}
 }
 
-// TestDevicesHaveADomain: storage and huge pages are no devices, and a node may not have them by the names of some.
+// TestDevicesHaveADomain checks that storage and huge pages do not count as devices, and that a device without a
+// domain in its name is refused.
 func TestDevicesHaveADomain(t *testing.T) {
 	one := resource.MustParse("1")
 	r := resources(corev1.ResourceList{corev1.ResourceCPU: one, "hugepages-2Mi": one, corev1.ResourceEphemeralStorage: one, "nvidia.com/gpu": one})

@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// TestPodsOfOneNameAtOnce: of many pods of one name that come at once, one is made.
+// TestPodsOfOneNameAtOnce checks that only one of many simultaneous pods of the same name is created.
 func TestPodsOfOneNameAtOnce(t *testing.T) {
 	s := newServer(t, nil)
 	var all sync.WaitGroup

@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// slow is a provider that takes its time for a create, and refuses it.
+// slow is a provider that refuses a create after a delay that the test controls.
 type slow struct {
 	nodeutil.Provider
 	asked chan struct{}
@@ -37,7 +37,8 @@ func (s slow) CreatePod(ctx context.Context, _ *corev1.Pod) error {
 
 func (slow) DeletePod(context.Context, *corev1.Pod) error { return errdefs.NotFound("no such pod") }
 
-// TestPodThatIsNotAcceptedYet: nobody is told of a pod before the provider has it. Who asks for it again waits, and gets the words of the refusal.
+// TestPodThatIsNotAcceptedYet checks that a pod is not reported before the provider has accepted it. A second
+// create of the pod waits, and gets the error of the refusal.
 func TestPodThatIsNotAcceptedYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runner := slow{asked: make(chan struct{}), words: make(chan error)}

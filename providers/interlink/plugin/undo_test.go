@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// halves is a provider that makes pods and says that it does not, and whose deletes may fail.
+// halves is a provider that creates pods and reports an error, and whose deletes may fail.
 type halves struct {
 	nodeutil.Provider
 	creates, deletes *atomic.Bool // whether they fail
@@ -40,7 +40,8 @@ func (h halves) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return h.Provider.DeletePod(ctx, pod)
 }
 
-// TestRefusedPodIsStopped: a pod that the provider has refused, and has all the same, is kept until it has stopped.
+// TestRefusedPodIsStopped checks that the plugin keeps a pod that the provider refused but has nevertheless
+// created, until the pod has stopped.
 func TestRefusedPodIsStopped(t *testing.T) {
 	h := halves{creates: &atomic.Bool{}, deletes: &atomic.Bool{}}
 	s := newServer(t, func(p nodeutil.Provider) nodeutil.Provider { h.Provider = p; return h })
