@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
 )
 
-// reader is a session that takes nothing while held is locked.
+// reader is a session that accepts no output while held is locked.
 type reader struct {
 	silent
 	begun chan struct{}
@@ -36,7 +36,8 @@ func (r *reader) Write(b []byte) (int, error) {
 	return r.got.Write(b)
 }
 
-// TestAttachGetsAllOrNothingWaits: who is attached gets all that a container writes before it ends; one who takes nothing holds up nobody.
+// TestAttachGetsAllOrNothingWaits checks that an attached session gets the whole output up to the container's
+// end, and that a session that accepts no output delays no pod.
 func TestAttachGetsAllOrNothingWaits(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{})

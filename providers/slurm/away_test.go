@@ -20,7 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
-// TestSharedDirIsAway: what cannot be read is not said to be nothing: the pod that ended meanwhile is what it is once that can be read.
+// TestSharedDirIsAway checks that unreadable files do not count as missing: a pod that ends meanwhile has its
+// true status once the files are readable again.
 func TestSharedDirIsAway(t *testing.T) {
 	for name, take := range map[string]func(root, path string) (back func() error, err error){
 		"not mounted": func(root, _ string) (func() error, error) {
@@ -75,7 +76,8 @@ func TestSharedDirIsAway(t *testing.T) {
 	}
 }
 
-// TestStartWithoutSharedDir: a provider that finds jobs of its own, and an empty directory, knows of no pod that is missing.
+// TestStartWithoutSharedDir checks that a provider that finds its jobs but an empty directory does not report
+// its pods as missing.
 func TestStartWithoutSharedDir(t *testing.T) {
 	p, _ := listing(t, "echo '7|RUNNING|None|vk-u|n1|1|1|virtual-kubelet/c/n/ns/a/u'")
 	p.pods = map[types.UID]*tracked{}
@@ -97,8 +99,8 @@ func TestStartWithoutSharedDir(t *testing.T) {
 	}
 }
 
-// TestHangingFilesHoldUpNoKill: while the files hang Slurm is asked, what it says is told, and jobs whose time is up are cancelled. After a
-// while the node says so.
+// TestHangingFilesHoldUpNoKill checks that Slurm is still asked while the files hang: its states are reported,
+// and jobs whose time is up are cancelled. After a while the node reports the problem.
 func TestHangingFilesHoldUpNoKill(t *testing.T) {
 	cancelled := filepath.Join(t.TempDir(), "cancelled")
 	p, pod := listing(t, "echo '7|RUNNING|None|vk-u|n1|1|1|virtual-kubelet/c/n/ns/a/u'")

@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
-// commandOf is a client whose command of that name is a script.
+// commandOf returns a client whose command of that name is a script.
 func commandOf(t *testing.T, name, script string) client {
 	t.Helper()
 	dir := t.TempDir()
@@ -29,7 +29,7 @@ func commandOf(t *testing.T, name, script string) client {
 	return client{binDir: dir}
 }
 
-// TestStepIsAskedToEnd: srun that is killed leaves its step running.
+// TestStepIsAskedToEnd checks that a step is asked to end: killing srun leaves its step running.
 func TestStepIsAskedToEnd(t *testing.T) {
 	begun, asked := filepath.Join(t.TempDir(), "begun"), filepath.Join(t.TempDir(), "asked")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -46,7 +46,8 @@ func TestStepIsAskedToEnd(t *testing.T) {
 	}
 }
 
-// TestWhatRefusesASubmission: only what says so leaves no job.
+// TestWhatRefusesASubmission checks which messages of sbatch prove that no job was made. After any other
+// message, there may be a job.
 func TestWhatRefusesASubmission(t *testing.T) {
 	const failed = "Batch job submission failed: "
 	for said, want := range map[string]bool{
@@ -69,7 +70,8 @@ func TestWhatRefusesASubmission(t *testing.T) {
 	}
 }
 
-// TestUnreadableFilesAreNoAnswer: while the files of a pod cannot be read, it is not known which pods there are.
+// TestUnreadableFilesAreNoAnswer checks that unreadable files of a pod are an error, and not an answer about
+// which pods exist.
 func TestUnreadableFilesAreNoAnswer(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "root")
 	p := home(&driver{
@@ -95,7 +97,8 @@ func TestUnreadableFilesAreNoAnswer(t *testing.T) {
 	check("no file", true)
 }
 
-// TestDamagedFileIsOnePod: a file that is damaged for good makes no other pod unknown, and its own is known by the comment of its job.
+// TestDamagedFileIsOnePod checks that a permanently damaged file hides no other pod, and that its own pod is
+// known by the comment of its job.
 func TestDamagedFileIsOnePod(t *testing.T) {
 	for _, damaged := range []string{"", "{", "{}"} {
 		p, _ := listing(t, "echo '7|RUNNING|None|vk-u|n1|1|1|virtual-kubelet/c/n/ns/a/u'")
@@ -119,7 +122,8 @@ func TestDamagedFileIsOnePod(t *testing.T) {
 	}
 }
 
-// TestSecretsOfNobody: what a submission without an answer left goes an hour later, when the provider starts; all else stays.
+// TestSecretsOfNobody checks that a provider removes, at its start, the files of a submission that had no answer
+// an hour ago or earlier, and nothing else.
 func TestSecretsOfNobody(t *testing.T) {
 	p, _ := listing(t, "echo '7|PENDING|None|vk-queued|n1|1|1|virtual-kubelet/c/n/ns/a/queued'")
 	p.pods = map[types.UID]*tracked{}

@@ -56,7 +56,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// testConfig is the configuration of a provider on a cluster of a test.
+// testConfig returns the configuration of a provider on a test cluster.
 func testConfig(c *slurmtest.Cluster, cluster string) Config {
 	return Config{
 		ClusterName: cluster, SharedDir: c.Shared, SlurmConf: c.Conf,
@@ -64,7 +64,7 @@ func testConfig(c *slurmtest.Cluster, cluster string) Config {
 	}
 }
 
-// backend is Slurm for the cluster of one check.
+// backend returns Slurm as the backend of one check.
 func backend(c *slurmtest.Cluster, env providertest.Env) (*providertest.Backend, error) {
 	bin, err := os.MkdirTemp(c.Dir, "bin-")
 	if err != nil {
@@ -134,7 +134,8 @@ func backend(c *slurmtest.Cluster, env providertest.Env) (*providertest.Backend,
 	}, nil
 }
 
-// killJob kills the process that supervises a pod: its containers go with it, and nobody tells how they ended.
+// killJob kills the process that supervises a pod. The containers of the pod end with it, and their exit codes
+// stay unknown.
 func killJob(uid string) error {
 	pid, err := supervisor(uid)
 	if err != nil {
@@ -143,7 +144,8 @@ func killJob(uid string) error {
 	return syscall.Kill(pid, syscall.SIGKILL)
 }
 
-// killContainer kills the only container of a pod, by its first process: the child of the supervisor that runs the program of the contract.
+// killContainer kills the only container of a pod by its first process: the child of the supervisor that runs
+// the program of the contract.
 func killContainer(uid string) error {
 	pid, err := supervisor(uid)
 	if err != nil {
@@ -168,7 +170,7 @@ func killContainer(uid string) error {
 	return fmt.Errorf("no container of pod %s runs", uid)
 }
 
-// supervisor is the process that runs a pod in its job.
+// supervisor returns the process that runs a pod in its job.
 func supervisor(uid string) (int, error) {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {
@@ -182,7 +184,7 @@ func supervisor(uid string) (int, error) {
 	return 0, fmt.Errorf("no job runs pod %s", uid)
 }
 
-// wrapper is a command of Slurm that a test breaks.
+// wrapper is a script in place of a Slurm command, which a test can break.
 const wrapper = `#!/bin/sh
 dir=%[1]s
 if [ -e $dir/outage ]; then echo "%[2]s: error: Unable to contact slurm controller (connect failure)" >&2; exit 1; fi

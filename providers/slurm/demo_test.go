@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
 )
 
-// TestDemo is what hack/slurm-demo.sh runs: a private Slurm until it is interrupted. It writes the configuration of the provider, and a link for
-// the commands of Slurm.
+// TestDemo is run by hack/slurm-demo.sh: it runs a private Slurm until it is interrupted. It writes the
+// configuration of the provider, and a link for the commands of Slurm.
 func TestDemo(t *testing.T) {
 	path, conf := os.Getenv("VK_SLURM_DEMO"), os.Getenv("VK_SLURM_DEMO_CONF")
 	if path == "" {

@@ -17,7 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
 )
 
-// TestEveryByteArrives: arguments and variables reach the program as they are, whatever of Slurm and of shells is on the way.
+// TestEveryByteArrives checks that arguments and variables reach the program unchanged, through Slurm and all
+// shells.
 func TestEveryByteArrives(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// flagged is a pod with flags for sbatch.
+// flagged returns a pod with flags for sbatch.
 func flagged(flags string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u-1", Annotations: map[string]string{AnnotationFlags: flags}},
@@ -19,7 +19,8 @@ func flagged(flags string) *corev1.Pod {
 	}
 }
 
-// TestSecurityC8FlagsTakeNoOtherArgument: a flag that sbatch wants a value of has one, and no value is an option, a file or empty.
+// TestSecurityC8FlagsTakeNoOtherArgument checks that a flag that needs a value has one, and that no value is an
+// option, a file or empty.
 func TestSecurityC8FlagsTakeNoOtherArgument(t *testing.T) {
 	c := completed(t, Config{Flags: []string{"--constraint", "--nice", "--exclusive", "--hold", "--nodelist", "--exclude", "--mail-user", "--site-plugin"}})
 	for flags, want := range map[string]bool{
@@ -44,7 +45,8 @@ func TestSecurityC8FlagsTakeNoOtherArgument(t *testing.T) {
 	}
 }
 
-// TestSecurityC8ConfigurationAllowsNoDangerousFlag: flags that name a program or a file, that the provider sets, or that sbatch takes for one of these.
+// TestSecurityC8ConfigurationAllowsNoDangerousFlag checks that the configuration cannot allow flags that name a
+// program or a file, flags that the provider sets, and other forms of such flags that sbatch accepts.
 func TestSecurityC8ConfigurationAllowsNoDangerousFlag(t *testing.T) {
 	for _, flag := range []string{"--wrap", "--wra", "--w", "--export-file", "--exp", "--chd", "--bbf", "--nodefile", "--input", "--help", "--vers", "--cont", "--job", "--", "-C", "--a=b"} {
 		if _, err := (Config{ClusterName: "home", SharedDir: "/shared", Flags: []string{flag}}).complete(); err == nil {

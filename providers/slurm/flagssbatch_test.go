@@ -19,7 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
 )
 
-// sbatchAlone runs sbatch without a controller. It names the file that it takes for the script, which does not exist.
+// sbatchAlone returns a function that runs sbatch without a controller. The function returns sbatch's message,
+// which names the file that sbatch takes for the script. That file does not exist.
 func sbatchAlone(t *testing.T) func(args ...string) string {
 	t.Helper()
 	program := slurmtest.Program(t, "sbatch")
@@ -39,10 +40,11 @@ func sbatchAlone(t *testing.T) func(args ...string) string {
 	}
 }
 
-// opened is what sbatch says of a script that does not exist.
+// opened returns sbatch's message about a script that does not exist.
 func opened(script string) string { return "Unable to open file " + script + "\n" }
 
-// TestSecurityC8SbatchKeepsTheScript: of each flag that the real sbatch has, in each form that pods may write it, the script is what the provider chose.
+// TestSecurityC8SbatchKeepsTheScript checks each flag of the real sbatch, in each form that pods may use: the
+// script stays the provider's.
 func TestSecurityC8SbatchKeepsTheScript(t *testing.T) {
 	t.Parallel()
 	sbatch := sbatchAlone(t)
@@ -77,7 +79,8 @@ func TestSecurityC8SbatchKeepsTheScript(t *testing.T) {
 	}
 }
 
-// TestSecurityC8LastFlagKeepsTheScript: a flag that this program does not know to want a value does not get the script for it.
+// TestSecurityC8LastFlagKeepsTheScript checks that a flag whose value this program does not know to be required
+// cannot take the script as its value.
 func TestSecurityC8LastFlagKeepsTheScript(t *testing.T) {
 	t.Parallel()
 	sbatch, c := sbatchAlone(t), completed(t, Config{})
@@ -97,7 +100,7 @@ func TestSecurityC8LastFlagKeepsTheScript(t *testing.T) {
 	}
 }
 
-// TestShortFlagsAreThoseOfSbatch: the table of short forms is that of the real sbatch.
+// TestShortFlagsAreThoseOfSbatch compares the table of short flags with the real sbatch.
 func TestShortFlagsAreThoseOfSbatch(t *testing.T) {
 	t.Parallel()
 	found := map[string]string{}

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// provider is one with its driver. What both have is the provider's.
+// provider is a service provider together with its driver. A method of both is the provider's.
 type provider struct {
 	*service.Provider[*instance]
 	*driver
@@ -28,7 +28,7 @@ func (p *provider) NotifyNodeStatus(ctx context.Context, notify func(*corev1.Nod
 	p.Provider.NotifyNodeStatus(ctx, notify)
 }
 
-// home gives a driver its provider, with nothing in the background.
+// home wraps a driver into a provider without background work.
 func home(d *driver) *provider {
 	if d.in.Node == nil {
 		d.in.Node = &corev1.Node{}
@@ -38,7 +38,7 @@ func home(d *driver) *provider {
 	return &provider{d.provider, d}
 }
 
-// listed is home after a first list.
+// listed is like home, with a first list done.
 func listed(t *testing.T, d *driver) *provider {
 	t.Helper()
 	p := home(d)
@@ -46,7 +46,7 @@ func listed(t *testing.T, d *driver) *provider {
 	return p
 }
 
-// now is the status of a pod as it is told.
+// now returns the status of a pod as it would be reported.
 func (p *provider) now(t *testing.T, of *tracked) corev1.PodStatus {
 	t.Helper()
 	p.report(t.Context())

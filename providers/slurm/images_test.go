@@ -37,12 +37,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
 )
 
-// imageFile is one of a test's image: a program of the machine, a text, or a link.
+// imageFile is a file of a test image: a program of the machine, a text, or a link.
 type imageFile struct {
 	path, from, text, link string
 }
 
-// testImage has a shell of busybox, a user, and what the program of this test needs to run in it.
+// testImage returns an image with a busybox shell, a user, and the files that the test program needs to run in
+// it.
 func testImage(t *testing.T, busybox string) v1.Image {
 	t.Helper()
 	files := []imageFile{
@@ -113,7 +114,7 @@ func testImage(t *testing.T, busybox string) v1.Image {
 	return image
 }
 
-// logins are those of a test.
+// logins are the registry credentials of a test.
 type logins struct{ registry, password string }
 
 func (l logins) PullCredentials(_ context.Context, pod *corev1.Pod) ([]node.RegistryCredential, error) {
@@ -123,7 +124,8 @@ func (l logins) PullCredentials(_ context.Context, pod *corev1.Pod) ([]node.Regi
 	return []node.RegistryCredential{{Registry: l.registry, Username: "puller", Password: l.password}}, nil
 }
 
-// TestImagesByPodman: podman pulls the images of containers, and nothing else of it is left.
+// TestImagesByPodman checks that podman pulls the images of containers, and that no other trace of podman is
+// left.
 func TestImagesByPodman(t *testing.T) {
 	t.Parallel()
 	needs(t, "podman", "busybox")
@@ -136,7 +138,8 @@ func TestImagesByPodman(t *testing.T) {
 	}
 }
 
-// TestImagesUnpacked: jobs pull and unpack images themselves, on nodes without any program for it.
+// TestImagesUnpacked checks that jobs pull and unpack images themselves, on nodes without any program for
+// images.
 func TestImagesUnpacked(t *testing.T) {
 	t.Parallel()
 	needs(t, "busybox")
@@ -156,7 +159,8 @@ func needs(t *testing.T, programs ...string) {
 	}
 }
 
-// images fails unless containers have the files, user, environment and command of their image, of a registry that wants a login.
+// images fails the test unless containers have the files, user, environment and command of their image, from a
+// registry that requires a login.
 func images(t *testing.T, c *slurmtest.Cluster, by string) {
 	t.Helper()
 	busybox, err := exec.LookPath("busybox")
@@ -250,7 +254,7 @@ func images(t *testing.T, c *slurmtest.Cluster, by string) {
 	})
 }
 
-// awaitLog waits until the container c of a pod has written that.
+// awaitLog waits until the log of the pod's container c has the wanted text.
 func awaitLog(t *testing.T, p *provider, name, want string) {
 	t.Helper()
 	await(t, name+" is to write", func() (bool, string) {

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
 )
 
-// listing is a provider on a squeue of that script, with the pod "u" of job 7.
+// listing returns a provider whose squeue is a script, with the pod "u" of job 7.
 func listing(t *testing.T, squeue string) (*provider, *tracked) {
 	t.Helper()
 	pod := &tracked{id: identity{Cluster: "c", Node: "n", Namespace: "ns", Name: "a", UID: "u"}, job: queued{ID: 7, State: "RUNNING"}}
@@ -34,7 +34,8 @@ func listing(t *testing.T, squeue string) (*provider, *tracked) {
 	return p, pod
 }
 
-// TestJobsOfHiddenPartitionsAreListed: squeue shows them to an ordinary user only when it is asked for all.
+// TestJobsOfHiddenPartitionsAreListed checks that squeue is asked for all partitions: otherwise it hides the
+// jobs of hidden ones from ordinary users.
 func TestJobsOfHiddenPartitionsAreListed(t *testing.T) {
 	p, _ := listing(t, `case " $* " in *" --all "*) echo '7|RUNNING|None|vk-u|n1|1|1|virtual-kubelet/c/n/ns/a/u';; esac`)
 	if all, err := p.slurm.jobs(t.Context()); err != nil || len(all) != 1 {
@@ -42,7 +43,7 @@ func TestJobsOfHiddenPartitionsAreListed(t *testing.T) {
 	}
 }
 
-// TestCommentOfASite: a job whose comment somebody changed is that of its pod all the same.
+// TestCommentOfASite checks that a job with a changed comment still belongs to its pod.
 func TestCommentOfASite(t *testing.T) {
 	p, pod := listing(t, `echo '7|COMPLETED|None|vk-u|n1|1|1|approved by the site'; echo '8|RUNNING|None|vk-other|n1|1|1|'; echo '9|RUNNING|None|vk-u|n1|1|1|virtual-kubelet/c2/n/ns/a/u'`)
 	p.list(t.Context())
@@ -51,7 +52,7 @@ func TestCommentOfASite(t *testing.T) {
 	}
 }
 
-// TestLostNeedsTime: a job that a few lists do not show is not lost yet.
+// TestLostNeedsTime checks that a job that is missing from a few lists is not lost yet.
 func TestLostNeedsTime(t *testing.T) {
 	p, pod := listing(t, "exit 0")
 	for range 2 * missingLists {
@@ -67,7 +68,7 @@ func TestLostNeedsTime(t *testing.T) {
 	}
 }
 
-// sacct makes the accounting of p that of a script.
+// sacct makes a script the accounting command of p.
 func sacct(t *testing.T, p *provider, script string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(p.slurm.(client).binDir, "sacct"), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // it is a program
@@ -75,8 +76,9 @@ func sacct(t *testing.T, p *provider, script string) {
 	}
 }
 
-// TestAccountingKnowsLostJobs: how a job ended that Slurm has forgotten is what its accounting says of this very job, where there is one. One that runs there
-// is not lost, and neither is any while the accounting does not answer, for a while.
+// TestAccountingKnowsLostJobs checks a job that Slurm has forgotten. If there is an accounting, its entry for
+// this very job decides how the job ended. A job that runs there is not lost. While the accounting does not
+// answer, no job is lost for a while.
 func TestAccountingKnowsLostJobs(t *testing.T) {
 	const doubt = ""
 	for says, want := range map[string]string{
@@ -107,8 +109,9 @@ func TestAccountingKnowsLostJobs(t *testing.T) {
 	}
 }
 
-// TestDoubtEnds: an accounting that does not answer is asked again, and not forever; a job that runs there is lost only when its pod is to stop and
-// its time is up. Each is then cancelled by its name, as is one that the accounting has as ended.
+// TestDoubtEnds checks that an accounting that does not answer is asked again, but not forever. A job that runs
+// there is lost only when its pod is to stop and its time is up. Each lost job is then cancelled by its name,
+// and so is a job that has ended according to the accounting.
 func TestDoubtEnds(t *testing.T) {
 	asks := func(p *provider, pod *tracked) {
 		pod.askAt = time.Time{}
@@ -167,7 +170,8 @@ func TestDoubtEnds(t *testing.T) {
 	}
 }
 
-// TestLostJobIsCancelled: what Slurm does not show may run: it is cancelled by the name of its pod before the files go, until that succeeds.
+// TestLostJobIsCancelled checks that a job that Slurm no longer shows, but that may still run, is cancelled by
+// the name of its pod until that succeeds. Only then are its files removed.
 func TestLostJobIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := home(&driver{place: place{root: t.TempDir()}, pods: stopped(stateLost, 1, time.Now().Add(time.Hour))})
@@ -195,7 +199,7 @@ func TestLostJobIsCancelled(t *testing.T) {
 	})
 }
 
-// TestHiddenJobEnds: a job that no list shows is cancelled on a real Slurm, and its pod goes.
+// TestHiddenJobEnds checks on a real Slurm that a job that no list shows is cancelled, and that its pod goes.
 func TestHiddenJobEnds(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{})

@@ -62,7 +62,8 @@ func TestSubmission(t *testing.T) {
 	}
 }
 
-// TestOverheadMemory: a job asks for that of its containers and for what runs them, and for nothing more where that is 0.
+// TestOverheadMemory checks that a job requests the memory of its containers and of the program that runs them,
+// and only the former if overheadMemory is 0.
 func TestOverheadMemory(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: asks("1", "32Mi")}}}}
 	for text, want := range map[string]int64{"": 160, "0": 32, "64Mi": 96} {
@@ -84,7 +85,8 @@ func TestOverheadMemory(t *testing.T) {
 	}
 }
 
-// TestScriptDropsTheToken: what runs in a job does not have it, nor has /proc.
+// TestScriptDropsTheToken checks that the program of a job does not get the token, so that /proc does not show
+// it either.
 func TestScriptDropsTheToken(t *testing.T) {
 	dir := t.TempDir()
 	path, program := filepath.Join(dir, "script"), filepath.Join(dir, "program")
@@ -122,7 +124,7 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// FuzzSubmission: whatever a pod has in it, the command line has nothing of it but its identity.
+// FuzzSubmission checks that nothing of a pod except its identity reaches the command line.
 func FuzzSubmission(f *testing.F) {
 	f.Add("a", "$(id)", "x y", "'\"\n", "--wrap=id")
 	f.Fuzz(func(t *testing.T, image, arg, env, command, flags string) {

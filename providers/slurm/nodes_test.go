@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestNodeIsReady: the node has each condition once, is ready while Ping finds no error, and stays what it is when the partition changes.
+// TestNodeIsReady checks that the node has each condition once, is ready while Ping finds no error, and stays
+// ready when the partition changes.
 func TestNodeIsReady(t *testing.T) {
 	p := home(&driver{slurm: commandOf(t, "sinfo", "echo 'n1|8|4000|idle|up|main*|(null)'")})
 	n := &corev1.Node{}
@@ -44,7 +45,8 @@ func TestNodeIsReady(t *testing.T) {
 	check(told, 16)
 }
 
-// TestCapacityComesLater: a partition that did not answer at the start, and did before anybody listened, is told then.
+// TestCapacityComesLater checks that the capacity of a partition that did not answer at the start is reported
+// later, also if the partition answers before the node listens.
 func TestCapacityComesLater(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		p := home(&driver{slurm: commandOf(t, "sinfo", "exit 1")})

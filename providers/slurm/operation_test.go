@@ -31,7 +31,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
 )
 
-// objects are those of a test.
+// objects are the Secrets of a test.
 type objects map[string]*corev1.Secret
 
 func (o objects) ConfigMap(_ context.Context, _ *corev1.Pod, name string) (*corev1.ConfigMap, error) {
@@ -54,20 +54,20 @@ func (objects) Container(_ context.Context, pod *corev1.Pod, name string) (*core
 	return nil, fmt.Errorf("no container %s", name)
 }
 
-// tokens are those of a test.
+// tokens returns the service account tokens of a test.
 type tokens struct{}
 
 func (tokens) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {
 	return node.PodToken{Token: "token-1", ExpiresAt: time.Now().Add(time.Hour), RefreshAt: time.Now().Add(time.Hour)}, nil
 }
 
-// running is a provider that works until its test ends, or stop is called.
+// running runs a provider until its test ends or stop is called.
 func running(t *testing.T, config Config, o objects) (p *provider, stop func()) {
 	t.Helper()
 	return runningAs(t, "node", config, o)
 }
 
-// runningAs is one whose node has a name.
+// runningAs runs a provider whose node has the given name.
 func runningAs(t *testing.T, node string, config Config, o objects) (p *provider, stop func()) {
 	t.Helper()
 	d, err := newDriver(cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}}, config)
@@ -89,7 +89,7 @@ func runningAs(t *testing.T, node string, config Config, o objects) (p *provider
 	return p, stop
 }
 
-// shell is a pod that runs a script.
+// shell returns a pod that runs a script.
 func shell(name, text string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name)},
@@ -100,7 +100,7 @@ func shell(name, text string) *corev1.Pod {
 	}
 }
 
-// await waits until ok says that it is so; what it returns is shown when it is not.
+// await waits until ok reports true. On failure it shows the text that ok returned.
 func await(t *testing.T, what string, ok func() (bool, string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -131,7 +131,8 @@ func awaitPhase(t *testing.T, p *provider, name, want string) {
 	await(t, name+" is to be "+want, func() (bool, string) { got := p.phase(t, name); return got == want, got })
 }
 
-// TestControllerRestartsUnderPods: nothing happens to 50 pods while the controller is away, and their ends are known afterwards.
+// TestControllerRestartsUnderPods checks that 50 pods are unaffected while the controller is away, and that
+// their ends are known afterwards.
 func TestControllerRestartsUnderPods(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{Megabytes: 64000}) // room for all of them at once
@@ -187,7 +188,8 @@ func TestControllerRestartsUnderPods(t *testing.T) {
 	}
 }
 
-// TestNodeOfSlurmIsLost: the pods of a node that is gone have failed, with Slurm's reason and no invented exit code.
+// TestNodeOfSlurmIsLost checks that the pods of a lost node have failed, with Slurm's reason and no invented
+// exit code.
 func TestNodeOfSlurmIsLost(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{})
@@ -218,8 +220,9 @@ func TestNodeOfSlurmIsLost(t *testing.T) {
 	}
 }
 
-// TestAnswerOfSubmissionIsLost: a pod whose job was submitted by a provider that was gone before the answer came has one job, in 100 rounds.
-// The provider that is asked again has listed all jobs before, so only its look-up can find the one there is.
+// TestAnswerOfSubmissionIsLost checks, in 100 rounds, that a pod has exactly one job after the provider that
+// submitted it was gone before the answer came. The next provider has listed all jobs before, so only its
+// look-up by name can find the job.
 func TestAnswerOfSubmissionIsLost(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{})
@@ -289,7 +292,8 @@ func TestAnswerOfSubmissionIsLost(t *testing.T) {
 	}
 }
 
-// TestPodIsDeletedWithoutAnAnswer: the job of a pod whose submission had no answer is found when the pod is deleted, and nothing of it is left.
+// TestPodIsDeletedWithoutAnAnswer checks that the deletion of a pod finds the job of a submission without an
+// answer, and that nothing is left.
 func TestPodIsDeletedWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{})
@@ -333,7 +337,8 @@ func TestPodIsDeletedWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// TestJobIsCancelledBySomebody: the pod has failed, and is told to have been cancelled; its container tells how it ended, and its log is there.
+// TestJobIsCancelledBySomebody checks that the pod of a job that another user cancelled has failed and says so.
+// Its container has an exit code, and its log is there.
 func TestJobIsCancelledBySomebody(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{})
@@ -370,7 +375,7 @@ func TestJobIsCancelledBySomebody(t *testing.T) {
 	}
 }
 
-// TestSecondJobDoesNothing: should there be two jobs for a pod all the same, one of them runs it.
+// TestSecondJobDoesNothing checks that only one job runs the pod if there are two jobs for it after all.
 func TestSecondJobDoesNothing(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{})
@@ -398,7 +403,7 @@ func TestSecondJobDoesNothing(t *testing.T) {
 	}
 }
 
-// TestRefusals: what Slurm refuses is said in its own words, and nothing is left.
+// TestRefusals checks that a refusal is reported in Slurm's own words, and that nothing is left.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{})
@@ -426,7 +431,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestSecretsStayInFiles: a secret is in no job specification, no script that Slurm keeps, no command line and no file that others may read.
+// TestSecretsStayInFiles checks that a secret is in no job specification, no script that Slurm keeps, no command
+// line, and no file that other users may read.
 func TestSecretsStayInFiles(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{})

@@ -16,8 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
-// TestStatusesOfOneTick: a job may write how its pod is twice within one tick of the clock that files are dated by, as it does at an end, and may
-// write nothing afterwards.
+// TestStatusesOfOneTick checks two statuses that a job writes within one tick of the file clock, as it does at
+// its end. It may write nothing afterwards.
 func TestStatusesOfOneTick(t *testing.T) {
 	t.Parallel()
 	p, tick := place{root: t.TempDir()}, time.Now()
@@ -47,7 +47,8 @@ func TestStatusesOfOneTick(t *testing.T) {
 	}
 }
 
-// TestPlaceOfOthers: nothing is put where others decide what jobs run.
+// TestPlaceOfOthers checks that nothing is written to a directory where another user can decide which program a
+// job runs.
 func TestPlaceOfOthers(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(program, []byte("one"), 0o600); err != nil {

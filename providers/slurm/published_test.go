@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
 )
 
-// published returns a pod that others published, with what an API server adds.
+// published returns a published pod with the defaults that an API server adds.
 func published(t *testing.T, name, manifest string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{}
@@ -39,7 +39,8 @@ spec:
   - {name: missing-command, image: "busybox:1.36", command: ["nonexistent-command"], args: ["--flag", "value"]}
 `
 
-// TestPublishedA20MissingCommandEndsThePod: the pod fails as on a kubelet, and its job ends with it.
+// TestPublishedA20MissingCommandEndsThePod checks that the pod fails as with a kubelet, and that its job ends
+// with it.
 func TestPublishedA20MissingCommandEndsThePod(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{})
@@ -63,7 +64,7 @@ func TestPublishedA20MissingCommandEndsThePod(t *testing.T) {
 	})
 }
 
-// jobField returns a field of the job of a pod, by a format of squeue.
+// jobField returns a field of the pod's job, by a format of squeue.
 func jobField(t *testing.T, c *slurmtest.Cluster, pod *corev1.Pod, format string) string {
 	t.Helper()
 	out, err := client{conf: c.Conf}.run(t.Context(), "squeue", "--noheader", "--states=all", "--format="+format, "--name="+jobName(pod.UID))
@@ -91,7 +92,7 @@ spec:
   - {effect: NoExecute, key: node.kubernetes.io/not-ready, operator: Exists, tolerationSeconds: 300}
 `
 
-// TestPublishedA21QuickStartRuns: the prefix docker:// of an image does not keep a container from its start.
+// TestPublishedA21QuickStartRuns checks that a container starts although its image has the prefix docker://.
 func TestPublishedA21QuickStartRuns(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{})
@@ -106,8 +107,8 @@ func TestPublishedA21QuickStartRuns(t *testing.T) {
 	}
 }
 
-// TestPublishedA21ImagesHavePrefixes: images of registries may have docker://, by the annotation image-root too; others are refused where images are
-// used, and no program needs any.
+// TestPublishedA21ImagesHavePrefixes checks the prefixes of images: registry images may have docker://, also by
+// the annotation image-root. Other prefixes are refused if images are used. A program needs no prefix.
 func TestPublishedA21ImagesHavePrefixes(t *testing.T) {
 	for _, k := range []struct{ containers, root, image, want string }{
 		{"unpack", "", "docker://ubuntu", "ubuntu"}, {"podman", "", "ubuntu:22.04", "ubuntu:22.04"}, {"unpack", "docker://", "ubuntu", "ubuntu"},
@@ -149,8 +150,8 @@ spec:
   tolerations: [{key: virtual-node.interlink/no-schedule, operator: Exists}]
 `
 
-// TestPublishedA22FlagsOfTheNodeWin: the job has the time limit of the pod and the name and partition of the provider, and one event says what has
-// no effect.
+// TestPublishedA22FlagsOfTheNodeWin checks that the job has the time limit of the pod but the name and the
+// partition of the provider, and that one event lists the flags without effect.
 func TestPublishedA22FlagsOfTheNodeWin(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{})
@@ -182,7 +183,8 @@ func TestPublishedA22FlagsOfTheNodeWin(t *testing.T) {
 	}
 }
 
-// TestPublishedA22ShortFlagsAreTheLongOnes: flags in every form of published pods, with and without a list of the operator.
+// TestPublishedA22ShortFlagsAreTheLongOnes checks flags in every form that published pods use, with and without
+// the operator's list of allowed flags.
 func TestPublishedA22ShortFlagsAreTheLongOnes(t *testing.T) {
 	for _, k := range []struct {
 		flags  string

@@ -28,7 +28,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
 )
 
-// withREST is a configuration whose token is in a file.
+// withREST returns a configuration with a token file, and a function that writes the token.
 func withREST(t *testing.T, c *slurmtest.Cluster, name, url string) (config Config, write func(token string)) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "token")
@@ -47,7 +47,8 @@ func withREST(t *testing.T, c *slurmtest.Cluster, name, url string) (config Conf
 	return config, write
 }
 
-// TestThroughREST: pods live through slurmrestd, whose token ends and is renewed, and which the answer to a submission gets lost on the way from.
+// TestThroughREST runs pods through slurmrestd. Its token expires and is renewed, and the answer to a submission
+// is lost on the way.
 func TestThroughREST(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{REST: true, GPUs: 2})
@@ -195,7 +196,8 @@ func TestThroughREST(t *testing.T) {
 	}
 }
 
-// TestForeignAnswersSayNothing: what is not in the words of slurmrestd is never an empty list, a refusal or a job.
+// TestForeignAnswersSayNothing checks that an answer in other words than slurmrestd's never counts as an empty
+// list, a refusal or a job.
 func TestForeignAnswersSayNothing(t *testing.T) {
 	answer, code := "", http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// answering is a slurmrestd whose answers are in the words of a test: by the method and the path below the version.
+// answering returns a client of a slurmrestd whose answers the test chooses, by the method and the path below
+// the version.
 func answering(t *testing.T, user string, answer func(request string) (text string)) *rest {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -26,7 +27,8 @@ func answering(t *testing.T, user string, answer func(request string) (text stri
 	return newREST(REST{URL: server.URL, User: user}, client{})
 }
 
-// TestAnswerWithoutItsField: an answer that has not what was asked for is no empty list, and no job.
+// TestAnswerWithoutItsField checks that an answer without the requested field does not count as an empty list or
+// a job.
 func TestAnswerWithoutItsField(t *testing.T) {
 	const head = `{"meta":{},"errors":[]`
 	nodes := `,"nodes":[{"name":"n1","cpus":4,"real_memory":100,"state":"idle","partitions":["main"]}]}`
@@ -64,7 +66,8 @@ func TestAnswerWithoutItsField(t *testing.T) {
 	}
 }
 
-// TestJobsWhoseUserHasNoName: jobs are ours by the name of their user or by its number, and one that may be ours is never left out in silence.
+// TestJobsWhoseUserHasNoName checks that a job is ours by the name or the number of its user, and that a job
+// that may be ours is never silently left out.
 func TestJobsWhoseUserHasNoName(t *testing.T) {
 	text := ""
 	r := answering(t, "vk", func(string) string { return `{"meta":{},"errors":[],"jobs":[` + text + `]}` })

@@ -21,7 +21,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// TestJobThatBeginsIsNotKilled: a job that begins while it is to be cancelled only if it waits keeps its grace period; what was held goes.
+// TestJobThatBeginsIsNotKilled checks that a job keeps its grace period if it begins while the provider cancels
+// waiting jobs. Jobs that were held before are cancelled.
 func TestJobThatBeginsIsNotKilled(t *testing.T) {
 	const head = `{"meta":{},"errors":[]`
 	var mu sync.Mutex
@@ -60,7 +61,7 @@ func TestJobThatBeginsIsNotKilled(t *testing.T) {
 	}
 }
 
-// TestJobsAreCancelledSideBySide: many at a time, and not all at once.
+// TestJobsAreCancelledSideBySide checks that many jobs are cancelled at a time, but not all at once.
 func TestJobsAreCancelledSideBySide(t *testing.T) {
 	var mu sync.Mutex
 	under, most := 0, 0
@@ -92,7 +93,8 @@ func TestJobsAreCancelledSideBySide(t *testing.T) {
 	}
 }
 
-// TestNoConnectionOutlivesTheProvider: what slurmrestd was asked by is closed when all else of the provider has ended.
+// TestNoConnectionOutlivesTheProvider checks that the connections to slurmrestd are closed after the rest of the
+// provider has ended.
 func TestNoConnectionOutlivesTheProvider(t *testing.T) {
 	var mu sync.Mutex
 	open, all := map[net.Conn]bool{}, 0
@@ -128,7 +130,7 @@ func TestNoConnectionOutlivesTheProvider(t *testing.T) {
 	})
 }
 
-// TestTokenPassesNoProxy: one that is asked by http, as for a server that it takes for another machine, would read it.
+// TestTokenPassesNoProxy checks that a request with plain HTTP uses no proxy, which could read the token.
 func TestTokenPassesNoProxy(t *testing.T) {
 	for text, want := range map[string]bool{"http://127.0.0.1:6820": false, "unix:///run/slurmrestd": false, "https://slurm.example.org:6820": true} {
 		if got := newREST(REST{URL: text}, client{}).http.Transport.(*http.Transport).Proxy != nil; got != want {
@@ -137,7 +139,7 @@ func TestTokenPassesNoProxy(t *testing.T) {
 	}
 }
 
-// TestFlagsThatHaveNoField: what slurmrestd cannot be told is refused, and not told in part.
+// TestFlagsThatHaveNoField checks that a flag without a complete counterpart in slurmrestd is refused.
 func TestFlagsThatHaveNoField(t *testing.T) {
 	for flag, want := range map[string]bool{
 		"--hold": true, "--nice=5": true, "--constraint=a": true, "--hold=later": false, "--constraint": false, "--nice": false, "--nice=x": false,

@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// TestPublishedC60RulesOfSlurm maps a pod for each rule that sbatch keeps between its flags, as others met it.
+// TestPublishedC60RulesOfSlurm maps a pod for each rule between flags of sbatch that other users have run into.
 func TestPublishedC60RulesOfSlurm(t *testing.T) {
 	c := completed(t, Config{Partition: "main", Flags: []string{"--constraint", "--nice"}})
 	command := func(change func(pod *corev1.Pod)) ([]string, error) {

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
 )
 
-// FuzzQuoted: a shell gets each word as it was.
+// FuzzQuoted checks that a shell gets each word unchanged.
 func FuzzQuoted(f *testing.F) {
 	every := make([]byte, 0, 255)
 	for b := 1; b < 256; b++ {
@@ -55,7 +55,7 @@ func TestSSHRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// output is a session with an output, and perhaps an input.
+// output is a session with an output, and possibly an input.
 type output struct {
 	silent
 	in  io.Reader
@@ -69,7 +69,8 @@ type closer struct{ io.Writer }
 
 func (closer) Close() error { return nil }
 
-// TestThroughSSH: pods live through an SSH server on the way to Slurm, and through its outage; what cannot be trusted is asked nothing.
+// TestThroughSSH runs pods through an SSH server before Slurm, also through an outage of it. A server that
+// cannot be trusted gets no request.
 func TestThroughSSH(t *testing.T) {
 	t.Parallel()
 	c, server := slurmtest.Start(t, slurmtest.Options{}), slurmtest.StartSSH(t)
@@ -128,7 +129,8 @@ func TestThroughSSH(t *testing.T) {
 	})
 }
 
-// TestSSHTrustsKnownHostsOnly: a server with another key than the known one, and a key that the server does not know.
+// TestSSHTrustsKnownHostsOnly checks that no command runs at a server with an unknown or changed key, nor with a
+// key that the server does not know.
 func TestSSHTrustsKnownHostsOnly(t *testing.T) {
 	server := slurmtest.StartSSH(t)
 	other, err := server.NewKey(t.Context(), "other")

@@ -16,7 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
-// TestStatusOfEveryState: no state of Slurm makes a pod succeed, or gives a container the exit code 0, that has not said so itself.
+// TestStatusOfEveryState checks that no state of Slurm makes a pod succeed, or gives a container the exit code
+// 0, unless the pod's own status says so.
 func TestStatusOfEveryState(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c"}}}}
 	running := &podjob.Status{Pod: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
@@ -89,7 +90,8 @@ func TestStatusOfEveryState(t *testing.T) {
 	}
 }
 
-// TestFinalStatusMayComeLate: a job that is over has a minute to be seen to have said how its pod ended, whatever the time of its file.
+// TestFinalStatusMayComeLate checks that the final status of an ended job may appear within a minute, whatever
+// the time of its file.
 func TestFinalStatusMayComeLate(t *testing.T) {
 	p := home(&driver{place: place{root: t.TempDir()}, settle: time.Minute, pods: map[types.UID]*tracked{}})
 	if err := p.place.use(); err != nil {

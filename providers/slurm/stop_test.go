@@ -28,7 +28,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
-// stopped are pods that are to stop until then; their jobs have that state.
+// stopped returns n pods that are to stop until the given time, whose jobs have the state.
 func stopped(state string, n int, until time.Time) map[types.UID]*tracked {
 	all := map[types.UID]*tracked{}
 	for i := range n {
@@ -42,7 +42,8 @@ func stopped(state string, n int, until time.Time) map[types.UID]*tracked {
 	return all
 }
 
-// TestJobsAreToldTogether: many pods are stopped by a few commands, without anybody waiting for one that hangs, and those that know are told once.
+// TestJobsAreToldTogether checks that a few commands stop many pods, that no caller waits for a hanging command,
+// and that a pod that knows already is told only once.
 func TestJobsAreToldTogether(t *testing.T) {
 	asked, gate := filepath.Join(t.TempDir(), "asked"), filepath.Join(t.TempDir(), "gate")
 	if err := syscall.Mkfifo(gate, 0o600); err != nil {
@@ -83,7 +84,8 @@ func TestJobsAreToldTogether(t *testing.T) {
 	}
 }
 
-// TestWaitsGrow: a job that cannot be told is tried at growing intervals, and cancelled when its time is up.
+// TestWaitsGrow checks that the retries to tell a job have growing intervals, and that the job is cancelled when
+// its time is up.
 func TestWaitsGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := home(&driver{pods: stopped("RUNNING", 1, time.Now().Add(10*time.Minute))})
@@ -107,7 +109,7 @@ func TestWaitsGrow(t *testing.T) {
 	})
 }
 
-// TestHangingFilesHoldUpNobody: while the shared file system hangs, what is known is told.
+// TestHangingFilesHoldUpNobody checks that the known statuses are reported while the shared file system hangs.
 func TestHangingFilesHoldUpNobody(t *testing.T) {
 	p := listed(t, &driver{place: place{root: t.TempDir()}, pods: stopped("RUNNING", 1, time.Now())})
 	path := filepath.Join(p.place.pod("RUNNING-0"), job.StatusFile)
@@ -142,7 +144,7 @@ func TestHangingFilesHoldUpNobody(t *testing.T) {
 	<-read
 }
 
-// TestUpdateBesideAStream: a pod may be replaced while somebody connects with it. The race detector looks.
+// TestUpdateBesideAStream replaces a pod during a connection with it, for the race detector.
 func TestUpdateBesideAStream(t *testing.T) {
 	p := listed(t, &driver{
 		in:    cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{}}},
@@ -167,7 +169,8 @@ func TestUpdateBesideAStream(t *testing.T) {
 	both.Wait()
 }
 
-// TestGraceDoesNotBeginAnew: a pod that is to stop has the time that it had, however often it is told, and after a restart.
+// TestGraceDoesNotBeginAnew checks that the grace period of a stopping pod does not restart, however often it is
+// told, and not after a restart of the provider either.
 func TestGraceDoesNotBeginAnew(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", DeletionGracePeriodSeconds: new(int64(3600))}}
 	of := func() *driver {

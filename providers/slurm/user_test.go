@@ -23,14 +23,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
 )
 
-// ordinary is a user whom Slurm lets nothing but submit jobs.
+// ordinary is the number of a user that may only submit jobs to Slurm.
 const ordinary = 65534
 
-// ordinaryDir is the variable that tells the test in its second process the directory of the cluster.
+// ordinaryDir names the environment variable with the directory of the cluster, for the second process of the
+// test.
 const ordinaryDir = "VK_SLURM_ORDINARY_DIR"
 
-// TestOrdinaryUser: the rights of the README are enough: those of a user of Slurm who is nobody else, neither there nor on the nodes. The test runs
-// itself as that user.
+// TestOrdinaryUser checks that the rights in the README are enough: the rights of an ordinary user of Slurm
+// without other rights in Slurm or on the nodes. The test runs itself as that user.
 func TestOrdinaryUser(t *testing.T) {
 	if dir := os.Getenv(ordinaryDir); dir != "" {
 		asOrdinaryUser(t, dir)
@@ -146,7 +147,8 @@ func asOrdinaryUser(t *testing.T, dir string) {
 	})
 }
 
-// TestNodeForEachPartition: nodes of one process have their pods in partitions of their own, and each sees its own only.
+// TestNodeForEachPartition checks that nodes of one process run their pods in partitions of their own, and that
+// each node sees only its own pods.
 func TestNodeForEachPartition(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{})

@@ -28,7 +28,8 @@ func TestOneJobTakesAPod(t *testing.T) {
 	}
 }
 
-// TestContainersKnowTheirJob: a container has the variables of its job, and not the token of who submitted it.
+// TestContainersKnowTheirJob checks that a container has the variables of its job, but not the token of the user
+// that submitted the job.
 func TestContainersKnowTheirJob(t *testing.T) {
 	for name, want := range map[string]bool{"SLURM_JOB_ID": true, "SLURM_JWT": false, "SLURM_TIME_FORMAT": false, "SLURMD_NODENAME": false, "AWS_SECRET": false} {
 		if got := ofSlurm(name); got != want {
@@ -37,7 +38,8 @@ func TestContainersKnowTheirJob(t *testing.T) {
 	}
 }
 
-// TestDirectoryKeepsWhatTheNodeReads: the node finds the status, and the job the order, in the files that both know.
+// TestDirectoryKeepsWhatTheNodeReads checks that the node and the job use the same files: the node finds the
+// job's status, and the job finds the node's order to stop.
 func TestDirectoryKeepsWhatTheNodeReads(t *testing.T) {
 	d := directory(t.TempDir())
 	ctx := t.Context()
@@ -65,7 +67,7 @@ func TestDirectoryKeepsWhatTheNodeReads(t *testing.T) {
 	}
 }
 
-// TestDamagedOrderIsNone: a job does not stop its pod for a file that nobody can read.
+// TestDamagedOrderIsNone checks that a damaged order file does not make the job stop its pod.
 func TestDamagedOrderIsNone(t *testing.T) {
 	d := directory(t.TempDir())
 	if err := os.WriteFile(filepath.Join(string(d), StopFile), []byte("{"), 0o600); err != nil {
@@ -76,7 +78,7 @@ func TestDamagedOrderIsNone(t *testing.T) {
 	}
 }
 
-// TestWritersDoNotMeet: of writers at once each writes a whole file, and none fails.
+// TestWritersDoNotMeet checks that each of several concurrent writers writes a whole file without an error.
 func TestWritersDoNotMeet(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
