@@ -27,7 +27,7 @@ import (
 
 const canary = "canary-5f1c"
 
-// withSecret are objects with one secret for everything.
+// withSecret are objects that use one secret everywhere.
 type withSecret struct{ plain }
 
 // Secret implements node.PodObjects.
@@ -50,7 +50,7 @@ func (withSecret) PullCredentials(context.Context, *corev1.Pod) ([]node.Registry
 	return []node.RegistryCredential{{Registry: "registry.example", Username: "u", Password: canary + "-registry"}}, nil
 }
 
-// shouts is a text that several goroutines write.
+// shouts is a text that several goroutines may append to.
 type shouts struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -69,7 +69,7 @@ func (s *shouts) String() string {
 	return s.text.String()
 }
 
-// fields calls see with each text of a JSON value and the path of its field.
+// fields calls see with each string of a JSON value and the path of its field.
 func fields(v any, at string, see func(at, text string)) {
 	switch v := v.(type) {
 	case string:
@@ -86,7 +86,7 @@ func fields(v any, at string, see func(at, text string)) {
 	}
 }
 
-// TestSecretsStayWhereTheyBelong looks for canaries in everything but the fields that are made for them.
+// TestSecretsStayWhereTheyBelong looks for canaries everywhere except in the fields for secrets.
 func TestSecretsStayWhereTheyBelong(t *testing.T) {
 	a := testAzure(t)
 	p := a.provider(t, func(c *Config) {

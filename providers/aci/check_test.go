@@ -8,7 +8,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/checkcase"
 )
 
-// TestCheckAndNodeRefuseInTheSameWords: a node makes the pods that check lets pass, and refuses the others as check does.
+// TestCheckAndNodeRefuseInTheSameWords checks that a node creates each pod that check accepts, and refuses the
+// others with the same error.
 func TestCheckAndNodeRefuseInTheSameWords(t *testing.T) {
 	p := testAzure(t).provider(t, nil).run(t)
 	p.UsePodObjects(checkcase.Objects{})

@@ -27,13 +27,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// Who the tests are in Azure, and where.
+// These are the account and the place of the tests in Azure.
 const (
 	tenant, clientID, clientSecret = "tenant-1", "client-1", "canary-secret-1"
 	subnet                         = "/subscriptions/sub-1/resourceGroups/pods/providers/Microsoft.Network/virtualNetworks/net/subnets/pods"
 )
 
-// role are the actions of the custom role in the README: the emulator denies all others.
+// role has the actions of the custom role in the README. The emulator denies all others.
 var role = readRole()
 
 func readRole() []string {
@@ -60,7 +60,7 @@ type azure struct {
 	pods   corev1listers.PodLister // those of the cluster; nil: they are not known
 }
 
-// secrets are the files of groups, as inprocess reads them.
+// secrets returns the files of groups in the form that inprocess reads.
 type secrets struct {
 	corev1listers.SecretLister
 	objects *emulator.Objects
@@ -94,7 +94,7 @@ func startAzure(ctx context.Context, dir string) (*azure, error) {
 // late is how late lists are.
 const late = 50 * time.Millisecond
 
-// start opens the service before what runs the containers.
+// start opens the service before the runner of its containers.
 func (a *azure) start(ctx context.Context, dir string, runner runner, objects *emulator.Objects, lag time.Duration) error {
 	fleet := emulator.NewFleet(runner, objects, lag)
 	runner.NotifyPods(ctx, fleet.Report)
@@ -128,7 +128,7 @@ func (a *azure) config(cluster string) Config {
 	}
 }
 
-// answers lets every request to ACI be answered so, until it is called with false.
+// answers makes the handler answer every request to ACI, until the returned function is called with false.
 func (a *azure) answers(h http.HandlerFunc) func(bool) {
 	mend := func() {}
 	return func(on bool) {
@@ -140,7 +140,7 @@ func (a *azure) answers(h http.HandlerFunc) func(bool) {
 	}
 }
 
-// id is that of a pod's group in the fleet.
+// id returns the ID of a pod's group in the fleet.
 func (a *azure) id(owner identity.Owner, pod *corev1.Pod) types.UID {
 	return types.UID(a.ID(owner.Name(identity.Of(pod))))
 }

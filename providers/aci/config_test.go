@@ -117,8 +117,9 @@ func TestFilesOfAzureACI(t *testing.T) {
 	}
 }
 
-// The environment of a node that the chart makes in AKS, with a subnet and a workspace.
-// Source: github.com/virtual-kubelet/azure-aci, charts/virtual-kubelet/templates/deployment.yaml and secrets.yaml, pkg/auth/auth_config.go.
+// This is the environment of a node that the chart makes in AKS, with a subnet and a workspace. Source:
+// github.com/virtual-kubelet/azure-aci, charts/virtual-kubelet/templates/deployment.yaml and secrets.yaml,
+// pkg/auth/auth_config.go.
 func TestPublishedD11EnvironmentOfTheChartOfAzureACI(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -168,7 +169,8 @@ func TestPublishedD11EnvironmentOfTheChartOfAzureACI(t *testing.T) {
 		}
 		write(file, "{}") // the files come in any order
 	}
-	// Outside of AKS: a file of `az ad sp create-for-rbac --sdk-auth`, which Windows begins with a mark.
+	// Outside of AKS there is a file of `az ad sp create-for-rbac --sdk-auth`, which begins with a byte order
+	// mark on Windows.
 	t.Setenv("AKS_CREDENTIAL_LOCATION", "")
 	t.Setenv("LOG_ANALYTICS_AUTH_LOCATION", "")
 	t.Setenv("ACI_SUBNET_NAME", "")

@@ -71,7 +71,8 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 	}, nil
 }
 
-// exceptions are the checks of what ACI does not have, and of what a container sees of its machine.
+// exceptions returns the checks of features that ACI lacks, and of features that only a container on a real
+// machine has.
 func exceptions() map[string]string {
 	except := map[string]string{}
 	for reason, names := range map[string][]string{
@@ -95,7 +96,7 @@ func exceptions() map[string]string {
 	return except
 }
 
-// unproven are features whose fields are passed on as they are. What they do is ACI's.
+// unproven returns the features whose fields are only passed on to ACI.
 func unproven() map[capability.Feature]string {
 	all := map[capability.Feature]string{
 		capability.TokenVolumes:     "no check of the contract has tokens; the tests of the mapping do",

@@ -17,7 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
-// TestIdentities log in without a secret: by the token of a service account, and by the identity of the machine.
+// TestIdentities checks logins without a secret: with the token of a service account, and with the identity of
+// the machine.
 func TestIdentities(t *testing.T) {
 	for name, c := range map[string]struct {
 		who    emulated.Principal
@@ -59,7 +60,7 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// machine has the service of metadata that machines of Azure have.
+// machine has the metadata service of an Azure machine.
 type machine struct {
 	next http.RoundTripper
 	url  string

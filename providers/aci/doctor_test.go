@@ -17,8 +17,8 @@ func without(action string) []string {
 	return slices.DeleteFunc(slices.Clone(role), func(s string) bool { return s == action })
 }
 
-// TestDoctor has mistakes in configurations and accounts, as the command doctor finds them: the message says what to do, on lines without secrets, and
-// nothing is made.
+// TestDoctor makes mistakes in configurations and accounts. The command doctor must find each of them: its
+// message says what to do, without secrets, and nothing is created.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

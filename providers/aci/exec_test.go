@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// one is a group of a node that has one.
+// one returns the group of a node that has a single group.
 func (g *groups) one() *aci.ContainerGroup {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -30,7 +30,7 @@ func (g *groups) one() *aci.ContainerGroup {
 	return nil
 }
 
-// terminal is a session whose output is kept. Without a size it has no terminal.
+// terminal is a session that records its output. Without a size it has no terminal.
 type terminal struct {
 	mu    sync.Mutex
 	shown bytes.Buffer
@@ -67,7 +67,8 @@ func (s *terminal) TTY() bool { return s.sizes != nil }
 // Resize implements api.AttachIO.
 func (s *terminal) Resize() <-chan api.TermSize { return s.sizes }
 
-// TestTerminal has the first size of a terminal reach the command, which ends with the key for the end of the input.
+// TestTerminal checks that the first size of a terminal reaches the command, and that the end-of-input key ends
+// the command.
 func TestTerminal(t *testing.T) {
 	p := testAzure(t).provider(t, nil).run(t)
 	pod := programPod("u-1", program.Program{Stay: program.Forever})
@@ -93,10 +94,11 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// stays goes on until it is asked to stop.
+// stays is a program that runs until it is asked to stop.
 var stays = program.Program{Stay: program.Forever}
 
-// TestSessionThatCannotBeOpenedSaysWhy, and not with which URI, which lets in whoever has it.
+// TestSessionThatCannotBeOpenedSaysWhy checks that the error has the reason but not the URI, which gives access
+// to everyone who has it.
 func TestSessionThatCannotBeOpenedSaysWhy(t *testing.T) {
 	for uri, want := range map[string]string{
 		"wss://127.0.0.1:1/sessions/canary":       "connection refused",

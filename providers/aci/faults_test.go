@@ -47,7 +47,7 @@ func open(in cli.ProviderInput, c Config, at pace) (*provider, error) {
 	return &provider{d.kit, d}, nil
 }
 
-// provider is one on the emulator, which does not run in the background.
+// provider returns a provider on the emulator, without background work.
 func (a *azure) provider(t *testing.T, change func(*Config)) *provider {
 	t.Helper()
 	conf := a.config("home-1")
@@ -104,7 +104,7 @@ func (p *provider) phase(pod *corev1.Pod) corev1.PodPhase {
 	return now.Status.Phase
 }
 
-// refuses answers each request with an error of the resource manager.
+// refuses returns a handler that answers each request with an error of the resource manager.
 func refuses(status int, code string, header map[string]string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for name, value := range header {
@@ -115,7 +115,7 @@ func refuses(status int, code string, header map[string]string) http.HandlerFunc
 	}
 }
 
-// TestCreatesThatAreRefused has mistakes that only a create shows.
+// TestCreatesThatAreRefused makes mistakes that only a create shows.
 func TestCreatesThatAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		config func(*Config)
@@ -160,7 +160,8 @@ func TestCreatesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestLeastRights takes each action out of the role: what needs it is refused and says so, so none is there in vain.
+// TestLeastRights removes each action from the role in turn. Some request is then refused with a clear error, so
+// every action is needed.
 func TestLeastRights(t *testing.T) {
 	for _, action := range role {
 		t.Run(action, func(t *testing.T) {
@@ -206,7 +207,8 @@ func TestLeastRights(t *testing.T) {
 	}
 }
 
-// TestASecretIsReplaced has the secret of the service principal change while the provider runs: the next token is asked for with the new one.
+// TestASecretIsReplaced replaces the secret of the service principal while the provider runs. The next token is
+// requested with the new secret.
 func TestASecretIsReplaced(t *testing.T) {
 	a := testAzure(t)
 	a.TokenLife = time.Second
@@ -233,8 +235,8 @@ func TestASecretIsReplaced(t *testing.T) {
 	until(t, "the new secret to be used", func() bool { return p.Examine(t.Context()) == nil })
 }
 
-// TestWhatACreateThatFailedMayHaveMade: of a failure of ACI nobody knows, and a delete does not say then that there is no group. A refusal of ACI has
-// made none.
+// TestWhatACreateThatFailedMayHaveMade checks that after a failure of ACI, which may have made a group, a delete
+// does not report that there is none. A refusal of ACI has made no group.
 func TestWhatACreateThatFailedMayHaveMade(t *testing.T) {
 	a := testAzure(t)
 	p := a.provider(t, nil).run(t)
@@ -254,7 +256,7 @@ func TestWhatACreateThatFailedMayHaveMade(t *testing.T) {
 	}
 }
 
-// TestThrottledCreates come again when ACI says so.
+// TestThrottledCreates checks that a throttled create is retried when ACI allows it.
 func TestThrottledCreates(t *testing.T) {
 	a := testAzure(t)
 	a.Limits = []emulated.Limit{{Operations: []string{"Create"}, Requests: 1, Per: 2 * time.Second}}
@@ -275,7 +277,8 @@ func TestThrottledCreates(t *testing.T) {
 	}
 }
 
-// TestPodThatListsAreLateToShowAfterARestart: it is known as soon as the node tells of it, and how it is told then.
+// TestPodThatListsAreLateToShowAfterARestart checks that a pod is known as soon as the node mentions it, and
+// that its status is reported then.
 func TestPodThatListsAreLateToShowAfterARestart(t *testing.T) {
 	a := testAzure(t)
 	before := a.provider(t, nil).run(t)
@@ -305,7 +308,8 @@ func TestPodThatListsAreLateToShowAfterARestart(t *testing.T) {
 	until(t, "the pod to run", func() bool { return after.phase(pod) == corev1.PodRunning })
 }
 
-// TestGroupsThatAreThereDoNotChange: the emulator refuses as ACI does what would change the size of a group, and a group that is being deleted.
+// TestGroupsThatAreThereDoNotChange checks that the emulator refuses, like ACI, a change of the size of a group,
+// and any change of a group that is being deleted.
 func TestGroupsThatAreThereDoNotChange(t *testing.T) {
 	a := testAzure(t)
 	p := a.provider(t, nil).run(t)

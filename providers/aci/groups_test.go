@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
-// shelf is an ACI that has groups, without anything behind them. It counts what it is asked for.
+// shelf is a fake ACI with groups that run nothing. It counts requests.
 type shelf struct {
 	owner identity.Owner
 
@@ -86,7 +86,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(http.StatusOK, map[string]any{"value": all})
 }
 
-// group is one as ACI shows it. s.mu is held.
+// group returns a group as ACI shows it. The caller holds s.mu.
 func (s *shelf) group(name string) map[string]any {
 	pod, policy, provisioned := s.pod(name), "Always", "Succeeded"
 	if s.jobs[name] {
@@ -113,7 +113,7 @@ func (s *shelf) pod(name string) identity.Pod {
 	panic(name)
 }
 
-// edit changes what is there.
+// edit changes the groups while holding s.mu.
 func (s *shelf) edit(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func podNumber(i int) identity.Pod {
 	return identity.Pod{Namespace: "ns", Name: fmt.Sprintf("p-%d", i), UID: types.UID(fmt.Sprintf("u-%d", i))}
 }
 
-// onShelf has n groups that run, and are known.
+// onShelf returns a shelf with n running groups that are known already.
 func onShelf(t *testing.T, n int) (*shelf, *groups, []string) {
 	t.Helper()
 	s := &shelf{
@@ -165,7 +165,7 @@ func onShelf(t *testing.T, n int) (*shelf, *groups, []string) {
 	return s, g, names
 }
 
-// rounds lets a time pass, with a round each step. Partial rounds are good.
+// rounds lets time pass, with a round after each step. Partial rounds are fine.
 func (g *groups) rounds(t *testing.T, step, of time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(of); time.Now().Before(end); time.Sleep(step) {
@@ -175,7 +175,8 @@ func (g *groups) rounds(t *testing.T, step, of time.Duration) {
 	}
 }
 
-// TestAGroupThatStaysPending takes nothing from those that run: the requests at rest are kept, and all are looked at in turns.
+// TestAGroupThatStaysPending checks that such a group does not take requests from the running groups: the limit
+// of requests at rest holds, and each group has its turn.
 func TestAGroupThatStaysPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 60
@@ -197,7 +198,8 @@ func TestAGroupThatStaysPending(t *testing.T) {
 	})
 }
 
-// TestAListThatLacksAGroup is not believed when ACI has the group: it is asked for it.
+// TestAListThatLacksAGroup checks that a list without an existing group is not believed: the provider asks ACI
+// for the group.
 func TestAListThatLacksAGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, g, names := onShelf(t, 3)
@@ -224,7 +226,8 @@ func TestAListThatLacksAGroup(t *testing.T) {
 	})
 }
 
-// TestRoundsWithoutAList are no lists: what was listed before counts once.
+// TestRoundsWithoutAList checks that rounds without a list do not count as lists: an earlier list counts only
+// once.
 func TestRoundsWithoutAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, g, _ := onShelf(t, 3)
@@ -244,7 +247,8 @@ func TestRoundsWithoutAList(t *testing.T) {
 	})
 }
 
-// TestListsThatLackAStoppedGroup: as many as make its pod gone come in haste, and one that has it again begins anew.
+// TestListsThatLackAStoppedGroup checks that the lists that confirm the end of a pod come quickly, and that a
+// list that has the group again restarts the count.
 func TestListsThatLackAStoppedGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, g, names := onShelf(t, 3)
@@ -263,7 +267,8 @@ func TestListsThatLackAStoppedGroup(t *testing.T) {
 	})
 }
 
-// TestListsOfManyPagesAreFewer: while groups start there is a list in each round, and a list of many pages, each of which is a request, less often.
+// TestListsOfManyPagesAreFewer checks that, while groups start, each round is a list, but that lists of many
+// pages are less frequent, because each page is a request.
 func TestListsOfManyPagesAreFewer(t *testing.T) {
 	for pages, want := range map[int]time.Duration{1: busyEvery, 4: busyEvery, 5: 2 * busyEvery, 10: 3 * busyEvery} {
 		synctest.Test(t, func(t *testing.T) {
@@ -282,7 +287,7 @@ func TestListsOfManyPagesAreFewer(t *testing.T) {
 	}
 }
 
-// TestThrottledLooks stop: the service wants fewer requests.
+// TestThrottledLooks checks that looks at groups stop when the service wants fewer requests.
 func TestThrottledLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, g, names := onShelf(t, 100)
@@ -303,7 +308,8 @@ func TestThrottledLooks(t *testing.T) {
 	})
 }
 
-// TestAGroupThatCannotBeRead lets the others be read, and is no outage. When none can be read it is one.
+// TestAGroupThatCannotBeRead checks that one unreadable group is no outage and does not hide the others. If no
+// group can be read, that is an outage.
 func TestAGroupThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, g, names := onShelf(t, 5)
@@ -331,7 +337,8 @@ func TestAGroupThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestJobsAreLookedAtMoreOften: they are to end, and the others are not.
+// TestJobsAreLookedAtMoreOften checks that the groups of Jobs are looked at more often than others, because they
+// are expected to end.
 func TestJobsAreLookedAtMoreOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, g, names := onShelf(t, 60)

@@ -20,8 +20,8 @@ const (
 	puller     = identities + "puller"
 )
 
-// TestIdentitiesOfPods: a pod has the identities that it names, in any case of letters, if the configuration allows them, and those that its images are pulled
-// by, and no others.
+// TestIdentitiesOfPods checks that a pod gets exactly the identities that it names and the configuration allows,
+// in any case of letters, and the identities that pull its images.
 func TestIdentitiesOfPods(t *testing.T) {
 	m := testMapping(t)
 	m.config.Identities, m.config.RegistryIdentities = []string{reader, writer}, map[string]string{"home.azurecr.io": puller}
@@ -77,7 +77,8 @@ func TestIdentitiesOfPods(t *testing.T) {
 	}
 }
 
-// TestACITakesGroupsWithIdentities, if the provider may assign them.
+// TestACITakesGroupsWithIdentities checks that ACI accepts such groups if the provider may assign the
+// identities.
 func TestACITakesGroupsWithIdentities(t *testing.T) {
 	a := testAzure(t)
 	p := a.provider(t, func(c *Config) {

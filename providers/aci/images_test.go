@@ -24,7 +24,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// images is a registry that wants a password for one of its images.
+// images is a registry that requires a password for one of its images.
 type images struct {
 	host string
 	asks atomic.Int64
@@ -63,7 +63,8 @@ func startImages(t *testing.T) *images {
 	return im
 }
 
-// to is a way to one server, whatever its name is: ACI takes no login at a registry with a port.
+// to is a transport that sends requests for every host to one server, because ACI accepts no login for a
+// registry with a port.
 type to struct {
 	host string
 	next http.RoundTripper
@@ -88,7 +89,8 @@ func (c credentials) PullCredentials(context.Context, *corev1.Pod) ([]node.Regis
 	return []node.RegistryCredential{{Registry: c.host, Username: "u", Password: c.password}}, nil
 }
 
-// TestArgumentsAlone get the command of the image in front, which is read once.
+// TestArgumentsAlone checks that arguments without a command get the command of the image in front, which is
+// read once.
 func TestArgumentsAlone(t *testing.T) {
 	im := startImages(t)
 	a := testAzure(t)

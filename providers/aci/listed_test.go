@@ -14,7 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestNothingIsLostThatListsAreLateToShowAfterARestart: nobody says that ACI does not have it, and it is found as soon as lists show it.
+// TestNothingIsLostThatListsAreLateToShowAfterARestart checks that a group that lists do not show yet is not
+// reported as missing, and is found once lists show it.
 func TestNothingIsLostThatListsAreLateToShowAfterARestart(t *testing.T) {
 	a := testAzure(t)
 	before := a.provider(t, nil).run(t)

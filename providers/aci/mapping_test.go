@@ -36,7 +36,7 @@ func testMapping(t *testing.T) mapping {
 	return mapping{config: conf}
 }
 
-// whole is a pod with all that a group can have.
+// whole returns a pod that uses everything that a group can have.
 func whole() resolved {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "6f2d8e1c-0000-4000-8000-000000000001", Annotations: map[string]string{"virtual-kubelet.io/container-sku": "Dedicated"}},

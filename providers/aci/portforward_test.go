@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// TestPortForward is a connection to the address of the pod.
+// TestPortForward connects to the address of the pod.
 func TestPortForward(t *testing.T) {
 	a := testAzure(t)
 	p := a.provider(t, nil).run(t)

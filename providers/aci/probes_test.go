@@ -15,19 +15,20 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// fails is a probe by a command that fails.
+// fails returns a probe whose command fails.
 func fails() *corev1.Probe {
 	return &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 1, ProbeHandler: corev1.ProbeHandler{
 		Exec: &corev1.ExecAction{Command: append([]string{"program"}, program.Program{Need: []string{"/tmp/nothing"}}.Args()...)},
 	}}
 }
 
-// asks is a probe of a port by TCP.
+// asks returns a TCP probe of a port.
 func asks(port int32) *corev1.Probe {
 	return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}}
 }
 
-// TestFailedStartupRestartsTheGroup, and stops it where the pod is not to be restarted.
+// TestFailedStartupRestartsTheGroup checks that a failed startup probe restarts the group, or stops it if the
+// pod is not to be restarted.
 func TestFailedStartupRestartsTheGroup(t *testing.T) {
 	a := testAzure(t)
 	p := a.provider(t, nil).run(t)
@@ -110,7 +111,7 @@ func TestProbesThatNobodyCanDoAreRefused(t *testing.T) {
 	}
 }
 
-// TestAProbeIsDoneOnce: by ACI if it can, else by this node.
+// TestAProbeIsDoneOnce checks that ACI does a probe if it can, and otherwise this node.
 func TestAProbeIsDoneOnce(t *testing.T) {
 	of := corev1.Container{LivenessProbe: fails(), ReadinessProbe: fails()}
 	if lacks := lacking(&of); lacks != (service.Probes{}) {

@@ -26,8 +26,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// TestProcesses runs a pod whose containers are processes of this machine, by provider process behind the emulator: its log, its exit code,
-// commands in it through a shell that is one on a terminal that is one, a connection to it, and what it uses.
+// TestProcesses runs a pod whose containers are processes of this machine, made by the provider process behind
+// the emulator. It checks the log, the exit code, commands through a real shell on a real terminal, a
+// connection, and the usage.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"/bin/sh", "cat", "stty", "sleep"} {

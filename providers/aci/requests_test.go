@@ -25,7 +25,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// direct is a connection without a network, for bubbles.
+// direct is a connection without a network, for synctest bubbles.
 type direct struct{ to http.Handler }
 
 // RoundTrip implements http.RoundTripper.
@@ -42,7 +42,7 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// plain are the objects of pods that name none.
+// plain returns the objects of pods that refer to none.
 type plain struct{}
 
 // ConfigMap implements node.PodObjects.
@@ -60,7 +60,8 @@ func (plain) Container(_ context.Context, pod *corev1.Pod, _ string) (*corev1.Co
 	return pod.Spec.Containers[0].DeepCopy(), nil
 }
 
-// TestRequests has a thousand pods on a node: each life costs at most four requests, and at rest a minute has at most fifteen.
+// TestRequests runs a thousand pods on a node. The life of a pod costs at most four requests, and a minute at
+// rest at most fifteen.
 func TestRequests(t *testing.T) {
 	const pods = 1000
 	synctest.Test(t, func(t *testing.T) {

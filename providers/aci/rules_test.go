@@ -32,7 +32,7 @@ import (
 	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/aci"
 )
 
-// objectsOf are the objects that a pod names, and its logins.
+// objectsOf are the objects that a pod refers to, and its logins.
 type objectsOf struct {
 	configMap map[string]string
 	secret    map[string][]byte
@@ -66,14 +66,14 @@ func (o objectsOf) PullCredentials(context.Context, *corev1.Pod) ([]node.Registr
 	return o.logins, nil
 }
 
-// published is a pod that somebody published, and where it is to run.
+// published is a published pod, with the configuration and the objects to run it.
 type published struct {
 	pod    func(pod *corev1.Pod, c *corev1.Container)
 	config func(c *Config)
 	has    objectsOf
 }
 
-// create creates the pod at the emulator, which keeps the rules of ACI, and returns the group that was made.
+// create creates the pod at the emulator, which enforces the rules of ACI, and returns the new group.
 func (p published) create(t *testing.T) (*aci.ContainerGroupPropertiesProperties, error) {
 	t.Helper()
 	a := testAzure(t)
@@ -115,8 +115,9 @@ func noNetwork(c *Config) { c.Network = Network{} }
 
 func public(c *Config) { c.Network = Network{Public: new(true)} }
 
-// TestPublishedC1BurstablePodRuns: virtual-kubelet/azure-aci#17, virtual-kubelet/azure-aci#149, virtual-kubelet/virtual-kubelet#153,
-// MicrosoftDocs/azure-docs#29780. ACI refuses a limit above the sum of requests: memory is raised to the limit, CPU is capped at the sum.
+// TestPublishedC1BurstablePodRuns: virtual-kubelet/azure-aci#17, virtual-kubelet/azure-aci#149,
+// virtual-kubelet/virtual-kubelet#153, MicrosoftDocs/azure-docs#29780. ACI refuses a limit above the sum of
+// requests, so memory is raised to the limit, and CPU is capped at the sum.
 func TestPublishedC1BurstablePodRuns(t *testing.T) {
 	for name, c := range map[string]struct {
 		resources   []corev1.ResourceRequirements
@@ -217,8 +218,9 @@ func TestPublishedC4OneLoginForARegistry(t *testing.T) {
 	}}.refused(t, "spec.containers[1].image")
 }
 
-// TestPublishedC5NamesOfVariables: Azure/aci-deploy#29, Azure/aci-deploy#89, InvalidContainerEnvironmentVariable. A name that the pod says is refused before
-// anything is read, and a key as soon as it is.
+// TestPublishedC5NamesOfVariables: Azure/aci-deploy#29, Azure/aci-deploy#89,
+// InvalidContainerEnvironmentVariable. A name in the pod is refused before any object is read, and a name from a
+// key as soon as the key is read.
 func TestPublishedC5NamesOfVariables(t *testing.T) {
 	for _, name := range []string{"discovery.type", "my-name", "1ST", "É", "a b"} {
 		named := func(pod *corev1.Pod, c *corev1.Container) {
@@ -243,7 +245,8 @@ func TestPublishedC5NamesOfVariables(t *testing.T) {
 	}
 }
 
-// TestPublishedC16VariablesWithoutValues: virtual-kubelet/virtual-kubelet#296, #297, Azure/aci-connector-k8s#43: ACI refuses them, and azure-aci leaves them out.
+// TestPublishedC16VariablesWithoutValues: virtual-kubelet/virtual-kubelet#296, #297, Azure/aci-connector-k8s#43.
+// ACI refuses variables without values, and azure-aci leaves them out.
 func TestPublishedC16VariablesWithoutValues(t *testing.T) {
 	group, err := published{pod: func(pod *corev1.Pod, c *corev1.Container) {
 		c.Env = []corev1.EnvVar{{Name: "SOME_EMPTY_ENV"}, {Name: "A", Value: "x"}}
@@ -257,7 +260,8 @@ func TestPublishedC16VariablesWithoutValues(t *testing.T) {
 	}
 }
 
-// TestPublishedC6FilesThatAreEmpty: virtual-kubelet/azure-aci#175, SecretValueNotSpecified: the Secret of GitLab's runner.
+// TestPublishedC6FilesThatAreEmpty: virtual-kubelet/azure-aci#175, SecretValueNotSpecified. The Secret is that
+// of GitLab's runner.
 func TestPublishedC6FilesThatAreEmpty(t *testing.T) {
 	secret := objectsOf{secret: map[string][]byte{"runner-registration-token": []byte("x"), "runner-token": nil}}
 	mount := func(items ...corev1.KeyToPath) func(pod *corev1.Pod, c *corev1.Container) {
@@ -272,8 +276,9 @@ func TestPublishedC6FilesThatAreEmpty(t *testing.T) {
 	}
 }
 
-// TestPublishedC7PortsAreDeclaredOnce: docker-archive/cloud-integration-beta#5, hashicorp/terraform-provider-azurerm#11102,
-// virtual-kubelet/azure-aci#353; five at an address: MicrosoftDocs/azure-docs#101382.
+// TestPublishedC7PortsAreDeclaredOnce: docker-archive/cloud-integration-beta#5,
+// hashicorp/terraform-provider-azurerm#11102, virtual-kubelet/azure-aci#353. An address has at most five ports:
+// MicrosoftDocs/azure-docs#101382.
 func TestPublishedC7PortsAreDeclaredOnce(t *testing.T) {
 	http := corev1.ContainerPort{ContainerPort: 80}
 	both := func(pod *corev1.Pod, c *corev1.Container) {
@@ -301,7 +306,8 @@ func TestPublishedC7PortsAreDeclaredOnce(t *testing.T) {
 	}}.refused(t, "spec.containers")
 }
 
-// TestPublishedC8LabelOfAName: derekbekoe/vscode-spot#38: 5 to 63 characters, a letter first.
+// TestPublishedC8LabelOfAName: derekbekoe/vscode-spot#38. A label has 5 to 63 characters and begins with a
+// letter.
 func TestPublishedC8LabelOfAName(t *testing.T) {
 	const annotation = "virtualkubelet.io/dnsnamelabel"
 	for label, good := range map[string]bool{"node": false, "1node": false, "nodes": true, "node-1": true} {
@@ -349,8 +355,8 @@ func TestPublishedC9SpotHasNoNetwork(t *testing.T) {
 	}
 }
 
-// TestPublishedC10Volumes: 20 are in a group, MicrosoftDocs/azure-compute-docs: container-instances-resource-and-quota-limits.md; a path has
-// no colon, Azure/azure-cli#26591.
+// TestPublishedC10Volumes: a group has at most 20 volumes (MicrosoftDocs/azure-compute-docs:
+// container-instances-resource-and-quota-limits.md), and a path has no colon (Azure/azure-cli#26591).
 func TestPublishedC10Volumes(t *testing.T) {
 	empty := func(n int) (out []corev1.Volume) {
 		for i := range n {
@@ -367,7 +373,8 @@ func TestPublishedC10Volumes(t *testing.T) {
 	}}.refused(t, "spec.containers[0].volumeMounts[0].mountPath")
 }
 
-// TestPublishedC11GroupsLargerThanAny: MicrosoftDocs/azure-docs#24776: the answer says that the resource is not available at this moment.
+// TestPublishedC11GroupsLargerThanAny: MicrosoftDocs/azure-docs#24776. ACI answers that the resource is not
+// available at this moment.
 func TestPublishedC11GroupsLargerThanAny(t *testing.T) {
 	asks := func(cpu, memory string) func(*corev1.Pod, *corev1.Container) {
 		return func(_ *corev1.Pod, c *corev1.Container) { c.Resources.Requests = list(cpu, memory) }
@@ -380,13 +387,15 @@ func TestPublishedC11GroupsLargerThanAny(t *testing.T) {
 	}
 }
 
-// TestPublishedC12BadRequestIsTheEnd: virtual-kubelet/azure-aci#175 and #566 tell of 17 tries: what ACI refuses as a bad request it refuses
-// tomorrow, whatever the code. An image may come, and a subnet be mended.
+// TestPublishedC12BadRequestIsTheEnd: virtual-kubelet/azure-aci#175 and #566 report 17 attempts. A bad request
+// stays a bad request, whatever its code, so the pod ends. A missing image may appear, and a subnet may be
+// repaired, so these do not end the pod.
 func TestPublishedC12BadRequestIsTheEnd(t *testing.T) {
 	for code, ends := range map[string]bool{
 		"ContainerLimitGreaterThanContainerGroupTotalRequest": true, "CodeOfTomorrow": true,
 		"InaccessibleImage": false, "SubnetMissingRequiredDelegation": false,
-		// General codes of Azure Resource Manager: not published for container groups. A quota or an operator can mend each of them, so none ends a pod.
+		// These are general codes of Azure Resource Manager, not published for container groups. A larger quota
+		// or an operator can remove the cause of each, so none ends a pod.
 		"QuotaExceeded": false, "OperationNotAllowed": false, "SkuNotAvailable": false, "InvalidResourceReference": false, "SubscriptionNotRegistered": false,
 		"InUseSubnetCannotBeUpdated": false, "FailedIdentityOperation": false, "DnsNameLabelNotAvailable": false,
 		"": false, // of a proxy
@@ -404,7 +413,8 @@ func TestPublishedC12BadRequestIsTheEnd(t *testing.T) {
 	}
 }
 
-// TestPublishedC17AnswersThatEndAPod: an answer ends a pod if no group can ever come of it, and no other does. The answers are those of the emulator.
+// TestPublishedC17AnswersThatEndAPod checks that an answer ends a pod exactly if no group can ever come of it.
+// The answers are those of the emulator.
 func TestPublishedC17AnswersThatEndAPod(t *testing.T) {
 	answers := emulated.Answers()
 	for _, r := range emulated.Rules() {
@@ -439,7 +449,8 @@ func TestPublishedC17AnswersThatEndAPod(t *testing.T) {
 	}
 }
 
-// TestPublishedC18NamesOfTheCluster: virtual-kubelet/azure-aci#176, #549: without the kube-proxy of its group, a pod reaches no address of a Service.
+// TestPublishedC18NamesOfTheCluster: virtual-kubelet/azure-aci#176, #549. Without a kube-proxy in its group, a
+// pod reaches no Service address.
 func TestPublishedC18NamesOfTheCluster(t *testing.T) {
 	dns := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-dns"}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.10", ClusterIPs: []string{"10.0.0.10"}}}
 	services := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
@@ -535,7 +546,7 @@ func TestPublishedC18NamesOfTheCluster(t *testing.T) {
 	}
 }
 
-// groupOf is the group of a pod.
+// groupOf returns the group of a pod.
 func groupOf(t *testing.T, p *provider, pod *corev1.Pod) *aci.ContainerGroup {
 	t.Helper()
 	r := resolve(pod)
@@ -547,8 +558,8 @@ func groupOf(t *testing.T, p *provider, pod *corev1.Pod) *aci.ContainerGroup {
 	return group
 }
 
-// TestPublishedC13InlineVolumesOfAzureFiles: virtual-kubelet/azure-aci: e2e/fixtures/csi-driver.yml, and the mount options that the guide of
-// the driver has in its example of an inline volume.
+// TestPublishedC13InlineVolumesOfAzureFiles: virtual-kubelet/azure-aci: e2e/fixtures/csi-driver.yml, with the
+// mount options from the example of an inline volume in the driver's guide.
 func TestPublishedC13InlineVolumesOfAzureFiles(t *testing.T) {
 	account := objectsOf{secret: map[string][]byte{accountName: []byte("acc"), accountKey: []byte("a2V5")}}
 	inline := func(driver string, attributes map[string]string) func(pod *corev1.Pod, c *corev1.Container) {
@@ -580,7 +591,8 @@ func TestPublishedC13InlineVolumesOfAzureFiles(t *testing.T) {
 	}
 }
 
-// TestPublishedC14PublicAddressAsAzureACI: virtual-kubelet/azure-aci 1.6.4 gives each pod with ports a public address where no subnet is named.
+// TestPublishedC14PublicAddressAsAzureACI: without a subnet, virtual-kubelet/azure-aci 1.6.4 gives each pod with
+// ports a public address.
 func TestPublishedC14PublicAddressAsAzureACI(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "aci.toml")
 	if err := os.WriteFile(file, []byte("Region = \"westeurope\"\nResourceGroup = \"pods\"\n"), 0o600); err != nil {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// TestSeccompProfiles are files of this machine that the configuration names.
+// TestSeccompProfiles checks that a profile is a file of this machine that the configuration names.
 func TestSeccompProfiles(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/own.json", `{"defaultAction": "SCMP_ACT_ERRNO"}`)

@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// seenGroup is a group in states, with one container; "" is none.
+// seenGroup returns a group in the given states, with one container. "" means no state.
 func seenGroup(provisioning, state string, now *aci.ContainerState) *aci.ContainerGroup {
 	p := &aci.ContainerGroupPropertiesProperties{ProvisioningState: &provisioning}
 	if state != "" {

@@ -20,10 +20,11 @@ import (
 	"time"
 )
 
-// model is the body of a container group in the vendor's description, containerInstance.json of Microsoft.ContainerInstance 2023-05-01 in
-// Azure/azure-rest-api-specs, read on 2026-11-28: by definition, each property with the definition of its value. "!" is a property that a request must
-// have, "[]" is a list, "{}" a map of texts, "?" a property of answers alone, and "#" one that answers never have. Nothing here is from the emulator
-// or the SDK.
+// model has the bodies of a container group in the vendor's description, containerInstance.json of
+// Microsoft.ContainerInstance 2023-05-01 in Azure/azure-rest-api-specs, read on 2026-11-28. Each definition
+// lists its properties with the definitions of their values. "!" marks a property that a request must have, "[]"
+// a list, "{}" a map of strings, "?" a property of answers only, and "#" a property that answers never have.
+// Nothing here comes from the emulator or the SDK.
 var model = map[string]string{
 	"group":       "id? name? type? location tags:{} zones:[]text identity:any properties!:properties",
 	"properties":  "provisioningState? containers!:[]container imageRegistryCredentials:[]credential restartPolicy ipAddress:address osType! volumes:[]volume instanceView? diagnostics:any subnetIds:[]subnet dnsConfig:dns sku encryptionProperties:any initContainers:[]init extensions:[]extension confidentialComputeProperties:any priority",
@@ -47,7 +48,8 @@ var model = map[string]string{
 	"extension":   "name! properties:any",
 }
 
-// fits returns what of a value the description lacks, and takes out what answers never have.
+// fits returns the parts of a value that the description lacks, and the value without the properties that
+// answers never have.
 func fits(at, definition string, value any) (wrong []string, shown any) {
 	if element, list := strings.CutPrefix(definition, "[]"); list {
 		values, ok := value.([]any)
@@ -96,8 +98,9 @@ func fits(at, definition string, value any) (wrong []string, shown any) {
 	return wrong, out
 }
 
-// stub is a resource manager that has container groups, made from the vendor's description. It runs nothing: a group is made at the first request that
-// asks for it, runs at the second one, and one that is deleted is there for two more.
+// stub is a resource manager for container groups, made from the vendor's description. It runs nothing: a group
+// is created at the first request that asks for it and runs at the second. A deleted group stays for two more
+// requests.
 type stub struct {
 	url, caFile string
 
@@ -213,7 +216,7 @@ func (s *stub) list(w http.ResponseWriter) {
 	say(w, http.StatusOK, map[string]any{"value": all})
 }
 
-// look returns a group as an answer has it: lists have no instance views. s.mu is held.
+// look returns a group as an answer shows it: lists have no instance views. The caller holds s.mu.
 func (s *stub) look(name string, g *stubGroup, whole bool) map[string]any {
 	if g.leaving > 0 {
 		if g.leaving--; g.leaving == 0 {
@@ -255,7 +258,7 @@ func refuseStub(w http.ResponseWriter, status int, code string) {
 	say(w, status, map[string]any{"error": map[string]any{"code": code, "message": "by the stub"}})
 }
 
-// has returns in which groups a text is, as they were asked for, and whether an answer would show it.
+// has returns the groups whose requests contain a text, and whether an answer would show the text.
 func (s *stub) has(text string) (groups []string, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,7 +273,8 @@ func (s *stub) has(text string) (groups []string, shown bool) {
 	return groups, shown
 }
 
-// names returns the groups that there are, how often one was asked for, and what was asked that the description lacks.
+// names returns the existing groups, the number of requests to create one, and the requested properties that the
+// description lacks.
 func (s *stub) names() (groups []string, puts int, wrong []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

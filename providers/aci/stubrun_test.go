@@ -51,7 +51,7 @@ func (stubObjects) PullCredentials(context.Context, *corev1.Pod) ([]node.Registr
 	return []node.RegistryCredential{{Registry: "private.example", Username: "user", Password: stubSecret}}, nil
 }
 
-// start opens a node on the stub, until stop.
+// start opens a node on the stub, which runs until stop.
 func (s *stub) start(t *testing.T) (p *provider, stop func()) {
 	t.Helper()
 	p, err := open(cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "aci"}}}, NodeName: "aci"}, Config{
@@ -79,7 +79,7 @@ func (s *stub) start(t *testing.T) (p *provider, stop func()) {
 	}
 }
 
-// stubPod takes a variable, a file and a login from a Secret.
+// stubPod returns a pod that takes a variable, a file and a login from a Secret.
 func stubPod(uid string) *corev1.Pod {
 	pod := programPod(uid, program.Program{Stay: program.Forever})
 	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "login"}}
@@ -91,8 +91,9 @@ func stubPod(uid string) *corev1.Pod {
 	return pod
 }
 
-// TestStub runs the life of pods on a resource manager that is made from the vendor's description alone: a create, also one that is asked again, a run, a
-// delete, and the delete of a pod that is gone from the cluster while no node ran. No answer has a secret, and no secret outlives its group.
+// TestStub runs pods on a resource manager that is made only from the vendor's description: a create and a
+// repeated create, a run, a delete, and the delete of a pod that left the cluster while no node ran. No answer
+// has a secret, and no secret outlives its group.
 func TestStub(t *testing.T) {
 	s := startStub(t)
 	p, stop := s.start(t)

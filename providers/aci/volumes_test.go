@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// claimed is a pod with a volume that claims a PersistentVolume.
+// claimed returns a pod with a volume that claims a PersistentVolume.
 func claimed(source corev1.PersistentVolumeSource, readOnly bool) (resolved, *corev1.Volume) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{{
 		Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c", ReadOnly: readOnly}},
@@ -24,8 +24,10 @@ func claimed(source corev1.PersistentVolumeSource, readOnly bool) (resolved, *co
 	}}}, &pod.Spec.Volumes[0]
 }
 
-// TestClaimsAreShares: a PersistentVolume names a share of Azure Files and its secret as the driver reads them, which takes attributes in any case.
-// The forms are those of kubernetes-sigs/azurefile-csi-driver, deploy/example/pv-azurefile-csi.yaml, and of what the driver provisions.
+// TestClaimsAreShares checks that a PersistentVolume names a share of Azure Files and its secret like the
+// driver, which accepts attributes in any case of letters. The forms come from
+// kubernetes-sigs/azurefile-csi-driver, deploy/example/pv-azurefile-csi.yaml, and from volumes that the driver
+// provisions.
 func TestClaimsAreShares(t *testing.T) {
 	csi := func(handle string, attributes map[string]string, ref *corev1.SecretReference) corev1.PersistentVolumeSource {
 		return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: csiDriver, VolumeHandle: handle, VolumeAttributes: attributes, NodeStageSecretRef: ref}}
