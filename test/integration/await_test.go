@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// patience is how long anything may take on a machine that does much else.
+// patience is the time limit for every wait. It is generous, because the machine may be busy with other work.
 const patience = 2 * time.Minute
 
 // query names objects to watch.
@@ -78,7 +78,7 @@ func await[T interface {
 	}
 }
 
-// describe says briefly what objects are like.
+// describe returns a short description of the objects, for error messages.
 func describe[T metav1.Object](objects []T) (out string) {
 	for i, o := range objects {
 		if i == 10 {
@@ -97,7 +97,7 @@ func describe[T metav1.Object](objects []T) (out string) {
 	return out
 }
 
-// signal wakes all who wait for a change.
+// signal wakes every goroutine that waits for a change.
 type signal struct {
 	mu sync.Mutex
 	ch chan struct{} // guarded by mu; closed at the next change
@@ -121,7 +121,7 @@ func (s *signal) raise() {
 	}
 }
 
-// wait returns when done is true, which it asks at each change.
+// wait calls done at each change and returns when done returns true.
 func (s *signal) wait(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

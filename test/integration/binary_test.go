@@ -82,8 +82,8 @@ func (c *child) kill() {
 	c.ended = true
 }
 
-// startProxied is startProgram at an address to which the API server sends requests for
-// nodes/proxy: not a loopback one.
+// startProxied is startProgram at an address other than loopback, because the API server does not send requests
+// for nodes/proxy to a loopback address.
 func (w *world) startProxied(args ...string) {
 	w.Helper()
 	if !inNamespace() {

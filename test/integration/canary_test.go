@@ -31,14 +31,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace/opentelemetry"
 )
 
-// leaky is a provider that puts all it knows of a pod into everything it says.
+// leaky is a provider that puts everything it knows about a pod into every answer, error and event.
 type leaky struct {
 	needy
 	refused *[3]atomic.Int32 // of each of the calls that change something
 	sick    *atomic.Bool
 }
 
-// knows are the secrets that the provider has: those of the environment, tokens, passwords.
+// knows returns the secrets that the provider has: secrets of the environment, tokens and passwords.
 func (p leaky) knows() (secrets []string) {
 	p.got.mu.Lock()
 	defer p.got.mu.Unlock()
@@ -120,7 +120,7 @@ func (p leaky) RunInContainer(_ context.Context, _, _, _ string, cmd []string, _
 	return p.fail()
 }
 
-// sickly is a node provider that is ill when told, and says why.
+// sickly is a node provider that fails its ping on demand, with an error that contains secrets.
 type sickly struct {
 	*node.NaiveNodeProviderV2
 	p leaky
@@ -133,7 +133,7 @@ func (s sickly) Ping(context.Context) error {
 	return nil
 }
 
-// answers are what the node's server says to an administrator.
+// answers returns the answers of the node's server to an administrator, by path.
 func (w *world) answers(port int32, paths ...string) map[string]string {
 	w.Helper()
 	client, err := rest.HTTPClientFor(w.api.Config)
@@ -244,7 +244,8 @@ func TestSecurityD1NoSecretLeavesTheNode(t *testing.T) {
 	}
 }
 
-// audited is all that an event says but the answers that the secrets themselves came in.
+// audited returns the text of an audit event. It leaves out the answers that rightly contain secrets: Secrets
+// and tokens.
 func audited(e auditv1.Event) string {
 	text := e.RequestURI + " " + fmt.Sprint(e.Annotations)
 	if e.ObjectRef != nil && (e.ObjectRef.Resource == "secrets" || e.ObjectRef.Subresource == "token") {

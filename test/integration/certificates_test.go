@@ -25,8 +25,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// TestSecurityB1ServingCertificateOfTheCluster: the cluster's signer gives the node its certificate, and the
-// API server, which checks it, reads logs from the node. Before, the request is denied once (row B3).
+// TestSecurityB1ServingCertificateOfTheCluster: the cluster's signer gives the node its serving certificate. The
+// API server verifies this certificate and then reads logs from the node. The test denies the first request (row
+// B3).
 func TestSecurityB1ServingCertificateOfTheCluster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -75,7 +76,7 @@ func (talking) GetContainerLogs(context.Context, string, string, string, api.Con
 	return io.NopCloser(strings.NewReader("hello")), nil
 }
 
-// awaitRequest waits for a request of the node, for a serving certificate, that is not called other.
+// awaitRequest waits for the node's request for a serving certificate. It ignores the request named other.
 func (w *world) awaitRequest(other string) *certificatesv1.CertificateSigningRequest {
 	w.Helper()
 	q := query{client: w.client().CertificatesV1().RESTClient(), resource: "certificatesigningrequests"}
@@ -157,7 +158,7 @@ func TestSecurityB4TokenBecomesTheNode(t *testing.T) {
 	}
 }
 
-// certificateOf is what is in the file now.
+// certificateOf returns the present content of the certificate file.
 func certificateOf(t *testing.T, config *rest.Config) string {
 	t.Helper()
 	pem, err := os.ReadFile(config.CertFile)

@@ -24,7 +24,7 @@ type claiming struct {
 
 func (p claiming) UsePodClaims(c node.PodClaims) { *p.claims = c }
 
-// localVolume makes a PersistentVolume on a node, with a claim that is bound to it.
+// localVolume creates a PersistentVolume on a node, and a claim that is bound to this volume.
 func (w *world) localVolume(name, onNode string) {
 	w.Helper()
 	room := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}

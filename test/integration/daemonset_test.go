@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// withoutMachine is a provider whose pods have no machine to look at.
+// withoutMachine is a provider whose pods have no host machine, so it lacks hostPath volumes.
 type withoutMachine struct{ notifying }
 
 func (withoutMachine) Capabilities() capability.Declaration {

@@ -53,7 +53,7 @@ func (w *world) scale(name string, replicas int) {
 	}
 }
 
-// awaitDeployment waits until the deployment controller counts that many ready pods.
+// awaitDeployment waits until the deployment controller reports the given number of ready pods.
 func (w *world) awaitDeployment(name string, ready int32) {
 	w.Helper()
 	q := query{client: w.client().AppsV1().RESTClient(), resource: "deployments", namespace: w.namespace, name: name}

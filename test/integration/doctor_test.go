@@ -62,7 +62,7 @@ func (w *world) doctor(credentials testapi.NodeCredentials, address string, args
 	return d
 }
 
-// finds checks that the doctor found one thing, by that check and with those words.
+// finds checks that all findings of the doctor come from the given check, and that they contain the words.
 func (d diagnosis) finds(t *testing.T, check string, words ...string) {
 	t.Helper()
 	var about []string
@@ -83,7 +83,7 @@ func (d diagnosis) finds(t *testing.T, check string, words ...string) {
 	}
 }
 
-// healthy checks that the doctor found nothing, and looked.
+// healthy checks that the doctor found no problem and that the given checks passed.
 func (d diagnosis) healthy(t *testing.T, checks ...string) {
 	t.Helper()
 	d.finds(t, "nothing")
@@ -94,7 +94,8 @@ func (d diagnosis) healthy(t *testing.T, checks ...string) {
 	}
 }
 
-// TestDoctorOfANode has the identity of a node, and an API server that comes to its port.
+// TestDoctorOfANode runs the doctor with the identity of a node, in a cluster whose API server reaches the
+// node's port.
 func TestDoctorOfANode(t *testing.T) {
 	t.Parallel()
 	if !inNamespace() {

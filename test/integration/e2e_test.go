@@ -36,8 +36,9 @@ func (w *world) endToEnd() {
 	}).Run(w.T)
 }
 
-// processConfig writes a configuration of the provider process, which has the image of the suite: a program that runs until it
-// is stopped. It has images of programs in this folder, too, each with the name of its folder.
+// processConfig writes a configuration of the provider process. Its image nginx has the program that the suite
+// needs: a program that runs until it is stopped. Each folder in programs becomes one more image, named after
+// the folder.
 func (w *world) processConfig(programs ...string) string {
 	w.Helper()
 	dir := w.TempDir()

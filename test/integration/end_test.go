@@ -10,8 +10,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestPodEndsBeforeItsContainer: the API server takes a container that is not told to have ended in a pod
-// that has, and its exit code when it comes.
+// TestPodEndsBeforeItsContainer: a pod may end while the state of its container is not known yet. The API server
+// accepts this status, and later the exit code.
 func TestPodEndsBeforeItsContainer(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure, corev1.RestartPolicyAlways} {

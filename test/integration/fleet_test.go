@@ -41,18 +41,18 @@ type fleet struct {
 	backends map[string]*memory.Backend // guarded by mu; by node
 }
 
-// ofFleet is the provider of one of them.
+// ofFleet is the provider of one node of the fleet.
 type ofFleet struct {
 	notifying
 	node string
 }
 
-// GetContainerLogs says which node answers.
+// GetContainerLogs returns a log that names the node.
 func (p ofFleet) GetContainerLogs(_ context.Context, namespace, pod, _ string, _ api.ContainerLogOpts) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(fmt.Sprintf("%s/%s on %s", namespace, pod, p.node))), nil
 }
 
-// unwell is a node provider whose backend is away.
+// unwell is a node provider whose backend is not reachable.
 type unwell struct{ node.NaiveNodeProvider }
 
 func (unwell) Ping(context.Context) error { return errors.New("the backend of this node is away") }
@@ -75,7 +75,7 @@ func newFleet(t *testing.T) *fleet {
 	return f
 }
 
-// make is the NewProviderFunc. The last of the nodes has a backend that is never well.
+// make is the NewProviderFunc. The backend of the last node is never healthy.
 func (f *fleet) make(cfg nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,7 +175,8 @@ func TestFleet(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// clientCA is the option that lets the API server authenticate by its certificate.
+// clientCA returns an option that trusts the CA in file, so that the API server can authenticate by its client
+// certificate.
 func clientCA(t *testing.T, file string) func(*tls.Config) error {
 	t.Helper()
 	pem, err := os.ReadFile(file)

@@ -83,8 +83,8 @@ func (w *world) patchGate(message int, status corev1.ConditionStatus) {
 	}
 }
 
-// follow checks that the gate carries the messages 1 to last in this order, none lost and none
-// taken back.
+// follow checks that the gate carries the messages 1 to last in this order, and that no message is lost or taken
+// back.
 func (w *world) follow(from *corev1.Pod, last int) <-chan error {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)

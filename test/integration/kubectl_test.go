@@ -52,7 +52,7 @@ func TestKubectl(t *testing.T) {
 	t.Run("logs end", func(t *testing.T) { user{world: w, t: t}.logsEnd() })
 }
 
-// TestNodeProxy asks for what the node itself serves.
+// TestNodeProxy requests the paths that the node itself serves.
 func TestNodeProxy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -95,7 +95,7 @@ func (u user) typing(input string, args ...string) string {
 	return stdout
 }
 
-// fails runs kubectl, which must fail, and returns its exit code and what it wrote.
+// fails runs kubectl, expects it to fail, and returns its exit code and output.
 func (u user) fails(args ...string) (code int, stdout, stderr string) {
 	u.t.Helper()
 	stdout, stderr, err := u.run("", args)
@@ -106,8 +106,7 @@ func (u user) fails(args ...string) (code int, stdout, stderr string) {
 	return exit.ExitCode(), stdout, stderr
 }
 
-// reading starts kubectl, which goes on until the returned function is called, and returns
-// a scanner of its output lines.
+// reading starts kubectl and returns a scanner of its output lines. kubectl runs until the caller calls end.
 func (u user) reading(args ...string) (lines *bufio.Scanner, end func()) {
 	u.t.Helper()
 	cmd := u.command(args)

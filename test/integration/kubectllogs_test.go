@@ -54,7 +54,7 @@ func (u user) logOptions() {
 	}
 }
 
-// logsEnd follows the log of a pod that ends.
+// logsEnd follows the log of a pod until the pod ends.
 func (u user) logsEnd() {
 	pod := u.pod("brief")
 	pod.Annotations = map[string]string{"mock.virtual-kubelet.io/run-for": "3s"}

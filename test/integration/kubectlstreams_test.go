@@ -40,8 +40,9 @@ func (u user) terminal() {
 		u.t.Skip("this test needs the program script, of util-linux, which makes a terminal")
 	}
 	inner := u.command([]string{"exec", "-it", "web", "--", "echo", "hello", "you"})
-	// The shell of script knows programs by their names alone, and the kubectl on the path may be any: before
-	// 1.34 it reads from a WebSocket before it has made its streams, and drops what it reads ("Unknown stream id").
+	// The shell of script knows programs by name only, and the kubectl on the path may be of any version. A
+	// kubectl before 1.34 reads from a WebSocket before it has made its streams, and drops the data ("Unknown
+	// stream id").
 	program := filepath.Join(u.t.TempDir(), "kubectl")
 	if err := os.Symlink(inner.Path, program); err != nil {
 		u.t.Fatal(err)
@@ -70,7 +71,7 @@ func (u user) debug() {
 	}
 }
 
-// suffix tells the pods of one protocol from those of the other.
+// suffix keeps the names of the pods of the two protocols apart.
 func (u user) suffix() string {
 	_, protocol, _ := strings.Cut(u.t.Name(), "over_")
 	return protocol
@@ -139,7 +140,7 @@ func (u user) cp() {
 	}
 }
 
-// raw reads what a node offers beside streams.
+// raw reads the paths of a node that are not streams.
 func (u user) raw() {
 	for path, want := range map[string]string{
 		"/pods":             `"name":"web"`,

@@ -20,7 +20,7 @@ func TestNothingOutlivesRun(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// life is a node from its start to its end, with pods that come and go and one that stays until the end.
+// life runs a node from start to end. Two pods come and go, and a third pod stays until the end.
 func (w *world) life() {
 	w.Helper()
 	daemon := w.start()

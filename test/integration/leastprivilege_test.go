@@ -26,13 +26,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// needy is a provider that asks for all that its pods may have.
+// needy is a provider that requests every credential that its pods may have.
 type needy struct {
 	notifying
 	got *gotten
 }
 
-// gotten is what it was given.
+// gotten records the pods and credentials that a needy provider received.
 type gotten struct {
 	tokens node.PodTokens
 	pulls  node.PullCredentials
@@ -54,7 +54,7 @@ func (p needy) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return p.notifying.CreatePod(ctx, pod)
 }
 
-// take asks for what the pod may have.
+// take requests the credentials that the pod may have.
 func (p needy) take(ctx context.Context, pod *corev1.Pod) error {
 	var tokens []node.PodToken
 	for _, volume := range pod.Spec.Volumes {
@@ -82,7 +82,7 @@ func (p needy) take(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// newNeedyWorld is a world in the audited cluster, with a provider that asks for everything.
+// newNeedyWorld returns a world in the audited cluster, with a provider that requests every credential.
 func newNeedyWorld(t *testing.T) (*world, *gotten) {
 	t.Helper()
 	w := newWorldIn(t, testapi.StartAudited(t))
@@ -107,8 +107,8 @@ func (w *world) serve() {
 		})
 }
 
-// askServer asks the node for its pods, with a client certificate and with a token, which the node
-// can only judge with the API server's help.
+// askServer requests the node's pods, once with a client certificate and once with a token. The node needs the
+// API server's help to judge the token.
 func (w *world) askServer() {
 	w.Helper()
 	served := w.awaitNode("serves", func(n *corev1.Node) bool { return nodeReady(n) && n.Status.DaemonEndpoints.KubeletEndpoint.Port > 0 })
@@ -124,8 +124,8 @@ func (w *world) askServer() {
 	}
 }
 
-// needyPod is a pod that names a ConfigMap and a Secret for its environment, a Secret to pull with, a
-// service account and a projected token, which all are its own.
+// needyPod creates a pod with objects of its own: a ConfigMap and a Secret for its environment, a Secret to pull
+// with, a service account and a projected token.
 func (w *world) needyPod(name string) *corev1.Pod {
 	w.Helper()
 	core, ctx, meta := w.client().CoreV1(), w.Context(), metav1.ObjectMeta{Name: name}
@@ -184,7 +184,7 @@ func (w *world) needyLives(daemon *process) {
 	w.awaitEvents("ProviderCreateSuccess", "ProviderDeleteSuccess")
 }
 
-// auditUntil returns what the audit log has of the user when done says that it is enough.
+// auditUntil returns the user's events in the audit log as soon as done returns true for them.
 func (w *world) auditUntil(user, what string, done func([]auditv1.Event) bool) []auditv1.Event {
 	w.Helper()
 	for deadline := time.Now().Add(patience); ; {
@@ -199,7 +199,7 @@ func (w *world) auditUntil(user, what string, done func([]auditv1.Event) bool) [
 	}
 }
 
-// asked names what an event is about.
+// asked names the object that an event is about.
 func asked(e auditv1.Event) string {
 	if e.ObjectRef == nil {
 		return e.Verb + " " + e.RequestURI
@@ -247,7 +247,8 @@ func TestSecurityC1ANodeNeedsNoRBAC(t *testing.T) {
 	}
 }
 
-// checkTokens checks that the tokens, of which the first is the test's own and the second that of most pods, are the pod's.
+// checkTokens checks that the tokens belong to the pod. The first token has the audience and lifetime of the
+// test's own volume; the second is the usual token of a service account.
 func (w *world) checkTokens(name string, tokens []node.PodToken, pod *corev1.Pod) {
 	w.Helper()
 	if len(tokens) != 2 {

@@ -9,8 +9,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// TestMain puts the tests into a network namespace of their own, where that is allowed, and silences what the Kubernetes libraries say when a node ends in the middle of something, which
-// these tests let it do all the time. What the node says is shown when its test fails.
+// TestMain runs the tests in a network namespace of their own, where that is allowed. It also silences the
+// Kubernetes libraries, which complain when a node ends in the middle of its work: these tests do that all the
+// time. The log of a node is shown when its test fails.
 func TestMain(m *testing.M) {
 	enterNamespace()
 	klog.SetLogger(klog.New(nil))

@@ -87,7 +87,7 @@ func (w *world) execs(n int) {
 	}
 }
 
-// usage is what this process has, with the node in it.
+// usage counts the goroutines and open files of this process, in which the node runs.
 type usage struct {
 	goroutines, files int
 	bytes             int64

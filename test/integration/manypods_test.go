@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// maxWrites is what one pod may cost the API server: it runs, it has ended, it is removed.
+// maxWrites is the number of writes to the API server that one pod may cost: one when it runs, one when it has
+// ended, one to remove it.
 const maxWrites = 3
 
 func TestManyPods(t *testing.T) {
@@ -41,7 +42,7 @@ func (w *world) manyPods(n int) {
 	w.cheap()
 }
 
-// cheap checks what each pod has cost the API server.
+// cheap checks the number of writes for each pod.
 func (w *world) cheap() {
 	w.Helper()
 	for key, writes := range w.requests.podWrites() {

@@ -18,14 +18,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// TestForeignSecretsCostNothing fills another namespace with Secrets while a node runs with
-// a pod that reads one. It is not parallel: it measures the heap.
+// TestForeignSecretsCostNothing: a node with a pod that reads one Secret does not hold the Secrets of another
+// namespace in memory. The test is not parallel, because it measures the heap.
 func TestForeignSecretsCostNothing(t *testing.T) {
 	const (
 		secrets = 10_000
 		allowed = 4 << 20
 	)
-	// A cluster of its own, which goes with all those objects.
+	// The test has a cluster of its own, because all these objects go away with the cluster.
 	w := newWorldIn(t, testapi.New(t, testapi.Options{NoControllerManager: true, NoScheduler: true}))
 	foreign := w.api.Namespace(t)
 	var lister corev1listers.SecretLister
@@ -53,7 +53,7 @@ func TestForeignSecretsCostNothing(t *testing.T) {
 		t.Errorf("the node reads Secrets that no pod of it names:\n%s", lines(wide))
 	}
 
-	// A provider that does list them gets them all.
+	// A provider that lists all Secrets gets all of them.
 	found, err := lister.List(labels.Everything())
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func listsAllSecrets(r request) bool {
 		!strings.Contains(r.query.Get("fieldSelector"), "metadata.name=")
 }
 
-// heap returns the bytes that are in use.
+// heap returns the bytes of the heap in use.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC() // what finalizers held

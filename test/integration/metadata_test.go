@@ -34,8 +34,8 @@ func TestProviderLabelsItsPod(t *testing.T) {
 	}
 }
 
-// TestProviderLabelsUnderNodeAuthorizer is the same for a node that may not change labels of pods: its status
-// must not wait for that.
+// TestProviderLabelsUnderNodeAuthorizer: the Node authorizer forbids the node to change labels of pods. The
+// pod's status and annotations are written all the same.
 func TestProviderLabelsUnderNodeAuthorizer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -89,7 +89,8 @@ func TestSpecChange(t *testing.T) {
 	}
 }
 
-// TestFinalizerHoldsThePod deletes a pod that somebody else wants to look at first.
+// TestFinalizerHoldsThePod: a pod with a foreign finalizer ends at the backend, and its object stays until the
+// finalizer is removed.
 func TestFinalizerHoldsThePod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

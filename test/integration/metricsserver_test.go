@@ -76,8 +76,8 @@ func TestMetricsServerMayScrapeWithAToken(t *testing.T) {
 	}
 }
 
-// accountFor returns a configuration with the token of a service account that may get one subresource
-// of all nodes.
+// accountFor returns a client configuration with the token of a service account. The account may get one
+// subresource of all nodes.
 func (w *world) accountFor(subresource string) *rest.Config {
 	w.Helper()
 	name, ctx := w.namespace+"-"+subresource, w.Context()

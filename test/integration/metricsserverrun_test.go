@@ -15,7 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testlog"
 )
 
-// metricsServerObjects register metrics-server at PORT of this machine, and scale a Deployment on NODE by what it measures.
+// metricsServerObjects register the metrics-server that listens at PORT of this machine, and a Deployment on
+// NODE with a HorizontalPodAutoscaler that uses its measurements.
 const metricsServerObjects = `
 apiVersion: v1
 kind: Service
@@ -56,8 +57,9 @@ spec:
   metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]
 `
 
-// TestPublishedB4MetricsServerMeasuresTheNode runs kubernetes-sigs/metrics-server, as the API server knows it, on a node: a
-// HorizontalPodAutoscaler gets what it scales by, and kubectl top shows the node and its pods. `make metrics-server-test` builds the program.
+// TestPublishedB4MetricsServerMeasuresTheNode runs kubernetes-sigs/metrics-server against a node, registered in
+// the API server. A HorizontalPodAutoscaler gets its measurements, and kubectl top shows the node and its pods.
+// `make metrics-server-test` builds the program.
 func TestPublishedB4MetricsServerMeasuresTheNode(t *testing.T) {
 	program := os.Getenv("VK_METRICS_SERVER")
 	if program == "" {

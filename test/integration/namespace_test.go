@@ -11,16 +11,15 @@ import (
 const (
 	// insideVar marks a process that is in its own network namespace.
 	insideVar = "VK_TEST_IN_NAMESPACE"
-	// nodeAddress is what a node has in there beside loopback: the API server refuses to
-	// proxy to a loopback address. It is reserved for documentation, so nobody else has it.
+	// nodeAddress is the node's address in the namespace besides loopback, because the API server refuses to
+	// proxy to a loopback address. The address is reserved for documentation, so no other host has it.
 	nodeAddress = "192.0.2.10"
-	// prepare brings up the loopback interface with that address, and becomes the tests.
+	// prepare brings up the loopback interface with nodeAddress, and then executes the tests.
 	prepare = "ip link set lo up && ip addr add " + nodeAddress + `/32 dev lo && exec "$0" "$@"`
 )
 
-// enterNamespace starts the tests over in a network namespace of their own, where
-// nothing else listens and no packet leaves. Where that is not allowed it returns, and the tests
-// that need the address skip.
+// enterNamespace restarts the tests in a network namespace of their own, where no other process listens and no
+// packet leaves. Where that is not allowed, enterNamespace returns, and the tests that need nodeAddress skip.
 func enterNamespace() {
 	if inNamespace() || os.Getenv("VK_TEST_KUBECONFIG") != "" { // the latter cannot be reached from in there
 		return

@@ -51,8 +51,9 @@ func TestNodeAuthorizer(t *testing.T) {
 	w.readsByName("secrets", "configmaps")
 }
 
-// TestOrphanUnderNodeAuthorizer deletes a pod while the daemon is down, so that it must ask for
-// a pod that does not exist, which the Node authorizer does not allow by name.
+// TestOrphanUnderNodeAuthorizer: a pod is deleted while the node process is down. The new process removes the
+// pod from the backend. The Node authorizer does not allow it to get this pod by name, because the pod does not
+// exist.
 func TestOrphanUnderNodeAuthorizer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -66,8 +67,8 @@ func TestOrphanUnderNodeAuthorizer(t *testing.T) {
 	w.allowed()
 }
 
-// TestLabelThatANodeMayNotSet registers a node with the label kubernetes.io/role, which is
-// there by default and which only an administrator may set.
+// TestLabelThatANodeMayNotSet: by default a node has the label kubernetes.io/role, which only an administrator
+// may set. The node registers without this label and works.
 func TestLabelThatANodeMayNotSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -92,7 +93,7 @@ func TestLabelThatANodeMayNotSet(t *testing.T) {
 
 const restrictedLabel = "kubernetes.io/role"
 
-// asNode makes the node have no other identity than system:node:NAME, and no label that this may not set.
+// asNode gives the node the identity system:node:NAME only, and no label that this identity may not set.
 func (w *world) asNode() {
 	w.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", w.api.NodeCredentials(w.T, w.nodeName).Kubeconfig)
@@ -107,9 +108,9 @@ func (w *world) asNode() {
 	})
 }
 
-// allowed checks that the API server allowed whatever the node asked for. The Node authorizer learns
-// of a pod by a watch of its own; while that is behind the node's, it refuses what the pod names, and
-// the node asks again.
+// allowed checks that the API server allowed every request of the node. One kind of refusal is expected: the
+// Node authorizer learns of a pod by a watch of its own. While its watch is behind the node's, it refuses the
+// objects that the pod names, and the node asks again.
 func (w *world) allowed() {
 	w.Helper()
 	refused := slices.DeleteFunc(w.requests.refusals(), func(r request) bool {
@@ -144,7 +145,7 @@ func (w *world) createService(name string) {
 	}
 }
 
-// podFromSources is a pod whose environment comes from both.
+// podFromSources returns a pod whose environment comes from the ConfigMap and the Secret.
 func (w *world) podFromSources(name string) *corev1.Pod {
 	settings := corev1.LocalObjectReference{Name: "settings"}
 	credentials := corev1.LocalObjectReference{Name: "credentials"}
@@ -198,7 +199,7 @@ func (w *world) awaitEvents(reasons ...string) {
 	})
 }
 
-// readsByName checks that the node asked for objects of the kinds one by one.
+// readsByName checks that the node read each object of these kinds by name.
 func (w *world) readsByName(kinds ...string) {
 	w.Helper()
 	for _, kind := range kinds {

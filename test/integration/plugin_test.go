@@ -18,7 +18,7 @@ import (
 
 const pythonExample = "../../examples/plugin-python/"
 
-// pythonPlugin starts the example as its README says, and returns what is kill -9.
+// pythonPlugin starts the example as its README describes. The returned function kills it as kill -9 does.
 func (w *world) pythonPlugin(python, dir string) (kill func()) {
 	w.Helper()
 	cmd := exec.Command(python, pythonExample+"plugin.py", "--socket", filepath.Join(dir, "s"), "--state", filepath.Join(dir, "state"))
@@ -82,7 +82,7 @@ func TestPythonPlugin(t *testing.T) {
 	u := user{world: w, t: t}
 	answers := func() {
 		t.Helper()
-		// That a container runs does not say that it has written already.
+		// A running container may not have written anything yet.
 		late := time.After(patience)
 		for got := u.kubectl("logs", pod.Name); got != "hello from Python\n"; got = u.kubectl("logs", pod.Name) {
 			select {

@@ -20,7 +20,7 @@ func (w *world) client() kubernetes.Interface { return w.api.Client }
 
 func (w *world) pods() corev1client.PodInterface { return w.client().CoreV1().Pods(w.namespace) }
 
-// spec is that of a pod that a scheduler can only place on the test's node.
+// spec returns the spec of a pod that a scheduler can only place on the test's node.
 func (w *world) spec() corev1.PodSpec {
 	noToken := false
 	return corev1.PodSpec{
@@ -30,7 +30,7 @@ func (w *world) spec() corev1.PodSpec {
 	}
 }
 
-// pod is one that a client binds to the test's node.
+// pod returns a pod that the client itself binds to the test's node.
 func (w *world) pod(name string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}, Spec: w.spec()}
 	pod.Spec.NodeName = w.nodeName
@@ -150,7 +150,7 @@ func (w *world) awaitNoPods() {
 	w.awaitPods("there are no pods", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
 }
 
-// running is true for a pod that runs, is ready and is not being deleted.
+// running reports whether a pod runs, is ready and is not being deleted.
 func running(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && conditionTrue(pod, corev1.PodReady)
 }

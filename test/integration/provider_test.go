@@ -38,7 +38,7 @@ func (p polled) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return p.Backend.DeletePod(ctx, pod)
 }
 
-// notifying is the same with that ability.
+// notifying is polled with NotifyPods.
 type notifying struct{ polled }
 
 func (p notifying) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {

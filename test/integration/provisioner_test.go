@@ -36,8 +36,8 @@ func (r roomy) RemoveVolume(_ context.Context, name string) error {
 	return os.RemoveAll(filepath.Join(r.dir, name))
 }
 
-// TestClaimsGetVolumes has the scheduler, the controllers of Kubernetes and a node that is allowed no more than the
-// manifest says.
+// TestClaimsGetVolumes: with the scheduler and the controllers of Kubernetes, a claim gets a volume on the node.
+// The node has no more rights than the manifest gives it.
 func TestClaimsGetVolumes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -84,7 +84,7 @@ func TestClaimsGetVolumes(t *testing.T) {
 	}
 }
 
-// onlyOwnVolumes tries what the role of a node allows, and the policy does not.
+// onlyOwnVolumes checks that the policy forbids foreign volumes, although the node's role allows them.
 func (w *world) onlyOwnVolumes() {
 	w.Helper()
 	node, err := kubernetes.NewForConfig(w.config)

@@ -10,8 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestPublishedB1ReplacedContainerIsShown changes the image of a container, as Tekton does with the sidecars of a task that is done
-// (tektoncd/pipeline: cmd/nop/README.md), in pods that never restart it. With kubectl, against containers of provider process.
+// TestPublishedB1ReplacedContainerIsShown: a changed image replaces the container, and the status shows the new
+// one, in pods that never restart it. Tekton does this with the sidecars of a finished task (tektoncd/pipeline:
+// cmd/nop/README.md). The test uses kubectl and containers of the provider process.
 func TestPublishedB1ReplacedContainerIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

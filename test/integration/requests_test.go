@@ -30,7 +30,7 @@ func (r request) String() string {
 
 func (r request) writes() bool { return r.method != http.MethodGet }
 
-// requests is the record of what a node asks of the API server.
+// requests records the requests of a node to the API server.
 type requests struct {
 	changed signal
 	mu      sync.Mutex
@@ -49,7 +49,7 @@ func (r *requests) add(one request) {
 	r.changed.raise()
 }
 
-// those returns the requests for which keep is true.
+// those returns the requests for which keep returns true.
 func (r *requests) those(keep func(request) bool) (out []request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +75,7 @@ func (r *requests) podWrites() map[string][]request {
 	return out
 }
 
-// refusals returns the requests that the API server did not allow.
+// refusals returns the requests that the API server refused.
 func (r *requests) refusals() []request {
 	return r.those(func(one request) bool {
 		return one.status == http.StatusForbidden || one.status == http.StatusUnauthorized

@@ -26,7 +26,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/rbac"
 )
 
-// asServiceAccount makes the node run with the rights that are shipped, held by a policy to its own objects.
+// asServiceAccount runs the node with the rights of the shipped manifests. A policy limits them to the node's
+// own objects.
 func (w *world) asServiceAccount() rbac.Subject {
 	w.Helper()
 	s := rbac.Subject{Name: w.nodeName, Namespace: w.namespace, Nodes: []string{w.nodeName}}
@@ -50,7 +51,7 @@ func (w *world) asServiceAccount() rbac.Subject {
 	return s
 }
 
-// apply creates objects, which are deleted at the test's end.
+// apply creates the objects and deletes them at the end of the test.
 func (w *world) apply(objects []runtime.Object) {
 	w.Helper()
 	client, err := dynamic.NewForConfig(w.api.Config)
@@ -80,7 +81,7 @@ func (w *world) apply(objects []runtime.Object) {
 	}
 }
 
-// done is a verb on a resource, with its group, and the namespace if that counts.
+// done is a verb on a resource of a group. namespace is set for leases only.
 type done struct{ verb, group, resource, namespace string }
 
 func doneIn(e auditv1.Event) done {
@@ -136,7 +137,8 @@ func TestSecurityC3TheClusterRoleIsWhatANodeUses(t *testing.T) {
 	}
 }
 
-// TestSecurityC3ThePolicyPinsTheServiceAccountToItsNode tries what the ClusterRole allows, because RBAC cannot tell nodes apart, and the policy does not.
+// TestSecurityC3ThePolicyPinsTheServiceAccountToItsNode: the policy forbids requests about other nodes. The
+// ClusterRole allows these requests, because RBAC cannot distinguish nodes.
 func TestSecurityC3ThePolicyPinsTheServiceAccountToItsNode(t *testing.T) {
 	t.Parallel()
 	w, _ := newNeedyWorld(t)
@@ -178,7 +180,7 @@ func TestSecurityC3ThePolicyPinsTheServiceAccountToItsNode(t *testing.T) {
 	}
 }
 
-// TestReadsPastTheNode shows what no policy prevents, and why the documents warn of it.
+// TestReadsPastTheNode shows the reads that no policy prevents. The documents warn of them.
 func TestReadsPastTheNode(t *testing.T) {
 	t.Parallel()
 	w, _ := newNeedyWorld(t)

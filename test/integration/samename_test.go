@@ -48,7 +48,7 @@ func TestStatefulSetReplacesAPod(t *testing.T) {
 	w.replaced("web-0", old)
 }
 
-// oneInstanceAtATime lets stops take a while, and checks that no pod of the same name comes meanwhile.
+// oneInstanceAtATime makes stops slow, and checks that no pod of the same name is created meanwhile.
 func (w *world) oneInstanceAtATime() {
 	w.backend.StopTime = 500 * time.Millisecond
 	w.backend.Script(func(_ context.Context, method, key string) error {
@@ -59,7 +59,7 @@ func (w *world) oneInstanceAtATime() {
 	})
 }
 
-// replaced checks that another pod of the same name has taken the place of the old one.
+// replaced checks that a new pod of the same name has taken the place of the old one.
 func (w *world) replaced(name string, old *corev1.Pod) {
 	w.Helper()
 	pod := w.awaitPod(name, "runs anew", func(pod *corev1.Pod) bool { return pod.UID != old.UID && running(pod) })

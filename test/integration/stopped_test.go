@@ -29,7 +29,7 @@ func TestPublishedB0StoppedNodeIsNotReady(t *testing.T) {
 			api := testapi.New(t, testapi.Options{
 				NoScheduler:           true,
 				ControllerManagerArgs: []string{"--node-monitor-period=1s", "--node-monitor-grace-period=" + nodeGrace.String()},
-				// The gates of the API server are those of all components: they are one process.
+				// All components run in one process, so they share the feature gates of the API server.
 				APIServerArgs: []string{fmt.Sprintf("--feature-gates=NodeControllerLeaseCircuitBreaker=%v", gate)},
 			})
 			nodes := map[string]*world{}
@@ -72,7 +72,7 @@ func TestPublishedB0StoppedNodeIsNotReady(t *testing.T) {
 				t.Logf("%s: not ready %v after the first, %v after the last process had ended", name,
 					readySince(dead).Sub(began).Round(time.Second), readySince(dead).Sub(ended).Round(time.Second))
 			}
-			// By now the control plane would miss renewals of the process that ended, too.
+			// By now the control plane would also have missed the renewals of the process that ended.
 			if now := readySince(nodes["handed over"].awaitNode("is ready", nodeReady)); !now.Equal(since) {
 				t.Errorf("the node that was handed over is ready since %v, want since %v", now, since)
 			}

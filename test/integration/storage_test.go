@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// TestPublishedB3PodsThatRequestStorageAreScheduled has the resources of the preset nano of bitnami/charts
-// (bitnami/common/templates/_resources.tpl), which most of its charts have by default: the scheduler binds such a pod.
+// TestPublishedB3PodsThatRequestStorageAreScheduled: the scheduler binds a pod with the resources of the preset
+// nano of bitnami/charts (bitnami/common/templates/_resources.tpl). Most of these charts have this preset by
+// default.
 func TestPublishedB3PodsThatRequestStorageAreScheduled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

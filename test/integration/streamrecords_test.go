@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// record is the line in the log of the node that a stream leaves.
+// record is the line that a stream leaves in the log of the node.
 type record struct {
 	User, Verb, Protocol, Namespace, Pod, PodUID, Container, Outcome string
 	BytesIn, BytesOut                                                int64
 	ExitCode                                                         *int
 }
 
-// records returns those of a pod so far.
+// records returns the records of a pod so far.
 func (c *child) records(pod string) (out []record) {
 	for line := range strings.Lines(c.said.String()) {
 		var r record
@@ -28,8 +28,8 @@ func (c *child) records(pod string) (out []record) {
 	return out
 }
 
-// awaitRecords waits for the records of each kind of stream over each protocol. That there are any over WebSocket
-// shows that the API server does not translate what it gets.
+// awaitRecords waits for the records of each kind of stream over each protocol. A record over WebSocket shows
+// that the API server does not translate the stream.
 func (c *child) awaitRecords(pod string, uid types.UID) {
 	c.Helper()
 	missing := map[[2]string]bool{

@@ -32,7 +32,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// trusting is a provider that asks for certificates.
+// trusting is a provider that requests certificates.
 type trusting struct {
 	notifying
 	got *trusted
@@ -140,7 +140,7 @@ func TestCertificatesOfPods(t *testing.T) {
 		}
 	}
 
-	// The API server judges the request, and the node is told what the signer decides.
+	// The API server judges the request, and the node learns the decision of the signer.
 	if _, err := got.certificates.Certificate(t.Context(), pod, wish, nil); err == nil || err.Error() != "credential bundle is not issued yet" {
 		t.Fatalf("before the signer decides: %v", err)
 	}

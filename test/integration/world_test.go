@@ -19,8 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/internal/testnode"
 )
 
-// world is what one test works with. The backend outlives the node, which may be
-// started and stopped more than once.
+// world is the environment of one test. The backend outlives the node, which a test may start and stop more than
+// once.
 type world struct {
 	*testing.T
 	api       *testapi.API
@@ -117,7 +117,7 @@ func (w *world) awaitEmptyBackend() {
 	w.awaitBackend("the backend has no pods", func() bool { return w.backend.Len() == 0 })
 }
 
-// createdOnce checks that the backend was asked for each pod exactly once.
+// createdOnce checks that the backend got exactly one request to create each pod.
 func (w *world) createdOnce(names []string) {
 	w.Helper()
 	for _, name := range names {
@@ -127,5 +127,5 @@ func (w *world) createdOnce(names []string) {
 	}
 }
 
-// key is that of a pod in the test's namespace.
+// key returns the key of a pod in the test's namespace.
 func (w *world) key(name string) string { return w.namespace + "/" + name }
