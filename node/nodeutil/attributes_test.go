@@ -12,8 +12,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// TestSecurityA6PathsAreThoseOfAKubelet has the table of a kubelet, with the difference
-// that what runs commands needs create.
+// TestSecurityA6PathsAreThoseOfAKubelet: each path needs the permission that it needs at a kubelet. There is one
+// difference: a path that runs commands needs the verb create.
 func TestSecurityA6PathsAreThoseOfAKubelet(t *testing.T) {
 	methods := map[string]string{
 		http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update",
@@ -75,7 +75,8 @@ func TestSecurityA6PathsAreThoseOfAKubelet(t *testing.T) {
 	}
 }
 
-// TestSecurityA6OddPathsNeedEverything has paths that a router might read in another way.
+// TestSecurityA6OddPathsNeedEverything: a path that a router might read in another way needs the permission for
+// everything.
 func TestSecurityA6OddPathsNeedEverything(t *testing.T) {
 	for _, path := range []string{
 		"", "stats", "*", "//", "//stats", "/stats//summary", "/stats/../exec/ns/p/c", "/./metrics", "/metrics/.", "/metrics/..",
@@ -85,8 +86,8 @@ func TestSecurityA6OddPathsNeedEverything(t *testing.T) {
 	}
 }
 
-// checkAttributes wants the subresources of the alternatives in this order, the last one of them for
-// those who ask for one only.
+// checkAttributes checks that the alternatives have these subresources in this order, and that
+// GetRequestAttributes returns the last alternative.
 func checkAttributes(t *testing.T, method, path, verb, subresources string) {
 	t.Helper()
 	req := httptest.NewRequest(http.MethodGet, "/", nil)

@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
-// scriptedAuth answers what its fields say, and counts the questions.
+// scriptedAuth gives the answers in its fields, and counts the questions.
 type scriptedAuth struct {
 	NodeRequestAttr
 	unknown  bool
@@ -99,7 +99,7 @@ func TestWithAuthNamesTheCaller(t *testing.T) {
 	}
 }
 
-// spanNames records the spans that are opened, and their errors.
+// spanNames records the opened spans and their errors.
 type spanNames struct {
 	opened []string
 	failed []string

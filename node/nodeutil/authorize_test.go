@@ -16,7 +16,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// statusOf returns the status that auth gives to a request of token, with and without InstrumentAuth.
+// statusOf returns the status of a request that auth judges, and checks that InstrumentAuth does not change the
+// status.
 func statusOf(t *testing.T, auth Auth, req *http.Request) int {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -38,8 +39,8 @@ func webhook(t *testing.T, api *reviews, opts ...WebhookAuthOption) Auth {
 	return auth
 }
 
-// TestSecurityA7StreamsNeedCreate has one who may read everything of the node, which a
-// WebSocket does by its method.
+// TestSecurityA7StreamsNeedCreate: permission to read everything of a node opens no stream. The method of a
+// WebSocket request is GET, so the verb of the method would be too weak.
 func TestSecurityA7StreamsNeedCreate(t *testing.T) {
 	api := newReviews(t)
 	api.allow = func(who string, what authorizationv1.ResourceAttributes) bool {
@@ -73,8 +74,8 @@ func TestSecurityA7StreamsNeedCreate(t *testing.T) {
 	}
 }
 
-// TestSecurityA8PodPermissionsAreAskedForWhenTold has one who may do everything on the
-// node, and something in one namespace.
+// TestSecurityA8PodPermissionsAreAskedForWhenTold: with ReviewPods, a user with every permission on the node
+// also needs permissions on the pod. The user of this test has them in one namespace.
 func TestSecurityA8PodPermissionsAreAskedForWhenTold(t *testing.T) {
 	api := newReviews(t)
 	api.allow = func(who string, what authorizationv1.ResourceAttributes) bool {
@@ -143,7 +144,8 @@ func (a *severalAuth) Authorize(_ context.Context, attrs authorizer.Attributes) 
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// TestSecurityA5OnlyAnAllowPasses: one of each list, and never for want of a question.
+// TestSecurityA5OnlyAnAllowPasses: a request passes if at least one permission of each list is allowed. It never
+// passes because there is no list, or because a list is empty.
 func TestSecurityA5OnlyAnAllowPasses(t *testing.T) {
 	list := func(verbs ...string) (all []authorizer.Attributes) {
 		for _, verb := range verbs {

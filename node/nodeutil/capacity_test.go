@@ -51,8 +51,8 @@ func TestCapacityFollowsTheProvider(t *testing.T) {
 	}
 }
 
-// TestPodsAreToldTheAddressOfTheNode: that of its configuration, until the provider
-// says another (TestCapacityFollowsTheProvider).
+// TestPodsAreToldTheAddressOfTheNode: pods get the node's address from its configuration, until the provider
+// reports another address (TestCapacityFollowsTheProvider).
 func TestPodsAreToldTheAddressOfTheNode(t *testing.T) {
 	outsideCluster(t)
 	var pods node.PodControllerConfig
@@ -71,7 +71,7 @@ func TestPodsAreToldTheAddressOfTheNode(t *testing.T) {
 	}
 }
 
-// TestNodeDoesNotWaitForPodsForever has a pod controller that never gets ready.
+// TestNodeDoesNotWaitForPodsForever: the start of a node ends when its pod controller never becomes ready.
 func TestNodeDoesNotWaitForPodsForever(t *testing.T) {
 	outsideCluster(t)
 	synctest.Test(t, func(t *testing.T) {

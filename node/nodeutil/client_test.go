@@ -39,7 +39,7 @@ func writeKubeconfig(t *testing.T, url string) string {
 	return path
 }
 
-// outsideCluster makes sure that no service account is found.
+// outsideCluster hides the service account of a cluster, if there is one.
 func outsideCluster(t *testing.T) {
 	t.Helper()
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")

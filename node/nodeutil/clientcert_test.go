@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 )
 
-// bootstrapping is what a node with a bootstrap kubeconfig starts from.
+// bootstrapping has the files from which a node with a bootstrap kubeconfig starts.
 type bootstrapping struct {
 	*testing.T
 	dir, bootstrap, kubeconfig string
@@ -93,8 +93,8 @@ func TestSecurityB4KubeconfigOfAnotherHand(t *testing.T) {
 	}
 }
 
-// TestSecurityB4FresherCertificateOfAnotherHand: an administrator who replaces a kubeconfig whose certificate has
-// ended need not know of the directory where the old one is kept.
+// TestSecurityB4FresherCertificateOfAnotherHand: a kubeconfig with a fresh certificate replaces an expired one.
+// The administrator need not know the directory that keeps the old certificate.
 func TestSecurityB4FresherCertificateOfAnotherHand(t *testing.T) {
 	b := newBootstrapping(t)
 	ca := testpki.New(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// knocking is a listener whose clients are made up.
+// knocking is a listener that accepts connections from invented addresses.
 type knocking struct {
 	net.Listener
 	next chan string // addresses of clients

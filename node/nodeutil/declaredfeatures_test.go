@@ -14,7 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// The API server insists on an order. What a program declares stays.
+// TestDeclareStreams: the declared features are sorted, as the API server requires, and the program's own
+// features stay.
 func TestDeclareStreams(t *testing.T) {
 	for _, tt := range []struct {
 		mux        api.ServeMux
@@ -33,7 +34,7 @@ func TestDeclareStreams(t *testing.T) {
 	}
 }
 
-// A node that serves nothing declares nothing.
+// TestStreamsAreDeclaredWhenServed: a node without a server does not declare its streams.
 func TestStreamsAreDeclaredWhenServed(t *testing.T) {
 	ca := testpki.New(t)
 	mux, other := http.NewServeMux(), http.NewServeMux()

@@ -59,7 +59,7 @@ func TestDrainStopsThePods(t *testing.T) {
 	}
 }
 
-// TestDrainBeforeTheNodeIsReady: there is nothing yet that could be drained.
+// TestDrainBeforeTheNodeIsReady: a node without pods ends without a drain.
 func TestDrainBeforeTheNodeIsReady(t *testing.T) {
 	outsideCluster(t)
 	n, err := NewNode("n1", newMemory().asProvider, WithClient(fake.NewClientset()))

@@ -21,8 +21,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// TestEventsAreAggregatedAsAKubelets: of one pod, 25 at once and then one in 5 minutes are sent, and from the
-// tenth that differs only in its words on, one event counts them.
+// TestEventsAreAggregatedAsAKubelets: events of one pod are limited as a kubelet limits them. The node sends 25
+// events at once, and then one every 5 minutes. From the tenth event that differs only in its message, one event
+// counts the others.
 func TestEventsAreAggregatedAsAKubelets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -56,7 +57,7 @@ func TestEventsAreAggregatedAsAKubelets(t *testing.T) {
 	})
 }
 
-// TestLastEventsAreSentBeforeTheEnd, also those that are recorded right before it.
+// TestLastEventsAreSentBeforeTheEnd: events that are recorded right before the end are sent, too.
 func TestLastEventsAreSentBeforeTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -74,7 +75,8 @@ func TestLastEventsAreSentBeforeTheEnd(t *testing.T) {
 	})
 }
 
-// TestLostEventsAreOneShortLine: an API server that does not answer holds the end up for a second, and one line names what it was not told.
+// TestLostEventsAreOneShortLine: an API server that does not answer delays the end by about a second. One line
+// in the log names the events that were not sent.
 func TestLostEventsAreOneShortLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := &lineLogger{}
@@ -100,7 +102,7 @@ func TestLostEventsAreOneShortLine(t *testing.T) {
 	})
 }
 
-// latePod is a pod whose event is recorded only after the end has begun.
+// latePod is a pod whose event is recorded after the end has begun.
 type latePod struct {
 	*corev1.Pod
 	begun, goOn chan struct{}

@@ -27,7 +27,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// named is a provider whose logs say which node it is of.
+// named is a provider whose logs name its node.
 type named struct {
 	*memory
 	node string
@@ -65,7 +65,7 @@ func (a onlyFor) Authorize(_ context.Context, attrs authorizer.Attributes) (auth
 	return authorizer.DecisionDeny, "", nil
 }
 
-// startFleet runs the nodes a, b and c, each with a pod that is called after it.
+// startFleet runs the nodes a, b and c. Each node has a pod that is named after the node.
 func startFleet(t *testing.T, opts ...NodeOpt) (*Fleet, *http.ServeMux) {
 	t.Helper()
 	outsideCluster(t)
@@ -234,7 +234,7 @@ func TestNewFleetErrors(t *testing.T) {
 	}
 }
 
-// TestFleetLimits: heartbeats grow with the number of nodes; the limit for pods is that of the process.
+// TestFleetLimits: the limits of heartbeats and the interval of lease renewals fit the number of nodes.
 func TestFleetLimits(t *testing.T) {
 	for _, tc := range []struct {
 		nodes     int

@@ -30,7 +30,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// shared is a backend that several processes reach: one memory for each node, which outlives them.
+// shared is a backend that several processes use. It has one memory for each node, and outlives the processes.
 type shared struct {
 	making func(node string) error // asked before a provider is made, if it is not nil
 
@@ -40,7 +40,7 @@ type shared struct {
 	broken  map[string]time.Duration // guarded by mu: after which time the provider of a node ends by itself, once
 }
 
-// counted is the provider of one node, which counts the pods that are created.
+// counted is the provider of one node, and counts the pods that it creates.
 type counted struct {
 	*memory
 	node string
@@ -85,13 +85,13 @@ func (s *shared) provider(cfg ProviderConfig) (Provider, node.NodeProvider, erro
 	return counted{s.nodes[cfg.Node.Name], cfg.Node.Name, s}, nil, nil
 }
 
-// process is one that shares nodes.
+// process is a process that shares nodes with other processes.
 type process struct {
 	*Fleet
 	stop func()
 }
 
-// names are the nodes that it runs, and that are ready.
+// names returns the names of the ready nodes that the process runs.
 func (p process) names() (out []string) {
 	for _, n := range p.Nodes() {
 		select {
@@ -103,7 +103,8 @@ func (p process) names() (out []string) {
 	return out
 }
 
-// versioned makes updates of leases as API servers do, which the tracker of the fake client does not: of two that were read at the same time one fails.
+// versioned lets updates of leases conflict as at an API server: of two updates from the same version, one
+// fails. The tracker of the fake client does not do this.
 func versioned(client *fake.Clientset) {
 	written := 0
 	client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -121,7 +122,8 @@ func versioned(client *fake.Clientset) {
 	})
 }
 
-// inShares runs a test in a bubble, with seven nodes that have two pods each. start begins a process; its nodes have ended when stop returns.
+// inShares runs a test in a synctest bubble with seven nodes, each with two pods. start starts a process. stop
+// returns when the nodes of its process have ended.
 func inShares(t *testing.T, test func(t *testing.T, client *fake.Clientset, backend *shared, start func() process)) {
 	outsideCluster(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -209,7 +211,8 @@ func TestProcessesShareNodes(t *testing.T) {
 	})
 }
 
-// TestOneNodeThatFailsIsTriedAgain: one whose provider cannot be made, or ends by itself, leaves the others alone, and runs when that is over.
+// TestOneNodeThatFailsIsTriedAgain: one node cannot make its provider, and the provider of another node ends by
+// itself. The other nodes run. The two nodes run, too, when the faults are over.
 func TestOneNodeThatFailsIsTriedAgain(t *testing.T) {
 	inShares(t, func(t *testing.T, _ *fake.Clientset, backend *shared, start func() process) {
 		var fails atomic.Bool
@@ -250,7 +253,8 @@ func TestNodesThatEndDoNotKeepOthersDown(t *testing.T) {
 	})
 }
 
-// TestNoNodeCanBeMade: then something is wrong that is the same for all, and the process ends with it.
+// TestNoNodeCanBeMade: if no node can make its provider, the fault is the same for all nodes, and the process
+// ends with the error.
 func TestNoNodeCanBeMade(t *testing.T) {
 	inShares(t, func(t *testing.T, _ *fake.Clientset, backend *shared, start func() process) {
 		boom := errors.New("boom")
@@ -263,7 +267,8 @@ func TestNoNodeCanBeMade(t *testing.T) {
 	})
 }
 
-// TestSlowProvidersHoldUpNothing: a process that is told to end does so although providers are being made, and makes no more.
+// TestSlowProvidersHoldUpNothing: a stopped process ends although providers are being made, and makes no further
+// providers.
 func TestSlowProvidersHoldUpNothing(t *testing.T) {
 	inShares(t, func(t *testing.T, _ *fake.Clientset, backend *shared, start func() process) {
 		var made atomic.Int32
@@ -282,7 +287,8 @@ func TestSlowProvidersHoldUpNothing(t *testing.T) {
 	})
 }
 
-// TestNodesThatGoLeaveNothing: what a process keeps for its pods ends with the nodes that another one takes.
+// TestNodesThatGoLeaveNothing: when another process takes a node, this process drops the pods and callbacks of
+// the node.
 func TestNodesThatGoLeaveNothing(t *testing.T) {
 	inShares(t, func(t *testing.T, _ *fake.Clientset, _ *shared, start func() process) {
 		a := start()
@@ -322,7 +328,7 @@ func TestOneSharedNodeAndItsServer(t *testing.T) {
 	}
 }
 
-// TestOtherNodesAreAnotherGroup: members that do not have a node are not given any.
+// TestOtherNodesAreAnotherGroup: a process gets no node that is not in its own list of nodes.
 func TestOtherNodesAreAnotherGroup(t *testing.T) {
 	outsideCluster(t)
 	group := func(names ...string) string {
@@ -343,7 +349,8 @@ func TestOtherNodesAreAnotherGroup(t *testing.T) {
 	}
 }
 
-// TestSharedNodesNeedRights: a process that may not see the others ends, and says what it lacks.
+// TestSharedNodesNeedRights: a process without the right to see the other processes ends, and its error names
+// the missing right.
 func TestSharedNodesNeedRights(t *testing.T) {
 	inShares(t, func(t *testing.T, client *fake.Clientset, _ *shared, start func() process) {
 		client.PrependReactor("list", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// However a path is written, what a router could take for a way into a pod needs the permission for
-// everything, and a lesser one is enough only for a path in its plain form.
+// FuzzPaths: a path that a router could take for a way into a pod needs the permission for everything, in any
+// spelling. A lesser permission is enough only for a path in its plain form.
 func FuzzPaths(f *testing.F) {
 	for _, p := range []string{
 		"/", "/pods", "/pods/", "/healthz", "/stats/summary", "/metrics/cadvisor", "/exec/ns/pod/c", "//exec/ns/pod/c", "/exec/../pods", "/pods/../exec/ns/p/c",
@@ -50,7 +50,7 @@ func FuzzPaths(f *testing.F) {
 	})
 }
 
-// Whatever patterns say, there are few enough names, valid and different.
+// FuzzNodeNames: any pattern gives a limited number of node names, all valid and different.
 func FuzzNodeNames(f *testing.F) {
 	for _, pattern := range []string{"a", "vk-[000-999]", "a[0-9]b[0-9]", "[0-99999999999999999999]", "[0-2147483647]", "[2-1]", "a[", "]a", "[[0-1]-2]", "[-]", "[0-1][0-1][0-1]", "", "a[00-1]"} {
 		f.Add(pattern, "b")

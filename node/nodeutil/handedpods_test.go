@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// declaring is a provider that lacks all features.
+// declaring is a provider that declares no features.
 type declaring struct{ *memory }
 
 func (declaring) Capabilities() capability.Declaration { return capability.Only() }
@@ -38,8 +38,8 @@ func probedPod() *corev1.Pod {
 	}}}}
 }
 
-// TestListerHasNothingThatThePodRunsWithout: the operator accepts that the pod has no probe, and the lister of the provider does not bring it back,
-// before a restart or after it.
+// TestListerHasNothingThatThePodRunsWithout: the operator accepts that the pod runs without its probe. The
+// provider's lister shows the pod without the probe, before and after a restart.
 func TestListerHasNothingThatThePodRunsWithout(t *testing.T) {
 	outsideCluster(t)
 	backend := newMemory()

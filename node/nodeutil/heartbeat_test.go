@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// vanishing passes bytes between clients and a server until the packets of the
-// connections that exist vanish, without anybody being told.
+// vanishing forwards bytes between clients and a server. After freeze, the packets of the existing connections
+// vanish, and neither side gets an error.
 type vanishing struct {
 	net.Listener
 	server string
@@ -54,7 +54,7 @@ func (v *vanishing) thaw() {
 	v.frozen.Store(&frozen)
 }
 
-// freeze kills the connections that exist; new ones work.
+// freeze lets the packets of the existing connections vanish; new connections work.
 func (v *vanishing) freeze() {
 	frozen := *v.frozen.Load()
 	v.thaw()
@@ -126,8 +126,7 @@ func TestHeartbeatsLeaveADeadConnection(t *testing.T) {
 	}
 }
 
-// TestWithTimeoutLetsWatchesLive has a watch that outlives the time-out, and a
-// plain answer that does not end.
+// TestWithTimeoutLetsWatchesLive: the time-out cuts a plain answer that does not end, and no watch.
 func TestWithTimeoutLetsWatchesLive(t *testing.T) {
 	const timeout = time.Second
 	more := make(chan struct{})

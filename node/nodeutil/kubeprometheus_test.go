@@ -114,8 +114,9 @@ func (measuring) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error
 	}}, nil
 }
 
-// TestPublishedB4KubePrometheusFindsItsSeries scrapes each path of a kubelet that kube-prometheus scrapes. The answers are valid metrics, and have
-// every series and label that its rules and dashboards select. A series without an answer has a reason in the table.
+// TestPublishedB4KubePrometheusFindsItsSeries scrapes each kubelet path that kube-prometheus scrapes. The
+// answers are valid metrics, and have every series and label that the rules and dashboards of kube-prometheus
+// select. The table gives a reason for each missing series.
 func TestPublishedB4KubePrometheusFindsItsSeries(t *testing.T) {
 	ca := testpki.New(t)
 	m, mux := newMemory(), http.NewServeMux()

@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// lineLogger keeps what is logged, one line each: level, message, fields.
+// lineLogger records each log entry as a line: level, message, fields.
 type lineLogger struct {
 	mu    sync.Mutex
 	lines []string

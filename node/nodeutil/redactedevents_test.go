@@ -14,7 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// TestSecurityD2EventsOfProvidersAreRedacted: what a provider records itself is redacted like what it returns.
+// TestSecurityD2EventsOfProvidersAreRedacted: events that a provider records itself are redacted, as its errors
+// are.
 func TestSecurityD2EventsOfProvidersAreRedacted(t *testing.T) {
 	events := record.NewFakeRecorder(10)
 	var given record.EventRecorder

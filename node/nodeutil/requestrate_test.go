@@ -89,7 +89,8 @@ func writePod(t *testing.T, c *clients, i int) {
 	}
 }
 
-// TestFault35EndsOfPodsDoNotWaitForTheClient: what 2,000 pods that end at once wait for is the API server.
+// TestFault35EndsOfPodsDoNotWaitForTheClient: when 2,000 pods end at once, their status writes wait for the API
+// server only, not for a limit of the client.
 func TestFault35EndsOfPodsDoNotWaitForTheClient(t *testing.T) {
 	const n = 2000
 	synctest.Test(t, func(t *testing.T) {
@@ -102,8 +103,8 @@ func TestFault35EndsOfPodsDoNotWaitForTheClient(t *testing.T) {
 	})
 }
 
-// TestReadsForPodsDoNotWaitForTheClient: 1,000 pods come at once, each with a Secret of its own, for which the node asks
-// whether it may, and then reads it.
+// TestReadsForPodsDoNotWaitForTheClient: 1,000 pods come at once, each with a Secret of its own. For each
+// Secret, the node requests an access review and reads the Secret. No limit of the client delays these requests.
 func TestReadsForPodsDoNotWaitForTheClient(t *testing.T) {
 	const n = 1000
 	synctest.Test(t, func(t *testing.T) {
@@ -144,8 +145,9 @@ func TestFault15RefusedWritesAreSlowAtTheDefaultRate(t *testing.T) {
 			}
 			t.Errorf("the write of pod %d has not arrived after %v", i, 2*storm)
 		})
-		// Each writer is refused once a second; one of ten gets through, and its writer has the next pod at once. client-go
-		// gives up after ten retries without another wait, so how many of eleven waits are left out depends on who gets through.
+		// The API server refuses each writer once a second. One of ten writes gets through, and its writer takes
+		// the next pod at once. client-go gives up after ten retries, without another wait. So up to one of
+		// eleven waits is left out.
 		most := int64(float64(writersOfPods) * (storm.Seconds() + 1) * 10 / 9 * 11 / 10)
 		if got := offered.Load(); got > most {
 			t.Errorf("%d writes in the %v of the storm, want at most %d", got, storm, most)
@@ -158,7 +160,8 @@ func TestFault15RefusedWritesAreSlowAtTheDefaultRate(t *testing.T) {
 	})
 }
 
-// TestHeartbeatsAndEventsHaveLimitsOfTheirOwn: writes of pods use up what the client may send, and heartbeats and events go on.
+// TestHeartbeatsAndEventsHaveLimitsOfTheirOwn: heartbeats and events go on when writes of pods have used up the
+// client's limit.
 func TestHeartbeatsAndEventsHaveLimitsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(remoteAPI).clients(t, NodeConfig{KubeAPIQPS: 0.01, KubeAPIBurst: 1})

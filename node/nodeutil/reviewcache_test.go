@@ -11,8 +11,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// TestSecurityA5AnswersAreKeptForTheirTime: 2 minutes for tokens, 5 minutes for what is allowed and 30
-// seconds for what is not.
+// TestSecurityA5AnswersAreKeptForTheirTime: the cache keeps the answer about a token for 2 minutes, an allowed
+// permission for 5 minutes and a refused permission for 30 seconds.
 func TestSecurityA5AnswersAreKeptForTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newReviewsInMemory(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
 
-// credentialID is where the API server says which certificate a request came with.
+// credentialID is the key under which the API server reports the certificate of a request.
 const credentialID = "authentication.kubernetes.io/credential-id"
 
 // TestSecurityB4TenRotationsLoseNoRequest: the client certificate of a node is replaced ten times while its

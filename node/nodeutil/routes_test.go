@@ -21,8 +21,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// TestProviderRoutes runs a node as programs in the field do, and asks its server the
-// way the API server would: at the port that the Node object names.
+// TestProviderRoutes runs a node as users' programs do. It sends requests as the API server would: to the port
+// in the Node object.
 func TestProviderRoutes(t *testing.T) {
 	ca := testpki.New(t)
 	m := newMemory()

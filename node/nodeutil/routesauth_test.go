@@ -19,8 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 )
 
-// authenticatedNode is a node with everything that it can serve, which has not been run. The server serves
-// what wrap makes of the mux with its routes.
+// authenticatedNode returns a node that serves every route and has not been run. Its server has the handler that
+// wrap returns for the mux of the routes.
 func authenticatedNode(t *testing.T, r *reviews, wrap func(http.Handler) http.Handler) *Node {
 	t.Helper()
 	ca := testpki.New(t)
@@ -72,7 +72,7 @@ func servedPaths(t *testing.T, n *Node) []string {
 	return paths
 }
 
-// spellings are ways to write a path, some of which a router takes for the path itself.
+// spellings returns several ways to write a path. A router takes some of them for the path itself.
 func spellings(path string) []string {
 	parts := strings.SplitN(path, "/", 3)
 	first, rest := parts[1], strings.Join(parts[2:], "/")
@@ -129,7 +129,7 @@ func TestSecurityA2EveryPathAsksForCredentials(t *testing.T) {
 	}
 }
 
-// TestSecurityA3OddPathsReachNoHandler has one who may do everything.
+// TestSecurityA3OddPathsReachNoHandler: an odd path reaches no handler, even for a user with every permission.
 func TestSecurityA3OddPathsReachNoHandler(t *testing.T) {
 	reached := ""
 	n := authenticatedNode(t, newReviews(t), func(h http.Handler) http.Handler {

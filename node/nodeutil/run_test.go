@@ -30,8 +30,8 @@ type running struct {
 	stop   context.CancelFunc
 }
 
-// start runs a node on loopback and waits until it is ready. The test's end stops it and
-// checks what Run returned.
+// start runs a node on loopback and waits until it is ready. The end of the test stops the node and checks the
+// error of Run.
 func start(t *testing.T, make NewProviderFunc, opts ...NodeOpt) *running {
 	t.Helper()
 	outsideCluster(t)
@@ -87,7 +87,8 @@ func TestRunRegistersAReadyNode(t *testing.T) {
 	t.Error("no Ready condition")
 }
 
-// TestNodeIsReadyFromItsFirstWrite: a node that is started again, or that another process acted for until now, is not unready for a moment.
+// TestNodeIsReadyFromItsFirstWrite: a restarted node, or a node that another process acted for until now, never
+// becomes unready in between.
 func TestNodeIsReadyFromItsFirstWrite(t *testing.T) {
 	r := start(t, newMemory().asProvider)
 	for _, action := range r.client.Actions() {
@@ -105,7 +106,8 @@ func TestNodeIsReadyFromItsFirstWrite(t *testing.T) {
 	t.Error("the node was not registered")
 }
 
-// TestProviderReadsItsNodeWhileItStarts: a provider may keep ProviderConfig.Node, which it must not change. The race detector finds a write.
+// TestProviderReadsItsNodeWhileItStarts: a provider may keep ProviderConfig.Node and read it later, so the node
+// must not write to it. The race detector finds a write.
 func TestProviderReadsItsNodeWhileItStarts(t *testing.T) {
 	m := newMemory()
 	var reads sync.WaitGroup

@@ -48,7 +48,8 @@ func TestPortInUseComesBeforeTheNode(t *testing.T) {
 	}
 }
 
-// TestWaitReadyEnds has an API server that refuses to list pods, so the node never gets ready.
+// TestWaitReadyEnds: WaitReady returns when the node cannot become ready, because the API server refuses to list
+// pods.
 func TestWaitReadyEnds(t *testing.T) {
 	outsideCluster(t)
 	client := fake.NewClientset()
@@ -74,7 +75,7 @@ func TestWaitReadyEnds(t *testing.T) {
 	}
 }
 
-// TestAPIServerAwayOnlyDelays has an API server that at first answers nothing at all.
+// TestAPIServerAwayOnlyDelays: a node that starts while the API server does not answer becomes ready later.
 func TestAPIServerAwayOnlyDelays(t *testing.T) {
 	outsideCluster(t)
 	client := fake.NewClientset()

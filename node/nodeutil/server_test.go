@@ -23,7 +23,7 @@ type serving struct {
 	ended chan error
 }
 
-// serve starts the server that cfg asks for. client answers reviews.
+// serve starts the server of cfg. client answers the server's reviews.
 func serve(t *testing.T, cfg *NodeConfig, client *reviews, lines *lineLogger) *serving {
 	t.Helper()
 	cfg.HTTPListenAddr = "127.0.0.1:0"
@@ -47,7 +47,7 @@ func serve(t *testing.T, cfg *NodeConfig, client *reviews, lines *lineLogger) *s
 	return s
 }
 
-// end stops the server and returns how long that took.
+// end stops the server and returns the time that the stop took.
 func (s *serving) end(t *testing.T) time.Duration {
 	t.Helper()
 	begin := time.Now()
@@ -132,7 +132,7 @@ func TestServerSpeaksHTTP1AndTLS12(t *testing.T) {
 	}
 }
 
-// TestServerEndsItsStreams has a request in the middle and a connection that was taken over.
+// TestServerEndsItsStreams: the end of the server ends a running request and a hijacked connection.
 func TestServerEndsItsStreams(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	ca := testpki.New(t)
@@ -178,7 +178,7 @@ func TestServerEndsItsStreams(t *testing.T) {
 	}
 }
 
-// TestServerDoesNotWaitForever has a handler that ignores its context.
+// TestServerDoesNotWaitForever: the server ends although a handler ignores its context.
 func TestServerDoesNotWaitForever(t *testing.T) {
 	ca := testpki.New(t)
 	cfg := serverConfig(t, ca)

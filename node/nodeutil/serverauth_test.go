@@ -25,8 +25,7 @@ func serverConfig(t *testing.T, ca *testpki.Authority, opts ...NodeOpt) *NodeCon
 	return cfg
 }
 
-// nodeMux is the mux of a program: routes of the provider at "/", and one of
-// the program's own.
+// nodeMux returns the mux of a program: the provider's routes at "/", and a route of the program.
 func nodeMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	authMux{mux}.Handle("/", hello)
@@ -34,12 +33,12 @@ func nodeMux() *http.ServeMux {
 	return mux
 }
 
-// middleware stands for a wrapper that does not show what it wraps.
+// middleware is a wrapper without Unwrap, so it hides the wrapped handler.
 func middleware(h http.Handler) http.Handler {
 	return http.HandlerFunc(h.ServeHTTP)
 }
 
-// showing is a wrapper that does.
+// showing is a wrapper with Unwrap.
 type showing struct{ http.Handler }
 
 func (s showing) Unwrap() http.Handler { return s.Handler }
@@ -92,8 +91,8 @@ func TestSecurityA3NoServerWithoutAuthenticationByAccident(t *testing.T) {
 	}
 }
 
-// TestSecurityA3NoPathGetsAround tries spellings that routers read in different ways, some of which an
-// http.ServeMux answers with a redirect.
+// TestSecurityA3NoPathGetsAround: no spelling of a path reaches the provider without credentials. Routers read
+// these spellings in different ways, and an http.ServeMux answers some of them with a redirect.
 func TestSecurityA3NoPathGetsAround(t *testing.T) {
 	ca := testpki.New(t)
 	cfg := serverConfig(t, ca)
@@ -157,7 +156,7 @@ func TestSecurityA4CertificatesAndTokensSideBySide(t *testing.T) {
 	}
 }
 
-// TestMuxOnAnotherServer leaves a program that serves the mux itself alone.
+// TestMuxOnAnotherServer: a mux that the program serves itself is not guarded.
 func TestMuxOnAnotherServer(t *testing.T) {
 	w := httptest.NewRecorder()
 	nodeMux().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/pods", nil))
@@ -174,7 +173,7 @@ func TestSameValue(t *testing.T) {
 	}
 }
 
-// TestSecurityA8ReviewsThatNobodyWouldMake: an option that would have no effect is refused.
+// TestSecurityA8ReviewsThatNobodyWouldMake: newServer refuses ReviewPods where no authentication would use it.
 func TestSecurityA8ReviewsThatNobodyWouldMake(t *testing.T) {
 	ca := testpki.New(t)
 	for name, opts := range map[string][]NodeOpt{
@@ -192,7 +191,8 @@ func TestSecurityA8ReviewsThatNobodyWouldMake(t *testing.T) {
 	}
 }
 
-// What a request does in the name of a user can be told by package api, which keeps records of it.
+// TestCallerReachesTheRoutes: the routes of package api know the user of a request, and so their records can
+// name the user.
 func TestCallerReachesTheRoutes(t *testing.T) {
 	var got api.Caller
 	h := WithAuth(NoAuth(), http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { got, _ = api.CallerFrom(req.Context()) }))

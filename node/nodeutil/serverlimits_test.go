@@ -136,7 +136,8 @@ func TestSecurityE1HeadersHave64KiBAtMost(t *testing.T) {
 	}
 }
 
-// TestSecurityE3HandshakesThatStallAreCut connects and says nothing, or half of what begins a handshake.
+// TestSecurityE3HandshakesThatStallAreCut: the server closes a connection that sends nothing, or only half of
+// the beginning of a handshake.
 func TestSecurityE3HandshakesThatStallAreCut(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, p *pipes, _ *tls.Config) {
 		for _, said := range []string{"", "\x16\x03\x01\x02\x00\x01"} {

@@ -24,7 +24,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 )
 
-// asking is a node on loopback that asks for its serving certificate.
+// asking is a node on loopback that requests its serving certificate.
 type asking struct {
 	*Node
 	client *fake.Clientset
@@ -91,8 +91,8 @@ func (a *asking) condition(t *testing.T) (found corev1.NodeCondition) {
 	return found
 }
 
-// TestSecurityB1ServingCertificateIsRotatedUnderLoad: certificates come by request, ten of them one
-// after the other, in a server that does not restart.
+// TestSecurityB1ServingCertificateIsRotatedUnderLoad: the server takes ten certificates, one after the other,
+// without a restart and without a failed request. Each certificate comes from a certificate request.
 func TestSecurityB1ServingCertificateIsRotatedUnderLoad(t *testing.T) {
 	a := startAsking(t, certificatesv1.CertificateApproved, func(leaf *x509.Certificate) time.Time {
 		return time.Now().Add(50 * time.Millisecond)
@@ -159,7 +159,7 @@ func TestSecurityB3DeniedRequestIsTold(t *testing.T) {
 	until(t, "the condition has gone", func() bool { return a.condition(t).Type == "" })
 }
 
-// TestPendingRequestEndsWithRun: a request that nobody grants leaves nothing behind.
+// TestPendingRequestEndsWithRun: a certificate request that is never granted leaves no goroutine behind.
 func TestPendingRequestEndsWithRun(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Run("node", func(t *testing.T) {

@@ -58,8 +58,8 @@ func TestRefusedClientHoldsNoConnection(t *testing.T) {
 	}
 }
 
-// TestSecurityA2OptionsForTheServerNeedCredentials asks the one question that net/http would
-// answer before any handler.
+// TestSecurityA2OptionsForTheServerNeedCredentials: OPTIONS * needs credentials. By default, net/http answers
+// this request before any handler.
 func TestSecurityA2OptionsForTheServerNeedCredentials(t *testing.T) {
 	ca := testpki.New(t)
 	cfg := serverConfig(t, ca)

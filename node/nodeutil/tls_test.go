@@ -98,7 +98,7 @@ func TestTLSErrorsNameTheFile(t *testing.T) {
 	}
 }
 
-// requireCert is what WithCAFromPath adds to WithCACert.
+// requireCert makes client certificates compulsory, as WithCAFromPath does in addition to WithCACert.
 func requireCert(cfg *NodeConfig) error {
 	cfg.TLSConfig.ClientAuth = tls.RequireAndVerifyClientCert
 	return nil

@@ -19,8 +19,8 @@ import (
 
 const rotations = 10
 
-// load sends requests from several clients, over connections of their own each and over one that
-// is kept, until stop. A request that is not answered with 200 fails the test.
+// load sends requests until stop. Half of its clients open a connection for each request, and half keep one
+// connection. A request fails the test if its status is not 200.
 type load struct {
 	sent atomic.Int64
 	stop func()
@@ -76,7 +76,7 @@ func (l *load) use(tlsConfig *tls.Config) {
 	}
 }
 
-// until waits for done, and fails after a minute, which is what is promised.
+// until waits for done, and fails after a minute, the promised limit.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for began := time.Now(); !done(); {
@@ -87,7 +87,7 @@ func until(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// served is the serial number of the certificate that a new connection is shown.
+// served returns the serial number of the server's certificate on a new connection.
 func served(t *testing.T, url string, cfg *tls.Config) string {
 	t.Helper()
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(url, "https://"), cfg)

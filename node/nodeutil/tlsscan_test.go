@@ -13,15 +13,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 )
 
-// TestSecurityB6ScanOfVersionsAndSuites tries every version and every suite that exists, with both
-// kinds of certificates, as scanners from outside do.
+// TestSecurityB6ScanOfVersionsAndSuites tries every TLS version and every cipher suite, with both kinds of
+// certificates, as external scanners do.
 func TestSecurityB6ScanOfVersionsAndSuites(t *testing.T) {
 	all := append(tls.CipherSuites(), tls.InsecureCipherSuites()...)
 	ids := []uint16{}
 	for _, suite := range all {
 		ids = append(ids, suite.ID)
 	}
-	// A program that allows everything, and one that says nothing.
+	// One program allows every version and suite, and one has no settings.
 	lax := func(cfg *tls.Config) error {
 		cfg.MinVersion, cfg.CipherSuites = tls.VersionTLS10, ids
 		return nil
@@ -83,7 +83,7 @@ func TestSecurityB6ScanOfVersionsAndSuites(t *testing.T) {
 	}
 }
 
-// handshake returns what was agreed on, zeros for nothing.
+// handshake returns the negotiated version and suite, or zeros if the handshake fails.
 func handshake(addr string, from, to uint16, suites ...uint16) (version, suite uint16) {
 	cfg := &tls.Config{InsecureSkipVerify: true, MinVersion: from, MaxVersion: to, CipherSuites: suites}
 	conn, err := tls.Dial("tcp", addr, cfg)

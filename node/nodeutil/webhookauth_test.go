@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// reviews is an API server that answers about users and permissions only: the
-// token is the user's name, unless it is "bad"; "root" may do everything.
+// reviews is an API server that only answers reviews of tokens and permissions. The token is the user's name;
+// the token "bad" is invalid. The user "root" has every permission.
 type reviews struct {
 	url    string
 	client *kubernetes.Clientset
@@ -118,16 +118,15 @@ func request(method, path, token string) *http.Request {
 	return req
 }
 
-// once makes reviews that fail give up at once.
+// once turns off the retries of failed reviews.
 func once(cfg *WebhookAuthConfig) error {
 	cfg.AuthnConfig.WebhookRetryBackoff = &wait.Backoff{Steps: 1}
 	cfg.AuthzConfig.WebhookRetryBackoff = &wait.Backoff{Steps: 1}
 	return nil
 }
 
-// TestReviewsHaveTheirOwnLimits exhausts the client: whoever sends tokens to the
-// server, without any that is good, must not hold up what the pods need, nor the
-// other way round.
+// TestReviewsHaveTheirOwnLimits: reviews get through when the limit of the client is used up. Clients with bad
+// tokens must not hold up the requests for pods, and requests for pods must not hold up reviews.
 func TestReviewsHaveTheirOwnLimits(t *testing.T) {
 	api := newReviews(t)
 	exhausted := &rest.Config{Host: api.url, RateLimiter: flowcontrol.NewFakeNeverRateLimiter()}
@@ -175,7 +174,7 @@ func TestSecurityA5KnownAnswersSurviveAndNothingNewGetsIn(t *testing.T) {
 		t.Errorf("permission: got %+v, want %+v", api.accesses[0], want)
 	}
 
-	// Known answers survive an API server that is away; nothing new gets in.
+	// Known answers stay valid while the API server is away. Unknown users get no access.
 	api.setDown()
 	for _, tc := range []struct {
 		path, token string
@@ -215,7 +214,7 @@ func TestSecurityA1NobodyToAskIsAnError(t *testing.T) {
 	}
 }
 
-// TestWebhookAuthKeepsTheTokenOut checks that no log line and no answer has a token.
+// TestWebhookAuthKeepsTheTokenOut: no log line and no answer contains a token.
 func TestWebhookAuthKeepsTheTokenOut(t *testing.T) {
 	const secret = "canary-token"
 	api := newReviews(t)
