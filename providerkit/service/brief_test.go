@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestBriefStatesAreNotReported: what a pod that has not begun says on its way is reported when it lasts, also if it changes all the time; its begin and
-// its end at once, and in order.
+// TestBriefStatesAreNotReported: a pod's state before its start is reported only when it lasts, even if it
+// changes all the time. The start and the end of the pod are reported at once, and in order.
 func TestBriefStatesAreNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string

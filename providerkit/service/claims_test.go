@@ -27,7 +27,8 @@ func (v volumes) PersistentVolume(_ context.Context, _ *corev1.Pod, name string)
 	return v[name], nil
 }
 
-// TestClaimsAreFoundBeforeACreate: a driver has the PersistentVolume of each claim. One that is not bound yet lets the pod wait, and a block device refuses it.
+// TestClaimsAreFoundBeforeACreate: the driver gets the PersistentVolume of each claim. An unbound claim makes
+// the pod wait, and a block device makes the provider refuse the pod.
 func TestClaimsAreFoundBeforeACreate(t *testing.T) {
 	block := corev1.PersistentVolumeBlock
 	found := volumes{
@@ -55,7 +56,7 @@ func TestClaimsAreFoundBeforeACreate(t *testing.T) {
 	}
 }
 
-// TestClaimsAreReadOnly by what the pod or the volume says.
+// TestClaimsAreReadOnly: a claim is read-only if the pod or the PersistentVolume is read-only.
 func TestClaimsAreReadOnly(t *testing.T) {
 	for want, all := range map[bool][]corev1.PersistentVolumeSpec{
 		true: {
@@ -82,7 +83,7 @@ func TestClaimsAreReadOnly(t *testing.T) {
 	}
 }
 
-// TestUnreadClaimsAreDirectories: what nobody has looked for is a volume that every service has.
+// TestUnreadClaimsAreDirectories: Unread turns claims into emptyDir volumes, which every service supports.
 func TestUnreadClaimsAreDirectories(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{
 		{Name: "a", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}},
@@ -109,7 +110,7 @@ func (elsewhere) Secret(_ context.Context, pod *corev1.Pod, name string) (*corev
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name}}, nil
 }
 
-// TestSecretsOfVolumesAreInTheirNamespace: a PersistentVolume may name a Secret that is in no namespace of pods.
+// TestSecretsOfVolumesAreInTheirNamespace: a PersistentVolume may name a Secret outside the pod's namespace.
 func TestSecretsOfVolumesAreInTheirNamespace(t *testing.T) {
 	in := Inputs{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}, Objects: elsewhere{}}
 	for asked, want := range map[string]string{"": "shop", "storage": "storage"} {

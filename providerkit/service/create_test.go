@@ -18,8 +18,8 @@ import (
 
 var policies = map[string]Again{"another": AgainMakesAnother, "replaces": AgainReplaces, "first": AgainReturnsFirst}
 
-// TestOneInstanceWhateverAnswersAreLost: the node tries again until a create succeeds, and the pod has one instance, which no second create has
-// changed where the first one could be seen.
+// TestOneInstanceWhateverAnswersAreLost: the node retries a create until it succeeds, and the pod has exactly
+// one instance. A retry does not change the first instance if the service shows this instance.
 func TestOneInstanceWhateverAnswersAreLost(t *testing.T) {
 	type fault = func(*cloud, *Inputs) (vm, error)
 	for kind, again := range policies {
@@ -50,8 +50,8 @@ func TestOneInstanceWhateverAnswersAreLost(t *testing.T) {
 	}
 }
 
-// TestRestartIsALostAnswer: the process ends in the middle of a create, and the next one has one instance, though lists lag. It asks for no pod
-// that is newer than itself.
+// TestRestartIsALostAnswer: the process ends in the middle of a create. The next process has exactly one
+// instance of the pod, although lists lag. It does not search for pods that are newer than the process itself.
 func TestRestartIsALostAnswer(t *testing.T) {
 	for kind, again := range policies {
 		t.Run(kind, func(t *testing.T) {
@@ -121,7 +121,8 @@ func TestServiceThatMakesAnotherIsNotAskedInDoubt(t *testing.T) {
 	})
 }
 
-// TestRefusedCreateLeavesNothingPending: the next try is at once, and a delete says that there is none.
+// TestRefusedCreateLeavesNothingPending: after a refused create, a delete returns NotFound, and the next create
+// runs at once.
 func TestRefusedCreateLeavesNothingPending(t *testing.T) {
 	for kind, again := range policies {
 		t.Run(kind, func(t *testing.T) {
@@ -147,7 +148,8 @@ func TestRefusedCreateLeavesNothingPending(t *testing.T) {
 	}
 }
 
-// TestRefusalAfterALostAnswerFailsNoPod: the first create may have made the instance, so nobody says that there is none.
+// TestRefusalAfterALostAnswerFailsNoPod: the first create may have made an instance. So a later refusal is not
+// InvalidInput, and a delete does not return NotFound.
 func TestRefusalAfterALostAnswerFailsNoPod(t *testing.T) {
 	for kind, again := range policies {
 		t.Run(kind, func(t *testing.T) {
@@ -201,7 +203,8 @@ func TestPodThatAsksForMoreThanIsDeclaredIsRefused(t *testing.T) {
 	})
 }
 
-// TestNothingIsAskedBeforeThePodsAreKnown: the pods of the cluster, and those of the service from before a restart.
+// TestNothingIsAskedBeforeThePodsAreKnown: the provider sends no request before it knows the pods of the
+// cluster, and no create before it knows the instances from before a restart.
 func TestNothingIsAskedBeforeThePodsAreKnown(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		var listed atomic.Bool
@@ -224,12 +227,12 @@ func TestNothingIsAskedBeforeThePodsAreKnown(t *testing.T) {
 	})
 }
 
-// strict is a driver that refuses all pods.
+// strict is a driver that refuses every pod.
 type strict struct{ *cloud }
 
 func (strict) Refuse(*corev1.Pod) error { return errdefs.InvalidInput("spec: is refused") }
 
-// TestRefusedPodIsNotRead: a pod that the driver refuses is told so, and does not wait for objects that are missing.
+// TestRefusedPodIsNotRead: a pod that the driver refuses fails at once; it does not wait for missing objects.
 func TestRefusedPodIsNotRead(t *testing.T) {
 	c := &cloud{}
 	err := New[vm](Config{Service: "cloud"}, strict{c}).CreatePod(t.Context(), &corev1.Pod{})
@@ -238,7 +241,8 @@ func TestRefusedPodIsNotRead(t *testing.T) {
 	}
 }
 
-// TestServiceSaysWhenToAskAgainInDoubt: a create without an answer, and one that the service puts off: it is not asked sooner than it says.
+// TestServiceSaysWhenToAskAgainInDoubt: after a create without an answer, the service throttles the retry. The
+// error carries the service's waiting time.
 func TestServiceSaysWhenToAskAgainInDoubt(t *testing.T) {
 	for _, again := range []Again{AgainReplaces, AgainReturnsFirst} {
 		t.Run(fmt.Sprint(again), func(t *testing.T) {
@@ -260,7 +264,8 @@ func TestServiceSaysWhenToAskAgainInDoubt(t *testing.T) {
 	}
 }
 
-// TestAlreadyMadeIsFound: the service knows the token of the create that had no answer, with another request.
+// TestAlreadyMadeIsFound: the service answers that the token of an earlier create is in use with another
+// request. The pod gets the instance of this create as soon as the service shows it.
 func TestAlreadyMadeIsFound(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		p, _ := h.start(nil)
@@ -280,7 +285,8 @@ func TestAlreadyMadeIsFound(t *testing.T) {
 	})
 }
 
-// TestAlreadyMadeIsNotMissing: an earlier process has made the instance, and the service does not show it: a pod that is deleted now is not said to be gone.
+// TestAlreadyMadeIsNotMissing: an earlier process made the instance, and the service does not show it yet. A
+// delete of the pod does not return NotFound.
 func TestAlreadyMadeIsNotMissing(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		p, stop := h.start(nil)
@@ -302,7 +308,8 @@ func TestAlreadyMadeIsNotMissing(t *testing.T) {
 	})
 }
 
-// TestDeleteWhileTheAnswerIsLostWaits: an instance that appears later would run for nobody.
+// TestDeleteWhileTheAnswerIsLostWaits: after a create without an answer, a delete waits until no instance of the
+// pod can appear. An instance that appears later would have no pod.
 func TestDeleteWhileTheAnswerIsLostWaits(t *testing.T) {
 	for kind, again := range policies {
 		for name, fault := range map[string]func(*cloud, *Inputs) (vm, error){"before": before, "after": after, "late": late} {

@@ -15,7 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// reachable is a network whose every address is that of a server which answers what it has got once its input has ended.
+// reachable is a network with the same server at every address. The server reads its whole input and sends it
+// back.
 func reachable(t *testing.T, asked *string) Dial {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -40,7 +41,7 @@ func reachable(t *testing.T, asked *string) Dial {
 	}
 }
 
-// halves is a stream whose input ends, and whose output is kept.
+// halves is a stream whose input ends, and which keeps its output.
 type halves struct {
 	io.Reader
 	out    strings.Builder
@@ -65,7 +66,7 @@ func TestForwardByDialPassesTheEndOfTheInputOn(t *testing.T) {
 	}
 }
 
-// TestForwardByDialEndsWithItsCaller: that the caller has gone is no error, whichever way it goes.
+// TestForwardByDialEndsWithItsCaller: the end of the caller is not an error, in either direction.
 func TestForwardByDialEndsWithItsCaller(t *testing.T) {
 	var asked string
 	dial := reachable(t, &asked)
@@ -87,7 +88,8 @@ func TestForwardByDialEndsWithItsCaller(t *testing.T) {
 	}
 }
 
-// TestForwardByDialSaysWhyNot closes the stream, and says what is missing.
+// TestForwardByDialSaysWhyNot: without an address or a connection, the stream is closed and the error gives the
+// reason.
 func TestForwardByDialSaysWhyNot(t *testing.T) {
 	stream := &halves{Reader: strings.NewReader("")}
 	if err := ForwardByDial(t.Context(), nil, addressed(""), 1, stream); !errdefs.IsInvalidInput(err) || !stream.closed {

@@ -80,7 +80,8 @@ func TestKnownInstanceEndsTheDoubt(t *testing.T) {
 	}
 }
 
-// TestPodIsLookedForWhileAnEarlierProcessMayHaveMadeIt, also where that is longer than for its own creates.
+// TestPodIsLookedForWhileAnEarlierProcessMayHaveMadeIt: the provider searches for an instance of an earlier
+// process during EarlierWithin, even if this is longer than the time for its own creates.
 func TestPodIsLookedForWhileAnEarlierProcessMayHaveMadeIt(t *testing.T) {
 	for kind, again := range policies {
 		t.Run(kind, func(t *testing.T) {
@@ -97,7 +98,8 @@ func TestPodIsLookedForWhileAnEarlierProcessMayHaveMadeIt(t *testing.T) {
 	}
 }
 
-// TestRefusalFailsNoPodThatAnEarlierProcessMade: lists lack its instance, and the service has it. A pod that nobody made fails.
+// TestRefusalFailsNoPodThatAnEarlierProcessMade: lists lack the instance of an earlier process, and the service
+// has it. A refused create does not fail this pod. A pod without an instance fails.
 func TestRefusalFailsNoPodThatAnEarlierProcessMade(t *testing.T) {
 	for kind, again := range policies {
 		for _, made := range []bool{false, true} {

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// unreadable are credentials that nobody may read.
+// unreadable is a source of credentials that cannot be read.
 type unreadable struct{}
 
 func (unreadable) PullCredentials(context.Context, *corev1.Pod) ([]node.RegistryCredential, error) {

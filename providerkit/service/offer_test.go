@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// TestOffersAreToldOnce: whoever listens hears of the capacity that was offered last, also before, and not again of one that the node has.
+// TestOffersAreToldOnce: a listener gets the last offered capacity, even if the offer came before the listener.
+// It does not get a capacity that the node already has.
 func TestOffersAreToldOnce(t *testing.T) {
 	bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
 		p, _ := h.start(nil)

@@ -24,7 +24,8 @@ func secretEnv() []corev1.EnvVar {
 	}
 }
 
-// TestUpdateOfAnUnknownPodIsNotFound, and one of an image is refused.
+// TestUpdateOfAnUnknownPodIsNotFound: an update of an unknown pod returns NotFound, and an update of an image is
+// refused.
 func TestUpdateOfAnUnknownPodIsNotFound(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		p, _ := h.start(nil)
@@ -50,7 +51,8 @@ func TestUpdateOfAnUnknownPodIsNotFound(t *testing.T) {
 	})
 }
 
-// TestListOfPodsIsAnErrorWhileListsFail; a pod that is known is as it was, and no other one is said to be missing.
+// TestListOfPodsIsAnErrorWhileListsFail: while lists fail, GetPods returns an error, GetPod returns the known
+// pods unchanged, and GetPod of an unknown pod does not return NotFound.
 func TestListOfPodsIsAnErrorWhileListsFail(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		p, _ := h.start(nil)
@@ -105,7 +107,8 @@ func TestStopIsConfirmedByLists(t *testing.T) {
 	})
 }
 
-// TestStopIsConfirmedByTheEndOfTheInstance, though lists go on to have it. The pod has what its deletion says.
+// TestStopIsConfirmedByTheEndOfTheInstance: a stopped pod is gone when its instance has ended, although lists
+// still contain the instance. Until then, the pod has its deletion timestamp.
 func TestStopIsConfirmedByTheEndOfTheInstance(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		p, _ := h.start(nil)
@@ -131,7 +134,8 @@ func TestStopIsConfirmedByTheEndOfTheInstance(t *testing.T) {
 	})
 }
 
-// TestStopOfAnInstanceThatIsNotShownYetIsAskedAgain: the service says that it does not have it, and then shows it.
+// TestStopOfAnInstanceThatIsNotShownYetIsAskedAgain: the service first answers that the instance does not exist,
+// and shows it later. The provider repeats the stop.
 func TestStopOfAnInstanceThatIsNotShownYetIsAskedAgain(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		p, _ := h.start(nil)
@@ -151,7 +155,7 @@ func TestStopOfAnInstanceThatIsNotShownYetIsAskedAgain(t *testing.T) {
 	})
 }
 
-// TestSecondInstanceIsStopped: the one that was made later.
+// TestSecondInstanceIsStopped: if a pod has two instances, the provider stops the later one.
 func TestSecondInstanceIsStopped(t *testing.T) {
 	bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
 		p, _ := h.start(nil)
@@ -166,7 +170,8 @@ func TestSecondInstanceIsStopped(t *testing.T) {
 	})
 }
 
-// TestRequestsThatTheServiceLacksAreRefused for a pod that is there; of others it is said that they are not.
+// TestRequestsThatTheServiceLacksAreRefused: for an existing pod, the error names the missing feature; for an
+// unknown pod, the error is NotFound.
 func TestRequestsThatTheServiceLacksAreRefused(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		p, _ := h.start(nil, func(c *Config) { c.Instead = map[Request]string{Exec: "use logs"} })
@@ -216,7 +221,8 @@ func (a able) Logs(context.Context, Target[vm], api.ContainerLogOpts) (io.ReadCl
 }
 func (a able) Exec(context.Context, Target[vm], []string, api.AttachIO) error { return a.fails }
 
-// TestErrorsOfRequestsAreTheDriversOwn: the kubelet API says before them which request failed, and of which container. An exit code is left as it is.
+// TestErrorsOfRequestsAreTheDriversOwn: the provider returns the driver's errors and exit codes unchanged,
+// because the kubelet API adds the request and the container.
 func TestErrorsOfRequestsAreTheDriversOwn(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		driver := &able{cloud: h.cloud, fails: errors.New("no route")}

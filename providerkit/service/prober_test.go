@@ -24,7 +24,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probing"
 )
 
-// asker is a Prober whose results the test says.
+// asker is a Prober whose results come from the test.
 type asker struct {
 	config probing.Config
 
@@ -92,7 +92,7 @@ func (a *asker) finds(t *testing.T, r probing.Result) {
 	synctest.Wait()
 }
 
-// target is the only container that is probed.
+// target returns the only probed container.
 func (a *asker) target(t *testing.T) probing.Target {
 	t.Helper()
 	a.mu.Lock()
@@ -118,7 +118,7 @@ func (a *asker) judged() int {
 	return len(a.ensured)
 }
 
-// clinic is a cloud that lacks probes, and ends what is unhealthy. Its containers have one run after another.
+// clinic is a cloud that lacks probes and ends unhealthy instances. Its container has one run after another.
 type clinic struct {
 	*cloud
 	asker    *asker
@@ -205,7 +205,7 @@ func (c *clinic) Status(pod *corev1.Pod, v vm) corev1.PodStatus {
 	return s
 }
 
-// requests are what was asked for.
+// requests returns the requests so far.
 func (c *clinic) requests() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -220,7 +220,7 @@ func (c *clinic) events() (all []string) {
 	return all
 }
 
-// restarting is a clinic that can restart, and tells as much of it as the test says.
+// restarting is a clinic that can restart containers. The test decides how much of a restart the clinic shows.
 type restarting struct {
 	*clinic
 	counts bool // it tells how often
@@ -265,7 +265,8 @@ func wantState(t *testing.T, pod *corev1.Pod, started, ready bool) {
 	}
 }
 
-// TestProbesOfTheNodeSayHowReadyAContainerIs also shows that what the service does itself still counts.
+// TestProbesOfTheNodeSayHowReadyAContainerIs: a container is started and ready by the results of the node's
+// probes. The probes learn that the pod is being stopped.
 func TestProbesOfTheNodeSayHowReadyAContainerIs(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		c := newClinic(h, Probes{Startup: byCommand(), Readiness: byCommand()})
@@ -345,7 +346,8 @@ func TestFailedProbeEndsThePodWhereNothingRestarts(t *testing.T) {
 	})
 }
 
-// TestPodThatWasNotEndedIsNotUnhealthy: the service has refused the request, and what the pod does later is its own.
+// TestPodThatWasNotEndedIsNotUnhealthy: after the service refused to end an unhealthy pod, a later end of the
+// pod is the pod's own end.
 func TestPodThatWasNotEndedIsNotUnhealthy(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		c := newClinic(h, Probes{Liveness: byCommand()})
@@ -375,7 +377,8 @@ func TestPodThatWasNotEndedIsNotUnhealthy(t *testing.T) {
 	})
 }
 
-// TestEndIsExplainedBeforeItsAnswer: a list may show it while the service is still asked, and the phase of a pod that has ended does not change.
+// TestEndIsExplainedBeforeItsAnswer: a list may show the end of an unhealthy pod before the service answers the
+// request. The pod is Failed and Unhealthy at once, because the phase of an ended pod does not change.
 func TestEndIsExplainedBeforeItsAnswer(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		c := newClinic(h, Probes{Liveness: byCommand()})
@@ -400,7 +403,9 @@ func TestEndIsExplainedBeforeItsAnswer(t *testing.T) {
 	})
 }
 
-// TestFailedProbeRestartsByTheRestartPolicy counts the restart, whether or not the service does, and whatever it shows in between: the pod goes on.
+// TestFailedProbeRestartsByTheRestartPolicy: a failed probe restarts the container if the restart policy allows
+// it, and the pod stays Running, whatever the service shows in between. The provider counts the restart, even if
+// the service does not.
 func TestFailedProbeRestartsByTheRestartPolicy(t *testing.T) {
 	for policy, want := range map[corev1.RestartPolicy]string{
 		corev1.RestartPolicyAlways: "restart", corev1.RestartPolicyOnFailure: "restart", corev1.RestartPolicyNever: "end",
@@ -452,7 +457,8 @@ func TestFailedProbeRestartsByTheRestartPolicy(t *testing.T) {
 	}
 }
 
-// TestRestartThatDoesNotComeIsTheEnd of a pod whose containers have ended, after the time that the service has for it.
+// TestRestartThatDoesNotComeIsTheEnd: a pod whose containers have ended is over if the restart does not come
+// within the service's time for it.
 func TestRestartThatDoesNotComeIsTheEnd(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		c := newClinic(h, Probes{Liveness: byCommand()})
@@ -472,7 +478,8 @@ func TestRestartThatDoesNotComeIsTheEnd(t *testing.T) {
 	})
 }
 
-// TestPodIsRunningWhileTheAnswerToARestartIsLateOrLost: the service ends the container, and does not say that it will not start it again.
+// TestPodIsRunningWhileTheAnswerToARestartIsLateOrLost: the service has ended the container and may still start
+// it again, so the pod stays Running.
 func TestPodIsRunningWhileTheAnswerToARestartIsLateOrLost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		slow time.Duration
@@ -507,7 +514,8 @@ func TestPodIsRunningWhileTheAnswerToARestartIsLateOrLost(t *testing.T) {
 	}
 }
 
-// TestRefusedRestartIsTheEnd of a pod whose containers have ended while the service had the request.
+// TestRefusedRestartIsTheEnd: the containers end while the service has the restart request. The pod is Running
+// until the service refuses the request, and over afterwards.
 func TestRefusedRestartIsTheEnd(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"not found": errdefs.NotFound("no such instance"), "invalid": errdefs.InvalidInput("it cannot restart"), "nothing done": NotMade(errors.New("busy")),
@@ -603,7 +611,8 @@ func TestPodThatIsDeletedIsNotRestartedByItsProbes(t *testing.T) {
 	}
 }
 
-// TestSilenceOfTheServiceIsNoFailure: what fails while the service does not answer may be the network of this process. It is judged anew.
+// TestSilenceOfTheServiceIsNoFailure: a probe that fails while the service does not answer may have failed
+// because of this process's network. The provider does not act, and judges the container anew.
 func TestSilenceOfTheServiceIsNoFailure(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		c := newClinic(h, Probes{Liveness: byCommand()})
@@ -641,7 +650,8 @@ func TestSilenceOfTheServiceIsNoFailure(t *testing.T) {
 	})
 }
 
-// TestProbesEndWithTheProvider also when a restart is waited for, and those of a pod when it is gone.
+// TestProbesEndWithTheProvider: all probes end with the provider, even while a restart is awaited. The probes of
+// a pod end when the pod is gone.
 func TestProbesEndWithTheProvider(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		c := newClinic(h, Probes{Liveness: byCommand()})
@@ -664,7 +674,8 @@ func TestProbesEndWithTheProvider(t *testing.T) {
 	})
 }
 
-// TestExecOfAProbe: the time of the command begins with the command, and what cannot be asked is no failure.
+// TestExecOfAProbe: the time limit of a command starts with the command. A command that cannot be run is not a
+// failed probe.
 func TestExecOfAProbe(t *testing.T) {
 	for name, tt := range map[string]struct {
 		exec func(ctx context.Context, attach api.AttachIO) error
@@ -742,7 +753,8 @@ func TestExecProbesAreAsSeldomAsTheConfigurationSays(t *testing.T) {
 	})
 }
 
-// TestContainerIsNotTakenBackByARestartOfTheNode: the probes are told that it was ready, and what it is shown as does not change before they have asked.
+// TestContainerIsNotTakenBackByARestartOfTheNode: after a restart of the process, the probes know that the
+// container was ready. The container stays ready until the first new result.
 func TestContainerIsNotTakenBackByARestartOfTheNode(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		c := newClinic(h, Probes{Readiness: byCommand()})

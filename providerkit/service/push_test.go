@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 )
 
-// pushing is a cloud that tells what changes.
+// pushing is a cloud that reports changes by itself.
 type pushing struct {
 	*cloud
 	p    *Provider[vm]
@@ -33,7 +33,8 @@ func (d *pushing) Follow(ctx context.Context) {
 	}
 }
 
-// TestFollowerTakesThePlaceOfRounds: pods are those of the lists that the driver gives, and calls wait for the first of them.
+// TestFollowerTakesThePlaceOfRounds: the pods come from the lists that the driver pushes, and calls wait for the
+// first list.
 func TestFollowerTakesThePlaceOfRounds(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		d := &pushing{cloud: h.cloud, list: make(chan []vm, 1)}

@@ -8,7 +8,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// TestRegistryLoginHasTheHostAlone, of the first login with a user name that is for the image.
+// TestRegistryLoginHasTheHostAlone: RegistryLogin returns the first login for the image that has a user name.
+// Its registry is the host alone, without scheme and path.
 func TestRegistryLoginHasTheHostAlone(t *testing.T) {
 	in := &Inputs{Logins: []node.RegistryCredential{
 		{Registry: "reg.example.com", IdentityToken: "t"}, {Registry: "https://reg.example.com/v1/", Username: "u", Password: "p"},

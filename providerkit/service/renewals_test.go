@@ -59,7 +59,7 @@ func TestTokensOfAPodThatHasEndedAreLeft(t *testing.T) {
 	})
 }
 
-// lives remembers how long the tokens are to live that it is asked for.
+// lives records the requested lifetimes of tokens.
 type lives struct{ asked []int64 }
 
 func (l *lives) Token(_ context.Context, _ *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {
@@ -69,7 +69,8 @@ func (l *lives) Token(_ context.Context, _ *corev1.Pod, source *corev1.ServiceAc
 	return node.PodToken{Token: "token"}, nil
 }
 
-// TestTokensThatNobodyReplacesLastAsLongAsThePod: a driver that replaces tokens gets those that the pod asks for.
+// TestTokensThatNobodyReplacesLastAsLongAsThePod: a driver that cannot replace tokens gets tokens that live as
+// long as the pod. A driver that can replace them gets tokens with the lifetime in the pod.
 func TestTokensThatNobodyReplacesLastAsLongAsThePod(t *testing.T) {
 	for _, renews := range []bool{false, true} {
 		bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {

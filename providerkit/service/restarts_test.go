@@ -19,7 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// crashing is a cloud whose instances have one container, which ends and stays so until it is started.
+// crashing is a cloud whose instances have one container. When the container has ended, it stays so until it is
+// started.
 type crashing struct {
 	*cloud
 	begun time.Time
@@ -85,7 +86,7 @@ func (c *crashing) pauses() (out []string) {
 	return out
 }
 
-// crashed is a pod whose container has ended for the first time.
+// crashed returns a pod whose container has ended for the first time.
 func crashed(h *home, d *crashing, change ...func(*Config)) (*Provider[vm], *corev1.Pod) {
 	h.Helper()
 	p, _ := h.start(d, append(change, func(c *Config) { c.Rest = time.Second })...)
@@ -144,7 +145,8 @@ func TestStarterHasTheBackoffOfAKubelet(t *testing.T) {
 	})
 }
 
-// TestLongRunEndsTheBackoff: a container that ran for more than ten minutes is started at once, and the count goes on.
+// TestLongRunEndsTheBackoff: after a run of more than ten minutes, a container is restarted at once. The restart
+// count goes on.
 func TestLongRunEndsTheBackoff(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		d := &crashing{cloud: h.cloud, code: 3, runs: func(n int) time.Duration {
@@ -164,7 +166,7 @@ func TestLongRunEndsTheBackoff(t *testing.T) {
 	})
 }
 
-// TestStarterKeepsTheRestartPolicy: what has ended for good is not started.
+// TestStarterKeepsTheRestartPolicy: a container that has ended for good by the restart policy is not started.
 func TestStarterKeepsTheRestartPolicy(t *testing.T) {
 	for policy, codes := range map[corev1.RestartPolicy]map[int32]string{
 		corev1.RestartPolicyNever:     {0: "Succeeded 0 ended 0", 3: "Failed 0 ended 3"},
@@ -189,7 +191,8 @@ func TestStarterKeepsTheRestartPolicy(t *testing.T) {
 	}
 }
 
-// TestRestartCountGoesOn after a restart of the process, also if that was between the start and its report.
+// TestRestartCountGoesOn: the restart count goes on after a restart of the process, even if the process ended
+// between a start and its report.
 func TestRestartCountGoesOn(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		d := &crashing{cloud: h.cloud, code: 3, runs: func(int) time.Duration { return 10 * time.Millisecond }}
@@ -247,7 +250,7 @@ func TestBackoffGoesOnAfterARestartOfTheProcess(t *testing.T) {
 	})
 }
 
-// TestPodThatIsDeletedIsNotStartedAgain: the stop waits for a start that is under way, and is of what runs then.
+// TestPodThatIsDeletedIsNotStartedAgain: a stop waits for a start that is under way, and then stops the new run.
 func TestPodThatIsDeletedIsNotStartedAgain(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		d := &crashing{cloud: h.cloud, code: 3, runs: func(int) time.Duration { return 0 }, slow: make(chan struct{})}
@@ -274,7 +277,7 @@ func TestPodThatIsDeletedIsNotStartedAgain(t *testing.T) {
 	})
 }
 
-// stuck is a cloud that does not answer who starts a container.
+// stuck is a cloud that never answers a request to start a container.
 type stuck struct {
 	*crashing
 	begun, ended []string // guarded by lock; the names of pods
@@ -291,7 +294,8 @@ func (s *stuck) Start(ctx context.Context, pod *corev1.Pod, v vm) (vm, error) {
 	return v, ctx.Err()
 }
 
-// TestStartsThatHangHoldUpNoOtherPod: a pod whose start has to wait for theirs can be deleted, and they have a deadline.
+// TestStartsThatHangHoldUpNoOtherPod: starts that hang have a deadline. A pod that waits behind them for its own
+// start can be deleted.
 func TestStartsThatHangHoldUpNoOtherPod(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		d := &stuck{crashing: &crashing{cloud: h.cloud, code: 3}}
@@ -376,7 +380,8 @@ func TestCrashLoopThatIsDeletedHasEnded(t *testing.T) {
 	})
 }
 
-// TestForgettingRunsHoldsNoLock: the cache, which is asked whether a pod is there, asks for the lock of the runs with its own one held.
+// TestForgettingRunsHoldsNoLock: forget calls its function without its lock. The function asks the cache, and
+// the cache takes the lock of the runs while it holds its own lock.
 func TestForgettingRunsHoldsNoLock(t *testing.T) {
 	r := newRestarts(time.Second)
 	r.lives["uid-1"] = &life{}

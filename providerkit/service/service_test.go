@@ -37,7 +37,7 @@ var (
 	_ capability.Declarer      = (*Provider[int])(nil)
 )
 
-// lag is how late the cloud of these tests shows what it made.
+// lag is the time until the cloud of these tests shows a new instance.
 const lag = 20 * time.Second
 
 var errLost = errors.New("the connection was reset")
@@ -64,7 +64,7 @@ type cloud struct {
 	stop                        func(vm) error
 }
 
-// make makes an instance, or does what the service does when it is asked again.
+// make makes an instance. For a repeated create it does what the service's Again says.
 func (c *cloud) make(in *Inputs) vm {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +83,7 @@ func (c *cloud) make(in *Inputs) vm {
 	return v
 }
 
-// shown are the instances that the cloud shows by now.
+// shown returns the instances that the cloud shows by now.
 func (c *cloud) shown() (out []vm, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,7 +229,7 @@ func bubble(t *testing.T, again Again, f func(t *testing.T, h *home)) {
 	})
 }
 
-// start runs a provider until stop is called. The driver is the cloud, or what the test makes of it.
+// start runs a provider until stop is called. If driver is nil, the driver is the cloud itself.
 func (h *home) start(driver Driver[vm], change ...func(*Config)) (p *Provider[vm], stop func()) {
 	h.Helper()
 	if driver == nil {
@@ -262,7 +262,7 @@ func (h *home) start(driver Driver[vm], change ...func(*Config)) (p *Provider[vm
 	return p, stop
 }
 
-// pod is one that the cluster has.
+// pod returns a new pod of the cluster.
 func (h *home) pod(name string) *corev1.Pod {
 	h.Helper()
 	pod := &corev1.Pod{
@@ -275,7 +275,7 @@ func (h *home) pod(name string) *corev1.Pod {
 	return pod
 }
 
-// create creates a pod as the node does, which tries again until it succeeds.
+// create creates a pod as the node does: it retries until the create succeeds.
 func (h *home) create(p *Provider[vm], pod *corev1.Pod) {
 	h.Helper()
 	for begun := time.Now(); ; {

@@ -14,7 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 )
 
-// TestUnlistedServiceIsAskedForAPodThatIsDeleted: no list has what nobody asks for, so an instance that the provider does not know would run for ever.
+// TestUnlistedServiceIsAskedForAPodThatIsDeleted: with a service that has no complete lists, a delete searches
+// for the instance of an unknown pod. Otherwise the instance would run for ever.
 func TestUnlistedServiceIsAskedForAPodThatIsDeleted(t *testing.T) {
 	bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
 		p, _ := h.start(empty{h.cloud}, func(c *Config) { c.Unlisted = true })
@@ -35,7 +36,8 @@ type empty struct{ *cloud }
 
 func (empty) List(context.Context) ([]vm, error) { return nil, nil }
 
-// TestPodThatMayAppearIsNotMissing: while an instance of a pod may appear, nobody says that the pod is not there.
+// TestPodThatMayAppearIsNotMissing: while an instance of a pod may still appear, GetPod does not return
+// NotFound.
 func TestPodThatMayAppearIsNotMissing(t *testing.T) {
 	bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
 		pod := h.pod("web") // before the process

@@ -14,7 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// TestInputsWithoutTheAPIHaveWhatThePodNames: names, keys and paths are those of the pod, so that a mapping can refuse them.
+// TestInputsWithoutTheAPIHaveWhatThePodNames: the names, keys and paths of these inputs are the pod's own, so
+// that a mapping can refuse them.
 func TestInputsWithoutTheAPIHaveWhatThePodNames(t *testing.T) {
 	pod := &corev1.Pod{}
 	pod.Name, pod.UID = "web", "u"

@@ -33,7 +33,8 @@ func (r *removing) Remove(_ context.Context, name string) error {
 	return r.fails[name]
 }
 
-// TestWhatIsLeftBehindIsRemovedOnce: one that fails is tried again, less and less often, and holds no other up. One that is gone is removed.
+// TestWhatIsLeftBehindIsRemovedOnce: a left thing is removed once, and a missing thing counts as removed. A
+// removal that fails is retried less and less often, and delays no other removal.
 func TestWhatIsLeftBehindIsRemovedOnce(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		driver := &removing{cloud: h.cloud, fails: map[string]error{"a": errors.New("busy"), "c": errdefs.NotFound("gone"), "d": errdefs.RetryAfter(errors.New("slow"), 10*time.Minute)}}
@@ -78,7 +79,8 @@ func TestWhatIsLeftBehindIsRemovedOnce(t *testing.T) {
 	})
 }
 
-// TestWhatIsKeptAgainIsNotRemoved: a create that succeeds uses what the one before has left. It waits for a removal that is under way.
+// TestWhatIsKeptAgainIsNotRemoved: Keep takes back a thing that an earlier create has left. Keep waits for a
+// removal that is under way.
 func TestWhatIsKeptAgainIsNotRemoved(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		driver := waiting{h.cloud, make(chan struct{}, 9), make(chan struct{}, 9)}
@@ -114,7 +116,7 @@ func TestWhatIsKeptAgainIsNotRemoved(t *testing.T) {
 	})
 }
 
-// TestWhatIsKeptIsNotRemovedAfterwards: a removal that begins while the thing is kept again is over before the thing is kept.
+// TestWhatIsKeptIsNotRemovedAfterwards: a removal that runs beside keep is over before keep returns.
 func TestWhatIsKeptIsNotRemovedAfterwards(t *testing.T) {
 	var removed atomic.Bool
 	l := newLeftovers(func(context.Context, string) error {
@@ -149,7 +151,7 @@ func TestWhatIsKeptIsNotRemovedAfterwards(t *testing.T) {
 	}
 }
 
-// hanging is a cloud that does not answer who removes a thing.
+// hanging is a cloud that never answers a request to remove a thing.
 type hanging struct{ *cloud }
 
 func (hanging) Remove(ctx context.Context, _ string) error {
@@ -157,7 +159,7 @@ func (hanging) Remove(ctx context.Context, _ string) error {
 	return ctx.Err()
 }
 
-// TestListsGoOnWhileARemovalHangs: a pod that is made meanwhile is seen.
+// TestListsGoOnWhileARemovalHangs: lists go on during a removal that hangs, so the provider sees new pods.
 func TestListsGoOnWhileARemovalHangs(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		p, _ := h.start(hanging{h.cloud})
@@ -200,8 +202,9 @@ func (tokens) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenPro
 	return node.PodToken{Token: "token", RefreshAt: time.Now().Add(48 * time.Minute), ExpiresAt: time.Now().Add(time.Hour)}, nil
 }
 
-// TestTokensAreReplacedInTime: those of a pod that was made here when they say so, and those of a pod from before a restart before they can have
-// ended. What else the volume has is left as it is, and may be gone. A renewal that fails is tried again.
+// TestTokensAreReplacedInTime: a token that this process gave to a pod is replaced at its RefreshAt. The tokens
+// of a pod from before a restart are replaced before they can have expired. The other files of the volume stay
+// as they are, and may be missing. A renewal that fails is retried.
 func TestTokensAreReplacedInTime(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		driver := &renewing{cloud: h.cloud, begun: time.Now()}
@@ -238,7 +241,7 @@ func TestTokensAreReplacedInTime(t *testing.T) {
 	})
 }
 
-// waiting is a cloud that removes a thing when it may.
+// waiting is a cloud that removes a thing only when the test allows it.
 type waiting struct {
 	*cloud
 	asked, may chan struct{}
@@ -250,7 +253,8 @@ func (w waiting) Remove(context.Context, string) error {
 	return nil
 }
 
-// TestWhatIsLeftBehindDuringItsRemovalIsRemovedAgain: a pod that is tried again has made it anew, and the removal may have been before that.
+// TestWhatIsLeftBehindDuringItsRemovalIsRemovedAgain: a thing that is left during its removal is removed once
+// more. A retried pod may have made it anew after the first removal.
 func TestWhatIsLeftBehindDuringItsRemovalIsRemovedAgain(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		driver := waiting{h.cloud, make(chan struct{}, 9), make(chan struct{}, 9)}
