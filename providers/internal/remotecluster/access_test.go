@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestReplacedKubeconfig has a token that is renewed in the kubeconfig, and then files that cannot be used.
+// TestReplacedKubeconfig renews the token in the kubeconfig, and then writes unusable files.
 func TestReplacedKubeconfig(t *testing.T) {
 	got := make(chan string, 1)
 	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("Authorization") }))

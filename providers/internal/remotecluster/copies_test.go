@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestWhatAPodLeavesIsRemoved has pods go: what they named is removed at once, unless another pod names it. What nobody ever named is removed when
-// everything is looked at.
+// TestWhatAPodLeavesIsRemoved removes pods. A copy that only such a pod names is removed at once. A copy that no
+// pod ever named is removed when all copies are checked.
 func TestWhatAPodLeavesIsRemoved(t *testing.T) {
 	r := &remote{}
 	c := inMemory(t, r, 0, nil)
@@ -58,8 +58,8 @@ func TestWhatAPodLeavesIsRemoved(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForASlowRemoval hangs the removal of a copy: pods go and others are told of meanwhile, and new ones are made, but for one that needs
-// that copy.
+// TestNobodyWaitsForASlowRemoval lets the removal of a copy hang. Meanwhile pods go, others are reported, and
+// new ones are created, except for a pod that needs that copy.
 func TestNobodyWaitsForASlowRemoval(t *testing.T) {
 	r := &remote{hangs: make(chan struct{})}
 	c := inMemory(t, r, 2, nil)
@@ -110,7 +110,7 @@ func TestNobodyWaitsForASlowRemoval(t *testing.T) {
 	}
 }
 
-// configMaps are those of home, of which it is counted how often one is read.
+// configMaps are the ConfigMaps of home. They count the reads.
 type configMaps struct {
 	noObjects
 	read int
@@ -122,8 +122,8 @@ func (m *configMaps) ConfigMap(_ context.Context, pod *corev1.Pod, name string) 
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name}}, nil
 }
 
-// TestRefreshDoesTheSameOnce has many pods that name one ConfigMap. A pod is translated when it is another one than it was, and not with each look, and
-// the ConfigMap is read once.
+// TestRefreshDoesTheSameOnce has many pods that name one ConfigMap. A pod is translated again only if it has
+// changed, and the ConfigMap is read once.
 func TestRefreshDoesTheSameOnce(t *testing.T) {
 	const pods = 20
 	r, from, translated := &remote{}, &configMaps{}, 0

@@ -14,7 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestDarkRemoteClusterCostsNothing counts what a node with pods asks for in an hour in which the remote cluster does not answer.
+// TestDarkRemoteClusterCostsNothing counts the requests of a node with pods in an hour without answers of the
+// remote cluster.
 func TestDarkRemoteClusterCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pods, perMinute, tokensPerMinute = 100, 40, 5
@@ -50,7 +51,7 @@ func TestDarkRemoteClusterCostsNothing(t *testing.T) {
 	})
 }
 
-// TestNothingBeginsBeforeHomeWasListed has a home whose API server is slow.
+// TestNothingBeginsBeforeHomeWasListed has a home with a slow API server.
 func TestNothingBeginsBeforeHomeWasListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -81,7 +82,7 @@ func TestNothingBeginsBeforeHomeWasListed(t *testing.T) {
 	})
 }
 
-// TestClaimIsLookedAtAfterARestore has a remote cluster that may have lost the claim.
+// TestClaimIsLookedAtAfterARestore has a remote cluster that may have lost the claim in a restore.
 func TestClaimIsLookedAtAfterARestore(t *testing.T) {
 	r := &remote{}
 	c := inMemory(t, r, 0, nil)
@@ -101,8 +102,8 @@ func TestClaimIsLookedAtAfterARestore(t *testing.T) {
 	}
 }
 
-// TestDeletionOfAKnownPodDoesNotWaitForTheClaim has a remote cluster that answers again for a moment: whose name it is was not looked at yet, and need
-// not be, as a pod is this home's by its UID.
+// TestDeletionOfAKnownPodDoesNotWaitForTheClaim has a remote cluster that answers again for a moment. The claim
+// of the name was not checked yet, and need not be: the UID proves that the pod belongs to this home.
 func TestDeletionOfAKnownPodDoesNotWaitForTheClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &remote{}

@@ -15,8 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestDialEndsWithItsCaller: the API server is frozen, which takes connections and says nothing. Who leaves is let go, and the connection is
-// closed: over a websocket, and over SPDY after the websocket was refused.
+// TestDialEndsWithItsCaller has a frozen API server, which accepts connections and sends nothing. A caller that
+// leaves is released, and its connection is closed: over a websocket, and over SPDY after the websocket was
+// refused.
 func TestDialEndsWithItsCaller(t *testing.T) {
 	for name, refusals := range map[string]int{"websocket": 0, "SPDY": 1} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestRequestsAreProtobuf makes a pod: it is sent and read as protobuf, unless the access says otherwise, as one does whose server has another API.
+// TestRequestsAreProtobuf checks that a pod is sent and read as protobuf, unless the access names another
+// content type, for servers with another API.
 func TestRequestsAreProtobuf(t *testing.T) {
 	for asked, want := range map[string]string{"": "application/vnd.kubernetes.protobuf", "application/json": "application/json"} {
 		var sent, wanted string
@@ -33,7 +34,8 @@ func TestRequestsAreProtobuf(t *testing.T) {
 	}
 }
 
-// TestMetricsAreReadAsJSON has a metrics API that answers as protobuf whoever asks for it: those types are not the client's.
+// TestMetricsAreReadAsJSON has a metrics API that answers with protobuf if a client asks for it. The client has
+// no protobuf types for it.
 func TestMetricsAreReadAsJSON(t *testing.T) {
 	c := asking(t, "", func(r *http.Request) (*http.Response, error) {
 		text := "protobuf"
@@ -48,7 +50,7 @@ func TestMetricsAreReadAsJSON(t *testing.T) {
 	}
 }
 
-// asking is a cluster whose access has a content type, and whose requests are answered.
+// asking returns a cluster whose access has a content type, and whose requests the given function answers.
 func asking(t *testing.T, contentType string, answer roundTripper) *Cluster {
 	t.Helper()
 	c, err := New(Config{Home: testHome, REST: &rest.Config{Host: "http://remote.test", Transport: answer, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: contentType}}})

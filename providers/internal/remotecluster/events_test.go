@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// heard are the events that were told at home.
+// heard records the events that were reported at home.
 type heard struct {
 	record.EventRecorder
 	all []string
@@ -29,13 +29,13 @@ func (h *heard) Event(o runtime.Object, kind, reason, message string) {
 	h.all = append(h.all, fmt.Sprintf("%s/%s %s%s: %s %s %s", ref.Namespace, ref.Name, ref.UID, ref.FieldPath, kind, reason, message))
 }
 
-// since are those since the last call.
+// since returns the events since the last call.
 func (h *heard) since() []string {
 	defer func() { h.all = nil }()
 	return h.all
 }
 
-// listening is a Cluster that was never connected, with a pod at home.
+// listening returns a Cluster that was never connected, with a pod at home.
 func listening(t *testing.T, home *corev1.Pod) (*Cluster, *heard) {
 	t.Helper()
 	h, pods := &heard{}, cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -130,7 +130,7 @@ func TestEventsMayBeAheadOfPods(t *testing.T) {
 	}
 }
 
-// TestNormalEventsAreBounded has more of both kinds than a burst is.
+// TestNormalEventsAreBounded sends more events of both types than a burst allows.
 func TestNormalEventsAreBounded(t *testing.T) {
 	home := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u"}}
 	c, h := listening(t, home)
@@ -155,7 +155,8 @@ func TestNormalEventsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFirstListOfEvents comes when the node has made a pod already: what is said of that is told, and what is said of a pod of before is not.
+// TestFirstListOfEvents checks a first list of events that comes after the node has made a pod. Events about
+// that pod are reported, and events about an earlier pod are not.
 func TestFirstListOfEvents(t *testing.T) {
 	home := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u"}}
 	remote := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "mapped", Name: testHome.PodName(home), UID: "r",

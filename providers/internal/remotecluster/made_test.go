@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// atHome has one pod be at home, and shows the remote cluster nothing of it.
+// atHome adds one pod to home only, and not to the remote cluster.
 func atHome(t *testing.T, c *Cluster, pod *corev1.Pod) {
 	t.Helper()
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -30,7 +30,7 @@ func atHome(t *testing.T, c *Cluster, pod *corev1.Pod) {
 	c.UsePodObjects(noObjects{})
 }
 
-// noObjects are a home without Services, ConfigMaps and Secrets.
+// noObjects is a home without Services, ConfigMaps and Secrets.
 type noObjects struct{ node.PodObjects }
 
 // Container implements node.PodObjects.
@@ -38,7 +38,8 @@ func (noObjects) Container(context.Context, *corev1.Pod, string) (*corev1.Contai
 	return &corev1.Container{}, nil
 }
 
-// TestPodThatNoWatchShowsIsThere has a watch that shows nothing new for minutes: what was made is there until the remote cluster says that it is not.
+// TestPodThatNoWatchShowsIsThere has a watch that shows nothing new for minutes. A created pod exists until the
+// remote cluster denies it.
 func TestPodThatNoWatchShowsIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &remote{}
@@ -72,8 +73,8 @@ func TestPodThatNoWatchShowsIsThere(t *testing.T) {
 	})
 }
 
-// TestPodWithoutAnAnswerKeepsItsCopies loses the answer to a create: nobody knows whether the pod is there, so what it names stays, until
-// somebody does.
+// TestPodWithoutAnAnswerKeepsItsCopies loses the answer to a create. The objects that the pod names stay until
+// it is known whether the pod exists.
 func TestPodWithoutAnAnswerKeepsItsCopies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &remote{loses: true}
@@ -108,7 +109,8 @@ func TestPodWithoutAnAnswerKeepsItsCopies(t *testing.T) {
 	})
 }
 
-// TestLateWatchOfARemovedCopy has another pod need a copy that was removed a moment ago, which the watch still shows.
+// TestLateWatchOfARemovedCopy has another pod that needs a copy that was just removed but is still in the watch
+// cache.
 func TestLateWatchOfARemovedCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &remote{}
@@ -147,7 +149,8 @@ func TestLateWatchOfARemovedCopy(t *testing.T) {
 	})
 }
 
-// TestTokensAreRenewedWhatever has pods whose tokens home does not give any more, or that would not be made any more: those of others are renewed.
+// TestTokensAreRenewedWhatever has pods that get no more tokens from home, or that would no longer be accepted.
+// The tokens of other pods are renewed.
 func TestTokensAreRenewedWhatever(t *testing.T) {
 	const pods = 20
 	refused := func(*corev1.Pod) error { return errdefs.InvalidInputf("no pod is taken any more") }
@@ -179,7 +182,7 @@ func TestTokensAreRenewedWhatever(t *testing.T) {
 	}
 }
 
-// refusing gives no token to any pod but one, if it is to give none.
+// refusing gives tokens only to the pod web-19 if all is set.
 type refusing struct {
 	counted
 	all error
@@ -193,7 +196,7 @@ func (r *refusing) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Se
 	return r.counted.Token(ctx, pod, source)
 }
 
-// TestPodThatHomeHasNoMoreGetsNoToken has another pod of the name at home.
+// TestPodThatHomeHasNoMoreGetsNoToken checks a remote pod whose name another pod at home has by now.
 func TestPodThatHomeHasNoMoreGetsNoToken(t *testing.T) {
 	r, tokens := &remote{}, &counted{}
 	c := inMemory(t, r, 1, nil)

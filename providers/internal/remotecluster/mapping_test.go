@@ -20,7 +20,7 @@ import (
 
 var testHome = Home{Cluster: "upper", Node: "vk-0"}
 
-// testTarget is where pods of the tests go.
+// testTarget returns the target of the tests' pods.
 func testTarget() Target {
 	return Target{
 		Home: testHome, Namespace: testHome.NamespaceName("default"), ServiceAccount: "tenant",
@@ -31,7 +31,8 @@ func testTarget() Target {
 	}
 }
 
-// TestTranslateGolden translates testdata/NAME.yaml and compares with testdata/NAME.golden.yaml, which UPDATE_GOLDEN=1 writes.
+// TestTranslateGolden translates each testdata/NAME.pod.yaml and compares the result with
+// testdata/NAME.golden.yaml. UPDATE_GOLDEN=1 writes the golden files.
 func TestTranslateGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.pod.yaml")
 	if err != nil || len(files) == 0 {
@@ -80,7 +81,7 @@ func TestTranslateGolden(t *testing.T) {
 	}
 }
 
-// fields are those of a pod's spec, by what becomes of them. The README has the same table.
+// fields maps each field of a pod's spec to its treatment. The README has the same table.
 var fields = map[string]string{
 	"volumes": "rewritten", "initContainers": "rewritten", "containers": "rewritten", "ephemeralContainers": "dropped",
 	"restartPolicy": "kept", "terminationGracePeriodSeconds": "kept", "activeDeadlineSeconds": "dropped", "dnsPolicy": "kept",
@@ -94,7 +95,7 @@ var fields = map[string]string{
 	"schedulingGroup": "dropped", "workloadRef": "dropped", "evictionResponders": "dropped",
 }
 
-// TestEveryFieldIsDecided fails for a field that a later version of the API has: somebody has to say what becomes of it.
+// TestEveryFieldIsDecided fails for a field of a later API version, until somebody decides its treatment.
 func TestEveryFieldIsDecided(t *testing.T) {
 	kind := reflect.TypeFor[corev1.PodSpec]()
 	for i := range kind.NumField() {
@@ -124,7 +125,7 @@ func TestEveryFieldIsDecided(t *testing.T) {
 	}
 }
 
-// fill makes a field differ from its zero value, if it is simple enough.
+// fill changes a field of a simple type from its zero value, and reports whether it could.
 func fill(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.String:

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// answers are those of an API server, by method and the beginning of the query.
+// answers are the answers of an API server, by the method and the beginning of the query.
 type answers struct {
 	t     *testing.T
 	by    map[string]string
@@ -44,7 +44,7 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
 }
 
-// TestTypedOwners reads and writes objects of both shapes, which have in common what a pod is made of.
+// TestTypedOwners reads and writes objects of both shapes. Both contain the parts of a pod.
 func TestTypedOwners(t *testing.T) {
 	for shape, kind := range map[string]OwnerKind{
 		`{"pod":SPEC}`: makerKind,

@@ -27,7 +27,7 @@ var makerKind = OwnerKind{
 	Spec: []string{"spec", "pod"}, Status: []string{"status"},
 }
 
-// startOwners returns a cluster whose pods are made of objects, and both clients.
+// startOwners returns a cluster whose pods are made from owner objects, and both clients.
 func startOwners(t *testing.T) (*Cluster, *kubefake.Clientset, *fake.FakeDynamicClient) {
 	t.Helper()
 	c, err := New(Config{Home: testHome, REST: &rest.Config{Host: "http://127.0.0.1:1"}, Capacity: corev1.ResourceList{}, Owner: &makerKind,
@@ -52,7 +52,7 @@ func startOwners(t *testing.T) (*Cluster, *kubefake.Clientset, *fake.FakeDynamic
 	return c, pods, objects
 }
 
-// ofHome is a pod of the test's node in the remote cluster.
+// ofHome returns a remote pod of the test's node.
 func ofHome(phase corev1.PodPhase) *corev1.Pod {
 	pod := remotePod(corev1.PodStatus{Phase: phase})
 	for k, v := range testHome.Labels() {
@@ -62,7 +62,7 @@ func ofHome(phase corev1.PodPhase) *corev1.Pod {
 	return pod
 }
 
-// eventually looks again and again at what a watch shows.
+// eventually polls for a change that a watch will show.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(10 * time.Second)
@@ -102,7 +102,8 @@ func TestOwnerStandsInForItsPod(t *testing.T) {
 	}
 }
 
-// TestOrderOfRemoval: a pod that would come back goes after its object, another one before it, by the grace period that was asked for.
+// TestOrderOfRemoval checks that a pod that its owner would make again is removed after its owner, and any other
+// pod before it, with the requested grace period.
 func TestOrderOfRemoval(t *testing.T) {
 	for remakes, want := range map[bool][]string{true: {"makers", "pods"}, false: {"pods", "makers"}} {
 		c, pods, objects := startOwners(t)
@@ -133,7 +134,8 @@ func TestOrderOfRemoval(t *testing.T) {
 	}
 }
 
-// TestFinalStatusIsThePods: the status of an object that goes after its pod is older than what the pod said.
+// TestFinalStatusIsThePods checks that the last status of a pod wins over the status of its owner, which is
+// older if the owner goes after the pod.
 func TestFinalStatusIsThePods(t *testing.T) {
 	c, _, _ := startOwners(t)
 	var told []corev1.PodPhase
@@ -149,7 +151,7 @@ func TestFinalStatusIsThePods(t *testing.T) {
 	}
 }
 
-// TestOwnerOfALostPod has a pod that somebody removed: it counts as nothing, and its object goes.
+// TestOwnerOfALostPod checks that an owner whose pod was removed does not count as the pod, and is removed.
 func TestOwnerOfALostPod(t *testing.T) {
 	for _, remakes := range []bool{false, true} {
 		c, _, objects := startOwners(t)

@@ -13,7 +13,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// mutated is a pod at home, and the remote one after a webhook over there, which has put a container first and other images in the place of all.
+// mutated returns a pod at home, and the remote pod after a webhook of the remote cluster. The webhook has
+// inserted a container at the front and replaced all images.
 func mutated(t *testing.T) (home, there *corev1.Pod) {
 	t.Helper()
 	home = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "home"}, Spec: corev1.PodSpec{
@@ -29,7 +30,7 @@ func mutated(t *testing.T) (home, there *corev1.Pod) {
 	return home, there
 }
 
-// imagesIn are the images that a patch changes, by container.
+// imagesIn returns the images that a patch changes, by container.
 func imagesIn(t *testing.T, patch []byte) map[string]string {
 	t.Helper()
 	if patch == nil {
@@ -42,7 +43,8 @@ func imagesIn(t *testing.T, patch []byte) map[string]string {
 	return imagesOf(&changed)
 }
 
-// TestImagesOfAWebhookStay has a webhook over there that puts other images in the place of ours: nothing has changed at home, and no container is restarted.
+// TestImagesOfAWebhookStay checks that the replaced images of a webhook in the remote cluster stay: home has not
+// changed, so no container is restarted.
 func TestImagesOfAWebhookStay(t *testing.T) {
 	home, there := mutated(t)
 	if patch, err := patchOf(there, translated(t, home)); patch != nil || err != nil {
@@ -60,7 +62,8 @@ func TestImagesOfAWebhookStay(t *testing.T) {
 	}
 }
 
-// TestImagesOfARemadePod changes an image of an object and of its pod, which a webhook has changed, and has the remote cluster refuse the latter first.
+// TestImagesOfARemadePod changes an image of an object and of its pod, which a webhook has changed. The remote
+// cluster refuses the change of the pod at first.
 func TestImagesOfARemadePod(t *testing.T) {
 	c, pods, objects := startOwners(t)
 	c.owners.kind.Remakes = true

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ran is the status of a container that began at a time.
+// ran returns the status of a container that started at a time.
 func ran(id string, restarts int32, at time.Time) corev1.PodStatus {
 	return corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
 		Name: "main", ContainerID: id, RestartCount: restarts, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at)}}}}}
@@ -50,7 +50,7 @@ func TestMissingRestarts(t *testing.T) {
 	}
 }
 
-// startRemade has a controller that makes pods again, and returns what tells of an object and its pod.
+// startRemade returns a cluster whose controller makes removed pods again, and an owner object.
 func startRemade(t *testing.T) (c *Cluster, owner *corev1.Pod) {
 	t.Helper()
 	c, _, _ = startOwners(t)
@@ -88,7 +88,8 @@ func TestRemadePodIsOnePod(t *testing.T) {
 	}
 }
 
-// TestRestartsOfARemadeObject: the object was made again at home, with restarts in its annotation, which each of its pods has.
+// TestRestartsOfARemadeObject has an object that was made again at home. Its annotation, which each of its pods
+// has, holds the earlier restarts.
 func TestRestartsOfARemadeObject(t *testing.T) {
 	c, _ := startRemade(t)
 	pod := ofHome("")
@@ -154,7 +155,8 @@ func TestImagesOfContainers(t *testing.T) {
 	}
 }
 
-// TestObjectWithoutAPodIsTold has a controller that does not run: it is told once that no pod is made, when that should have been.
+// TestObjectWithoutAPodIsTold has a controller that does not run. When the pod is overdue, that is reported
+// once.
 func TestObjectWithoutAPodIsTold(t *testing.T) {
 	c, owner := startRemade(t)
 	owner.Status.Phase = ""

@@ -30,7 +30,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// remote is an API server of a few words, in the time of a test: it lists the pods that it was given, and takes every write.
+// remote is a small API server in the time of a synctest bubble: it lists the given pods, and accepts every
+// write.
 type remote struct {
 	pods  corev1.PodList
 	nodes corev1.NodeList
@@ -52,7 +53,7 @@ func (r *remote) goDark() {
 	close(r.cut)
 }
 
-// refuse takes the right to list and to watch something away, and ends watches. With "" there is nothing refused any more.
+// refuse takes away the right to list and to watch a resource, and ends watches. With "" all rights are back.
 func (r *remote) refuse(what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +61,7 @@ func (r *remote) refuse(what string) {
 	r.cut, r.refuses = make(chan struct{}), what
 }
 
-// asked returns what was asked since the last call.
+// asked returns the requests since the last call.
 func (r *remote) asked() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +133,7 @@ func (r *remote) RoundTrip(q *http.Request) (*http.Response, error) {
 	return text(http.StatusOK, metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: "1"}})
 }
 
-// post makes a pod that no watch shows.
+// post creates a pod that no watch shows.
 func (r *remote) post(q *http.Request, text func(int, any) (*http.Response, error)) (*http.Response, error) {
 	all, err := io.ReadAll(q.Body)
 	if err != nil {
@@ -157,14 +158,14 @@ func (r *remote) post(q *http.Request, text func(int, any) (*http.Response, erro
 	return text(http.StatusCreated, pod)
 }
 
-// forget removes all pods that were made.
+// forget removes all created pods.
 func (r *remote) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.posted)
 }
 
-// silent is the body of a watch in which nothing happens.
+// silent is the body of a watch without events.
 type silent struct {
 	ctx  context.Context
 	ends <-chan struct{}
@@ -181,7 +182,7 @@ func (s silent) Read([]byte) (int, error) {
 
 func (silent) Close() error { return nil }
 
-// counted are tokens of home that are due at once.
+// counted gives tokens of home that are due for renewal at once, and counts them.
 type counted struct {
 	mu sync.Mutex
 	n  int // guarded by mu
@@ -212,7 +213,7 @@ func withToken(i int) *corev1.Pod {
 	return home
 }
 
-// inMemory is a cluster that asks r, with pods at home and over there.
+// inMemory returns a cluster that uses r, with pods at home and in the remote cluster.
 func inMemory(t *testing.T, r *remote, pods int, listed func() bool) *Cluster {
 	t.Helper()
 	r.dark, r.cut = make(chan struct{}), make(chan struct{})

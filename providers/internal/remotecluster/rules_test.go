@@ -12,7 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestPublishedC70RulesOfRemoteClusters translates a pod for each rule of a second cluster, as others met it: tensilekube, liqo and admiralty send what Translate makes.
+// TestPublishedC70RulesOfRemoteClusters translates a pod for each rule of a second cluster that other users have
+// run into. Tensilekube, liqo and admiralty send the results of Translate.
 func TestPublishedC70RulesOfRemoteClusters(t *testing.T) {
 	long := strings.Repeat("long-name-", 25) + "pod" // 253 characters
 	for _, rule := range []struct {

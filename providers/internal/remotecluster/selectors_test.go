@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// affine is the affinity to pods with the label app=web, each way that a pod can ask for it.
+// affine returns an affinity to pods with the label app=web, in each form that a pod can use.
 func affine(change func(*corev1.PodAffinityTerm)) *corev1.Affinity {
 	term := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"web"}}}}}
@@ -28,7 +28,7 @@ func affine(change func(*corev1.PodAffinityTerm)) *corev1.Affinity {
 	}
 }
 
-// selectorsOf are the selectors of a remote pod for other pods.
+// selectorsOf returns the selectors for other pods in a remote pod.
 func selectorsOf(t *testing.T, pod *corev1.Pod) (all []labels.Selector) {
 	t.Helper()
 	a := pod.Spec.Affinity
@@ -53,7 +53,8 @@ func selectorsOf(t *testing.T, pod *corev1.Pod) (all []labels.Selector) {
 	return all
 }
 
-// webIn is the remote pod of one with the label app=web in a namespace of a home, which says that it is in another one.
+// webIn returns the remote pod of a pod with the label app=web in a namespace of a home. The labels of the home
+// pod claim another namespace.
 func webIn(t *testing.T, home Home, namespace string, place Placement) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", UID: types.UID(home.Cluster + namespace),
@@ -65,8 +66,9 @@ func webIn(t *testing.T, home Home, namespace string, place Placement) *corev1.P
 	return tr.Pod
 }
 
-// TestSecurityC7SelectorsOfNamespacesDoNotMeet has pods of two namespaces, and of two home clusters, in one remote namespace. What comes from one selects
-// its own pods, those of its other nodes too, and no others.
+// TestSecurityC7SelectorsOfNamespacesDoNotMeet puts pods of two namespaces and of two home clusters into one
+// remote namespace. A selector selects only the pods of its own namespace and cluster, also those of the
+// cluster's other nodes.
 func TestSecurityC7SelectorsOfNamespacesDoNotMeet(t *testing.T) {
 	g := &globals{of: &Cluster{config: Config{Home: testHome}}}
 	service := g.service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}}, "shared")
@@ -90,7 +92,8 @@ func TestSecurityC7SelectorsOfNamespacesDoNotMeet(t *testing.T) {
 	}
 }
 
-// TestSecurityC7AffinityToOtherNamespaces: terms about pods of other namespaces are refused, and those of the configuration stay as they are.
+// TestSecurityC7AffinityToOtherNamespaces checks that affinity terms about pods of other namespaces are refused,
+// and that terms of the configuration stay unchanged.
 func TestSecurityC7AffinityToOtherNamespaces(t *testing.T) {
 	for what, change := range map[string]func(*corev1.PodAffinityTerm){
 		"namespaces":           func(p *corev1.PodAffinityTerm) { p.Namespaces = []string{"a", "b"} },
@@ -118,7 +121,8 @@ func TestSecurityC7AffinityToOtherNamespaces(t *testing.T) {
 	}
 }
 
-// TestPodsOfBeforeGetTheirNamespace has a remote pod of a version that gave no LabelNamespace: it gets it, once.
+// TestPodsOfBeforeGetTheirNamespace checks that a remote pod of a version without LabelNamespace gets that
+// label, once.
 func TestPodsOfBeforeGetTheirNamespace(t *testing.T) {
 	r := &remote{}
 	c := inMemory(t, r, 2, nil)

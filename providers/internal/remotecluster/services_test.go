@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// changing is home whose Secret loses its key between two reads.
+// changing is a home whose Secret loses its key between two reads.
 type changing struct{ password string }
 
 func (changing) ConfigMap(context.Context, *corev1.Pod, string) (*corev1.ConfigMap, error) {
@@ -22,7 +22,7 @@ func (changing) Secret(context.Context, *corev1.Pod, string) (*corev1.Secret, er
 	return &corev1.Secret{}, nil
 }
 
-// Container resolves as the node does: the variables of services, and those that the container of this pod names.
+// Container resolves like the node: the variables of services, and the variables that the pod's container names.
 func (o changing) Container(_ context.Context, pod *corev1.Pod, name string) (*corev1.Container, error) {
 	out := &corev1.Container{Name: name, Env: []corev1.EnvVar{{Name: "KUBERNETES_SERVICE_HOST", Value: "10.0.0.1"}}}
 	for _, c := range pod.Spec.Containers {
@@ -33,7 +33,7 @@ func (o changing) Container(_ context.Context, pod *corev1.Pod, name string) (*c
 	return out, nil
 }
 
-// TestNoValueOfASecretIsInTheSpecOfARemotePod: also not of one that changes while the pod is made.
+// TestNoValueOfASecretIsInTheSpecOfARemotePod also has a Secret that changes while the pod is created.
 func TestNoValueOfASecretIsInTheSpecOfARemotePod(t *testing.T) {
 	home := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u1"},

@@ -131,7 +131,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestRoomCountsAsTheSchedulerDoes: pods of others request for the pod as a whole, and sidecars run beside the init containers after them.
+// TestRoomCountsAsTheSchedulerDoes counts the requests of whole pods, and sidecars together with the init
+// containers after them.
 func TestRoomCountsAsTheSchedulerDoes(t *testing.T) {
 	cpu := func(of string) corev1.Container {
 		return corev1.Container{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: q(of)}}}

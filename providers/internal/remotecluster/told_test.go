@@ -12,7 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestPodThatWaitsIsNotTold has what home knows of a pod told from the first news on, and not before.
+// TestPodThatWaitsIsNotTold checks that the status of a remote pod is reported from its first news on, and not
+// while home knows all of it.
 func TestPodThatWaitsIsNotTold(t *testing.T) {
 	home := func(change func(*corev1.Pod)) *corev1.Pod {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
@@ -68,7 +69,8 @@ func TestPodThatWaitsIsNotTold(t *testing.T) {
 	}
 }
 
-// TestOthersAreAllButTheNodesOwn has each object in exactly one of both watches: in that of the node or in one of the others'.
+// TestOthersAreAllButTheNodesOwn checks that each object is in exactly one watch: the watch of the node, or one
+// of the watches of the others.
 func TestOthersAreAllButTheNodesOwn(t *testing.T) {
 	long := "a-name-that-is-longer-than-what-a-label-can-have-of-it-and-so-is-shortened-there"
 	for _, h := range []Home{testHome, {Cluster: long, Node: long}} {

@@ -50,9 +50,9 @@ func compile(t *testing.T, args ...string) {
 	}
 }
 
-// StartContainers starts the built program with provider process as the node of a remote cluster. The node has
-// the images in a folder, and runs real containers by runc. The containers belong to another user, so the test
-// is skipped without root.
+// StartContainers starts the built program with the provider process as the node of a remote cluster. The node
+// has the images of a directory, and runs real containers with runc. The containers belong to another user, so
+// the test is skipped without root.
 func StartContainers(t *testing.T, api *testapi.API, images string) *Worker {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -27,7 +27,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// Patience is how long a test waits for anything.
+// Patience is the longest time that a test waits for a change.
 const Patience = 2 * time.Minute
 
 // Provider is the part of a provider that tests use.
@@ -113,7 +113,7 @@ func (h *Home) Pod(namespace, name string, does program.Program) *corev1.Pod {
 	}
 }
 
-// Create adds a pod at home, and has the provider make it.
+// Create adds a pod at home, and lets the provider create it.
 func (h *Home) Create(p Provider, pod *corev1.Pod) {
 	h.Helper()
 	if err := h.Pods.Add(pod); err != nil {
@@ -124,7 +124,7 @@ func (h *Home) Create(p Provider, pod *corev1.Pod) {
 	}
 }
 
-// Delete asks for the stop, as the node does when the pod is deleted at home.
+// Delete lets the provider stop the pod, as the node does for a pod that is deleted at home.
 func (h *Home) Delete(p Provider, pod *corev1.Pod) {
 	h.Helper()
 	pod = pod.DeepCopy()
@@ -187,7 +187,7 @@ func Until(t *testing.T, what string, ok func() (bool, string)) {
 	}
 }
 
-// ReportsOf are the reports of a pod.
+// ReportsOf returns the reports of a pod.
 func (h *Home) ReportsOf(uid types.UID) (out []*corev1.Pod) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -50,7 +50,7 @@ func (s *scenario) must(t *testing.T, args ...string) (out string) {
 	return out
 }
 
-// open starts kubectl, with a terminal of 30 lines of 100 characters if it is to have one.
+// open starts kubectl, on a terminal of 30 lines of 100 characters if terminal is set.
 func (s *scenario) open(t *testing.T, terminal bool, args ...string) *session {
 	t.Helper()
 	k := &session{T: t, command: strings.Join(args, " "), out: &testlog.Buffer{}, ended: make(chan error, 1)}

@@ -141,7 +141,7 @@ func (l *Line) Writes() (writes []string) {
 	return writes
 }
 
-// Seen are the requests since the last call of Writes.
+// Seen returns the requests since the last call of Writes.
 func (l *Line) Seen() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -69,7 +69,7 @@ func shortTokens(t *testing.T, kubeconfig string) string {
 	return path
 }
 
-// shorten writes the end of a token.
+// shorten shortens the reported lifetime of a token.
 func shorten(answer *http.Response) error {
 	var token authenticationv1.TokenRequest
 	if err := json.NewDecoder(answer.Body).Decode(&token); err != nil {

@@ -33,7 +33,7 @@ type Side struct {
 // Stays returns a program that runs until it is asked to stop.
 func Stays() program.Program { return program.Program{Stay: program.Forever} }
 
-// WithObjects has a pod name a ConfigMap, a Secret and a token.
+// WithObjects adds a ConfigMap, a Secret and a token to a pod.
 func WithObjects(pod *corev1.Pod) *corev1.Pod {
 	objects := corev1.LocalObjectReference{Name: "objects"}
 	pod.Spec.Volumes = []corev1.Volume{
@@ -50,7 +50,7 @@ func WithObjects(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// Copies is how many ConfigMaps and Secrets of the node are in the remote cluster.
+// Copies returns the number of ConfigMaps and Secrets of the node in the remote cluster.
 func (s Side) Copies() int {
 	s.Helper()
 	mine := metav1.ListOptions{LabelSelector: s.Cluster.Selector()}

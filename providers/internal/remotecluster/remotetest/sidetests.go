@@ -13,8 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// RestartWritesNothing restarts the provider while pods run. It returns a pod whose label "app" became "changed"
-// since, by a single write.
+// RestartWritesNothing restarts the provider while pods run. It returns a pod whose label "app" has become
+// "changed" since, by a single write.
 func (s Side) RestartWritesNothing() *corev1.Pod {
 	s.Helper()
 	s.Put("default", "objects", "one")
@@ -58,7 +58,8 @@ func (s Side) RestartWritesNothing() *corev1.Pod {
 	return pod
 }
 
-// ShareOneCluster has nodes of homes meet in one remote cluster, with a pod of the same name and UID each.
+// ShareOneCluster lets nodes of several homes share one remote cluster. Each node has a pod of the same name and
+// UID.
 func ShareOneCluster(all []Side) {
 	t := all[0]
 	t.Helper()
@@ -91,7 +92,7 @@ func ShareOneCluster(all []Side) {
 	}
 }
 
-// SameNameHundredTimes has pods of one name follow each other, each deleted when the next is there.
+// SameNameHundredTimes replaces a pod of one name a hundred times. Each pod is deleted when the next one exists.
 func (s Side) SameNameHundredTimes() {
 	s.Helper()
 	p, _ := s.Start()
@@ -139,7 +140,7 @@ func (s Side) TokensOfHome() {
 	})
 }
 
-// Dark has the remote cluster not answer while a pod is deleted at home, and another stays.
+// Dark deletes a pod at home while the remote cluster does not answer. Another pod stays.
 func (s Side) Dark() {
 	s.Helper()
 	p, _ := s.Start()
@@ -169,8 +170,8 @@ func (s Side) Dark() {
 	}
 }
 
-// NamespaceIsGone removes the remote namespace. No pod of home is to blame, and the next pod runs in the
-// namespace after it is made again.
+// NamespaceIsGone removes the remote namespace. No pod of home gets the blame, and the next pod runs once the
+// namespace is made again.
 func (s Side) NamespaceIsGone() {
 	s.Helper()
 	p, _ := s.Start()

@@ -68,12 +68,12 @@ type Whole struct {
 	Line      *Line
 	// Start starts the node, and waits until it is Ready.
 	Start func() (stop func())
-	// More is looked at while pods run. nil: nothing.
+	// More runs additional checks while pods run. Nil means none.
 	More func()
 }
 
-// Run has a Deployment of home run in the remote cluster, over a restart of the node, with a token that the home API server takes, and be gone from there
-// when it is deleted.
+// Run checks a Deployment of home in the remote cluster: it runs over a restart of the node, has a token that
+// the home API server accepts, and is gone from the remote cluster after its deletion.
 func (w Whole) Run() {
 	w.Helper()
 	stop := w.Start()
@@ -156,7 +156,7 @@ func (w Whole) nothing() (bool, string) {
 		fmt.Sprintf("%d pods here, %d pods and %d Secrets there, %v", len(here.Items), len(there.Items), len(secrets.Items), err)
 }
 
-// Containers are the containers of the pods of a namespace of home, by pod: their ids, and how often they were restarted.
+// Containers returns the containers of the pods in a namespace of home, by pod: their IDs and restart counts.
 func Containers(t *testing.T, api *testapi.API, namespace string) map[string]string {
 	t.Helper()
 	pods, err := api.Client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})

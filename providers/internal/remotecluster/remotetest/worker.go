@@ -92,7 +92,7 @@ func (e everything) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return e.Provider.CreatePod(ctx, pod)
 }
 
-// Roomy is more than any test needs.
+// Roomy returns more capacity than any test needs.
 func Roomy() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("1k"), corev1.ResourceMemory: resource.MustParse("1Ti"),
@@ -100,7 +100,7 @@ func Roomy() corev1.ResourceList {
 	}
 }
 
-// Placement has pods run on this worker.
+// Placement returns a placement on this worker.
 func (w *Worker) Placement() remotecluster.Placement {
 	return remotecluster.Placement{
 		NodeSelector: map[string]string{Label: w.Name},
@@ -108,12 +108,12 @@ func (w *Worker) Placement() remotecluster.Placement {
 	}
 }
 
-// Settings are the lines of a configuration file for Placement.
+// Settings returns the lines of a configuration file for Placement.
 func (w *Worker) Settings() string {
 	return "placement: {nodeSelector: {" + Label + ": " + w.Name + "}, tolerations: [{operator: Exists}]}\n"
 }
 
-// Running are the pods at the worker of a pod at home.
+// Running returns the worker's pods of a pod at home.
 func (w *Worker) Running(home *corev1.Pod) ([]*corev1.Pod, error) {
 	all, err := inprocess.Open(w.Cloud, inprocess.Objects{}).List(context.Background())
 	var found []*corev1.Pod

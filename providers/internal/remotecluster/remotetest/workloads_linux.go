@@ -136,7 +136,7 @@ func (s *scenario) refused(t *testing.T) (words string, is bool) {
 	return "", false
 }
 
-// failsWith wants an error with the words.
+// failsWith checks that a command fails with an error that contains the words.
 func failsWith(t *testing.T, words string, out string, err error) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), words) {

@@ -26,7 +26,7 @@ func homeOf(node string) remotecluster.Home {
 	return remotecluster.Home{Cluster: "scenario", Node: node}
 }
 
-// deployment rolls out by its probes, and is restarted by one.
+// deployment checks that a Deployment rolls out by its probes, and that a failed probe restarts its container.
 func (s *scenario) deployment(t *testing.T) {
 	s.must(t, "rollout", "status", "deployment/web", "--timeout="+Patience.String())
 	s.must(t, "exec", "deployment/web", "--", "sh", "-c", "echo ill > /ill")
@@ -66,7 +66,7 @@ func (s *scenario) job(t *testing.T) {
 
 var helloLine = regexp.MustCompile(`(?s)hello (\d+) from .*hello (\d+) from `)
 
-// logs follows a log, one line a second.
+// logs follows a log that grows by one line a second.
 func (s *scenario) logs(t *testing.T) {
 	lines := strings.Count(s.must(t, "logs", "members-0"), "\n")
 	k := s.open(t, false, "logs", "--follow", "members-0")
@@ -82,7 +82,7 @@ func (s *scenario) logs(t *testing.T) {
 	}
 }
 
-// exec has a shell at a terminal.
+// exec runs a shell on a terminal.
 func (s *scenario) exec(t *testing.T) {
 	k := s.open(t, true, "exec", "-it", "members-0", "--", "sh")
 	k.say("echo $((6*7))-\r")
@@ -100,7 +100,7 @@ func (s *scenario) exec(t *testing.T) {
 	}
 }
 
-// cp copies a file into a pod and out again.
+// cp copies a file into a pod and back.
 func (s *scenario) cp(t *testing.T) {
 	there, back := filepath.Join(t.TempDir(), "there"), filepath.Join(t.TempDir(), "back")
 	content := make([]byte, 300_000)
@@ -190,7 +190,7 @@ func (s *scenario) renewed(t *testing.T, first string) {
 	}
 }
 
-// awaitToken is the token in the container, once it is another one.
+// awaitToken returns the token in the container once it differs from the given one.
 func (s *scenario) awaitToken(than string) string {
 	patience, every := Patience, time.Second
 	if s.long && than != "" {
