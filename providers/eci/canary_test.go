@@ -25,7 +25,7 @@ import (
 
 const canary = "canary-8d1f"
 
-// written is a text that several goroutines write.
+// written is a text that several goroutines may append to.
 type written struct {
 	mu   sync.Mutex
 	text bytes.Buffer // guarded by mu
@@ -68,7 +68,7 @@ func (s secretive) PullCredentials(context.Context, *corev1.Pod) ([]node.Registr
 	return []node.RegistryCredential{{Registry: "registry.example.com", Username: "user", Password: canary + "-registry"}}, nil
 }
 
-// TestCanary looks for secrets everywhere but in the fields that are made for them.
+// TestCanary looks for secrets everywhere except in the fields for secrets.
 func TestCanary(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestCheckAndNodeRefuseInTheSameWords: a node makes the pods that check lets pass, and refuses the others as check does.
+// TestCheckAndNodeRefuseInTheSameWords checks that a node creates each pod that check accepts, and refuses the
+// others with the same error.
 func TestCheckAndNodeRefuseInTheSameWords(t *testing.T) {
 	h := newHome(t)
 	p, _ := h.start()

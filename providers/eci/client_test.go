@@ -60,7 +60,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestErrors: what ECI says, and what becomes of it. Codes that are not documented are of no kind.
+// TestErrors checks the kind of each error of ECI. Undocumented codes have no kind.
 func TestErrors(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {

@@ -62,7 +62,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestEndpointOfSTS: the add-on ack-pod-identity-webhook sets the variables from 0.4.0, the first one without a scheme.
+// TestEndpointOfSTS: since 0.4.0, the add-on ack-pod-identity-webhook sets the variables, the first of them
+// without a scheme.
 func TestEndpointOfSTS(t *testing.T) {
 	for name, c := range map[string]struct{ endpoint, region, vpc, file, want string }{
 		"none":                  {"", "", "", "", "https://sts.cn-hangzhou.aliyuncs.com"},
@@ -86,7 +87,7 @@ func TestEndpointOfSTS(t *testing.T) {
 	}
 }
 
-// TestEnvironmentOfOthers: variables by which this provider and the vendor's tools were configured before.
+// TestEnvironmentOfOthers sets variables of earlier versions of this provider and of the vendor's tools.
 func TestEnvironmentOfOthers(t *testing.T) {
 	for name, value := range map[string]string{
 		"ECI_REGION": "cn-beijing", "ECI_CLUSTER_NAME": "c", "ECI_VSWITCH": "vsw-7", "ECI_SECURITY_GROUP": "sg-7", "ECI_ACCESS_KEY": "AK", "ALIBABA_CLOUD_ACCESS_KEY_SECRET": "SK",

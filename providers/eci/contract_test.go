@@ -32,7 +32,7 @@ func TestContract(t *testing.T) {
 
 func uid(id string) types.UID { return types.UID(id) }
 
-// instances is how many groups of a pod run.
+// instances returns the number of running groups of a pod.
 func (e *emulated) instances(pod *corev1.Pod) (n int) {
 	for _, id := range e.Groups("vk-uid", string(pod.UID)) {
 		n += e.cloud.Instances(uid(e.Run(id)))
@@ -40,7 +40,8 @@ func (e *emulated) instances(pod *corev1.Pod) (n int) {
 	return n
 }
 
-// exceptions are the checks of what a container sees of its machine, and of what ECI does not have.
+// exceptions returns the checks of features that only a container on a real machine has, and of features that
+// ECI lacks.
 func exceptions() map[string]string {
 	except := map[string]string{}
 	for _, name := range []string{
@@ -62,7 +63,7 @@ func exceptions() map[string]string {
 	return except
 }
 
-// unproven are features whose fields are passed on as they are. What they do is ECI's.
+// unproven returns the features whose fields are only passed on to ECI.
 func unproven() map[capability.Feature]string {
 	all := map[capability.Feature]string{
 		capability.TokenVolumes:  "no check of the contract has tokens; the tests of the mapping write one",

@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// policy are the actions of the README.
+// policy has the actions of the README's policy.
 var policy = []string{
 	"eci:CreateContainerGroup", "eci:DeleteContainerGroup", "eci:RestartContainerGroup", "eci:DescribeContainerGroups", "eci:DescribeContainerGroupStatus",
 	"eci:DescribeContainerLog", "eci:ExecContainerCommand", "eci:DescribeMultiContainerGroupMetric",
@@ -29,7 +29,7 @@ func withoutAction(action string) []string {
 	return slices.DeleteFunc(slices.Clone(policy), func(a string) bool { return a == action })
 }
 
-// TestDoctor: what the command doctor says of each mistake names what to do.
+// TestDoctor checks that the command doctor names a remedy for each mistake.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -100,7 +100,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestDryRunThatIsDone: a region that creates all the same gets its group taken away.
+// TestDryRunThatIsDone checks that the group of a region that ignores the dry run is deleted.
 func TestDryRunThatIsDone(t *testing.T) {
 	var deleted string
 	r := &region{t: t, says: map[string]func(f url.Values) any{
@@ -113,7 +113,8 @@ func TestDryRunThatIsDone(t *testing.T) {
 	}
 }
 
-// TestLeastRights: the policy of the README is enough for the life of a pod, and without any of its actions something does not work.
+// TestLeastRights checks that the policy of the README is enough for the life of a pod, and that each of its
+// actions is needed.
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("README.md")

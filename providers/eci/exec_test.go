@@ -25,7 +25,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// caller is who asked for a command.
+// caller is the caller of a command.
 type caller struct {
 	in     io.Reader
 	out    bytes.Buffer
@@ -58,7 +58,7 @@ func (c *caller) TTY() bool { return c.tty }
 // Resize implements api.AttachIO.
 func (c *caller) Resize() <-chan api.TermSize { return c.resize }
 
-// words is a command that has so many bytes as JSON.
+// words returns a command with the given number of bytes in JSON.
 func words(bytes int) (command []string) {
 	for left := bytes - 1; left > 0; { // a word has quotes and a comma or a bracket besides
 		n := min(left, 200)
@@ -71,7 +71,7 @@ func words(bytes int) (command []string) {
 	return command
 }
 
-// TestWordsOfECI: what ECI does not take is refused with what to do.
+// TestWordsOfECI checks that a command that ECI would not accept is refused with a remedy.
 func TestWordsOfECI(t *testing.T) {
 	long := strings.Repeat("x", longestWord+1)
 	many := strings.Split(strings.Repeat("a ", mostWords), " ")
@@ -106,7 +106,8 @@ func TestWordsOfECI(t *testing.T) {
 	}
 }
 
-// TestNoShellIsNotRemembered: the container may not have been ready.
+// TestNoShellIsNotRemembered checks that a missing shell is not remembered, because the container may not have
+// been ready.
 func TestNoShellIsNotRemembered(t *testing.T) {
 	ready := false
 	r := &region{t: t, says: map[string]func(url.Values) any{"ExecContainerCommand": func(f url.Values) any {
@@ -127,13 +128,14 @@ func TestNoShellIsNotRemembered(t *testing.T) {
 	}
 }
 
-// message is one of a session.
+// message is a message of a session.
 type message struct {
 	kind int
 	data string
 }
 
-// TestSessionsWithAndWithoutChannels: the first message tells whether messages have channels, and input is sent in the same way.
+// TestSessionsWithAndWithoutChannels checks that the first message shows whether messages have channels, and
+// that input is sent in the same form.
 func TestSessionsWithAndWithoutChannels(t *testing.T) {
 	const binary, text = websocket.BinaryMessage, websocket.TextMessage
 	for name, c := range map[string]struct {
@@ -192,7 +194,8 @@ func TestSessionsWithAndWithoutChannels(t *testing.T) {
 	}
 }
 
-// TestSessionThatWaitsForInput: one that says nothing is taken to have channels, and its first message is right.
+// TestSessionThatWaitsForInput checks that a silent session counts as one with channels until its first message
+// corrects that.
 func TestSessionThatWaitsForInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f framing
@@ -220,7 +223,7 @@ func TestEndsOfSessions(t *testing.T) {
 	}
 }
 
-// TestSessionThatIsSilent ends: nobody answers what says that this side is there.
+// TestSessionThatIsSilent checks that a session whose keep-alive messages get no answer ends.
 func TestSessionThatIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()

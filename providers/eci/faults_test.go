@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/eci"
 )
 
-// writes are the requests that change something.
+// writes returns the number of modifying requests.
 func (h *home) writes() int {
 	return len(h.region.front.Requests("CreateContainerGroup", "DeleteContainerGroup"))
 }
@@ -27,7 +27,8 @@ func (h *home) groups(pod *corev1.Pod) []string {
 	return h.region.Groups(identity.TagUID, string(pod.UID))
 }
 
-// TestCreateWithoutAnAnswer: silence, then a lost answer, then a Secret that has changed: it is one group.
+// TestCreateWithoutAnAnswer checks that there is only one group after a silent server, a lost answer, and a
+// changed Secret.
 func TestCreateWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -74,7 +75,8 @@ func TestCreateWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// TestSecondGroupIsRemoved: that of a token which ECI had forgotten.
+// TestSecondGroupIsRemoved checks that a second group of a pod, made after ECI forgot the token of the first, is
+// removed.
 func TestSecondGroupIsRemoved(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -107,7 +109,7 @@ func TestSecondGroupIsRemoved(t *testing.T) {
 	h.UntilRuns(p, pod)
 }
 
-// TestRestartWritesNothing: pods with and without init containers are found again by one list.
+// TestRestartWritesNothing checks that one list finds the pods with and without init containers again.
 func TestRestartWritesNothing(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -141,7 +143,8 @@ func TestRestartWritesNothing(t *testing.T) {
 	}
 }
 
-// TestDarkRegion: throttled, silent or broken, no pod is lost, the node says so, and it comes back.
+// TestDarkRegion checks a region that throttles, is silent, or is broken: no pod is lost, the node reports the
+// problem, and it recovers.
 func TestDarkRegion(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

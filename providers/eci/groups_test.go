@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sign"
 )
 
-// region answers with what a test says, by the action.
+// region answers actions as the test defines.
 type region struct {
 	t     *testing.T
 	asked []string // actions
@@ -59,13 +59,13 @@ func podOf(n int) identity.Pod {
 	return identity.Pod{Namespace: "ns", Name: fmt.Sprint("web-", n), UID: types.UID(fmt.Sprint("u-", n))}
 }
 
-// state is what a list has of the group of pod n.
+// state returns the list entry of pod n's group.
 func state(n int, status string) object {
 	return object{"ContainerGroupId": "eci-" + strconv.Itoa(n), "Name": owner.Name(podOf(n)), "Status": status,
 		"PodStatus": object{"ContainerStatuses": []object{{"Name": "a"}}}}
 }
 
-// described is what ECI says of the groups of a request.
+// described returns ECI's answer about the groups of a request.
 func described(f url.Values) any {
 	var ids []string
 	_ = json.Unmarshal([]byte(f.Get("ContainerGroupIds")), &ids)
@@ -83,7 +83,8 @@ func described(f url.Values) any {
 
 func noInits(identity.Pod) bool { return false }
 
-// TestAListHasAllPages, asks whose the groups from before a restart are, and does not ask again.
+// TestAListHasAllPages checks that a list asks once to which pods the groups from before a restart belong, and
+// not again.
 func TestAListHasAllPages(t *testing.T) {
 	r := &region{t: t, says: map[string]func(url.Values) any{"DescribeContainerGroups": described}}
 	r.says["DescribeContainerGroupStatus"] = func(f url.Values) any {
@@ -138,7 +139,8 @@ func TestAListIsCompleteOrAnError(t *testing.T) {
 	}
 }
 
-// TestAnEmptyListIsNotBelieved where a group was there and ECI does not say that it is gone: the right to read may be.
+// TestAnEmptyListIsNotBelieved checks that a group stays although lists lack it, as long as ECI does not report
+// it as gone: the right to read it may be gone instead.
 func TestAnEmptyListIsNotBelieved(t *testing.T) {
 	for name, c := range map[string]struct {
 		log any
@@ -163,7 +165,8 @@ func TestAnEmptyListIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestInitContainersAreAskedFor while the group starts, and not at rest.
+// TestInitContainersAreAskedFor checks that init containers are requested while the group starts, and not at
+// rest.
 func TestInitContainersAreAskedFor(t *testing.T) {
 	now := statePending
 	r := &region{t: t, says: map[string]func(url.Values) any{
@@ -183,7 +186,8 @@ func TestInitContainersAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestEachGroupIsAskedFor before an empty list is believed, but for those that were deleted here.
+// TestEachGroupIsAskedFor checks that, before an empty list is believed, ECI is asked about each group except
+// those that were deleted here.
 func TestEachGroupIsAskedFor(t *testing.T) {
 	have := []object{state(1, stateRunning), state(2, stateRunning), state(3, stateRunning)}
 	gone := map[string]bool{"eci-1": true, "eci-3": true}
@@ -218,7 +222,8 @@ func TestEachGroupIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestOneGroupHidesNoOther: what is missing of a group whose pod is known is no error, and one that is deleted is not asked for.
+// TestOneGroupHidesNoOther checks that missing details of a group with a known pod are no error, and that ECI is
+// not asked about a group that is being deleted.
 func TestOneGroupHidesNoOther(t *testing.T) {
 	now := statePending
 	r := &region{t: t, says: map[string]func(url.Values) any{
@@ -237,7 +242,8 @@ func TestOneGroupHidesNoOther(t *testing.T) {
 	}
 }
 
-// TestWhoWasFirst: of two groups of one pod it is asked which one was created first, though both are known by their name.
+// TestWhoWasFirst checks that ECI is asked which of two groups of a pod was created first, although both are
+// known by their names.
 func TestWhoWasFirst(t *testing.T) {
 	second := state(2, stateRunning)
 	second["Name"] = owner.Name(podOf(1))

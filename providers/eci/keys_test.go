@@ -75,7 +75,8 @@ func TestKeyByOIDC(t *testing.T) {
 	}
 }
 
-// TestMetadataNeedsNoProxy: one has the metadata of another instance, or reads the key.
+// TestMetadataNeedsNoProxy checks that the metadata service is reached without a proxy. A proxy would return the
+// metadata of another instance, or read the key.
 func TestMetadataNeedsNoProxy(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(credentialsJSON)) }))
 	defer server.Close()
@@ -85,7 +86,8 @@ func TestMetadataNeedsNoProxy(t *testing.T) {
 	}
 }
 
-// TestTemporaryKeysAreRenewed: a role is taken again by OIDC before its key ends, ECI lets nobody in with the one before, and no round fails.
+// TestTemporaryKeysAreRenewed checks that a role is assumed again by OIDC before its key ends. ECI then rejects
+// the old key, and no round fails.
 func TestTemporaryKeysAreRenewed(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

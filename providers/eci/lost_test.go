@@ -17,12 +17,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
-// says lets the region answer an action so.
+// says returns a fault that makes the region answer an action with a text.
 func says(action, text string) emulator.Fault {
 	return emulator.Fault{Operations: []string{action}, Answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }}
 }
 
-// TestPodsOfTheClusterComeLate: until they are there, nothing is said of the pods from before a restart.
+// TestPodsOfTheClusterComeLate checks that nothing is reported about pods from before a restart until the pods
+// of the cluster are known.
 func TestPodsOfTheClusterComeLate(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -61,7 +62,8 @@ func TestPodsOfTheClusterComeLate(t *testing.T) {
 	}
 }
 
-// TestFirstListIsEmpty: the right to read was lost, and the program was started again. The cluster says which groups there are.
+// TestFirstListIsEmpty checks a restart after the right to read was lost. The pods of the cluster show which
+// groups exist.
 func TestFirstListIsEmpty(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -85,7 +87,8 @@ func TestFirstListIsEmpty(t *testing.T) {
 	h.UntilRuns(p, pod)
 }
 
-// TestLostGroupIsMadeAgain though ECI remembers the token of the one that was lost; after a restart too.
+// TestLostGroupIsMadeAgain checks that a lost group is created again although ECI remembers the token of the
+// lost one, also after a restart.
 func TestLostGroupIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -117,7 +120,8 @@ func TestLostGroupIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestGroupThatListsDoNotHave is deleted all the same: the answer to its create was lost with a restart.
+// TestGroupThatListsDoNotHave checks the deletion of a group that lists do not show, and whose create lost its
+// answer with a restart.
 func TestGroupThatListsDoNotHave(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -156,7 +160,8 @@ func TestGroupThatListsDoNotHave(t *testing.T) {
 	h.Until("the group is gone", func() (bool, string) { got := h.groups(pod); return len(got) == 0, fmt.Sprint(got) })
 }
 
-// TestGroupThatListsAreLateToShowAfterARestart: nobody says that ECI does not have it, and it is found as soon as lists show it.
+// TestGroupThatListsAreLateToShowAfterARestart checks that a group that lists do not show yet is not reported as
+// missing, and is found once lists show it.
 func TestGroupThatListsAreLateToShowAfterARestart(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -187,7 +192,7 @@ func TestGroupThatListsAreLateToShowAfterARestart(t *testing.T) {
 	h.Until("it answers for all pods", func() (bool, string) { return soon.AnswersForAllPods(), "" })
 }
 
-// TestCreateWithoutAnID: nobody knows what ECI did.
+// TestCreateWithoutAnID checks an answer that leaves open what ECI did.
 func TestCreateWithoutAnID(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -41,7 +41,7 @@ func list(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
-// form is what is sent for a pod whose containers are resolved as they stand, as lines.
+// form returns the lines of the request for a pod, whose containers count as resolved.
 func form(t *testing.T, pod *corev1.Pod, change func(*resolved)) (lines []string, err error) {
 	t.Helper()
 	r := resolved{&service.Inputs{Pod: pod, Containers: map[string]*corev1.Container{}}}
@@ -143,7 +143,7 @@ func TestAPodBecomesAGroup(t *testing.T) {
 	}
 }
 
-// TestRefusals: what a group cannot have is refused with its field.
+// TestRefusals checks that a pod with an unsupported field is refused with that field.
 func TestRefusals(t *testing.T) {
 	type k = corev1.Container
 	for path, change := range map[string]func(*corev1.Pod, *k){
@@ -205,7 +205,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFilesOfECI: a file has 32 KB and all of a pod have 60 KB, in all volumes.
+// TestFilesOfECI checks the limits: 32 KB for a file, and 60 KB for all files of a pod in all volumes.
 func TestFilesOfECI(t *testing.T) {
 	for name, c := range map[string]struct {
 		sizes [2]int
@@ -228,7 +228,8 @@ func TestFilesOfECI(t *testing.T) {
 	}
 }
 
-// TestManyArgumentsAreWordsOfTheCommand: the command of a container has room for them.
+// TestManyArgumentsAreWordsOfTheCommand checks that arguments beyond the limit become words of the command,
+// which has room for them.
 func TestManyArgumentsAreWordsOfTheCommand(t *testing.T) {
 	args := strings.Fields("1 2 3 4 5 6 7 8 9 10 11")
 	lines, err := form(t, testPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i", Command: []string{"sh", "-c"}, Args: args}}}), nil)
@@ -237,7 +238,8 @@ func TestManyArgumentsAreWordsOfTheCommand(t *testing.T) {
 	}
 }
 
-// TestStorageBeyondTheFreeIsBought: requests of all containers count, and an annotation where it says more.
+// TestStorageBeyondTheFreeIsBought checks that the requests of all containers count, and that a larger value of
+// the annotation wins.
 func TestStorageBeyondTheFreeIsBought(t *testing.T) {
 	for _, c := range []struct {
 		request, annotation string
@@ -264,7 +266,8 @@ func TestStorageBeyondTheFreeIsBought(t *testing.T) {
 	}
 }
 
-// TestAnnotations: what is allowed is written as ECI has it, what is another value is refused, and nothing else is let through.
+// TestAnnotations checks that allowed annotations are written in the form of ECI, that other values are refused,
+// and that other annotations are dropped.
 func TestAnnotations(t *testing.T) {
 	m := testMapping()
 	m.config.Annotations, m.config.SecurityGroupIDs = known(), []string{"sg-2"}
@@ -339,7 +342,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestCredentials: the first login that is for an image and has a name, by the name of the registry.
+// TestCredentials checks that the first login for an image with a registry name is used.
 func TestCredentials(t *testing.T) {
 	logins := func(images []string, logins ...node.RegistryCredential) ([]registryCredential, error) {
 		pod := testPod(corev1.PodSpec{})
@@ -360,7 +363,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestSecretsInCommands are refused, where they are: ECI shows commands.
+// TestSecretsInCommands checks that a secret in a command is refused with its field, because ECI shows commands.
 func TestSecretsInCommands(t *testing.T) {
 	from := func(name string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}
@@ -373,7 +376,7 @@ func TestSecretsInCommands(t *testing.T) {
 	}
 }
 
-// TestHugePagesAreRefused: they are no medium of ECI.
+// TestHugePagesAreRefused checks the media of volumes: ECI has no huge pages.
 func TestHugePagesAreRefused(t *testing.T) {
 	for medium, ok := range map[corev1.StorageMedium]bool{"": true, "Memory": true, "HugePages": false, "HugePages-2Mi": false} {
 		v := corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}}

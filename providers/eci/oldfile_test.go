@@ -44,7 +44,7 @@ ClusterName = "default"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	// The variables alone: what is missing is named, each with the variable for it.
+	// With the variables alone, the error names each missing setting and its variable.
 	_, err = load("")
 	if err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.Contains(err.Error(), "ECI_CLUSTER_NAME") || !strings.Contains(err.Error(), "ECI_QUOTA_CPU") {
 		t.Errorf("got %v", err)

@@ -16,14 +16,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// fails is a probe by a command that fails.
+// fails returns a probe whose command fails.
 func fails() *corev1.Probe {
 	return &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 1, SuccessThreshold: 1, ProbeHandler: corev1.ProbeHandler{
 		Exec: &corev1.ExecAction{Command: append([]string{"program"}, program.Program{Need: []string{"/tmp/nothing"}}.Args()...)},
 	}}
 }
 
-// opens is a probe of a port by TCP, and speaks one by gRPC.
+// opens returns a TCP probe of a port, and speaks a gRPC probe.
 func opens(port int32) *corev1.Probe {
 	return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}}
 }
@@ -32,7 +32,8 @@ func speaks() *corev1.Probe {
 	return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 80}}}
 }
 
-// TestFailedStartupRestartsTheGroup: the pod goes on, with one restart more, also while its container waits.
+// TestFailedStartupRestartsTheGroup checks that the pod goes on with one more restart, also while its container
+// waits.
 func TestFailedStartupRestartsTheGroup(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -66,7 +67,8 @@ func TestFailedStartupRestartsTheGroup(t *testing.T) {
 	}
 }
 
-// TestStartupProbeLetsASlowProgramStart: until then it is neither started nor ready, and is left in peace.
+// TestStartupProbeLetsASlowProgramStart checks that a slow container is neither started nor ready until its
+// startup probe passes, and is not restarted before.
 func TestStartupProbeLetsASlowProgramStart(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -134,7 +136,7 @@ func TestProbesThatNobodyCanDoAreRefused(t *testing.T) {
 	}
 }
 
-// TestAProbeIsDoneOnce: by ECI if it can, else by this node.
+// TestAProbeIsDoneOnce checks that ECI does a probe if it can, and otherwise this node.
 func TestAProbeIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	withHeader := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80), HTTPHeaders: []corev1.HTTPHeader{{Name: "Host", Value: "a"}}}}}

@@ -23,8 +23,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// TestProcesses runs a pod whose containers are processes of this machine, by provider process behind the emulator: its log, its exit code, and
-// commands in it through a shell that is one.
+// TestProcesses runs a pod whose containers are processes of this machine, made by the provider process behind
+// the emulator. It checks the log, the exit code, and commands through a real shell.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"sh", "cat", "stty", "sleep"} {

@@ -30,10 +30,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// lag is how late lists of the emulator are.
+// lag is the delay of the emulator's lists.
 const lag = 200 * time.Millisecond
 
-// emulated is ECI with containers that are goroutines.
+// emulated is an ECI whose containers are goroutines.
 type emulated struct {
 	*eci.Server
 	front *emulator.Front
@@ -64,7 +64,7 @@ func (e *emulated) close() {
 	e.web.Close()
 }
 
-// secrets reads the files of groups, whose names begin with that of their group.
+// secrets reads the files of groups. The name of each file begins with the name of its group.
 type secrets struct{ objects *emulator.Objects }
 
 func (s secrets) List(labels.Selector) ([]*corev1.Secret, error)     { return nil, nil }
@@ -88,7 +88,7 @@ func (e *emulated) config(cluster string) Config {
 	}
 }
 
-// transport is what requests go through, with the authority of the emulator.
+// transport returns the transport for requests, which trusts the emulator.
 func (e *emulated) transport() *http.Transport {
 	roots := x509.NewCertPool()
 	roots.AddCert(e.web.Certificate())
@@ -105,7 +105,7 @@ func (e *emulated) open(env providertest.Env, conf Config) (node.PodLifecycleHan
 	return p, nil
 }
 
-// group is the ID of the group of a pod.
+// group returns the ID of a pod's group.
 func (e *emulated) group(pod *corev1.Pod) (string, error) {
 	ids := e.Groups(identity.TagUID, string(pod.UID))
 	if len(ids) != 1 {
@@ -114,7 +114,7 @@ func (e *emulated) group(pod *corev1.Pod) (string, error) {
 	return ids[0], nil
 }
 
-// backend is a region for one check.
+// backend returns a region for one check.
 func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
 	e := startRegion(ctx)
 	breaks := func(f emulator.Fault) func(bool) {

@@ -28,7 +28,8 @@ func refused(t *testing.T, path string, change func(pod *corev1.Pod, c *corev1.C
 	}
 }
 
-// The page of CreateContainerGroup of 2026-06-22 and the description of the API have the rules below.
+// The following rules come from the page of CreateContainerGroup of 2026-06-22 and from the description of the
+// API.
 
 func TestPublishedC30VariablesOfECI(t *testing.T) {
 	refused(t, "spec.containers[0].env[0]", func(_ *corev1.Pod, c *corev1.Container) { c.Env = []corev1.EnvVar{{Name: "discovery.type"}} })

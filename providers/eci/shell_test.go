@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// shelled has containers with what stands for a shell.
+// shelled runs containers with a stand-in for a shell.
 type shelled struct{ *inprocess.Provider }
 
 // RunInContainer implements nodeutil.Provider.

@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestNewestRecordOfAGroup: a record is what each container uses, as the vendor's documentation shows it: DescribeMultiContainerGroupMetric, of 2025-10-17.
+// TestNewestRecordOfAGroup reads a record with the usage of each container, in the form of the vendor's
+// documentation: DescribeMultiContainerGroupMetric, of 2025-10-17.
 func TestNewestRecordOfAGroup(t *testing.T) {
 	var answer metricAnswer
 	if err := json.Unmarshal([]byte(`{"RequestId": "r", "MonitorDatas": [{"ContainerGroupId": "eci-1", "Records": [{"Timestamp": "2019-04-08T09:30:00Z",

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// TestStates has every state of a group, and one that nobody knows.
+// TestStates covers every state of a group, and an unknown state.
 func TestStates(t *testing.T) {
 	const (
 		none    = `[]`

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/eci"
 )
 
-// send is what is sent for a pod with a configuration, of the fields that begin so.
+// send returns the request for a pod with a configuration, restricted to the fields with the given prefixes.
 func send(t *testing.T, c Config, pod *corev1.Pod, begin ...string) (string, error) {
 	t.Helper()
 	r := resolved{&service.Inputs{Pod: pod, Containers: map[string]*corev1.Container{pod.Spec.Containers[0].Name: &pod.Spec.Containers[0]}}}
@@ -40,7 +40,8 @@ func send(t *testing.T, c Config, pod *corev1.Pod, begin ...string) (string, err
 	return strings.Join(lines, " "), nil
 }
 
-// TestGPUsComeWithAnInstanceType: that of the pod, else those of the configuration, and none is a refusal. The size is that of the type.
+// TestGPUsComeWithAnInstanceType checks that a pod with GPUs uses its own instance types or else those of the
+// configuration, and is refused without any. The type decides the size.
 func TestGPUsComeWithAnInstanceType(t *testing.T) {
 	pod := func() *corev1.Pod {
 		return testPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "train", Image: "i", Resources: corev1.ResourceRequirements{
@@ -72,7 +73,8 @@ func TestGPUsComeWithAnInstanceType(t *testing.T) {
 	}
 }
 
-// TestImagesArePulledByARole from instances of Container Registry that the configuration names, if the pod has images there.
+// TestImagesArePulledByARole checks the instances of Container Registry that the configuration names: a pod with
+// images there pulls them by a role.
 func TestImagesArePulledByARole(t *testing.T) {
 	c := testMapping().config
 	c.ACRInstances = []ACRInstance{

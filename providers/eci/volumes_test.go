@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// claimForm is what is sent for a pod that claims a PersistentVolume.
+// claimForm returns the lines of the request for a pod that claims a PersistentVolume.
 func claimForm(t *testing.T, source corev1.PersistentVolumeSource, readOnly bool) ([]string, error) {
 	t.Helper()
 	pod := testPod(corev1.PodSpec{
@@ -28,8 +28,9 @@ func claimForm(t *testing.T, source corev1.PersistentVolumeSource, readOnly bool
 	return slices.DeleteFunc(lines, func(line string) bool { return !strings.Contains(line, "Volume") }), err
 }
 
-// TestClaimsAreVolumes: a PersistentVolume of the vendor's drivers is the volume that ECI has for it. The forms are those of the vendor's
-// documentation of statically provisioned volumes: kubernetes-sigs/alibaba-cloud-csi-driver, docs/nas.md and docs/disk.md.
+// TestClaimsAreVolumes checks that a PersistentVolume of the vendor's drivers becomes the matching volume of
+// ECI. The forms come from the vendor's documentation of statically provisioned volumes:
+// kubernetes-sigs/alibaba-cloud-csi-driver, docs/nas.md and docs/disk.md.
 func TestClaimsAreVolumes(t *testing.T) {
 	nas := corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "nasplugin.csi.alibabacloud.com", VolumeHandle: "pv-nas",
 		VolumeAttributes: map[string]string{"server": "x.cn-hangzhou.nas.aliyuncs.com", "path": "/csi"}}}
