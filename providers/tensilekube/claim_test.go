@@ -22,8 +22,8 @@ func (u *upper) isHome(uid types.UID) {
 	}
 }
 
-// TestTwoUpperClustersOfOneName has a second upper cluster that is called as the first one, on a node of the same name: it is refused
-// before it does anything, and the pods of the first one stay.
+// TestTwoUpperClustersOfOneName has a second upper cluster with the same name, and a node of the same name. It
+// is refused before it does anything, and the pods of the first one stay.
 func TestTwoUpperClustersOfOneName(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	for _, where := range []string{"", w.API.Namespace(t)} {
@@ -69,7 +69,7 @@ func TestTwoUpperClustersOfOneName(t *testing.T) {
 			t.Errorf("the restart wrote %q", writes)
 		}
 
-		// Its Service is made anew: it is known by its pods, and writes nothing.
+		// Its Service is made again: the first cluster is known by its pods, and writes nothing.
 		stop()
 		first.isHome("made-anew")
 		p, _ = first.start()

@@ -69,8 +69,8 @@ func TestClusterSelector(t *testing.T) {
 	}
 }
 
-// The annotation that Tensile Kube's webhook writes for each pod.
-// Source: github.com/virtual-kubelet/tensile-kube, README.md ("webhook").
+// Tensile Kube's webhook writes this annotation for each pod. Source: github.com/virtual-kubelet/tensile-kube,
+// README.md ("webhook").
 func TestPublishedD7TolerationsOfTheWebhookAreObeyed(t *testing.T) {
 	c, err := Config{ClusterName: "a", Placement: remotecluster.Placement{
 		NodeSelector: map[string]string{"pool": "bursts"}, Tolerations: []corev1.Toleration{{Key: "bursts", Operator: corev1.TolerationOpExists}}}}.complete()

@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestContractInContainers runs the checks that need containers on a lower cluster whose node is the built program with provider
-// process: a closed loop without a kubelet.
+// TestContractInContainers runs the checks that need real containers. The node of the lower cluster is the built
+// program with the provider process: a closed loop without a kubelet.
 func TestContractInContainers(t *testing.T) {
 	w := &worker{remotetest.StartContainers(t, testapi.Start(t), remotetest.ContractImage(t))}
 	command := func(p program.Program) ([]string, error) {
@@ -36,7 +36,7 @@ func TestContractInContainers(t *testing.T) {
 	})
 }
 
-// TestWorkloads runs what people run, with kubectl.
+// TestWorkloads runs common workloads with kubectl.
 func TestWorkloads(t *testing.T) {
 	t.Parallel()
 	api := testapi.Start(t)

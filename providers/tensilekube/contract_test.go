@@ -18,8 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestContract runs the contract of providers on a lower cluster with a real API server and scheduler, whose node runs containers
-// that are goroutines. Each check is an upper cluster of its own.
+// TestContract runs the contract of providers on a lower cluster with a real API server and scheduler, whose
+// node runs goroutines as containers. Each check has an upper cluster of its own.
 func TestContract(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	providertest.Run(t, providertest.Harness{
@@ -35,7 +35,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// backend is the lower cluster for the upper cluster of one check.
+// backend returns the lower cluster as the backend for one check's upper cluster.
 func (w *worker) backend(_ context.Context, env providertest.Env) (*providertest.Backend, error) {
 	l, config := &remotetest.Line{}, w.config(env.Namespace)
 	access := l.Through(w.API.Config)

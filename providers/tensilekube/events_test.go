@@ -19,7 +19,7 @@ import (
 
 var _ record.EventRecorder = (*recorded)(nil)
 
-// recorded are the events that were told at home.
+// recorded holds the events that were reported at home.
 type recorded struct {
 	mu  sync.Mutex
 	all []string // guarded by mu; UID of the pod, reason and message
@@ -42,14 +42,14 @@ func (r *recorded) AnnotatedEventf(o runtime.Object, _ map[string]string, kind, 
 	r.Eventf(o, kind, reason, format, args...)
 }
 
-// eventsOf are the events about a pod with a reason.
+// eventsOf returns the events about a pod with a reason.
 func (u *upper) eventsOf(pod *corev1.Pod, reason string) []string {
 	u.events.mu.Lock()
 	defer u.events.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(u.events.all), func(e string) bool { return !strings.HasPrefix(e, string(pod.UID)+" "+reason+" ") })
 }
 
-// say makes an event about the remote pod in the lower cluster.
+// say creates an event about the remote pod in the lower cluster.
 func (u *upper) say(pod *corev1.Pod, reason string) {
 	u.Helper()
 	remote := u.remote(pod)
@@ -62,7 +62,7 @@ func (u *upper) say(pod *corev1.Pod, reason string) {
 	}
 }
 
-// untilSaid waits until an event is at home, and fails if it is there twice.
+// untilSaid waits until an event is at home, and fails the test if it is there twice.
 func (u *upper) untilSaid(pod *corev1.Pod, reason string) {
 	u.Helper()
 	u.Until("the event "+reason+" at home", func() (bool, string) { got := u.eventsOf(pod, reason); return len(got) > 0, fmt.Sprint(got) })
@@ -71,8 +71,8 @@ func (u *upper) untilSaid(pod *corev1.Pod, reason string) {
 	}
 }
 
-// TestEventsOfTheRemotePod has events of scheduler and node of the lower cluster on the pod at home: each once, also over a restart of the
-// node and an outage.
+// TestEventsOfTheRemotePod checks that events of the lower cluster's scheduler and node appear on the pod at
+// home, once each, also over a restart of the node and an outage.
 func TestEventsOfTheRemotePod(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "events", "vk-0")

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// TestTheReadmeHasTheRightsThatAreAskedFor compares the role of the README with what doctor asks for.
+// TestTheReadmeHasTheRightsThatAreAskedFor compares the role in the README with the rights that doctor checks.
 func TestTheReadmeHasTheRightsThatAreAskedFor(t *testing.T) {
 	var readme, asked []string
 	for _, rule := range remotetest.ReadmeRules(t, "README.md", "virtual-kubelet-tensilekube") {
@@ -53,7 +53,7 @@ func TestTheReadmeHasTheRightsThatAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestExamineNamesWhatIsMissing takes rights away, and asks as doctor does: nothing runs.
+// TestExamineNamesWhatIsMissing takes rights away, and examines them as doctor does, without a running node.
 func TestExamineNamesWhatIsMissing(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "examined", "vk-0")
@@ -92,7 +92,8 @@ func TestExamineNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestDoctorRefusesHome runs the command doctor with the kubeconfig of the upper cluster for the lower one.
+// TestDoctorRefusesHome runs the command doctor with the kubeconfig of the upper cluster in place of the lower
+// one's.
 func TestDoctorRefusesHome(t *testing.T) {
 	api := testapi.Start(t)
 	file := filepath.Join(t.TempDir(), "provider.yaml")

@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestStreamsWithoutWebsockets has something between both clusters that lets no websocket through, as proxies of companies do.
+// TestStreamsWithoutWebsockets has a proxy between the clusters that blocks websockets, as company proxies do.
 func TestStreamsWithoutWebsockets(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "no-websockets", "vk-0")

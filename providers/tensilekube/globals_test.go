@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// serviceAtHome is one as home's API server has it.
+// serviceAtHome returns a Service as home's API server shows it.
 func serviceAtHome(name, global string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "home", Annotations: map[string]string{"global": global}, Labels: map[string]string{"app": name}},
@@ -33,7 +33,8 @@ func serviceAtHome(name, global string) *corev1.Service {
 	}
 }
 
-// behind is an EndpointSlice of a Service at home: an address on the node of the test, and one elsewhere.
+// behind returns an EndpointSlice of a Service at home, with one address on the node of the test, and one
+// elsewhere.
 func (u *upper) behind(service string) *discoveryv1.EndpointSlice {
 	ready := discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true), Terminating: ptr.To(false)}
 	return &discoveryv1.EndpointSlice{
@@ -47,7 +48,7 @@ func (u *upper) behind(service string) *discoveryv1.EndpointSlice {
 	}
 }
 
-// slicesOf are the addresses that the lower cluster has from home for a Service.
+// slicesOf returns the addresses that home has published for a Service in the lower cluster.
 func (u *upper) slicesOf(service string) (addresses []string) {
 	u.Helper()
 	list, err := u.worker.API.Client.DiscoveryV1().EndpointSlices(u.home().NamespaceName("default")).List(u.Context(),
@@ -63,8 +64,8 @@ func (u *upper) slicesOf(service string) (addresses []string) {
 	return addresses
 }
 
-// TestGlobalServices has services of home in the lower cluster as long as they are marked: with an address of their own, the pods of
-// there, and the addresses of what runs elsewhere at home.
+// TestGlobalServices checks that marked Services of home are in the lower cluster: with an address of their own,
+// the pods of the lower cluster, and the addresses of pods elsewhere at home.
 func TestGlobalServices(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "globals", "vk-0")
@@ -116,7 +117,7 @@ func TestGlobalServices(t *testing.T) {
 		t.Errorf("a Service of somebody else is now %v (%v), with addresses %v", s, err, u.slicesOf("taken"))
 	}
 
-	// Over a restart nothing is written, and nothing goes before home was listed.
+	// A restart writes nothing, and removes nothing before home was listed.
 	stop()
 	for _, name := range []string{"taken", "other"} {
 		if err := u.Services.Delete(serviceAtHome(name, "")); err != nil {
@@ -146,7 +147,7 @@ func TestGlobalServices(t *testing.T) {
 		}
 	}
 
-	// A change at home is one there, and without the mark it goes.
+	// A change at home reaches the lower cluster, and without the mark the Service is removed there.
 	changed := serviceAtHome("web", "true")
 	changed.Spec.Ports[0].TargetPort = intstr.FromInt32(9090)
 	if err := u.Services.Update(changed); err != nil {

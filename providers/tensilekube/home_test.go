@@ -28,7 +28,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// home is a whole node of a real upper cluster, whose way to a lower cluster can be broken.
+// home is a complete node of a real upper cluster, with a breakable connection to a lower cluster.
 type home struct {
 	upper  // for until
 	api    *testapi.API
@@ -40,7 +40,7 @@ type home struct {
 	stop   func()
 }
 
-// quarantine is how long many pods that are missing at once are doubted; it is minutes where nothing is said.
+// quarantine is the time for which many simultaneously missing pods are doubted. The default is minutes.
 const quarantine = 15 * time.Second
 
 func newHome(t *testing.T, api *testapi.API, w *worker) *home {
@@ -56,7 +56,7 @@ func newHome(t *testing.T, api *testapi.API, w *worker) *home {
 	return h
 }
 
-// access is that to the lower cluster, with a limit that no test is about.
+// access returns the access to the lower cluster, with a request limit high enough for all tests.
 func (h *home) access() *rest.Config {
 	access := h.proxy.Config()
 	if h.direct {
@@ -67,7 +67,7 @@ func (h *home) access() *rest.Config {
 	return access
 }
 
-// run starts the node; what is wrong with the lower cluster shows in it.
+// run starts the node. Problems of the lower cluster show in its status.
 func (h *home) run() {
 	h.Helper()
 	h.node, h.stop = runNode(h.T, h.api, h.Node, h.config, h.access(), nodeutil.WithPodControllerConfigOverrides(func(c *node.PodControllerConfig) error {
@@ -84,7 +84,7 @@ func (h *home) start() {
 	}
 }
 
-// pod is one of the node that stays until it is asked to end.
+// pod returns a pod of the node that runs until it is asked to end.
 func (h *home) pod(name string) *corev1.Pod {
 	pod := h.Pod(h.ns, name, stays())
 	pod.UID, pod.Spec.ServiceAccountName, pod.Spec.TerminationGracePeriodSeconds = "", "default", ptr.To(int64(1))
@@ -138,7 +138,7 @@ func (h *home) ready() corev1.NodeCondition {
 	return corev1.NodeCondition{}
 }
 
-// untilNotReady waits until the node says what is wrong.
+// untilNotReady waits until the node reports the problem.
 func (h *home) untilNotReady(says string) {
 	h.Helper()
 	h.Until("the node is not Ready, and says "+says, func() (bool, string) {
@@ -155,8 +155,8 @@ func (h *home) untilReady() {
 	})
 }
 
-// untilSettled waits until n pods run at home, each as one pod and one instance in the lower cluster, and nothing else of the node is
-// there. It returns their containers and restarts, by name.
+// untilSettled waits until n pods run at home, each with exactly one pod and one instance in the lower cluster,
+// and nothing else of the node is there. It returns their containers and restarts, by name.
 func (h *home) untilSettled(n int) (ids map[string]string) {
 	h.Helper()
 	h.Until(fmt.Sprintf("%d pods run, each once", n), func() (bool, string) {
@@ -167,7 +167,8 @@ func (h *home) untilSettled(n int) (ids map[string]string) {
 	return ids
 }
 
-// look returns the containers of the pods at home, and what is not as untilSettled wants it.
+// look returns the containers of the pods at home, and the first difference from the state that untilSettled
+// waits for.
 func (h *home) look(n int) (ids map[string]string, problem string) {
 	ctx := h.Context()
 	here, err := h.api.Client.CoreV1().Pods(h.ns).List(ctx, metav1.ListOptions{})
@@ -203,7 +204,7 @@ func (h *home) look(n int) (ids map[string]string, problem string) {
 	return ids, ""
 }
 
-// all are the instances that the worker runs of a cluster, by the UIDs of the pods at home.
+// all counts the worker's instances of a cluster, by the UIDs of the pods at home.
 func (w *worker) all(cluster string) (map[types.UID]int, error) {
 	pods, err := inprocess.Open(w.Cloud, inprocess.Objects{}).List(context.Background())
 	n := map[types.UID]int{}
@@ -215,7 +216,7 @@ func (w *worker) all(cluster string) (map[types.UID]int, error) {
 	return n, err
 }
 
-// same fails for the pods of before whose containers are others now.
+// same fails the test for each earlier pod whose container has changed.
 func (h *home) same(before, now map[string]string) {
 	h.Helper()
 	for _, name := range slices.Sorted(maps.Keys(before)) {

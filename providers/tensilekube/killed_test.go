@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
 
-// TestLowerAPIServerIsKilled has pods that are deleted at home while the lower API server does not run.
+// TestLowerAPIServerIsKilled deletes pods at home while the lower API server does not run.
 func TestLowerAPIServerIsKilled(t *testing.T) {
 	t.Parallel()
 	lower := testapi.New(t, testapi.Options{})

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// silentNode is a node of the lower cluster of which there is no more than what a kubelet says.
+// silentNode is a node of the lower cluster that consists only of the messages of a kubelet.
 type silentNode struct {
 	*testing.T
 	api  *testapi.API
@@ -41,7 +41,7 @@ func newSilentNode(t *testing.T, api *testapi.API) *silentNode {
 	return n
 }
 
-// speak has the node say that it is Ready, again and again, until stop is called.
+// speak makes the node report Ready again and again, until stop is called.
 func (n *silentNode) speak() (stop func()) {
 	n.Helper()
 	say := func(ctx context.Context) error {
@@ -75,7 +75,7 @@ func (n *silentNode) speak() (stop func()) {
 	return stop
 }
 
-// runs has the kubelet of the node say that a pod is Ready.
+// runs makes the kubelet of the node report a pod as Ready.
 func (n *silentNode) runs(namespace, name string) {
 	n.Helper()
 	now := metav1.Now()
@@ -94,8 +94,8 @@ func (n *silentNode) runs(namespace, name string) {
 	}
 }
 
-// TestSilentLowerNodeIsSeen has a node of the lower cluster say nothing more: the lower cluster finds its pod not Ready, which shows here, on the pod and
-// on the node, and so does it when the node is back.
+// TestSilentLowerNodeIsSeen silences a node of the lower cluster. The lower cluster marks its pod as not Ready,
+// which shows here, on the pod and on the node, and so does the return of the node.
 func TestSilentLowerNodeIsSeen(t *testing.T) {
 	t.Parallel()
 	lower := testapi.New(t, testapi.Options{ControllerManagerArgs: []string{"--node-monitor-period=1s", "--node-monitor-grace-period=10s"}})
@@ -159,7 +159,8 @@ func TestSilentLowerNodeIsSeen(t *testing.T) {
 	nodes(corev1.ConditionTrue, "")
 }
 
-// TestQuotaOfTheLowerCluster has a quota keep a pod from being made: it waits, with what the lower cluster says, and is made when there is room.
+// TestQuotaOfTheLowerCluster has a quota that prevents a pod. The pod waits with the message of the lower
+// cluster, and is created once there is room.
 func TestQuotaOfTheLowerCluster(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "quota", "vk-0")
@@ -200,8 +201,8 @@ func TestQuotaOfTheLowerCluster(t *testing.T) {
 	u.UntilGone(p, second)
 }
 
-// removedThere has somebody remove pods over there: one that restarts is made again, with a restart, one that is to run once fails and says why, and
-// neither has succeeded.
+// removedThere removes pods in the lower cluster. A pod that restarts is made again, with one more restart. A
+// pod that runs once has failed, with the reason. Neither has succeeded.
 func (h *home) removedThere() {
 	h.Helper()
 	h.start()

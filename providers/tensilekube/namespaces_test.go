@@ -11,8 +11,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// TestSecurityC7AntiAffinityOfAnotherNamespace has two namespaces here go to one of the lower cluster. A pod of each wants to be the only one with its
-// label on a node. The scheduler of the lower cluster lets both run on its one node for them.
+// TestSecurityC7AntiAffinityOfAnotherNamespace maps two namespaces of home to one of the lower cluster. A pod of
+// each demands to be the only one with its label on a node. The scheduler of the lower cluster runs both on its
+// only node.
 func TestSecurityC7AntiAffinityOfAnotherNamespace(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "namespaces", "vk-0")

@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
 
-// TestOutagesBetweenClusters has whole nodes of a real upper cluster, whose way to a real lower cluster breaks. No pod may be lost or run
-// twice.
+// TestOutagesBetweenClusters breaks the connection between complete nodes of a real upper cluster and a real
+// lower cluster. No pod may be lost or run twice.
 func TestOutagesBetweenClusters(t *testing.T) {
 	t.Parallel()
 	w, api := startWorker(t, testapi.Start(t)), testapi.New(t, testapi.Options{NoScheduler: true})
@@ -70,7 +70,8 @@ type breakage struct {
 	lasts time.Duration // at least
 }
 
-// during breaks the way to the lower cluster while do is done, until requests for which on is true were hit, and the node says so.
+// during breaks the connection to the lower cluster while do runs. It waits until the breakage has hit a request
+// that on selects, and until the node reports the breakage.
 func (h *home) during(b breakage, do func(), on func(faultproxy.Request) bool) {
 	h.Helper()
 	remove := h.proxy.Inject(b.fault)
@@ -98,7 +99,7 @@ func (h *home) wait(d time.Duration) {
 	}
 }
 
-// created is how many pods the lower API server made.
+// created returns the number of pods that the lower API server has created.
 func (h *home) created() int {
 	return h.proxy.Count(func(r faultproxy.Request) bool {
 		return faultproxy.Is("pods", "create")(r) && r.Subresource == "" && r.Status == http.StatusCreated && !r.Injected
@@ -134,7 +135,7 @@ func (h *home) restartUnder(n int) {
 	h.untilSettled(0)
 }
 
-// cutLength is how long the network between both clusters is cut.
+// cutLength returns the duration of a cut between the two clusters.
 func cutLength() time.Duration {
 	if faultrow.Long() {
 		return 10 * time.Minute
@@ -142,7 +143,7 @@ func cutLength() time.Duration {
 	return 15 * time.Second
 }
 
-// cutFor lets no packet pass for a while, in which pods come and go at home.
+// cutFor lets no packet pass for a while, during which pods come and go at home.
 func (h *home) cutFor(length time.Duration) {
 	h.Helper()
 	const stay, leave, come = 20, 10, 10

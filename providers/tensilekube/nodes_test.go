@@ -17,8 +17,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
 
-// TestNodesShareGlobalServices has two nodes of one upper cluster: what runs on either is selected over there and not published besides, what is
-// elsewhere is published once, and when one node goes for good the other one keeps it up to date.
+// TestNodesShareGlobalServices has two nodes of one upper cluster. The pods of both are selected in the lower
+// cluster and not published as well. Addresses elsewhere are published once. When one node goes for good, the
+// other one keeps them up to date.
 func TestNodesShareGlobalServices(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	cluster := "nodes-" + w.API.NodeName(t)

@@ -21,7 +21,7 @@ func stays() program.Program { return remotetest.Stays() }
 
 func withObjects(pod *corev1.Pod) *corev1.Pod { return remotetest.WithObjects(pod) }
 
-// side is this upper cluster for the tests that providers share.
+// side describes this upper cluster for the shared tests of providers.
 func (u *upper) side() remotetest.Side {
 	return remotetest.Side{
 		Home: u.Home, Worker: u.worker.Worker, Line: u.line, Cluster: u.home(), Namespace: u.home().NamespaceName, Other: "refreshed",
@@ -107,7 +107,7 @@ func TestNamespaceIsGone(t *testing.T) {
 	newUpper(t, startWorker(t, testapi.Start(t)), "namespace", "vk-0").side().NamespaceIsGone()
 }
 
-// TestForeignNamespaceIsRefused has a namespace of somebody else where ours would be.
+// TestForeignNamespaceIsRefused has a namespace of another owner in the place of ours.
 func TestForeignNamespaceIsRefused(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "foreign", "vk-0")

@@ -13,8 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
 
-// TestLowerClusterIsRestored has a lower cluster that comes back as it was before: pods that were made since are missing, and pods that were
-// deleted since are there again.
+// TestLowerClusterIsRestored restores the lower cluster to an earlier state: pods that were created since are
+// missing, and pods that were deleted since are back.
 func TestLowerClusterIsRestored(t *testing.T) {
 	t.Parallel()
 	lower := testapi.New(t, testapi.Options{})

@@ -20,14 +20,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// asTheReadmeSays lets a node ask with the rights of the README and no others.
+// asTheReadmeSays restricts the node to the rights of the README.
 func (u *upper) asTheReadmeSays() {
 	u.Helper()
 	u.user = u.worker.API.NodeName(u.T)
 	u.access = u.line.Through(remotetest.AsTheReadmeSays(u.T, u.worker.API, u.user, "virtual-kubelet-tensilekube"))
 }
 
-// TestLeastRights does all that a node does, with the rights that the README names.
+// TestLeastRights does everything that a node does, with only the rights of the README.
 func TestLeastRights(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "rights", "vk-0")
@@ -75,7 +75,7 @@ func TestLeastRights(t *testing.T) {
 	u.Until("the copies are gone", func() (bool, string) { n := u.copies(); return n == 0, fmt.Sprint(n) })
 }
 
-// TestMissingRightsAreSaid has an access that may do nothing.
+// TestMissingRightsAreSaid has an access without any rights.
 func TestMissingRightsAreSaid(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "no-rights", "vk-0")
@@ -95,7 +95,8 @@ func TestMissingRightsAreSaid(t *testing.T) {
 	}
 }
 
-// TestOneNamespace has all pods in one namespace, and with it the rights on pods, ConfigMaps and Secrets there alone.
+// TestOneNamespace puts all pods into one namespace, so that the rights on pods, ConfigMaps and Secrets are
+// limited to it.
 func TestOneNamespace(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "one-namespace", "vk-0")

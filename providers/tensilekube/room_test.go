@@ -12,8 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// TestRoomIsNotKnownAtOnce has pods that were bound before the node knows what the lower cluster has: they wait for that, and are not
-// refused for want of room.
+// TestRoomIsNotKnownAtOnce has pods that were bound before the node knows the capacity of the lower cluster.
+// They wait for it, and are not refused for lack of room.
 func TestRoomIsNotKnownAtOnce(t *testing.T) {
 	h := newHome(t, testapi.New(t, testapi.Options{NoScheduler: true}), startWorker(t, testapi.Start(t)))
 	h.config.Capacity = nil
@@ -27,7 +27,8 @@ func TestRoomIsNotKnownAtOnce(t *testing.T) {
 	h.untilSettled(3)
 }
 
-// TestRoomLeavesTheNodeAsItIs has the room be known late: what was added to the node since it was configured is there all the same.
+// TestRoomLeavesTheNodeAsItIs has a capacity that becomes known late. Fields that were added to the node
+// meanwhile are kept.
 func TestRoomLeavesTheNodeAsItIs(t *testing.T) {
 	u := newUpper(t, startWorker(t, testapi.Start(t)), "room", "vk-0")
 	u.config.Capacity = nil

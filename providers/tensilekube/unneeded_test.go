@@ -10,8 +10,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
 
-// TestSecretsThatNoPodNeedsAreGoneAfterAMinute has the pauses that nodes have: two pods of one Secret go one by one, and a third while the
-// node is away.
+// TestSecretsThatNoPodNeedsAreGoneAfterAMinute uses the pauses of real nodes. Two pods of one Secret go one by
+// one, and a third one goes while the node is away.
 func TestSecretsThatNoPodNeedsAreGoneAfterAMinute(t *testing.T) {
 	t.Parallel()
 	w := startWorker(t, testapi.Start(t))

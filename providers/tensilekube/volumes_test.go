@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// bound are the PersistentVolumes at home, by volume of a pod.
+// bound maps the volumes of a pod to PersistentVolumes at home.
 type bound map[string]*corev1.PersistentVolume
 
 // PersistentVolume implements node.PodClaims.
@@ -51,7 +51,8 @@ func claiming(pod *corev1.Pod, claim string) *corev1.Pod {
 	return pod
 }
 
-// TestClaimsOfMappedClasses has a claim at home that is one of another class in the lower cluster, as long as the one at home is there.
+// TestClaimsOfMappedClasses checks that a claim at home has a claim of another class in the lower cluster, as
+// long as the claim at home exists.
 func TestClaimsOfMappedClasses(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "claims", "vk-0")
@@ -121,8 +122,9 @@ func TestClaimsOfMappedClasses(t *testing.T) {
 	})
 }
 
-// TestWholeNodeWithClaims has two real clusters with their schedulers and volume controllers: a pod claims at home, runs in the lower
-// cluster on a volume of that, and the claim there goes when the one at home does.
+// TestWholeNodeWithClaims has two real clusters with their schedulers and volume controllers. A pod with a claim
+// at home runs in the lower cluster on a volume of that cluster, and the lower claim is removed with the claim
+// at home.
 func TestWholeNodeWithClaims(t *testing.T) {
 	w, api := startWorker(t, testapi.Start(t)), testapi.New(t, testapi.Options{})
 	u, name, ns := remotetest.NewHome(t, ""), "claiming-node", api.Namespace(t)

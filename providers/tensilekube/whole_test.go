@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// startNode runs a whole node of the upper cluster until stop is called, or the test ends.
+// startNode runs a complete node of the upper cluster until stop is called, or the test ends.
 func startNode(t *testing.T, api *testapi.API, w *worker, name string, l *remotetest.Line, change ...func(*Config)) (stop func()) {
 	t.Helper()
 	config := w.config(name)
@@ -33,13 +33,13 @@ func startNode(t *testing.T, api *testapi.API, w *worker, name string, l *remote
 	return stop
 }
 
-// runNode is startNode for a lower cluster that may not answer yet.
+// runNode is like startNode, for a lower cluster that may not answer yet.
 func runNode(t *testing.T, api *testapi.API, name string, config Config, access *rest.Config, opts ...nodeutil.NodeOpt) (_ *nodeutil.Node, stop func()) {
 	t.Helper()
 	return remotetest.RunNode(t, api, name, func(in cli.ProviderInput) (remotetest.NodeProvider, error) { return newProvider(in, config, access) }, opts...)
 }
 
-// TestWholeNode has a global Service beside what whole nodes have.
+// TestWholeNode also has a global Service, besides the checks of complete nodes.
 func TestWholeNode(t *testing.T) {
 	t.Parallel()
 	w, api := startWorker(t, testapi.Start(t)), testapi.New(t, testapi.Options{})
