@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// What every plugin has. The other abilities are those that it declares: see withAbilities.
+// Every plugin has these abilities. withAbilities adds the abilities that a plugin declares.
 var (
 	_ nodeutil.Provider             = (*plugin)(nil)
 	_ nodeutil.ProbeMetricsProvider = (*plugin)(nil)
@@ -36,18 +36,18 @@ var (
 	_ node.PodObjectsUser           = reading{}
 )
 
-// TestContract runs the contract of providers over the wire: the provider behind it keeps it in the program, so what
-// fails here the wire did. The plugin outlives the node.
+// TestContract runs the contract of providers over the wire. The same provider keeps the contract inside the
+// program, so a failure here comes from the wire. The plugin outlives the node.
 func TestContract(t *testing.T) {
 	h := overTheWire(false)
 	h.Subject = providertest.Subject{Provider: "plugin", Backend: "a plugin in Go, whose containers are goroutines"}
 	providertest.Run(t, h)
 }
 
-// TestContractPluginRestarts is TestContract with a plugin that is another process whenever the node is one.
+// TestContractPluginRestarts is TestContract with a new plugin process for each new node.
 func TestContractPluginRestarts(t *testing.T) { providertest.Run(t, overTheWire(true)) }
 
-// overTheWire is the harness of the provider whose containers are goroutines.
+// overTheWire returns the harness of a provider whose containers are goroutines.
 func overTheWire(restarts bool) providertest.Harness {
 	return providertest.Harness{
 		Backend: func(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
@@ -94,7 +94,7 @@ func overTheWire(restarts bool) providertest.Harness {
 	}
 }
 
-// plugged is a plugin in this process. It is used by one goroutine.
+// plugged is a plugin in this process. A single goroutine uses it.
 type plugged struct {
 	socket   string
 	provider func() node.PodLifecycleHandler
@@ -102,7 +102,7 @@ type plugged struct {
 	done     chan error
 }
 
-// serve starts the plugin, if it does not run, or anew.
+// serve starts the plugin if it does not run, or restarts it if anew is set.
 func (p *plugged) serve(anew bool) error {
 	if p.cancel != nil && !anew {
 		return nil

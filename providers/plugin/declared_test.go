@@ -26,7 +26,7 @@ import (
 // bare is a provider without abilities.
 type bare struct{ node.PodLifecycleHandler }
 
-// liar is a plugin of another make: it answers the handshake with hello, and the rest as its functions say.
+// liar is a foreign plugin: it answers the handshake with hello, and all other requests with its functions.
 type liar struct {
 	rpc.UnimplementedProviderServer
 	hello    atomic.Pointer[rpc.HandshakeResponse]
@@ -48,7 +48,7 @@ func (l *liar) GetPod(context.Context, *rpc.PodName) (*rpc.PodAnswer, error) {
 	return nil, status.Error(codes.NotFound, "not here")
 }
 
-// GetPods is a list that says nothing of pods that are not in it.
+// GetPods sends a list that proves nothing about missing pods.
 func (l *liar) GetPods(_ *rpc.GetPodsRequest, s rpc.Provider_GetPodsServer) error {
 	return s.Send(&rpc.PodsAnswer{})
 }
@@ -175,7 +175,8 @@ func TestWireCutStreams(t *testing.T) {
 	contains(t, err, "plugin")
 }
 
-// TestLessAfterRestart: what was declared when the node was registered holds.
+// TestLessAfterRestart checks that the declaration at the registration of the node stays valid when a restarted
+// plugin declares less.
 func TestLessAfterRestart(t *testing.T) {
 	l, endpoint, server := lies(t, hello(rpc.Ability_ABILITY_LOGS))
 	first := server()
@@ -191,8 +192,8 @@ func TestLessAfterRestart(t *testing.T) {
 	eventually(t, "the node is ready", func() bool { return ping(t, p) == nil })
 }
 
-// TestIncompleteAnswerIsNoEvidence: a node that was told that the plugin knows all pods must not believe a later
-// not-found of one that does not.
+// TestIncompleteAnswerIsNoEvidence checks that the node does not believe a not-found of a plugin that has
+// restarted and no longer knows all pods.
 func TestIncompleteAnswerIsNoEvidence(t *testing.T) {
 	l, endpoint, server := lies(t, hello(rpc.Ability_ABILITY_AUTHORITY))
 	server()
@@ -221,7 +222,7 @@ func errText(err error, all ...string) bool {
 	return true
 }
 
-// declaring is a provider with a declaration.
+// declaring is a provider with the given declaration.
 type declaring struct {
 	bare
 	declared capability.Declaration
@@ -229,7 +230,8 @@ type declaring struct {
 
 func (d declaring) Capabilities() capability.Declaration { return d.declared }
 
-// TestDeclarationPassesTheWire: a node has each feature that the plugin declares, and no other, also where the plugin gives no reason.
+// TestDeclarationPassesTheWire checks that a node has exactly the features that the plugin declares, also if the
+// plugin gives no reasons.
 func TestDeclarationPassesTheWire(t *testing.T) {
 	for name, declared := range map[string]capability.Declaration{
 		"nothing":                          capability.Only(),

@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// BenchmarkEncoding is the cost of a pod on its way: encoded and decoded once. See decision 27.
+// BenchmarkEncoding measures the cost of a pod on the wire: encoded and decoded once. See decision 27.
 func BenchmarkEncoding(b *testing.B) {
 	p := newMock()
 	if err := p.CreatePod(b.Context(), pod("web", "u1")); err != nil {

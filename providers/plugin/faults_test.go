@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc"
 )
 
-// ping asks whether the node is ready.
+// ping returns the error of the node's health check.
 func ping(t *testing.T, p nodeutil.Provider) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -29,7 +29,7 @@ func ping(t *testing.T, p nodeutil.Provider) error {
 	return p.(node.NodeProvider).Ping(ctx)
 }
 
-// noEvidence fails unless every answer is an error without a kind: no pod may be lost by it.
+// noEvidence fails the test unless every answer is an error without a kind, so that no pod can be lost by it.
 func noEvidence(t *testing.T, p nodeutil.Provider) {
 	t.Helper()
 	_, getErr := p.GetPod(t.Context(), "default", "web")
@@ -137,7 +137,7 @@ func TestWireSlowAnswer(t *testing.T) {
 	}
 }
 
-// refusing refuses each pod with the error of its name.
+// refusing refuses each pod with the error that the pod's name stands for.
 type refusing struct {
 	node.PodLifecycleHandler
 	errs map[string]error
@@ -163,7 +163,7 @@ func TestErrorKindsSurvive(t *testing.T) {
 	}
 }
 
-// large has a pod that is larger than a message may be.
+// large has a pod that exceeds the message limit.
 type large struct{ node.PodLifecycleHandler }
 
 func (large) GetPods(context.Context) ([]*corev1.Pod, error) {
@@ -190,7 +190,7 @@ func TestWireMessageOverTheLimit(t *testing.T) {
 	}
 }
 
-// TestWireMessageOverTheLimitOfTheNode: what the plugin may send the node may refuse.
+// TestWireMessageOverTheLimitOfTheNode checks that the node may refuse a message that the plugin may send.
 func TestWireMessageOverTheLimitOfTheNode(t *testing.T) {
 	own, err := begun(t, Config{Endpoint: served(t, large{newMock()}), MaxMessageBytes: 512 << 10})
 	if err != nil {
@@ -240,7 +240,7 @@ func TestWireForeignSocket(t *testing.T) {
 	refused("somebody else's", path, "belongs to the user 65534")
 }
 
-// TestSocketOfTheDead: a socket that nobody listens on is replaced, and removed at the end.
+// TestSocketOfTheDead checks that a socket without a listener is replaced, and removed at the end.
 func TestSocketOfTheDead(t *testing.T) {
 	path := shortDir(t) + "/s"
 	l, err := net.Listen("unix", path)
@@ -258,7 +258,7 @@ func TestSocketOfTheDead(t *testing.T) {
 	}
 }
 
-// forgetful is a provider that starts containers one by one: it need not keep specs.
+// forgetful is a provider that starts containers one by one, and so need not keep specs.
 type forgetful struct {
 	*bare
 	updated chan string
@@ -276,7 +276,8 @@ func (f *forgetful) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// TestWireRestartedWithLostMemory: such a plugin gets the specs of the pods that it still has, and no other.
+// TestWireRestartedWithLostMemory checks that such a plugin gets the specs of exactly the pods that it still
+// has.
 func TestWireRestartedWithLostMemory(t *testing.T) {
 	f := &forgetful{bare: &bare{newMock()}, updated: make(chan string, 10)}
 	socket := shortDir(t) + "/s"

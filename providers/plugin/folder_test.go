@@ -21,8 +21,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// folder is a provider whose backend is a folder, so that its pods outlive its process: a file is a pod that runs. The journal
-// says what was started and stopped.
+// folder is a provider whose backend is a directory, so that its pods outlive its process. Each file is a
+// running pod. The journal records starts and stops.
 type folder struct {
 	dir string
 
@@ -30,11 +30,12 @@ type folder struct {
 	notify func(*corev1.Pod)
 }
 
-// What a file of that name in the folder does for as long as it is there.
+// A file of one of these names in the directory changes the provider for as long as the file is there.
 const (
-	// blankFile lets the provider know none of its pods, as one that must look for them first. It says so.
+	// blankFile makes the provider know none of its pods, like a provider that must search for them first. The
+	// provider reports that its list is incomplete.
 	blankFile = "blank"
-	// slowFile keeps the answers to CreatePod back, of pods that have been started.
+	// slowFile holds back the answers to CreatePod of started pods.
 	slowFile = "slow"
 )
 

@@ -26,7 +26,7 @@ func options(socket string, listening func()) providerrpc.Options {
 	return providerrpc.Options{Socket: socket, Name: "mock", Listening: func(net.Addr) { listening() }}
 }
 
-// begun returns a plugin that is connected and does not work in the background yet.
+// begun returns a connected plugin without running background work.
 func begun(t *testing.T, config Config) (*plugin, error) {
 	t.Helper()
 	if config.StartTimeout == (metav1.Duration{}) {
@@ -40,7 +40,7 @@ func begun(t *testing.T, config Config) (*plugin, error) {
 	return p, p.start(t.Context())
 }
 
-// process is a plugin in a process of its own.
+// process is a plugin in a separate process.
 type process struct {
 	t      *testing.T
 	socket string
@@ -48,7 +48,7 @@ type process struct {
 	cmd    *exec.Cmd
 }
 
-// startProcess serves provider mock from another process.
+// startProcess serves the provider mock from another process.
 func startProcess(t *testing.T) *process {
 	t.Helper()
 	p := &process{t: t, socket: shortDir(t) + "/s"}
@@ -83,7 +83,7 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// freeze stops the process, and returns when none of its threads runs: one that does could still answer.
+// freeze stops the process, and returns when none of its threads runs. A running thread could still answer.
 func (p *process) freeze() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)

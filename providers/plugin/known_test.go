@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestSpecsOutliveAListThatIsNotComplete: an empty answer is no reason to forget what a restarted plugin must get again.
+// TestSpecsOutliveAListThatIsNotComplete checks that an empty answer does not drop the specs that a restarted
+// plugin must get again.
 func TestSpecsOutliveAListThatIsNotComplete(t *testing.T) {
 	given := time.Now()
 	pod := func(uid string) *corev1.Pod {

@@ -20,11 +20,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/mock"
 )
 
-// pluginSocket makes the test binary a plugin on that socket: the folder in pluginFolder, or provider mock. It writes a line
-// when it listens.
+// pluginSocket makes the test binary a plugin on that socket: with the directory in pluginFolder, or with the
+// provider mock. It writes a line once it listens.
 const pluginSocket, pluginFolder = "VK_TEST_PLUGIN_SOCKET", "VK_TEST_PLUGIN_FOLDER"
 
-// folderLimit is the limit of messages to a folder.
+// folderLimit is the message limit of the provider folder.
 const folderLimit = 128 << 10
 
 func TestMain(m *testing.M) {
@@ -57,7 +57,7 @@ func serveMock(ctx context.Context, socket string, listening func()) error {
 	return providerrpc.Serve(ctx, newMock(), options(socket, listening))
 }
 
-// shortDir is a folder whose path is short enough for a socket.
+// shortDir makes a directory with a path that is short enough for a socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vkp") //nolint:usetesting // the path of t.TempDir is too long for a socket
@@ -94,7 +94,8 @@ func served(t *testing.T, p node.PodLifecycleHandler, change ...func(*providerrp
 	return "unix://" + socket
 }
 
-// connected returns the provider for a plugin, quick to find out that it is gone, with its work in the background begun.
+// connectedTo returns the provider for a plugin, with its background work running. It notices quickly when the
+// plugin is gone.
 func connectedTo(t *testing.T, endpoint string) nodeutil.Provider {
 	t.Helper()
 	p, err := begun(t, Config{Endpoint: endpoint})
@@ -104,7 +105,7 @@ func connectedTo(t *testing.T, endpoint string) nodeutil.Provider {
 	return run(t, p)
 }
 
-// run lets p work in the background until the test ends.
+// run runs the background work of p until the test ends.
 func run(t *testing.T, p *plugin) nodeutil.Provider {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -29,7 +29,7 @@ import (
 	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
 )
 
-// world is a node in a real cluster, whose plugin is a folder in a process of its own.
+// world is a node in a real cluster, whose plugin is a folder in a separate process.
 type world struct {
 	*testing.T
 	api             *testapi.API
@@ -100,7 +100,7 @@ func (w *world) remove(name string) {
 	}
 }
 
-// awaitPod waits until a pod is as ok wants it.
+// awaitPod waits until ok accepts a pod.
 func (w *world) awaitPod(name, what string, ok func(*corev1.Pod) bool) {
 	w.Helper()
 	await(w.T, fmt.Sprintf("pod %s %s", name, what), func(ctx context.Context) (watch.Interface, error) {
@@ -130,7 +130,7 @@ func (w *world) awaitGone(name string) {
 
 func runsNow(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning }
 
-// awaitNode waits until the node is ready, or not ready for a reason with all these words.
+// awaitNode waits until the node is ready, or is not ready with a reason that contains all these words.
 func (w *world) awaitNode(ready bool, words ...string) {
 	w.Helper()
 	await(w.T, fmt.Sprintf("the node is ready: %t, with %q", ready, words), func(ctx context.Context) (watch.Interface, error) {
@@ -159,7 +159,7 @@ func readiness(n *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{}
 }
 
-// await watches until ok, for two minutes at most. A watch that begins shows what is there.
+// await watches until ok reports true, for at most two minutes. A new watch begins with the existing objects.
 func await(t *testing.T, what string, open func(context.Context) (watch.Interface, error), ok func(watch.Event) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -181,7 +181,7 @@ func await(t *testing.T, what string, open func(context.Context) (watch.Interfac
 	}
 }
 
-// keeps notes what is seen of a pod until the test ends, which must be that it runs and has never been restarted.
+// keeps watches a pod until the test ends, and checks that it runs and is never restarted.
 func (w *world) keeps(name string, uid types.UID) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -207,7 +207,7 @@ func (w *world) keeps(name string, uid types.UID) {
 	})
 }
 
-// inItsPlace lets serve answer on the plugin's socket, and returns what ends that.
+// inItsPlace starts a server on the plugin's socket, and returns a function that ends it.
 func (w *world) inItsPlace(mode os.FileMode, hello *rpc.HandshakeResponse) (end func()) {
 	w.Helper()
 	if err := os.Remove(w.plugin.socket); err != nil && !os.IsNotExist(err) {
@@ -242,7 +242,7 @@ func (w *world) untouch(name string) {
 	}
 }
 
-// A wireFault is a fault of the wire from its begin, and returns its end.
+// A wireFault is a fault of the wire. Its function begins the fault and returns the function that ends it.
 type wireFault struct {
 	name   string
 	reason []string // why the node is not ready meanwhile; nil: it is ready
@@ -316,8 +316,8 @@ var wireFaults = []wireFault{
 	}},
 }
 
-// relistedBlank waits until the node has asked a plugin for all pods that knows none, after it asked so for what was reported
-// meanwhile.
+// relistedBlank waits until the node has listed all pods of a plugin that knows none, after an earlier list for
+// the reports meanwhile.
 func (w *world) relistedBlank() {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
@@ -340,8 +340,8 @@ func (w *world) relistedBlank() {
 	}
 }
 
-// TestWireFaults: whatever happens between a node and its plugin, no pod is lost or doubled, and while the plugin is not there the
-// node says why.
+// TestWireFaults checks each fault between a node and its plugin: no pod is lost or doubled, and while the
+// plugin is away the node has the reason.
 func TestWireFaults(t *testing.T) {
 	var all sync.WaitGroup // and not t.Parallel: they wait most of the time
 	defer all.Wait()

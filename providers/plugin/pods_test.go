@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What is sent of a pod that is too large to be sent names its containers, for a plugin that stops them one by one, and has
-// nothing of what made it large.
+// The message to stop a pod that is too large to be sent names its containers, for a plugin that stops them one
+// by one, and omits the large parts.
 func TestStopOfALargePod(t *testing.T) {
 	huge := strings.Repeat("x", 1<<20)
 	seconds := int64(7)

@@ -20,7 +20,7 @@ import (
 
 const pythonExample = "../../examples/plugin-python/"
 
-// pythonWithGRPC is the interpreter that Debian's package is for, or the one that is found first.
+// pythonWithGRPC returns the interpreter of Debian's gRPC package, or the first one that is found.
 func pythonWithGRPC(t *testing.T) string {
 	t.Helper()
 	for _, python := range []string{"/usr/bin/python3", "python3"} {
@@ -32,7 +32,7 @@ func pythonWithGRPC(t *testing.T) string {
 	return ""
 }
 
-// startPython starts the example as its README says.
+// startPython starts the example as described in its README.
 func startPython(t *testing.T, python, socket, state string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(python, pythonExample+"plugin.py", "--socket", socket, "--state", state)
@@ -68,7 +68,7 @@ func readPod(t *testing.T) *corev1.Pod {
 	return p
 }
 
-// run runs a command in the container of the example, and returns its output.
+// runIn runs a command in the container of the example, and returns its output.
 func runIn(t *testing.T, p nodeutil.Provider, stdin string, command ...string) string {
 	t.Helper()
 	c := &console{}

@@ -54,7 +54,7 @@ func (c *console) Stderr() io.WriteCloser {
 func (c *console) TTY() bool                   { return c.tty }
 func (c *console) Resize() <-chan api.TermSize { return c.sizes }
 
-// said is an answer in words, so that two can be compared.
+// said formats an answer as text, so that two answers can be compared.
 func said(value any, err error) string {
 	var exit utilexec.ExitError
 	code := -1
@@ -74,7 +74,7 @@ func names(pods []*corev1.Pod) (all []string) {
 	return all
 }
 
-// calls is what a node asks of a provider, in order.
+// calls are the requests of a node to a provider, in order.
 var calls = []struct {
 	name string
 	do   func(context.Context, nodeutil.Provider) string
@@ -188,7 +188,7 @@ var calls = []struct {
 	{"get after the end", func(ctx context.Context, p nodeutil.Provider) string { return said(p.GetPod(ctx, "default", "web")) }},
 }
 
-// TestSameAnswersOverTheWire compares a provider in the program with the same served as a plugin.
+// TestSameAnswersOverTheWire compares a provider inside the program with the same provider served as a plugin.
 func TestSameAnswersOverTheWire(t *testing.T) {
 	direct, wired := newMock(), connectedTo(t, served(t, newMock()))
 	eventually(t, "the plugin says whether its answers are complete", wired.(node.PodAuthority).AnswersForAllPods)
@@ -202,7 +202,8 @@ func TestSameAnswersOverTheWire(t *testing.T) {
 	}
 }
 
-// TestNodeOverTheWire: the plugin says what it offers, and this process how it serves.
+// TestNodeOverTheWire checks that the plugin defines what the node offers, and that this process defines how it
+// is served.
 func TestNodeOverTheWire(t *testing.T) {
 	direct, wired := newMock(), connectedTo(t, served(t, newMock()))
 	want, got := testNode().Node.DeepCopy(), testNode().Node.DeepCopy()
@@ -227,7 +228,7 @@ func TestNodeOverTheWire(t *testing.T) {
 	}
 }
 
-// TestReportsOverTheWire: each change is reported, and the last report of a pod that is gone too.
+// TestReportsOverTheWire checks that each change is reported, including the last report of a pod that is gone.
 func TestReportsOverTheWire(t *testing.T) {
 	p, err := begun(t, Config{Endpoint: served(t, newMock())})
 	if err != nil {

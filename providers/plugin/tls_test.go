@@ -20,14 +20,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc"
 )
 
-// remote is a plugin that listens on loopback with TLS, until the test ends.
+// remote is a plugin that listens on the loopback interface with TLS until the test ends.
 type remote struct {
 	address string
 	stop    func()
 	shown   atomic.Pointer[big.Int] // the serial number of the node's certificate last
 }
 
-// serveTLS serves provider mock. Its certificate is of issuer, and nodes show one of clients. address is "" for any.
+// serveTLS serves the provider mock. The issuer issues its certificate, and nodes must show a certificate of
+// clients. The address is "" for any.
 func serveTLS(t *testing.T, address string, issuer, clients *testpki.Authority, change ...func(*tls.Config)) *remote {
 	t.Helper()
 	r := &remote{}
@@ -80,7 +81,8 @@ func poolOf(all ...*testpki.Authority) *x509.CertPool {
 	return pool
 }
 
-// files are what a node needs: the authority of the plugin, and a certificate of its own from clients.
+// files returns the files that a node needs: the authority of the plugin, and a certificate of its own from
+// clients.
 func files(t *testing.T, plugin, clients *testpki.Authority) *TLS {
 	t.Helper()
 	ca := filepath.Join(t.TempDir(), "ca.crt")
@@ -192,7 +194,8 @@ func expired(t *testing.T, ca *testpki.Authority) tls.Certificate {
 	return cert
 }
 
-// TestTLSStrangers: who shows no certificate of the authority says nothing to the plugin, however it was configured.
+// TestTLSStrangers checks that a client without a certificate of the authority cannot send a request to the
+// plugin, however TLS is configured.
 func TestTLSStrangers(t *testing.T) {
 	ca, other := testpki.New(t), testpki.New(t)
 	loose := func(c *tls.Config) {
@@ -235,7 +238,8 @@ func TestTLSStrangers(t *testing.T) {
 	}
 }
 
-// TestTLSCertificatesRotate: connections that stand stay, new ones use what the files hold then.
+// TestTLSCertificatesRotate checks that open connections stay, and that new ones use the current content of the
+// files.
 func TestTLSCertificatesRotate(t *testing.T) {
 	before, after := testpki.New(t), testpki.New(t)
 	r := serveTLS(t, "", before, before)
