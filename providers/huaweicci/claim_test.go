@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestTwoHomesOfOneName has a second home cluster whose clusterName and node are called as those of the first one: it is refused before it does
-// anything, and the pods of the first one stay.
+// TestTwoHomesOfOneName has a second home cluster with the same clusterName and node name as the first one. The
+// second one is refused before it does anything, and the pods of the first one stay.
 func TestTwoHomesOfOneName(t *testing.T) {
 	c := startCloud(t, remotetest.StartWorker(t, testapi.Start(t)), API20)
 	first, second := newHome(t, c, "twin"), newHome(t, c, "twin")

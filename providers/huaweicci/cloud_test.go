@@ -27,15 +27,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// Credentials that the cloud knows.
+// These credentials are known to the cloud.
 const (
 	accessKey, secretKey = "AKTEST", "SKTEST/+="
 	userName, password   = "node", "hunter2"
 	projectID, domainID  = "0123456789abcdef", "fedcba9876543210"
 )
 
-// cloud is CCI: it knows who asks by his signature or token, allows what the policy of the README allows, refuses what CCI refuses, and has
-// the pods in a real API server, under the names of CCI.
+// cloud is a fake CCI. It identifies callers by signature or token, allows the actions of the README's policy,
+// refuses the same pods as CCI, and keeps the pods in a real API server under the names of CCI.
 type cloud struct {
 	worker *remotetest.Worker
 	api    string
@@ -109,7 +109,7 @@ func (c *cloud) time() time.Time {
 	return c.now()
 }
 
-// gateway answers as the gateway before CCI does.
+// gateway answers like the gateway in front of CCI.
 func gateway(w http.ResponseWriter, code int, errorCode, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
@@ -126,7 +126,7 @@ func status(w http.ResponseWriter, code int, reason, errorCode, message string) 
 	})
 }
 
-// unknown says why a request is nobody's; "" if it is known whose it is.
+// unknown returns why the caller of a request cannot be identified, or "".
 func (c *cloud) unknown(r *http.Request, body []byte) string {
 	if token := r.Header.Get("X-Auth-Token"); token != "" {
 		c.mu.Lock()
@@ -165,7 +165,8 @@ func (c *cloud) unknown(r *http.Request, body []byte) string {
 	return ""
 }
 
-// signature is that of a request. It is written from the description of the algorithm, and shares nothing with package sign.
+// signature returns the signature of a request. It is written from the description of the algorithm, and shares
+// no code with package sign.
 func signature(r *http.Request, body []byte, names []string) string {
 	var pairs [][2]string
 	for _, pair := range strings.Split(r.URL.RawQuery, "&") {

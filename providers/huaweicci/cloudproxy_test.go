@@ -25,7 +25,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// toAPIServer is the way to the API server that has the pods. It speaks HTTP/1.1, in which requests become streams.
+// toAPIServer returns a proxy to the API server that holds the pods. The proxy uses HTTP/1.1, in which a request
+// can become a stream.
 func (c *cloud) toAPIServer(t *testing.T) *httputil.ReverseProxy {
 	t.Helper()
 	config := c.worker.API.Config
@@ -58,7 +59,7 @@ func (c *cloud) toAPIServer(t *testing.T) *httputil.ReverseProxy {
 	}
 }
 
-// serve answers a request of somebody who is known.
+// serve answers an authenticated request.
 func (c *cloud) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 	action := c.action(r)
 	c.mu.Lock()
@@ -113,7 +114,7 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 	c.proxy.ServeHTTP(w, r)
 }
 
-// hasNamespace reports whether a namespace is there, with what pods need in it.
+// hasNamespace reports whether a namespace exists, together with the objects that pods need in it.
 func (c *cloud) hasNamespace(ctx context.Context, name string) bool {
 	client := c.worker.API.Client.CoreV1()
 	ns, err := client.Namespaces().Get(ctx, name, metav1.GetOptions{})
@@ -180,7 +181,8 @@ func (c *cloud) serveNetworks(w http.ResponseWriter, r *http.Request, namespace 
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "NetworkList", "apiVersion": "yangtse/v2", "items": c.networks[namespace]})
 }
 
-// toCore writes a request for the API server. Pods get the worker of the test, and nothing of its service account.
+// toCore translates a request for the API server. Pods get the worker of the test, and nothing of its service
+// account.
 func (c *cloud) toCore(r *http.Request, body []byte, isPod bool) error {
 	rest, isCCI := strings.CutPrefix(r.URL.Path, "/apis/cci/v2/")
 	if isCCI {
@@ -216,7 +218,7 @@ func (c *cloud) toCore(r *http.Request, body []byte, isPod bool) error {
 	return nil
 }
 
-// names writes an answer of the API server with the names of CCI.
+// names translates an answer of the API server to the names of CCI.
 func (c *cloud) names(answer *http.Response) error {
 	if c.api == API10 || answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusCreated || !strings.HasPrefix(answer.Header.Get("Content-Type"), "application/json") {
 		return nil
@@ -247,7 +249,7 @@ func (c *cloud) names(answer *http.Response) error {
 	return nil
 }
 
-// cciNames writes an object, a list or an event: the API server writes each as a line.
+// cciNames translates a line: the API server writes each object, list or event as one line.
 func cciNames(line []byte) []byte {
 	var object map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(line))

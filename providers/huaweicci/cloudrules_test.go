@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// readmePolicy are the actions that the README tells to paste.
+// readmePolicy returns the actions of the policy in the README.
 func readmePolicy(t *testing.T) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile("README.md")
@@ -42,8 +42,8 @@ func readmePolicy(t *testing.T) map[string]bool {
 	return actions
 }
 
-// action is the action of a request, as the vendor's table of actions has it; "" for a request that CCI does not have. The table
-// has none for exec: here it is that of logs.
+// action returns the action of a request, by the vendor's table of actions, or "" for a request that CCI does
+// not have. The table has no action for exec; the action of logs stands in for it.
 func (c *cloud) action(r *http.Request) string {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	prefix, network := []string{"apis", "cci", "v2"}, []string{"apis", "yangtse", "v2"}
@@ -92,10 +92,10 @@ func hasPrefix(parts, prefix []string) bool {
 	return len(parts) > len(prefix) && slices.Equal(parts[:len(prefix)], prefix)
 }
 
-// logQuery is what the log of a pod can be asked for.
+// logQuery has the supported parameters of a request for a log.
 var logQuery = []string{"container", "follow", "insecureSkipTLSVerifyBackend", "limitBytes", "pretty", "previous", "sinceSeconds", "tailLines", "timestamps"}
 
-// wrongPod says why CCI does not take a pod; "" if it does.
+// wrongPod returns why CCI refuses a pod, or "".
 func (c *cloud) wrongPod(body []byte) string {
 	var fields map[string]any
 	if err := json.Unmarshal(body, &fields); err != nil {
@@ -131,7 +131,7 @@ func (c *cloud) wrongPod(body []byte) string {
 	return wrongSize(pod.Annotations["resource.cci.io/pod-size-specs"], cpu, memory)
 }
 
-// wrongSum says why a pod of API 1.0 has no size, as its page of constraints has them.
+// wrongSum returns why a pod's size breaks API 1.0's page of constraints, or "".
 func wrongSum(cpu, memory float64) string {
 	quarters, whole := cpu*4, memory
 	switch {
@@ -143,7 +143,7 @@ func wrongSum(cpu, memory float64) string {
 	return ""
 }
 
-// flavors are those of API 2.0, one by one.
+// flavors has each size of API 2.0.
 const flavors = `0.25: 0.5 1 2
 0.5: 0.5 1 2 3 4
 1: 1 2 3 4 5 6 7 8
@@ -155,7 +155,8 @@ const flavors = `0.25: 0.5 1 2
 48: 96 192 384
 64: 128 256 512`
 
-// wrongSize says why a size is none of API 2.0, or has no room for what containers ask for.
+// wrongSize returns why API 2.0 does not have a size, or why the size has no room for the containers' requests,
+// or "".
 func wrongSize(spec string, cpu, memory float64) string {
 	left, right, _ := strings.Cut(spec, "_")
 	has, errCPU := strconv.ParseFloat(left, 64)
@@ -175,7 +176,7 @@ func wrongSize(spec string, cpu, memory float64) string {
 	return "there is no size " + spec
 }
 
-// unknownField is a field that the API does not document.
+// unknownField returns a field that the API does not document, or "".
 func unknownField(api, of string, value any) string {
 	switch value := value.(type) {
 	case []any:

@@ -69,7 +69,8 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// TestRegionWithADomainOfItsOwn: a user of Dublin reached no service.
+// TestRegionWithADomainOfItsOwn checks the endpoints of a region with a separate domain: a user of Dublin
+// reached no service.
 func TestRegionWithADomainOfItsOwn(t *testing.T) {
 	c := smallest()
 	c.Region, c.AccessKey, c.SecretKey = "eu-west-101", config.Secret{}, config.Secret{}

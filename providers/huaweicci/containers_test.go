@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// TestWorkloads runs what people run, with kubectl, on the emulator of CCI 2.0.
+// TestWorkloads runs common workloads with kubectl on the emulator of CCI 2.0.
 func TestWorkloads(t *testing.T) {
 	api := testapi.Start(t)
 	var c *cloud

@@ -22,15 +22,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestContract runs the contract of providers on an emulator of CCI 2.0: a real API server and scheduler behind a proxy that checks
-// signatures and fields, and writes the names of CCI. Its node runs containers that are goroutines.
+// TestContract runs the contract of providers on an emulator of CCI 2.0: a real API server and scheduler behind
+// a proxy that checks signatures and fields, and translates to the names of CCI. Its node runs goroutines as
+// containers.
 func TestContract(t *testing.T) {
 	c := startCloud(t, remotetest.StartWorker(t, testapi.Start(t)), API20)
 	providertest.Run(t, c.harness())
 	c.tookEverything(t)
 }
 
-// TestContractOfTheOlderAPI does the same with API 1.0.
+// TestContractOfTheOlderAPI runs the same contract with API 1.0.
 func TestContractOfTheOlderAPI(t *testing.T) {
 	c := startCloud(t, remotetest.StartWorker(t, testapi.Start(t)), API10)
 	h := c.harness()
@@ -53,7 +54,7 @@ func (c *cloud) harness() providertest.Harness {
 	}
 }
 
-// tookEverything fails if the cloud refused a pod: the provider must have refused it before.
+// tookEverything fails the test if the cloud refused a pod: the provider must refuse such a pod first.
 func (c *cloud) tookEverything(t *testing.T) {
 	t.Helper()
 	c.mu.Lock()
@@ -63,7 +64,7 @@ func (c *cloud) tookEverything(t *testing.T) {
 	}
 }
 
-// config is one for this cloud, with a namespace of its own.
+// config returns a configuration for this cloud, with a separate namespace.
 func (c *cloud) config(cluster string) Config {
 	conf := Config{
 		Endpoint: c.url, CAFile: c.caFile, API: c.api, ProjectID: projectID, ClusterName: cluster,
@@ -76,14 +77,15 @@ func (c *cloud) config(cluster string) Config {
 	return conf
 }
 
-// settings is a configuration file for this cloud, without keys. Its small pods fit on a machine that runs more than them.
+// settings returns a configuration file for this cloud, without keys. Its pods are small enough for a machine
+// that also runs other programs.
 func (c *cloud) settings(cluster string) string {
 	return "apiVersion: " + APIVersion + "\nkind: " + Kind + "\nendpoint: " + c.url + "\ncaFile: " + c.caFile + "\nprojectID: " + projectID + "\nclusterName: " + cluster +
 		"\nnetwork: {domainID: " + domainID + ", subnets: [subnet-1], securityGroups: [group-1]}\ndefaultResources: {cpu: 250m, memory: 512Mi}\n" +
 		"capacity: {cpu: 20, memory: 100Gi, pods: 200}\n"
 }
 
-// prepare makes what API 1.0 must have: a namespace with a network.
+// prepare makes the objects that API 1.0 requires: a namespace with a network.
 func (c *cloud) prepare(ctx context.Context, conf Config) error {
 	if c.api == API20 {
 		return nil
@@ -98,7 +100,7 @@ func (c *cloud) prepare(ctx context.Context, conf Config) error {
 	return nil
 }
 
-// backend is CCI for the home cluster of one check.
+// backend returns CCI as the backend of one check's home cluster.
 func (c *cloud) backend(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
 	cluster := env.Namespace
 	if c.api == API10 { // the namespaces of both may be in one API server
@@ -130,7 +132,8 @@ func (c *cloud) backend(ctx context.Context, env providertest.Env) (*providertes
 	}, nil
 }
 
-// exceptions are the checks of what a container sees of its machine, and of what CCI does not have.
+// exceptions returns the checks of features that only a container on a real machine has, and of features that
+// CCI lacks.
 func exceptions() map[string]string {
 	except := map[string]string{}
 	for _, name := range []string{
@@ -145,7 +148,7 @@ func exceptions() map[string]string {
 	return except
 }
 
-// unproven are features whose fields are passed on as they are. What they do is CCI's.
+// unproven returns the features whose fields are only passed on to CCI.
 func unproven() map[capability.Feature]string {
 	all := map[capability.Feature]string{
 		capability.TokenVolumes: "no check of the contract has tokens; TestTokensOfHome reads one in a container",

@@ -13,8 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// TestEmulator is what hack/huaweicci-demo.sh runs: the emulator in front of a cluster that is there, until it is interrupted. It writes the
-// configuration for it, with the keys, which are no secrets.
+// TestEmulator is run by hack/huaweicci-demo.sh: it runs the emulator in front of an existing cluster until it
+// is interrupted. It writes the configuration with the keys, which are no secrets.
 func TestEmulator(t *testing.T) {
 	path := os.Getenv("VK_CCI_DEMO")
 	if path == "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// TestMain silences what the Kubernetes libraries say of the outages that these tests make.
+// TestMain silences the log lines of the Kubernetes libraries about outages that the tests make.
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.New(nil))
 	os.Exit(m.Run())

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
-// resources are those of a container: "cpu memory" of requests and of limits, "" for none.
+// resources returns the resources of a container: "cpu memory" of requests and of limits, "" for none.
 func resources(requests, limits string) corev1.ResourceRequirements {
 	list := func(text string) corev1.ResourceList {
 		cpu, memory, _ := strings.Cut(text, " ")
@@ -49,7 +49,7 @@ func ofAPI(api string) Config {
 	return c
 }
 
-// adjusted is what becomes of a remote pod.
+// adjusted returns the remote pod for a spec.
 func adjusted(c Config, spec corev1.PodSpec) (*corev1.Pod, error) {
 	remote := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}, Spec: spec}
 	return remote, c.adjust(&corev1.Pod{}, remote)
@@ -103,7 +103,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestEverySizeIsSold asks for everything between the sizes, and compares with the tables of the test.
+// TestEverySizeIsSold requests sizes between the sold ones, and compares the results with the tables of the
+// test.
 func TestEverySizeIsSold(t *testing.T) {
 	for milli := int64(0); milli <= 64000; milli += 125 {
 		for _, memory := range []int64{0, 1, 300 * sizing.Mi, sizing.Gi - 1, sizing.Gi, sizing.Gi + 1, 3 * sizing.Gi, 7*sizing.Gi + 5, 33 * sizing.Gi, 65 * sizing.Gi, 129 * sizing.Gi, 300 * sizing.Gi, 512 * sizing.Gi} {
@@ -178,7 +179,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestStorageIsGiven: what CCI gives to each pod is not sent, as its API has no field for it.
+// TestStorageIsGiven checks that storage requests are not sent: CCI gives each pod its storage, and its API has
+// no field for it.
 func TestStorageIsGiven(t *testing.T) {
 	for _, api := range []string{API20, API10} {
 		spec := corev1.PodSpec{Containers: containers(resources("250m 512Mi", ""))}

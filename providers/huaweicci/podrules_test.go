@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Pages of the vendor below https://support.huaweicloud.com/intl/en-us/, with their dates.
+// These are the vendor's pages below https://support.huaweicloud.com/intl/en-us/, with their dates.
 const (
 	pageAPI     = "api-cci/pro_ys.html, 2024-05-31"
 	pageProduct = "productdesc-cci/cci_03_0007.html, 2023-10-13 and 2025-10-31"
@@ -23,7 +23,8 @@ const (
 	pageGPU     = "api-cci/createCoreV1NamespacedPod.html, 2024-11-06"
 )
 
-// podRule is a rule of CCI between values of a pod. Those of whole pods are wrongSum, of pageAPI and pageProduct, and wrongSize.
+// podRule is a rule of CCI about values of a pod. The rules about the size of a whole pod are in wrongSum, from
+// pageAPI and pageProduct, and in wrongSize.
 type podRule struct {
 	name, source string
 	api          string // "": both
@@ -82,7 +83,7 @@ var podRules = []podRule{
 	}},
 }
 
-// ofContainers is a rule that each container has to keep.
+// ofContainers returns a rule that applies to each container.
 func ofContainers(broken func(k *corev1.Container) bool) func(pod *corev1.Pod) string {
 	return func(pod *corev1.Pod) string {
 		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -96,7 +97,8 @@ func ofContainers(broken func(k *corev1.Container) bool) func(pod *corev1.Pod) s
 	}
 }
 
-// TestPublishedC40SmallContainersOfCCI: API 1.0 takes no container of less than a quarter of a CPU and 0.2 GiB, and no part of a quarter.
+// TestPublishedC40SmallContainersOfCCI: API 1.0 accepts no container with less than a quarter of a CPU or 0.2
+// GiB, and no fraction of a quarter.
 func TestPublishedC40SmallContainersOfCCI(t *testing.T) {
 	asked := []corev1.ResourceRequirements{resources("", "100m 64Mi"), resources("", "300m 1Gi"), resources("10m 1", "")}
 	remote, err := adjusted(ofAPI(API10), corev1.PodSpec{InitContainers: containers(resources("", "30m 1Mi")), Containers: containers(asked...)})
@@ -118,7 +120,7 @@ func TestPublishedC40SmallContainersOfCCI(t *testing.T) {
 	}
 }
 
-// TestPublishedC41EveryRuleOfCCIIsKept: the double of CCI refuses a pod that breaks a rule, and one that breaks none not at all.
+// TestPublishedC41EveryRuleOfCCIIsKept checks that the double of CCI refuses exactly the pods that break a rule.
 func TestPublishedC41EveryRuleOfCCIIsKept(t *testing.T) {
 	broken := []func(pod *corev1.Pod, k *corev1.Container){ // in the order of the rules
 		func(_ *corev1.Pod, k *corev1.Container) {
@@ -173,7 +175,8 @@ func TestPublishedC41EveryRuleOfCCIIsKept(t *testing.T) {
 	}
 }
 
-// TestGPUsHaveADriver: of API 1.0 a pod has GPUs, by requests that are the limits, with the driver of the configuration or its own. API 2.0 has none.
+// TestGPUsHaveADriver checks GPUs, which only API 1.0 has: the requests must equal the limits, and the driver
+// comes from the configuration or from the pod.
 func TestGPUsHaveADriver(t *testing.T) {
 	const name = "nvidia.com/gpu-tesla-v100-16GB"
 	pod := func() corev1.PodSpec {

@@ -24,7 +24,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// withObjects has a pod name a ConfigMap, a Secret and a token.
+// withObjects adds a ConfigMap, a Secret and a token to a pod.
 func withObjects(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.Volumes = []corev1.Volume{
 		{Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "objects"}}}},
@@ -39,7 +39,7 @@ func withObjects(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// life does all that a node does.
+// life does everything that a node does.
 func life(h *home) {
 	h.Helper()
 	h.Put("default", "objects", "one")
@@ -95,7 +95,8 @@ func life(h *home) {
 	})
 }
 
-// TestLeastRights does all that a node does with the policy of the README, and nothing of it is not needed.
+// TestLeastRights does everything that a node does, with the policy of the README, and checks that each right of
+// the policy is needed.
 func TestLeastRights(t *testing.T) {
 	c := startCloud(t, remotetest.StartWorker(t, testapi.Start(t)), API20)
 	life(newHome(t, c, "rights"))
@@ -115,7 +116,7 @@ func TestOlderAPI(t *testing.T) {
 	c.tookEverything(t)
 }
 
-// TestTokenOfIAM does the same with a token, which ends meanwhile.
+// TestTokenOfIAM does the same with a token, which expires meanwhile.
 func TestTokenOfIAM(t *testing.T) {
 	c := startCloud(t, remotetest.StartWorker(t, testapi.Start(t)), API20)
 	h := newHome(t, c, "iam")
@@ -152,7 +153,7 @@ func TestTokenOfIAM(t *testing.T) {
 	}
 }
 
-// TestNodeSaysWhatIsWrong has credentials, a clock or a network that keep CCI from running pods.
+// TestNodeSaysWhatIsWrong has credentials, a clock or a network with which CCI runs no pods.
 func TestNodeSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t, remotetest.StartWorker(t, testapi.Start(t)), API20)
@@ -203,7 +204,7 @@ func TestNodeSaysWhatIsWrong(t *testing.T) {
 	says("rights are missing", "the policy does not allow cci:network:list")
 }
 
-// TestPodsSayWhatIsWrong has a CCI that takes no more pods.
+// TestPodsSayWhatIsWrong has a CCI that accepts no more pods.
 func TestPodsSayWhatIsWrong(t *testing.T) {
 	c := startCloud(t, remotetest.StartWorker(t, testapi.Start(t)), API20)
 	h := newHome(t, c, "quota")
@@ -241,7 +242,7 @@ func TestPodsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestLogSinceATime asks for a time, which CCI does not know.
+// TestLogSinceATime asks for a log since a time, which CCI does not support.
 func TestLogSinceATime(t *testing.T) {
 	c := startCloud(t, remotetest.StartWorker(t, testapi.Start(t)), API20)
 	h := newHome(t, c, "since")

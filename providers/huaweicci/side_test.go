@@ -10,7 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// side is this home cluster for the tests that providers share. All its pods are in one namespace of CCI.
+// side describes this home cluster for the shared tests of providers. All its pods are in one namespace of CCI.
 func (h *home) side() remotetest.Side {
 	return remotetest.Side{
 		Home: h.Home, Worker: h.cloud.worker, Line: h.line, Cluster: remotecluster.Home{Cluster: h.config.ClusterName, Node: h.Node}, Other: "other",
@@ -19,7 +19,7 @@ func (h *home) side() remotetest.Side {
 	}
 }
 
-// oneHome is a home cluster before a CCI of its own.
+// oneHome returns a home cluster with a CCI of its own.
 func oneHome(t *testing.T, cluster string) remotetest.Side {
 	t.Helper()
 	return newHome(t, startCloud(t, remotetest.StartWorker(t, testapi.Start(t)), API20), cluster).side()

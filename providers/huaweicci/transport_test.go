@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// fn is a transport that is a function.
+// fn is a function as a transport.
 type fn func(*http.Request) (*http.Response, error)
 
 func (f fn) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -115,7 +115,8 @@ func TestErrorsAreExplained(t *testing.T) {
 	}
 }
 
-// TestRedirectIsNotFollowed: a client that follows one would send the credentials with it.
+// TestRedirectIsNotFollowed checks that redirects are errors: a client that follows one would send the
+// credentials along.
 func TestRedirectIsNotFollowed(t *testing.T) {
 	for _, code := range []int{301, 302, 307, 308} {
 		a := answers(code, "text/html", "")
