@@ -22,8 +22,8 @@ func (u *home) isHome(uid types.UID) {
 	}
 }
 
-// TestTwoHomesOfOneName has a second home cluster whose clusterName and node are called as those of the first one: it is refused while that has
-// pods over there, before it does anything.
+// TestTwoHomesOfOneName has a second home cluster with the same clusterName and node name as the first one.
+// While the first one has pods in the remote cluster, the second one is refused before it does anything.
 func TestTwoHomesOfOneName(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	name := "twin-" + w.API.NodeName(t)
@@ -56,7 +56,7 @@ func TestTwoHomesOfOneName(t *testing.T) {
 		t.Errorf("the second wrote %q", writes)
 	}
 
-	// Its Service is made anew: it is known by its pods, and writes nothing.
+	// Its Service is made again: the first home is known by its pods, and writes nothing.
 	stop()
 	first.line.Writes()
 	first.isHome("made-anew")

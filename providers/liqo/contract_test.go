@@ -18,8 +18,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestContract runs the contract of providers on a remote cluster with a real API server and scheduler, whose node runs containers
-// that are goroutines, and where a controller of the test makes the pods of ShadowPods. Each check is a home cluster of its own.
+// TestContract runs the contract of providers on a remote cluster with a real API server and scheduler. Its node
+// runs goroutines as containers, and a controller of the test makes the pods of ShadowPods. Each check has a
+// home cluster of its own.
 func TestContract(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	providertest.Run(t, providertest.Harness{
@@ -36,7 +37,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// backend is the remote cluster for the home cluster of one check, which has one namespace there.
+// backend returns the remote cluster as the backend for one check's home cluster, which has one namespace there.
 func (w *worker) backend(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
 	ns, err := w.API.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "offloaded-"}}, metav1.CreateOptions{})
 	if err != nil {

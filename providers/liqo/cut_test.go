@@ -22,7 +22,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestNetworkIsCut lets no packet pass between both clusters for a while, in which pods come and go at home. None may be lost or doubled.
+// TestNetworkIsCut lets no packet pass between the clusters for a while, during which pods come and go at home.
+// No pod may be lost or doubled.
 func TestNetworkIsCut(t *testing.T) {
 	const stay, leave, come = 10, 5, 5
 	length := 15 * time.Second

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// removeRemote removes the pod, not its ShadowPod, as a drain of its node does.
+// removeRemote removes the remote pod but not its ShadowPod, as a drain of its node does.
 func (u *home) removeRemote(pod *corev1.Pod) {
 	u.Helper()
 	remote := u.remote(pod)
@@ -30,7 +30,7 @@ func (u *home) removeRemote(pod *corev1.Pod) {
 	})
 }
 
-// untilRestarts waits until the pod runs with so many restarts.
+// untilRestarts waits until the pod runs and has the given number of restarts.
 func (u *home) untilRestarts(p *provider, pod *corev1.Pod, want int32) *corev1.Pod {
 	u.Helper()
 	var got *corev1.Pod
@@ -42,7 +42,8 @@ func (u *home) untilRestarts(p *provider, pod *corev1.Pod, want int32) *corev1.P
 	return got
 }
 
-// TestLostPodIsMadeAgain has Liqo make a pod again: at home it is the same one, whose restarts add up, also over restarts of the node.
+// TestLostPodIsMadeAgain lets Liqo make a pod again. It stays the same pod at home, and its restarts add up,
+// also over restarts of the node.
 func TestLostPodIsMadeAgain(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "lost", "vk-0")
@@ -77,8 +78,8 @@ func TestLostPodIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestRemovedJobIsNotDone has a program that ends with 0 because it is told to: that is no success. Liqo makes the pod again, unless it has seen how
-// that ended; then it is lost, and the node decides.
+// TestRemovedJobIsNotDone has a program that ends with 0 because it is told to end, which is no success. Liqo
+// makes the pod again, unless it has seen the pod's end. Then the pod is lost, and the node decides.
 func TestRemovedJobIsNotDone(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "job", "vk-0")
@@ -103,7 +104,7 @@ func TestRemovedJobIsNotDone(t *testing.T) {
 	}
 }
 
-// TestEndedPodIsKept has a pod that ended, and somebody who tidies up over there.
+// TestEndedPodIsKept has an ended pod that a cleanup in the remote cluster removes.
 func TestEndedPodIsKept(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "ended", "vk-0")
@@ -132,7 +133,8 @@ func TestEndedPodIsKept(t *testing.T) {
 	u.UntilGone(p, pod)
 }
 
-// TestRemovedShadowPodIsALostPod has somebody remove the ShadowPod: what Liqo does not make again is lost.
+// TestRemovedShadowPodIsALostPod removes the ShadowPod in the remote cluster. Liqo does not make it again, so
+// the pod is lost.
 func TestRemovedShadowPodIsALostPod(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "removed", "vk-0")
@@ -157,7 +159,7 @@ func TestRemovedShadowPodIsALostPod(t *testing.T) {
 	}
 }
 
-// TestDeletedWhenBothAreGone holds the pod, and then the ShadowPod, of a pod that is deleted.
+// TestDeletedWhenBothAreGone delays the removal of the remote pod, and then of the ShadowPod, of a deleted pod.
 func TestDeletedWhenBothAreGone(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "both", "vk-0")

@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// mapServer is a home cluster without NamespaceMaps, in the time of a test. Its watches end with the right to them.
+// mapServer is a home cluster without NamespaceMaps, in the time of a synctest bubble. Its watches end when the
+// right to NamespaceMaps is taken away.
 type mapServer struct{ forbids atomic.Bool }
 
 // RoundTrip implements http.RoundTripper.
@@ -35,7 +36,8 @@ func (s *mapServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(http.StatusOK, strings.NewReader(`{"kind":"NamespaceMapList","apiVersion":"`+group+"/"+version+`","metadata":{"resourceVersion":"1"},"items":[]}`))
 }
 
-// TestLostRightToNamespaceMapsIsSaid takes it away when they were listed, and gives it back.
+// TestLostRightToNamespaceMapsIsSaid takes the right away after the NamespaceMaps were listed, and gives it
+// back.
 func TestLostRightToNamespaceMapsIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &mapServer{}

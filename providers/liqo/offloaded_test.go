@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// mapOf makes the NamespaceMap of a tenant namespace, as it is in both clusters.
+// mapOf makes the NamespaceMap of a tenant namespace, in the form of both clusters.
 func mapOf(t *testing.T, api *testapi.API, tenant string, desired map[string]string) dynamic.ResourceInterface {
 	t.Helper()
 	maps := dynamic.NewForConfigOrDie(api.Config).Resource(shadowPods.Resource.GroupVersion().WithResource("namespacemaps")).Namespace(tenant)
@@ -44,7 +44,8 @@ func mapOf(t *testing.T, api *testapi.API, tenant string, desired map[string]str
 	return maps
 }
 
-// accept says of a namespace what Liqo's controller says; the real one says it itself.
+// accept writes the status of a namespace that Liqo's controller would write. The real controller writes it
+// itself.
 func accept(t *testing.T, w *worker, maps dynamic.ResourceInterface, home, remote, phase string) {
 	t.Helper()
 	if w.shadows.real {
@@ -59,7 +60,8 @@ func accept(t *testing.T, w *worker, maps dynamic.ResourceInterface, home, remot
 	}
 }
 
-// TestNamespaceMap has the remote namespace of a namespace in the NamespaceMap of the home cluster, which comes and goes.
+// TestNamespaceMap has a NamespaceMap in the home cluster with the remote namespace of a namespace, which comes
+// and goes.
 func TestNamespaceMap(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "mapped", "vk-0")
@@ -123,7 +125,7 @@ func TestNamespaceMap(t *testing.T) {
 	u.UntilGone(p, pod)
 }
 
-// TestUnknownNamespaceMapIsSaid has an access to the home cluster that may not read it.
+// TestUnknownNamespaceMapIsSaid has an access to the home cluster without the right to read the NamespaceMap.
 func TestUnknownNamespaceMapIsSaid(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "unmapped", "vk-0")
@@ -151,7 +153,7 @@ func TestUnknownNamespaceMapIsSaid(t *testing.T) {
 	}
 }
 
-// TestRefusalIsSaid has Liqo's webhook refuse a ShadowPod, as for a quota.
+// TestRefusalIsSaid lets Liqo's webhook refuse a ShadowPod, as for a quota.
 func TestRefusalIsSaid(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "refused", "vk-0")
@@ -211,7 +213,7 @@ func TestNodeIsLiqos(t *testing.T) {
 	}
 }
 
-// TestProviderIsMadeOfItsConfiguration makes the provider as the program does.
+// TestProviderIsMadeOfItsConfiguration makes the provider from its configuration, as the program does.
 func TestProviderIsMadeOfItsConfiguration(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	t.Setenv("VKUBELET_LIQO_KUBECONFIG", w.API.KubeconfigPath)

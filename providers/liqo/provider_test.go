@@ -16,7 +16,7 @@ func stays() program.Program { return remotetest.Stays() }
 
 func withObjects(pod *corev1.Pod) *corev1.Pod { return remotetest.WithObjects(pod) }
 
-// side is this home cluster for the tests that providers share.
+// side describes this home cluster for the shared tests of providers.
 func (u *home) side() remotetest.Side {
 	return remotetest.Side{
 		Home: u.Home, Worker: u.worker.Worker, Line: u.line, Cluster: u.identity(), Namespace: func(home string) string { return u.config.Namespaces[home] }, Other: "other",

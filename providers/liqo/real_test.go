@@ -13,7 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testlog"
 )
 
-// realDir is the folder with Liqo's own program and definitions, as `make liqo` makes it; "": tests use the controller that is in shadows_test.go.
+// realDir returns the directory that `make liqo` fills with Liqo's own program and definitions. With "", tests
+// use the controller in shadows_test.go.
 func realDir() string { return os.Getenv("VK_LIQO") }
 
 // startReal runs Liqo's controllers on a cluster until the test ends.
@@ -37,7 +38,7 @@ func startReal(t *testing.T, api *testapi.API) {
 	})
 }
 
-// realDefinitions are the definitions of Liqo's kinds.
+// realDefinitions returns the definitions of Liqo's kinds.
 func realDefinitions(t *testing.T) (texts []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(realDir(), "crds", "*.yaml"))

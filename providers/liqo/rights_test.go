@@ -18,14 +18,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// asTheReadmeSays lets a node ask with the rights of the README and no others.
+// asTheReadmeSays restricts the node to the rights of the README.
 func (u *home) asTheReadmeSays() {
 	u.Helper()
 	user := u.worker.API.NodeName(u.T)
 	u.access = u.line.Through(remotetest.AsTheReadmeSays(u.T, u.worker.API, user, "virtual-kubelet-liqo"))
 }
 
-// TestLeastRights does all that a node does, with the rights that the README names.
+// TestLeastRights does everything that a node does, with only the rights of the README.
 func TestLeastRights(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "rights", "vk-0")
@@ -78,7 +78,7 @@ func TestLeastRights(t *testing.T) {
 	u.Until("the copies are gone", func() (bool, string) { n := u.copies(); return n == 0, fmt.Sprint(n) })
 }
 
-// TestMissingRightsAreSaid has an access that may do nothing.
+// TestMissingRightsAreSaid has an access without any rights.
 func TestMissingRightsAreSaid(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "no-rights", "vk-0")
@@ -96,7 +96,7 @@ func TestMissingRightsAreSaid(t *testing.T) {
 	}
 }
 
-// TestRightsOfLiqo has one namespace, and of it the rights that Liqo gives its own virtual nodes there, and no others.
+// TestRightsOfLiqo uses one namespace, with exactly the rights that Liqo gives its own virtual nodes there.
 func TestRightsOfLiqo(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "one-namespace", "vk-0")

@@ -18,8 +18,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
 
-// TestServicesAndEvents has Services of an offloaded namespace in the remote cluster but for one that Liqo's users leave out, with the addresses
-// that are elsewhere at home, and events of the remote pod at home: with the rights of the README.
+// TestServicesAndEvents checks, with the rights of the README, that Services of an offloaded namespace are in
+// the remote cluster with the addresses elsewhere at home, except for a Service that is excluded by Liqo's
+// annotation, and that events of the remote pod are at home.
 func TestServicesAndEvents(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "services", "vk-0")

@@ -30,11 +30,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// managedBy is the label of pods that are made of ShadowPods.
+// managedBy is the label of pods that are made from ShadowPods.
 const managedBy, shadowPod = "liqo.io/managed-by", "shadowpod"
 
-// shadows makes the pods of ShadowPods, as the controllers of Liqo do: they have name, labels and annotations of theirs, which they follow,
-// and are made again unless they have ended for good. It reads what its watches show, late as they are.
+// shadows makes the pods of ShadowPods, like Liqo's controllers. A pod has the name of its ShadowPod, follows
+// its labels and annotations, and is made again unless it has ended for good. It reads its watch caches, which
+// may be late.
 type shadows struct {
 	api     *testapi.API
 	objects dynamic.Interface
@@ -43,7 +44,7 @@ type shadows struct {
 	real    bool // Liqo's own controllers do it
 }
 
-// installed has the definitions of Liqo's kinds be there once.
+// installed ensures that the definitions of Liqo's kinds are made once.
 var installed sync.Map
 
 // install makes the definitions of Liqo's kinds, as far as this provider uses them.
@@ -65,7 +66,7 @@ func install(t *testing.T, api *testapi.API) {
 	once.(func())()
 }
 
-// definitions are those of Liqo's kinds.
+// definitions returns the definitions of Liqo's kinds.
 func definitions(t *testing.T) []string {
 	t.Helper()
 	if realDir() != "" {
@@ -85,7 +86,7 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// apply makes a definition of a kind, if it is not there.
+// apply makes the definition of a kind, unless it exists.
 func apply(t *testing.T, api *testapi.API, text string) {
 	t.Helper()
 	body, err := yaml.YAMLToJSON([]byte(text))
@@ -162,7 +163,7 @@ func (s shadows) of(namespace string) dynamic.ResourceInterface {
 	return s.objects.Resource(shadowPods.Resource).Namespace(namespace)
 }
 
-// reconcile does for one ShadowPod what Liqo's controller does.
+// reconcile does the work of Liqo's controller for one ShadowPod.
 func (s shadows) reconcile(ctx context.Context, name cache.ObjectName) error {
 	o, err := s.known.ByNamespace(name.Namespace).Get(name.Name)
 	if err != nil {
@@ -199,7 +200,7 @@ func (s shadows) reconcile(ctx context.Context, name cache.ObjectName) error {
 	return err
 }
 
-// follow brings labels and annotations to the pod, and its phase to the ShadowPod.
+// follow copies labels and annotations to the pod, and the pod's phase to the ShadowPod.
 func (s shadows) follow(ctx context.Context, shadow *unstructured.Unstructured, pod *corev1.Pod, with map[string]string) error {
 	apply := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod"}}
 	apply.SetNamespace(pod.Namespace)

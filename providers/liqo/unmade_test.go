@@ -11,7 +11,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// TestLiqoDoesNotRun has a remote cluster with Liqo's kinds and without its controllers: the pod says that it is not made.
+// TestLiqoDoesNotRun has a remote cluster with Liqo's kinds but without its controllers. The status of the pod
+// says that it is not made.
 func TestLiqoDoesNotRun(t *testing.T) {
 	api := testapi.Start(t)
 	install(t, api)

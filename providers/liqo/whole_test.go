@@ -12,7 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// startThrough runs a whole node of the home cluster, with an access to the remote cluster, until stop is called, or the test ends.
+// startThrough runs a complete node of the home cluster, with an access to the remote cluster, until stop is
+// called, or the test ends.
 func startThrough(t *testing.T, api *testapi.API, config Config, access *rest.Config, name string) (stop func()) {
 	t.Helper()
 	n, stop := remotetest.RunNode(t, api, name, func(in cli.ProviderInput) (remotetest.NodeProvider, error) {

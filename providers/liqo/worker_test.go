@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// TestMain silences what the Kubernetes libraries say of the outages that these tests make.
+// TestMain silences the log lines of the Kubernetes libraries about outages that the tests make.
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.New(nil))
 	os.Exit(m.Run())
@@ -34,19 +34,20 @@ func startWorker(t *testing.T, api *testapi.API) *worker {
 	return &worker{remotetest.StartWorker(t, api), startShadows(t, api)}
 }
 
-// config is one of a home cluster for pods of this worker. It has remote namespaces for default and other, which go with the test.
+// config returns a home cluster's configuration for pods of this worker. It has remote namespaces for default
+// and other, which are removed with the test.
 func (w *worker) config(t *testing.T, cluster string) Config {
 	t.Helper()
 	return w.placed(cluster, map[string]string{"default": w.API.Namespace(t), "other": w.API.Namespace(t)})
 }
 
-// placed is a configuration whose pods run on this worker.
+// placed returns a configuration whose pods run on this worker.
 func (w *worker) placed(cluster string, namespaces map[string]string) Config {
 	return Config{ClusterName: cluster, ForeignClusterID: "foreign", Namespaces: namespaces, Capacity: remotetest.Roomy(), Placement: w.Placement()}
 }
 
-// Lose removes the remote pod and its ShadowPod, as somebody does by force. The pod has no owner by then: the garbage collector would
-// let it end in grace, and with an exit code.
+// Lose forcibly removes the remote pod and its ShadowPod, as a third party may. The pod's owner is removed from
+// the pod first: the garbage collector would let the pod end gracefully, with an exit code.
 func (w *worker) Lose(home *corev1.Pod) error {
 	pods, err := w.Running(home)
 	for _, pod := range pods {
