@@ -122,7 +122,7 @@ func TestExecEndsWithContext(t *testing.T) {
 	})
 }
 
-// TestCopy does what `kubectl cp` does, in both directions.
+// TestCopy does the same as `kubectl cp`, in both directions.
 func TestCopy(t *testing.T) {
 	p := newProvider(t, Config{})
 	create(t, p, newPod("a"))
@@ -204,7 +204,8 @@ func TestAttach(t *testing.T) {
 	})
 }
 
-// TestSessionsEndWithTheirContainer: also those that wait for input which does not come, and those whose container ends by itself.
+// TestSessionsEndWithTheirContainer also has sessions that wait for input that never comes, and a container that
+// ends by itself.
 func TestSessionsEndWithTheirContainer(t *testing.T) {
 	run := func(p *provider, command ...string) func(string, *streams) error {
 		return func(name string, s *streams) error {

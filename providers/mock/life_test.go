@@ -12,7 +12,8 @@ import (
 
 func seconds(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
 
-// A pod that starts after 2 s, is ready 3 s later, runs for 10 s, and waits 5 s for its next run.
+// plan returns the life of a pod that starts after 2 s, is ready 3 s later, runs for 10 s, and waits 5 s for its
+// next run.
 func plan(policy corev1.RestartPolicy, exitCode int32) life {
 	return life{created: time.Unix(1000, 0), policy: policy, behavior: Behavior{
 		StartDelay: seconds(2), ReadyDelay: seconds(3), RunFor: seconds(10), ExitCode: exitCode,

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestPlanOfAPod is what annotations make of the defaults.
+// TestPlanOfAPod checks the behavior of pods whose annotations change the defaults.
 func TestPlanOfAPod(t *testing.T) {
 	defaults := Behavior{StartDelay: seconds(1), ReadyDelay: seconds(2), RunFor: seconds(3), ExitCode: 4, RestartDelay: seconds(5), DeleteDelay: seconds(6), StopExitCode: 7, FailCreate: true}
 	for annotation, want := range map[[2]string]func(*Behavior){

@@ -29,7 +29,7 @@ func newProvider(t testing.TB, config Config) *provider {
 	return p
 }
 
-// newPod returns a pod of one container c; annotations are name, value, name, value …
+// newPod returns a pod with one container c. The annotations are name, value, name, value, and so on.
 func newPod(name string, annotations ...string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), Annotations: map[string]string{}},
@@ -54,7 +54,7 @@ func create(t testing.TB, p *provider, pods ...*corev1.Pod) {
 	}
 }
 
-// record collects reports as "name phase" with the second in which they came.
+// record collects reports as "name phase", with the second of their arrival.
 type record struct {
 	start time.Time
 	mu    sync.Mutex

@@ -61,7 +61,7 @@ func TestManyPodsAtOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkPods creates, reports and deletes pods on a node that has 5,000 of them.
+// BenchmarkPods creates, reports and deletes pods on a node with 5,000 pods.
 func BenchmarkPods(b *testing.B) {
 	p := newProvider(b, Config{})
 	reports := make(chan *corev1.Pod, 100)

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestSnapshotIsWhatAFreshOneWouldBe looks at pods of many plans all the time: what is remembered of
-// the last look must never be seen.
+// TestSnapshotIsWhatAFreshOneWouldBe looks at pods of many plans all the time. A remembered snapshot must never
+// differ from a fresh one.
 func TestSnapshotIsWhatAFreshOneWouldBe(t *testing.T) {
 	second := func(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
 	for name, behavior := range map[string]Behavior{

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestStatusOfEveryStage is what users see of each stage of a simulated life.
+// TestStatusOfEveryStage shows the status of each stage of a simulated life.
 func TestStatusOfEveryStage(t *testing.T) {
 	created := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return created.Add(time.Duration(seconds) * time.Second) }
