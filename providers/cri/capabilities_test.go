@@ -17,7 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// TestWhatTheRuntimeIsTooOldForIsRefused: before the pod gets a sandbox, and with the reason.
+// TestWhatTheRuntimeIsTooOldForIsRefused checks that a pod that needs a newer runtime is refused before it has a
+// sandbox, with the reason.
 func TestWhatTheRuntimeIsTooOldForIsRefused(t *testing.T) {
 	kill := corev1.SIGKILL
 	signal := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "app", Lifecycle: &corev1.Lifecycle{StopSignal: &kill}}}}}

@@ -24,10 +24,10 @@ import (
 	"k8s.io/utils/exec"
 )
 
-// patience is for a machine that does much else.
+// patience is long enough for a busy machine.
 const patience = 30 * time.Second
 
-// scripted is a runtime that answers as a test says. It has no events.
+// scripted is a runtime whose answers the test defines. It has no events.
 type scripted struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 	runtimeapi.UnimplementedImageServiceServer
@@ -67,7 +67,7 @@ func (s *scripted) PullImage(ctx context.Context, _ *runtimeapi.PullImageRequest
 	return &runtimeapi.PullImageResponse{ImageRef: "sha256:1"}, nil
 }
 
-// serve starts the runtime at the socket; the returned function stops it.
+// serve starts the runtime at the socket. The returned function stops it.
 func serve(t *testing.T, socket string, s *scripted) (stop func()) {
 	t.Helper()
 	listener, err := net.Listen("unix", socket)
@@ -89,7 +89,7 @@ func serve(t *testing.T, socket string, s *scripted) (stop func()) {
 	return stop
 }
 
-// connected returns a client of a runtime, and its socket.
+// connected returns a client of the runtime, and the runtime's socket.
 func connected(t *testing.T, s *scripted) *Client {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
@@ -229,7 +229,7 @@ func TestEventsThatTheRuntimeDoesNotHave(t *testing.T) {
 	}
 }
 
-// eventful is a runtime that sends two events and ends the stream.
+// eventful is a runtime that sends two events and then ends the stream.
 type eventful struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// contractImage has the program of the contract; no registry is asked for it.
+// contractImage has the program of the contract. It is in no registry.
 const contractImage = "vk.test/contract:1"
 
 // contractProgram builds the image of the contract.
@@ -49,7 +49,7 @@ func contractProgram(t *testing.T) containerdtest.Image {
 	}}
 }
 
-// TestContract runs the contract of providers with a containerd that nobody else uses. Each check has a node of its own there.
+// TestContract runs the contract of providers with a private containerd. Each check has a node of its own there.
 func TestContract(t *testing.T) {
 	containerd := containerdtest.Start(t, containerdtest.Options{})
 	if err := containerd.Import(t.Context(), contractProgram(t)); err != nil {
@@ -76,13 +76,14 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// machine is a containerd, and a client of it that no outage touches.
+// machine is a containerd, with a client that no outage affects.
 type machine struct {
 	*containerdtest.Containerd
 	client runtimeapi.RuntimeServiceClient
 }
 
-// backend is the containerd as one check sees it: with the sandboxes of its own node, behind a socket that can fail.
+// backend returns the containerd as the backend of one check: with the sandboxes of its own node, behind a
+// socket that can fail.
 func (m machine) backend(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
 	dir := filepath.Join(m.Dir, env.Namespace)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -125,12 +126,12 @@ func (m machine) backend(ctx context.Context, env providertest.Env) (*providerte
 	}, nil
 }
 
-// ofPod are the labels by which sandboxes and containers of a pod are found.
+// ofPod returns the labels that sandboxes and containers of a pod have.
 func ofPod(pod *corev1.Pod) map[string]string {
 	return map[string]string{"io.kubernetes.pod.uid": string(pod.UID)}
 }
 
-// running are the containers of a pod that run, by name.
+// running returns the running containers of a pod, by name.
 func (m machine) running(pod *corev1.Pod) (map[string][]string, error) {
 	list, err := m.client.ListContainers(context.Background(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
 		LabelSelector: ofPod(pod), State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
@@ -170,7 +171,7 @@ func (m machine) kill(pod *corev1.Pod, container string) error {
 	return syscall.Kill(info.PID, syscall.SIGKILL)
 }
 
-// lose removes the sandbox of a pod, and with it what the runtime knows of its containers.
+// lose removes the sandbox of a pod, and so everything that the runtime knows of its containers.
 func (m machine) lose(pod *corev1.Pod) error {
 	list, err := m.client.ListPodSandbox(context.Background(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: ofPod(pod)}})
 	if err != nil {
@@ -183,8 +184,9 @@ func (m machine) lose(pod *corev1.Pod) error {
 	return errors.Join(errs...)
 }
 
-// remove removes a sandbox. The provider that has seen the end of its container stops it too, and the
-// plugin of the network fails for one of the two: for us, then the next time finds the sandbox without one.
+// remove removes a sandbox. A provider that has seen the end of the container stops the sandbox at the same
+// time, and the network plugin fails for one of the two. If it fails here, the next attempt finds the sandbox
+// without a network.
 func (m machine) remove(sandbox string) error {
 	var err error
 	for range 3 {
@@ -195,7 +197,8 @@ func (m machine) remove(sandbox string) error {
 	return err
 }
 
-// unproven are features that need more than this machine and a daemon, or have no effect that a container could see.
+// unproven lists the features that the contract does not prove here: they need more than this machine and a
+// daemon, or have no effect that a container could see.
 var unproven = map[capability.Feature]string{
 	capability.InPlaceResize:    "no check of the contract changes a pod that runs; podruntime's tests do",
 	capability.CertificateFiles: "no check of the contract has certificates; those of podruntime's volumes do, and test/integration with an API server",

@@ -15,7 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// TestHostPortsThatNobodyMapsAreRefused: a runtime whose network has no plugin for them ignores them.
+// TestHostPortsThatNobodyMapsAreRefused checks a runtime whose network has no plugin for host ports: it would
+// silently ignore them.
 func TestHostPortsThatNobodyMapsAreRefused(t *testing.T) {
 	const (
 		lo     = `{"Config":{"Name":"cni-loopback","Plugins":[{"Network":{"type":"loopback"}}]},"IFName":"lo"}`

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// relay is a socket before that of a runtime. It lets one provider lose the runtime, and no other.
+// relay is a socket in front of a runtime's socket. It lets a single provider lose the runtime.
 type relay struct {
 	listener net.Listener
 	target   string
@@ -22,7 +22,7 @@ type relay struct {
 	conns map[net.Conn]struct{} // guarded by mu: both ends of each connection
 }
 
-// newRelay listens at path for what is meant for target.
+// newRelay listens at path and connects each caller to target.
 func newRelay(ctx context.Context, path, target string) (*relay, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	if err != nil {
@@ -43,7 +43,7 @@ func (r *relay) serve() {
 	}
 }
 
-// pass copies between the two ends until one of them closes.
+// pass copies from a connection to the target and back until one of them closes.
 func (r *relay) pass(near net.Conn) {
 	defer r.close(near)
 	if !r.open(near) {
@@ -68,7 +68,7 @@ func (r *relay) pass(near net.Conn) {
 	wait.Wait()
 }
 
-// open notes a connection, unless the runtime is to be out of reach.
+// open records a connection, and reports whether the runtime is reachable.
 func (r *relay) open(c net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +85,7 @@ func (r *relay) close(c net.Conn) {
 	delete(r.conns, c)
 }
 
-// outage breaks every connection, and each that comes until it is called with false.
+// outage breaks all connections, and all new ones until it is called with false.
 func (r *relay) outage(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +97,7 @@ func (r *relay) outage(on bool) {
 	}
 }
 
-// end closes the socket and returns when nothing runs any more.
+// end closes the socket, and returns when all goroutines have ended.
 func (r *relay) end() error {
 	err := r.listener.Close()
 	r.outage(true)
