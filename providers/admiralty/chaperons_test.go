@@ -29,10 +29,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// missingSince is the annotation by which the controller says that a pod is gone.
+// missingSince is the annotation in which the controller records that a pod is gone.
 const missingSince = prefix + "pod-missing-since"
 
-// chaperons is what an agent of Admiralty does in a target cluster: it makes pods of PodChaperons, once, and copies their status.
+// chaperons does the work of an agent of Admiralty in a target cluster: it makes the pod of each PodChaperon
+// once, and copies the pod's status.
 type chaperons struct {
 	api     *testapi.API
 	objects dynamic.Interface
@@ -147,7 +148,7 @@ func (c *chaperons) sync(ctx context.Context, at types.NamespacedName) error {
 	return err
 }
 
-// defineChaperons makes the kind known, and waits until it is served.
+// defineChaperons defines the kind, and waits until the kind is served.
 func defineChaperons(t *testing.T, objects dynamic.Interface) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/podchaperon.yaml")

@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// TestWorkloads runs what people run, with kubectl.
+// TestWorkloads runs common workloads with kubectl.
 func TestWorkloads(t *testing.T) {
 	api := testapi.Start(t)
 	var w *remotetest.Worker

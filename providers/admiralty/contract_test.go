@@ -18,8 +18,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestContract runs the contract of providers on a target cluster with a real API server and scheduler, where a controller makes pods of
-// PodChaperons, and a node runs containers that are goroutines. Each check is a source cluster of its own.
+// TestContract runs the contract of providers on a target cluster with a real API server and scheduler. A
+// controller makes the pods of PodChaperons, and a node runs goroutines as containers. Each check has a source
+// cluster of its own.
 func TestContract(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	startChaperons(t, w.API)
@@ -36,7 +37,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// backend is the target cluster for the source cluster of one check.
+// backend returns the target cluster as the backend for one check's source cluster.
 func (w *worker) backend(_ context.Context, env providertest.Env) (*providertest.Backend, error) {
 	l, config := &remotetest.Line{Creates: "podchaperons"}, w.config(env.Namespace)
 	access := l.Through(w.API.Config)

@@ -20,7 +20,7 @@ import (
 
 func stays() program.Program { return program.Program{Stay: program.Forever} }
 
-// chaperonsOf are the PodChaperons of the node.
+// chaperonsOf returns the number of the node's PodChaperons.
 func (u *upper) chaperonsOf() int {
 	u.Helper()
 	client, err := dynamic.NewForConfig(u.worker.API.Config)
@@ -46,7 +46,7 @@ func (u *upper) untilNothingIsLeft() {
 	})
 }
 
-// TestRestartWritesNothing has pods of which one has no pod in the target cluster yet.
+// TestRestartWritesNothing also has a pod without a pod in the target cluster yet.
 func TestRestartWritesNothing(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	stopAgent := startChaperons(t, w.API)
@@ -82,7 +82,8 @@ func TestRestartWritesNothing(t *testing.T) {
 	u.UntilRuns(p, waits)
 }
 
-// TestDelegateFinishedMeanwhile has a pod end while nobody looks: the node then says so (admiralty#132).
+// TestDelegateFinishedMeanwhile ends a pod while no agent and no node watches it. The node then reports the end
+// (admiralty#132).
 func TestDelegateFinishedMeanwhile(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	startChaperons(t, w.API)
@@ -108,7 +109,8 @@ func TestDelegateFinishedMeanwhile(t *testing.T) {
 	u.untilNothingIsLeft()
 }
 
-// TestNothingIsStranded deletes pods while no agent runs in the target cluster (admiralty#16): one that runs, one that was never made.
+// TestNothingIsStranded deletes a running pod and a pod that was never made, while no agent runs in the target
+// cluster (admiralty#16).
 func TestNothingIsStranded(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	stopAgent := startChaperons(t, w.API)
@@ -133,7 +135,8 @@ func TestNothingIsStranded(t *testing.T) {
 	}
 }
 
-// TestRemovedInTheTargetCluster removes the pod of a PodChaperon, whose controller makes no other: the node loses it, and can make it anew.
+// TestRemovedInTheTargetCluster removes the pod of a PodChaperon, whose controller makes no other. The node
+// reports the pod as lost, and can make it again.
 func TestRemovedInTheTargetCluster(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	startChaperons(t, w.API)

@@ -14,14 +14,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// asTheReadmeSays lets a node ask with the rights of the README and no others.
+// asTheReadmeSays restricts the node to the rights of the README.
 func (u *upper) asTheReadmeSays() {
 	u.Helper()
 	user := u.worker.API.NodeName(u.T)
 	u.access = u.line.Through(remotetest.AsTheReadmeSays(u.T, u.worker.API, user, "virtual-kubelet-admiralty"))
 }
 
-// TestLeastRights does what a node does, with the rights that the README names.
+// TestLeastRights does everything that a node does, with only the rights of the README.
 func TestLeastRights(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	startChaperons(t, w.API)

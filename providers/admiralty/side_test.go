@@ -9,7 +9,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// side is this source cluster for the tests that providers share.
+// side describes this source cluster for the shared tests of providers.
 func (u *upper) side() remotetest.Side {
 	return remotetest.Side{
 		Home: u.Home, Worker: u.worker.Worker, Line: u.line, Cluster: u.home(), Namespace: u.home().NamespaceName, Other: "other",
@@ -17,7 +17,7 @@ func (u *upper) side() remotetest.Side {
 	}
 }
 
-// oneTarget is a source cluster before a target cluster with an agent of Admiralty.
+// oneTarget returns a source cluster and a target cluster with an agent of Admiralty.
 func oneTarget(t *testing.T, cluster string) remotetest.Side {
 	t.Helper()
 	w := startWorker(t, testapi.Start(t))

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// TestMain silences what the Kubernetes libraries say of the outages that these tests make.
+// TestMain silences the log lines of the Kubernetes libraries about outages that the tests make.
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.New(nil))
 	os.Exit(m.Run())
@@ -26,7 +26,7 @@ func startWorker(t *testing.T, api *testapi.API) *worker {
 	return &worker{remotetest.StartWorker(t, api)}
 }
 
-// config is one for pods of this worker.
+// config returns a configuration for pods of this worker.
 func (w *worker) config(cluster string) Config {
 	return Config{ClusterName: cluster, Object: ObjectPodChaperon, Capacity: remotetest.Roomy(), Placement: w.Placement()}
 }

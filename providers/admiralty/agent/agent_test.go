@@ -24,7 +24,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// webhook has an agent serve it, and the cluster call it for every pod of the test.
+// webhook lets an agent serve the webhook, and makes the cluster call it for every pod of the test.
 func (s *source) webhook(o *Options) {
 	s.Helper()
 	authority := testpki.New(s)
@@ -52,7 +52,7 @@ func (s *source) webhook(o *Options) {
 	}
 }
 
-// elect makes an elected pod that requests so many CPUs.
+// elect creates an elected pod that requests the given number of CPUs.
 func (s *source) elect(name, cpu string) {
 	s.Helper()
 	s.untilWebhook()
@@ -95,7 +95,7 @@ func (s *source) untilRuns(name string) string {
 	return node
 }
 
-// untilWaits waits until a pod, which must not be bound, says why.
+// untilWaits waits until a pod that must not be bound reports the reason.
 func (s *source) untilWaits(name, why string) {
 	s.Helper()
 	until(s.T, "pod "+name+" says why it waits", func() (bool, string) {
@@ -138,7 +138,7 @@ func (s *source) all() (all []*testapi.API) {
 	return all
 }
 
-// TestElected has three targets of different room: 2 and 2 CPUs, 4, 3.
+// TestElected has three targets with different room: 2 and 2 CPUs, 4 CPUs, and 3 CPUs.
 func TestElected(t *testing.T) {
 	s := startSource(t, map[string]*testapi.API{"a": startTarget(t, "2", "2"), "b": startTarget(t, "4"), "c": startTarget(t, "3")})
 	stopFirst := s.agent(s.webhook)
@@ -157,7 +157,8 @@ func TestElected(t *testing.T) {
 	}
 }
 
-// fitsInOne has a pod that fits in the sum of the first target, and in one node of the second only.
+// fitsInOne has a pod that fits into the sum of the first target's nodes, but only into one node of the second
+// target.
 func fitsInOne(s *source) {
 	s.elect("big", "3500m")
 	if node := s.untilRuns("big"); node != "b" {
@@ -169,7 +170,7 @@ func fitsInOne(s *source) {
 	}
 }
 
-// fillByRoom has as many pods as there is room for, two agents that could bind them, and one pod more.
+// fillByRoom has as many pods as there is room for, one pod more, and two agents that could bind them.
 func fillByRoom(s *source) {
 	defer s.agent(nil)()
 	const fit = 11
@@ -191,7 +192,7 @@ func fillByRoom(s *source) {
 	s.untilRuns("more")
 }
 
-// targetGoesAway has the target that would be chosen stop to answer, while all that is known of it says that it has room.
+// targetGoesAway stops the target that would be chosen from answering, while its last known state has room.
 func targetGoesAway(s *source) {
 	s.targets["b"].Pause(s)
 	defer s.targets["b"].Resume(s)
@@ -201,10 +202,10 @@ func targetGoesAway(s *source) {
 	}
 }
 
-// errLost is the error of a binding of which an agent hears nothing.
+// errLost is the error of a binding whose answer the agent does not get.
 var errLost = errors.New("the connection is gone")
 
-// loses is a transport that loses bindings on their way, or the answers to them.
+// loses is a transport that loses bindings before the server, or their answers.
 type loses struct {
 	next   http.RoundTripper
 	answer bool
@@ -229,7 +230,8 @@ func (l loses) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errLost
 }
 
-// agentIsKilled has an agent end when it has chosen, before its binding was made, or before it knew of it. Another one goes on.
+// agentIsKilled ends an agent after its choice, before the binding was made or before the agent knew of it.
+// Another agent goes on.
 func agentIsKilled(stopFirst func()) func(*source) {
 	return func(s *source) {
 		stopFirst()
@@ -255,7 +257,7 @@ func agentIsKilled(stopFirst func()) func(*source) {
 	}
 }
 
-// lossy is an access that loses bindings.
+// lossy returns an access that loses bindings.
 func (s *source) lossy(answer bool) (*rest.Config, chan struct{}) {
 	access, lost := rest.CopyConfig(s.access), make(chan struct{}, 1)
 	access.Wrap(func(next http.RoundTripper) http.RoundTripper { return loses{next, answer, lost} })

@@ -27,16 +27,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// patience is how long a test waits for anything.
+// patience is the longest time that a test waits for a change.
 const patience = 2 * time.Minute
 
-// TestMain silences what the Kubernetes libraries say of the outages that these tests make.
+// TestMain silences the log lines of the Kubernetes libraries about outages that the tests make.
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.New(nil))
 	os.Exit(m.Run())
 }
 
-// until looks again and again, as there is nothing that could tell.
+// until polls ok, because nothing signals the change.
 func until(t *testing.T, what string, ok func() (bool, string)) {
 	t.Helper()
 	ticker := time.NewTicker(50 * time.Millisecond)
@@ -76,13 +76,14 @@ func runNode(t *testing.T, api *testapi.API, name string, provider nodeutil.NewP
 	}
 }
 
-// everything takes pods whose fields mean nothing to goroutines.
+// everything accepts pods with fields that have no meaning for goroutines.
 type everything struct{ *inprocess.Provider }
 
 // Capabilities implements capability.Declarer.
 func (everything) Capabilities() capability.Declaration { return capability.All() }
 
-// startTarget starts a cluster with a scheduler, and a node for each of the CPUs, whose containers are goroutines.
+// startTarget starts a cluster with a scheduler, and with a node for each entry of cpus, whose containers are
+// goroutines.
 func startTarget(t *testing.T, cpus ...string) *testapi.API {
 	t.Helper()
 	api := testapi.New(t, testapi.Options{})
@@ -109,7 +110,7 @@ type source struct {
 	ns      string
 }
 
-// startSource starts a cluster whose nodes are targets, and writes the configuration of an agent.
+// startSource starts a cluster with a node for each target, and writes the configuration of an agent.
 func startSource(t *testing.T, targets map[string]*testapi.API) *source {
 	t.Helper()
 	s := &source{T: t, api: testapi.New(t, testapi.Options{}), targets: targets}
@@ -153,7 +154,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// agent runs one until stop is called, or the test ends.
+// agent runs an agent until stop is called, or the test ends.
 func (s *source) agent(change func(*Options)) (stop func()) {
 	s.Helper()
 	o := Options{Config: s.config, Access: s.access, Namespace: metav1.NamespaceSystem}

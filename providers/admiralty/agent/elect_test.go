@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/admiralty"
 )
 
-// elected is a pod with annotations, beside that which elects it.
+// elected returns an elected pod with further annotations.
 func elected(more ...string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{annotationElect: ""}}}
 	for _, key := range more {
@@ -77,7 +77,7 @@ func TestElectByAnnotations(t *testing.T) {
 	}
 }
 
-// TestElectKeepsWhatIsOfNodesHere has a manifest with the toleration that nodes of targets want.
+// TestElectKeepsWhatIsOfNodesHere has a manifest with the toleration for nodes of targets.
 func TestElectKeepsWhatIsOfNodesHere(t *testing.T) {
 	pod := elected()
 	pod.Spec.NodeSelector, pod.Spec.Tolerations = nil, []corev1.Toleration{ofTargets}
@@ -86,7 +86,8 @@ func TestElectKeepsWhatIsOfNodesHere(t *testing.T) {
 	}
 }
 
-// TestElectAfterAnotherWebhook has one that takes the pod for a scheduler of its own and its nodes, after which the API server asks again.
+// TestElectAfterAnotherWebhook has another webhook that gives the pod its own scheduler and nodes. The API
+// server then calls this webhook again.
 func TestElectAfterAnotherWebhook(t *testing.T) {
 	pod := elected()
 	if _, err := Elect(pod); err != nil {
@@ -103,7 +104,7 @@ func TestElectAfterAnotherWebhook(t *testing.T) {
 	}
 }
 
-// TestElectRefusesWhatTheAgentDoesNotLookAt has constraints about the nodes here that would be accepted and ignored.
+// TestElectRefusesWhatTheAgentDoesNotLookAt has constraints on the nodes here, which the agent would ignore.
 func TestElectRefusesWhatTheAgentDoesNotLookAt(t *testing.T) {
 	terms := []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname}}
 	for name, constrain := range map[string]func(*corev1.PodSpec){

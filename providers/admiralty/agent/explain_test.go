@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// TestWaitingPodIsWrittenWhenTheReasonChanges has rounds that find the same reason with other numbers in it.
+// TestWaitingPodIsWrittenWhenTheReasonChanges has rounds that find the same reason with other numbers.
 func TestWaitingPodIsWrittenWhenTheReasonChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod := asks("pod", "3")

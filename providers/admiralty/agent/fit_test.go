@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// machine is a Ready node with so many CPUs.
+// machine returns a Ready node with the given number of CPUs.
 func machine(name, cpu string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}},
@@ -26,7 +26,7 @@ func machine(name, cpu string) *corev1.Node {
 	}
 }
 
-// asks is a pod that requests so many CPUs.
+// asks returns a pod that requests the given number of CPUs.
 func asks(uid types.UID, cpu string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid)}}
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
@@ -70,7 +70,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestFullTargetIsLookedAtOnce has a target whose nodes have all too little: each is asked once, however many there are.
+// TestFullTargetIsLookedAtOnce has a target whose nodes all lack room. Each of its many nodes is checked once.
 func TestFullTargetIsLookedAtOnce(t *testing.T) {
 	var nodes []*corev1.Node
 	for i := range 1000 {
@@ -84,7 +84,7 @@ func TestFullTargetIsLookedAtOnce(t *testing.T) {
 	}
 }
 
-// TestBoundPodsCount has a pod that is bound here, of which the target has a pod on a node, or not yet.
+// TestBoundPodsCount has a pod that is bound here, and whose pod in the target is on a node, or not yet.
 func TestBoundPodsCount(t *testing.T) {
 	for _, there := range []bool{false, true} {
 		c := &candidate{target: &target{Target: Target{Node: "t"}}, node: &room{machine("t", "9"), machine("t", "9").Status.Allocatable}}

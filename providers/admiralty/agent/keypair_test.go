@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 )
 
-// TestKeyPairIsReadWhenItChanges has a certificate that is read once, replaced, and broken.
+// TestKeyPairIsReadWhenItChanges has a certificate that is read once, then replaced, then broken.
 func TestKeyPairIsReadWhenItChanges(t *testing.T) {
 	authority := testpki.New(t)
 	k := &keyPair{}

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// limited is an access with the rules of a role and no others.
+// limited returns an access with exactly the rules of a role.
 func limited(t *testing.T, api *testapi.API, rules []rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	user := api.NodeName(t)
@@ -20,7 +20,7 @@ func limited(t *testing.T, api *testapi.API, rules []rbacv1.PolicyRule) *rest.Co
 	return api.As(user)
 }
 
-// asTheReadmeSays has agents ask with the rights of the README and no others, here and in the targets.
+// asTheReadmeSays restricts agents to the rights of the README, here and in the targets.
 func (s *source) asTheReadmeSays() {
 	s.Helper()
 	const readme = "../README.md"

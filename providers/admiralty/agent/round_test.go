@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/admiralty"
 )
 
-// watched is a target whose API is a fake, and whose watches have listed.
+// watched returns a target with a fake API and synced watches.
 func watched(t *testing.T, node, host string, objects ...runtime.Object) *target {
 	t.Helper()
 	w, err := watch(Target{Node: node, access: &rest.Config{Host: host}}, fake.NewClientset(objects...), func() {})
@@ -34,7 +34,7 @@ func watched(t *testing.T, node, host string, objects ...runtime.Object) *target
 	return w
 }
 
-// here is the node of a target here.
+// here returns the local node of a target.
 func here(name string) *corev1.Node {
 	n := machine(name, "9")
 	n.Spec.Taints = []corev1.Taint{{Key: admiralty.LabelProvider, Value: admiralty.ProviderName, Effect: corev1.TaintEffectNoSchedule}}
@@ -42,7 +42,7 @@ func here(name string) *corev1.Node {
 	return n
 }
 
-// electedOf is a pod of a namespace that waits since a second.
+// electedOf returns a pod of a namespace that has waited since the given second.
 func electedOf(t *testing.T, namespace, cpu string, second int64) *corev1.Pod {
 	t.Helper()
 	pod := asks(types.UID("of-"+namespace), cpu)
@@ -54,7 +54,7 @@ func electedOf(t *testing.T, namespace, cpu string, second int64) *corev1.Pod {
 	return pod
 }
 
-// TestRefusedBindingTakesNoRoom has a pod that comes first, and that a policy of its namespace keeps from being bound.
+// TestRefusedBindingTakesNoRoom has a pod that comes first, but whose binding a policy of its namespace refuses.
 func TestRefusedBindingTakesNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closed, open := electedOf(t, "closed", "3", 1), electedOf(t, "open", "2", 2)
@@ -108,7 +108,7 @@ func TestRefusedBindingTakesNoRoom(t *testing.T) {
 	})
 }
 
-// TestTargetsOfOneClusterShareItsRoom has two nodes here for one cluster, and one for another.
+// TestTargetsOfOneClusterShareItsRoom has two local nodes for one cluster, and one for another cluster.
 func TestTargetsOfOneClusterShareItsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		targets := []*target{watched(t, "a", "one", machine("there", "4")), watched(t, "b", "one", machine("there", "4")), watched(t, "c", "other", machine("there", "3"))}
