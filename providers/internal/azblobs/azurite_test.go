@@ -33,13 +33,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// azuriteAccount and azuriteKey are those that Azurite has, which its documentation publishes.
+// azuriteAccount and azuriteKey are Azurite's default credentials, which its documentation publishes.
 const (
 	azuriteAccount = "devstoreaccount1"
 	azuriteKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
-// TestAzurite makes all requests of this package at the vendor's own emulator of Azure Storage. `make azurite` installs it, and takes the table.
+// TestAzurite makes all requests of this package to Azurite, the vendor's emulator of Azure Storage. `make
+// azurite` installs the emulator, and records the table of results.
 func TestAzurite(t *testing.T) {
 	program := os.Getenv("VK_AZURITE")
 	if program == "" {
@@ -160,7 +161,7 @@ func TestAzurite(t *testing.T) {
 	}
 }
 
-// differs is "" for what is as it should be.
+// differs returns "" for the expected value.
 func differs(got, want string) string {
 	if got == want {
 		return ""
@@ -168,7 +169,7 @@ func differs(got, want string) string {
 	return fmt.Sprintf("%q, want %q", got, want)
 }
 
-// signed asks for the claim with a shared access signature for those rights, and returns the status.
+// signed requests the claim with a shared access signature for the given rights, and returns the status.
 func (c azurite) signed(ctx context.Context, rights, method string) string {
 	const name, version = "n/pods/u1/claim", "2021-12-02"
 	q := url.Values{}
@@ -197,10 +198,11 @@ func (c azurite) signed(ctx context.Context, rights, method string) string {
 	return fmt.Sprint(answer.StatusCode)
 }
 
-// azurite is a container that is not made yet.
+// azurite is a container in Azurite that does not exist yet.
 type azurite struct{ *Container }
 
-// startAzurite starts the emulator, which ends with the test. It takes tokens without a look at their signature.
+// startAzurite starts the emulator, which ends with the test. The emulator accepts tokens without checking their
+// signatures.
 func startAzurite(t *testing.T, program string) azurite {
 	t.Helper()
 	dir := t.TempDir()

@@ -79,7 +79,7 @@ type behind struct {
 // fleet returns the fleet of a service without its own fleet.
 func (b behind) fleet() *emulator.Fleet { return b.groups }
 
-// services are the known services. A service may add itself.
+// services has the known services. A service may add itself.
 var services = map[string]func(context.Context, behind) service{"aci": aciService, "eci": eciService, "fargate": fargateService, "stackpath": stackpathService, "zun": zunService}
 
 // leftQuestion is the input line that writes the leftovers at the service into the journal. All other lines are

@@ -20,7 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
-// TestGroupsAreSimulated: one runs after a while, ends by itself when it is told to, and goes when it is stopped; each is noted once, with a report.
+// TestGroupsAreSimulated checks that a group runs after a while, ends by itself when it is told to, and is
+// removed when it is stopped. Each event is recorded once, with a report.
 func TestGroupsAreSimulated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fleet *emulator.Fleet
@@ -84,7 +85,8 @@ func TestGroupsAreSimulated(t *testing.T) {
 	})
 }
 
-// TestJournal has each request with its answer, what it made, and what a quota refused.
+// TestJournal checks the lines for each request with its answer, for the group that it made, and for a request
+// above the quota.
 func TestJournal(t *testing.T) {
 	var text bytes.Buffer
 	j := &journal{to: &text}
@@ -104,7 +106,8 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// TestGroupsAreKnownByTheirPods: by the requests that make them.
+// TestGroupsAreKnownByTheirPods checks the requests that make groups: each yields the group and the name of its
+// pod.
 func TestGroupsAreKnownByTheirPods(t *testing.T) {
 	for _, c := range []struct {
 		name, method, url, action, target, body, answer string

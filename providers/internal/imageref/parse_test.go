@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// TestNamesOfOneLetterAreNames, as they are for container runtimes.
+// TestNamesOfOneLetterAreNames checks names of one letter, which container runtimes accept.
 func TestNamesOfOneLetterAreNames(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0a", 32)
 	for text, want := range map[string]string{

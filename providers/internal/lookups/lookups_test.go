@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// asked counts requests by instance. Those in settled run as they should.
+// asked counts requests by instance. The instances in settled have reached their expected state.
 type asked struct {
 	mu      sync.Mutex
 	times   map[string]int
@@ -38,7 +38,8 @@ func instances(n int) map[string]Listed {
 	return all
 }
 
-// TestOthersShareTheBudget: at rest no more is asked than the budget allows, each has its turn, and what begins is asked about at once beside that.
+// TestOthersShareTheBudget checks that requests at rest stay within the budget and give each instance its turn.
+// Requests for new instances come at once and in addition.
 func TestOthersShareTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{}}
@@ -76,8 +77,9 @@ func TestOthersShareTheBudget(t *testing.T) {
 	})
 }
 
-// TestWhatMayEndIsAskedAboutFirst: what began a while ago is asked about more often than what runs for long, what is to end by itself more often than what is
-// not, and what a list tells of is asked about within the budget alone.
+// TestWhatMayEndIsAskedAboutFirst checks the order of requests. A recently started instance comes more often
+// than an old one, and an instance that ends by itself more often than one that does not. An instance that lists
+// report gets only requests within the budget.
 func TestWhatMayEndIsAskedAboutFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{"young": true, "job": true}}
@@ -108,8 +110,8 @@ func TestWhatMayEndIsAskedAboutFirst(t *testing.T) {
 	})
 }
 
-// TestHasteWearsOff: what does not become as it should is asked about in each round, and then less and less, but each minute. What is about to
-// change is asked about as well.
+// TestHasteWearsOff checks that an instance that does not reach its expected state is requested in each round,
+// and then less and less often, but at least each minute. So is an instance that is about to change.
 func TestHasteWearsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{"stops": true}}
@@ -142,7 +144,8 @@ func TestHasteWearsOff(t *testing.T) {
 	})
 }
 
-// TestPauseAfterACreate: what was made just now is not asked about before the pause is over, and not more often than that afterwards.
+// TestPauseAfterACreate checks that a new instance is not requested before the pause is over, and not more often
+// than once in a pause afterwards.
 func TestPauseAfterACreate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{}}
@@ -160,7 +163,8 @@ func TestPauseAfterACreate(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotNamedIsForgotten, but not before lists must have what was made just now.
+// TestWhatIsNotNamedIsForgotten checks that an instance that is no longer named is forgotten, but not while
+// lists may lack it because it is new.
 func TestWhatIsNotNamedIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{"a": true}}
@@ -181,7 +185,8 @@ func TestWhatIsNotNamedIsForgotten(t *testing.T) {
 	})
 }
 
-// TestErrorOfOneIsThatOfTheRound, and what was known stays.
+// TestErrorOfOneIsThatOfTheRound checks that the error of one instance is the error of the round, and that known
+// states stay.
 func TestErrorOfOneIsThatOfTheRound(t *testing.T) {
 	a := &asked{times: map[string]int{}, settled: map[string]bool{}}
 	l := New(60, 0, a.ask)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// golden is what the vendor's signer made, by the module golden.
+// golden has results of the vendor's signer, made by the module golden.
 type golden struct {
 	Source, Made string
 	Cases        []struct {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestSilentIAMStallsNobody: an IAM service takes connections and says nothing. Requests go on while the token is good, and those that wait for
-// a token leave when they want to.
+// TestSilentIAMStallsNobody has an IAM service that accepts connections and sends nothing. Requests go on while
+// the token is valid. A request that waits for a token ends with its context.
 func TestSilentIAMStallsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &iam{now: time.Now(), good: map[string]bool{}}

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// iam is an IAM service whose tokens live for an hour, and a service that knows them.
+// iam is an IAM service whose tokens live for an hour, and a service that accepts these tokens.
 type iam struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -162,7 +162,8 @@ func TestOneLoginForManyRequests(t *testing.T) {
 	}
 }
 
-// TestLoginsAreBounded: a password that is wrong, or a service that takes no token, must not become many logins, which lock a user.
+// TestLoginsAreBounded checks that a wrong password, or a service that accepts no token, does not cause many
+// logins, which would lock the user.
 func TestLoginsAreBounded(t *testing.T) {
 	i, _, send := newIAM(t)
 	i.down = true

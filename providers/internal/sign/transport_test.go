@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// fn is a transport that is a function.
+// fn is a function as a transport.
 type fn func(*http.Request) (*http.Response, error)
 
 func (f fn) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

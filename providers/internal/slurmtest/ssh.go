@@ -91,7 +91,7 @@ MaxStartups 100
 	return os.WriteFile(filepath.Join(s.dir, "config"), []byte(text), 0o600)
 }
 
-// Know writes a file of known hosts with the server's key of that name.
+// Know writes a known_hosts file with the server's key of that name.
 func (s *SSHServer) Know(key, path string) error {
 	public, err := os.ReadFile(filepath.Join(s.dir, key+".pub"))
 	if err != nil {

@@ -138,7 +138,7 @@ func (c *console) run(channel ssh.Channel, text string, sizes <-chan string) {
 	_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{code}))
 }
 
-// caller is who asked for a command.
+// caller is the caller of a command.
 type caller struct {
 	in       io.Reader
 	out, err bytes.Buffer
@@ -165,7 +165,8 @@ func (c *caller) TTY() bool { return c.tty }
 // Resize implements api.AttachIO.
 func (c *caller) Resize() <-chan api.TermSize { return c.sizes }
 
-// TestAnotherKeyIsShownNothing: neither a password, nor that there would be one.
+// TestAnotherKeyIsShownNothing checks that a server with another key gets no password, and does not learn that
+// there is one.
 func TestAnotherKeyIsShownNothing(t *testing.T) {
 	c := startConsole(t)
 	_, err := c.server(newKey(t)).Dial(t.Context(), "u", ssh.Password("right"))
@@ -194,7 +195,8 @@ func dial(t *testing.T) (*console, *ssh.Client) {
 	return c, client
 }
 
-// TestCommands: words arrive as they are, outputs apart, the input with its end, and the exit code.
+// TestCommands checks that words arrive unchanged, that both outputs are separate, and that the input with its
+// end and the exit code arrive.
 func TestCommands(t *testing.T) {
 	for _, c := range []struct {
 		command []string
@@ -225,7 +227,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestShellsGetTheWordsAsTheyAre: no word is syntax of a shell, and the first one is the name of a program.
+// TestShellsGetTheWordsAsTheyAre checks that no word is syntax for a shell, and that the first word is the name
+// of a program.
 func TestShellsGetTheWordsAsTheyAre(t *testing.T) {
 	dir := t.TempDir()
 	programs := []string{"A=b", "if", "time", "%1", "{", "!", "~", "=ls", "#x", "plain"}
@@ -260,7 +263,7 @@ func TestShellsGetTheWordsAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestTerminalHasTheSizesOfTheCaller: the first one, and those that come.
+// TestTerminalHasTheSizesOfTheCaller checks the first size and all later ones.
 func TestTerminalHasTheSizesOfTheCaller(t *testing.T) {
 	_, client := dial(t)
 	who := &caller{tty: true, sizes: make(chan api.TermSize, 2)}
@@ -271,7 +274,7 @@ func TestTerminalHasTheSizesOfTheCaller(t *testing.T) {
 	}
 }
 
-// TestEndOfTheContextEndsTheCommand, which would go on.
+// TestEndOfTheContextEndsTheCommand checks that a command, which would go on by itself, ends with its context.
 func TestEndOfTheContextEndsTheCommand(t *testing.T) {
 	c, client := dial(t)
 	ctx, cancel := context.WithCancel(t.Context())

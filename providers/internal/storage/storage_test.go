@@ -11,7 +11,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// TestOffer: a capacity that says nothing of ephemeral-storage has some for each pod, and the list of the caller stays as it is.
+// TestOffer checks that a capacity without ephemeral-storage gets some for each pod, and that the caller's list
+// stays unchanged.
 func TestOffer(t *testing.T) {
 	of := func(pods, storage string) corev1.ResourceList {
 		l := corev1.ResourceList{corev1.ResourcePods: resource.MustParse(pods)}
@@ -37,7 +38,8 @@ func TestOffer(t *testing.T) {
 	}
 }
 
-// TestCheck: containers beside each other are added up, an init container counts where it requests more than they do.
+// TestCheck checks the sum of the containers' requests. An init container counts only if it requests more than
+// that sum.
 func TestCheck(t *testing.T) {
 	container := func(storage string) corev1.Container {
 		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse(storage)}}}
