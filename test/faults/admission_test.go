@@ -15,7 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// TestFault20DeniedStatusHurtsNobodyElse lets the cluster deny what the daemon writes in one namespace.
+// TestFault20DeniedStatusHurtsNobodyElse: the cluster denies the daemon's status writes in one namespace. The
+// pods of other namespaces are not affected.
 func TestFault20DeniedStatusHurtsNobodyElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -136,7 +137,7 @@ func (w *world) awaitStatusPatch(what string, done func(error) bool) {
 	}
 }
 
-// rejections counts the events that say a status was rejected, by pod.
+// rejections counts the events about a rejected status, by pod.
 func (w *world) rejections() map[string]int {
 	w.Helper()
 	events, err := w.api.Client.CoreV1().Events(w.namespace).List(w.Context(), metav1.ListOptions{})

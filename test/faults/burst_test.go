@@ -48,7 +48,7 @@ func TestFault33BurstOfSpecUpdates(t *testing.T) {
 		took.Round(time.Millisecond), len(w.calls.since(began, "update")))
 }
 
-// TestFault34HugePods runs pods that are as large as the API server takes them.
+// TestFault34HugePods runs pods of the largest size that the API server accepts.
 func TestFault34HugePods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

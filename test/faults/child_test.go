@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/internal/testnode"
 )
 
-// Variables that let this test binary be a daemon with few file descriptors, instead of running tests.
+// These variables turn this test binary into a daemon with few file descriptors.
 const (
 	childNode       = "VK_FAULTS_CHILD_NODE"
 	childKubeconfig = "VK_FAULTS_CHILD_KUBECONFIG"
@@ -57,8 +57,8 @@ func runChild() error {
 	return n.Run(ctx)
 }
 
-// startChild runs the world's node in a process of its own that may open so many files. It returns
-// the address of its server, and how to learn how many it has open.
+// startChild runs the world's node in a process of its own that may open the given number of files. It returns
+// the address of the process's server, and a function that counts its open files.
 func (w *world) startChild(files int) (address string, open func() int) {
 	w.Helper()
 	kubeconfig, err := w.proxy.Kubeconfig(w.TempDir())

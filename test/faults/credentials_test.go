@@ -84,8 +84,8 @@ func (w *world) nodeConfig() *rest.Config {
 	return config
 }
 
-// rotate writes a new certificate and its key, of the same identity. Who reads them in
-// between sees a pair that does not match, and keeps the old one.
+// rotate writes a new certificate and its key, with the same identity. A reader between the two writes sees a
+// pair that does not match, and keeps the old pair.
 func (w *world) rotate(config *rest.Config) {
 	w.Helper()
 	fresh, err := clientcmd.BuildConfigFromFlags("", w.api.NodeCredentials(w.T, w.nodeName).Kubeconfig)
@@ -111,7 +111,7 @@ type outcomes struct {
 	last                          atomic.Value // what failed
 }
 
-// observed is a transport that counts.
+// observed is a transport that counts the outcomes of requests.
 type observed struct {
 	next http.RoundTripper
 	to   *outcomes

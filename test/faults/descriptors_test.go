@@ -15,8 +15,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// TestFault47ConnectionsLeaveFilesForTheLease lets two clients take all the connections to the
-// node's server that they can get, while the daemon's own connections are reset and must be made anew.
+// TestFault47ConnectionsLeaveFilesForTheLease: two clients take all the connections to the node's server that
+// they can get. The daemon still has enough files for its own connections, which are reset again and again, and
+// renews its lease.
 func TestFault47ConnectionsLeaveFilesForTheLease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -64,7 +65,7 @@ func TestFault47ConnectionsLeaveFilesForTheLease(t *testing.T) {
 		gap.Round(time.Millisecond), flaps, mostFiles, first, second)
 }
 
-// greedy are clients that take the connections they can get, and get those again that they lose.
+// greedy has clients that take all the connections that they can get, and reconnect when they lose one.
 type greedy struct {
 	address    string
 	held, most map[string]*atomic.Int64 // by client

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// TestFault24SlowConfigMapsChangeNoEnvironment delays what a pod's optional ConfigMap and Secret
-// are, from the daemon's first request on.
+// TestFault24SlowConfigMapsChangeNoEnvironment: a pod's optional ConfigMap and Secret are slow from the daemon's
+// first request on. The pod still gets its whole environment.
 func TestFault24SlowConfigMapsChangeNoEnvironment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -56,7 +56,7 @@ func TestFault24SlowConfigMapsChangeNoEnvironment(t *testing.T) {
 		"pods created with another environment than after a warm start %d of %d", wrong, n)
 }
 
-// createConfigured creates pods whose environment comes from a ConfigMap and a Secret, both optional.
+// createConfigured creates pods whose environment comes from an optional ConfigMap and an optional Secret.
 func (w *world) createConfigured(prefix string, n int) {
 	w.Helper()
 	optional := true
@@ -78,7 +78,7 @@ func (w *world) createConfigured(prefix string, n int) {
 	}
 }
 
-// environment is that of a pod at the backend.
+// environment returns the environment of a pod at the backend.
 func (w *world) environment(name string) map[string]string {
 	w.Helper()
 	pod := w.backend.Has(w.key(name))

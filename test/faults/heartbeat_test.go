@@ -11,11 +11,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// maxLeaseGap is how long a lease may stay as it is while the API server can be reached. On a machine with
-// other work only what follows counts: the node must stay ready.
+// maxLeaseGap is the longest allowed time without a lease renewal while the API server can be reached. On a busy
+// machine only the consequence counts: the node must stay ready.
 var maxLeaseGap = faultrow.Budget(20 * time.Second)
 
-// awaitRenewal waits until the node has renewed its lease after a moment, and returns when that was seen.
+// awaitRenewal waits for a lease renewal after the given time, and returns the time when the test saw it.
 func (w *world) awaitRenewal(after time.Time) time.Time {
 	w.Helper()
 	w.leases.awaitOne(w.T, "the lease is renewed", func(lease *coordinationv1.Lease) bool { return w.renewed(lease, after) })
@@ -26,8 +26,8 @@ func (w *world) renewed(lease *coordinationv1.Lease, after time.Time) bool {
 	return lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(after)
 }
 
-// leaseGap returns the longest time between two renewals that were seen since a moment, or between
-// it and the first, or the last and now.
+// leaseGap returns the longest time without a renewal since the given time. It includes the time before the
+// first renewal and after the last renewal.
 func (w *world) leaseGap(since time.Time) (gap time.Duration) {
 	last, renewal := since, time.Time{}
 	for _, v := range w.leases.history(since) {

@@ -15,8 +15,8 @@ import (
 // together is how many tests run at a time. Most of them wait most of the time.
 const together = "8"
 
-// TestMain silences what the Kubernetes libraries say when something breaks, which
-// these tests see to all the time.
+// TestMain silences the Kubernetes libraries, which complain when something breaks: these tests break things all
+// the time.
 func TestMain(m *testing.M) {
 	childMain()
 	klog.SetLogger(klog.New(nil))

@@ -23,8 +23,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
 
-// TestMemoryAPIIsLikeTheRealOne does the same to both, and compares what they
-// answer and what their watches tell.
+// TestMemoryAPIIsLikeTheRealOne makes the same requests to both API servers and compares their answers and watch
+// events.
 func TestMemoryAPIIsLikeTheRealOne(t *testing.T) {
 	api := testapi.Start(t)
 	namespace, node := api.Namespace(t), api.NodeName(t)
@@ -48,7 +48,7 @@ func TestMemoryAPIIsLikeTheRealOne(t *testing.T) {
 	}
 }
 
-// pods does things to one pod of an API server and takes down what comes of it.
+// pods acts on one pod of an API server and records the answers and events.
 type pods struct {
 	*testing.T
 	corev1client.PodInterface
@@ -61,7 +61,8 @@ type pods struct {
 	lines                 []string
 }
 
-// once asks for each list once: client-go would ask ten times for one of a version that the API server does not know yet.
+// once sends each list request once. client-go would retry ten times for a version that the API server does not
+// know yet.
 type once struct {
 	corev1client.PodInterface
 	client    rest.Interface
@@ -140,7 +141,7 @@ func (p *pods) remove(grace int64, uid ...string) {
 	p.note(fmt.Sprint("delete ", grace), p.Delete(p.Context(), p.name, opts))
 }
 
-// patch patches the status and notes what the answer says of its addresses.
+// patch patches the status and records the pod's addresses in the answer.
 func (p *pods) patch(body string) {
 	pod, err := p.Patch(p.Context(), p.name, types.StrategicMergePatchType, []byte(body), metav1.PatchOptions{}, "status")
 	what := "patch " + body
@@ -152,7 +153,7 @@ func (p *pods) patch(body string) {
 
 func (p *pods) edit(change func(*corev1.Pod)) { p.note("change", p.change(p, change)) }
 
-// close takes down what a watch tells about the pod since its creation.
+// close records the watch events of the pod since its creation.
 func (p *pods) close() {
 	p.Helper()
 	end := &corev1.Pod{
@@ -185,7 +186,7 @@ func (p *pods) close() {
 	}
 }
 
-// inCommon is what of an event the two must have in common.
+// inCommon returns the parts of an event that must be the same in both API servers.
 func inCommon(kind watch.EventType, pod *corev1.Pod) string {
 	s := fmt.Sprintf("%s generation=%d phase=%s labels=%v", kind, pod.Generation, pod.Status.Phase, pod.Labels)
 	if pod.DeletionTimestamp != nil {

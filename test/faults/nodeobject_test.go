@@ -62,7 +62,8 @@ func ownedBy(uid types.UID) func(*coordinationv1.Lease) bool {
 	}
 }
 
-// TestFault22LeaseIsTakenBack deletes the lease, and then gives it to a holder that does not exist.
+// TestFault22LeaseIsTakenBack: the lease is deleted, and later given to a holder that does not exist. The daemon
+// takes it back.
 func TestFault22LeaseIsTakenBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

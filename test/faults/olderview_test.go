@@ -42,8 +42,8 @@ func (w *world) travel(revision string) (back func()) {
 	}
 }
 
-// TestFault14OlderViewDestroysNothing shows the daemon a past in which some of its pods do not exist
-// yet, and some that are gone still do.
+// TestFault14OlderViewDestroysNothing: an API server shows the daemon an older state, in which some pods do not
+// exist yet and some deleted pods still exist. The daemon neither deletes nor creates a pod because of it.
 func TestFault14OlderViewDestroysNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -84,8 +84,8 @@ func TestFault14OlderViewDestroysNothing(t *testing.T) {
 		"wrongful deletes %d, wrongful creates %d", deletes, creates)
 }
 
-// wrong counts the deletes of pods that are not gone, and the creates of pods that were not added on
-// purpose. To make sure that a pod is gone is no wrong.
+// wrong counts the deletes of pods that still exist, and the creates of pods other than the added one. A
+// repeated delete of a deleted pod is not wrong.
 func (w *world) wrong(since time.Time, gone []string) (deletes, creates int) {
 	for _, c := range w.calls.since(since, "create", "delete") {
 		switch {
@@ -98,8 +98,8 @@ func (w *world) wrong(since time.Time, gone []string) (deletes, creates int) {
 	return deletes, creates
 }
 
-// TestFault14RestartAsksForTheLatest starts a daemon again in front of an API server that lags
-// behind: it answers with the past whoever leaves it the choice (resource version 0).
+// TestFault14RestartAsksForTheLatest: a daemon restarts in front of an API server that lags behind. The API
+// server answers lists at resource version 0 with an older state, so the daemon must ask for the latest version.
 func TestFault14RestartAsksForTheLatest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -71,7 +71,7 @@ func TestFault09OutageLosesNoStatus(t *testing.T) {
 		firstTook.Round(time.Millisecond), n, allTook.Round(time.Millisecond), newTook.Round(time.Millisecond), len(w.calls.since(began, "update", "delete")))
 }
 
-// failedWith is true for a pod that failed, with the exit code of its only container.
+// failedWith reports whether a pod failed with the given exit code of its only container.
 func failedWith(pod *corev1.Pod, code int32) bool {
 	state := pod.Status.ContainerStatuses[0].State.Terminated
 	return pod.Status.Phase == corev1.PodFailed && state != nil && state.ExitCode == code

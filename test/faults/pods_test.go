@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// inForm returns what a row takes in its short form, or in its long one when that is asked for.
+// inForm returns long if the long form of the rows is requested, and short otherwise.
 func inForm[T any](short, long T) T {
 	if faultrow.Long() {
 		return long
@@ -29,7 +29,7 @@ func (w *world) podClient() corev1client.PodInterface {
 	return w.api.Client.CoreV1().Pods(w.namespace)
 }
 
-// pod is one that is bound to the test's node.
+// pod returns a pod that is bound to the test's node.
 func (w *world) pod(name string) *corev1.Pod {
 	noToken := false
 	return &corev1.Pod{
@@ -61,8 +61,8 @@ func (w *world) tryCreate(pod *corev1.Pod) (got *corev1.Pod, err error) {
 	return got, err
 }
 
-// again does what somebody else than the daemon asks of the API server until etcd answers in time: on a machine that did much
-// else it has let a request wait for longer than the five seconds that it may. Such a request may have been carried out.
+// again repeats a request of the test itself while etcd times out. On a busy machine, a request has waited for
+// longer than etcd's limit of five seconds. The server may have carried out such a request.
 func again(do func(tried bool) error) error {
 	err := do(false)
 	for tries := 1; tries < 5 && apierrors.IsInternalError(err) && strings.Contains(err.Error(), "etcdserver: request timed out"); tries++ {
@@ -127,7 +127,7 @@ func (w *world) awaitRunning(n int) []*corev1.Pod {
 	})
 }
 
-// awaitPod waits on one of the pods.
+// awaitPod waits until done returns true for the pod.
 func (w *world) awaitPod(name, what string, done func(*corev1.Pod) bool) (found *corev1.Pod) {
 	w.Helper()
 	w.pods.await(w.T, fmt.Sprintf("pod %s %s", name, what), func(pods []*corev1.Pod) bool {
@@ -142,24 +142,24 @@ func (w *world) awaitPod(name, what string, done func(*corev1.Pod) bool) (found 
 	return found
 }
 
-// key is that of a pod in the test's namespace.
+// key returns the key of a pod in the test's namespace.
 func (w *world) key(name string) string { return w.namespace + "/" + name }
 
-// restarts lets the backend report that a container of the pods was restarted so often.
+// restarts lets the backend report n restarts of a container of each pod.
 func (w *world) restarts(names []string, n int32) {
 	for _, name := range names {
 		w.backend.Change(w.key(name), func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].RestartCount = n })
 	}
 }
 
-// restarted is a condition: the API server has that status.
+// restarted returns a condition: the API server has a status with n restarts.
 func restarted(n int32) func(*corev1.Pod) bool {
 	return func(pod *corev1.Pod) bool {
 		return len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].RestartCount == n
 	}
 }
 
-// createdOnce checks that the backend was asked for each pod exactly once.
+// createdOnce checks that the backend got exactly one request to create each pod.
 func (w *world) createdOnce(names []string) {
 	w.Helper()
 	for _, name := range names {
@@ -169,7 +169,7 @@ func (w *world) createdOnce(names []string) {
 	}
 }
 
-// untouched checks that since a moment nothing was asked of the backend but the creation of a few pods.
+// untouched checks that since the given time the backend got no request but the creation of the pods in but.
 func (w *world) untouched(since time.Time, but ...string) {
 	w.Helper()
 	for _, c := range w.calls.since(since, "create", "update", "delete") {
@@ -187,12 +187,12 @@ func (w *world) within(what string, took, budget time.Duration) {
 	}
 }
 
-// podWrite is a condition: a request that changes a pod and was answered well.
+// podWrite is a condition: the request changes a pod and succeeded.
 func podWrite(r faultproxy.Request) bool {
 	return r.Resource == "pods" && r.Writes() && r.Status >= 200 && r.Status < 300
 }
 
-// running is true for a pod that runs, is ready and is not being deleted.
+// running reports whether a pod runs, is ready and is not being deleted.
 func running(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && conditionTrue(pod, corev1.PodReady)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// call is one call that changes something at the backend.
+// call is a call that changes the backend.
 type call struct {
 	at   time.Time
 	verb string // create, update or delete
@@ -29,7 +29,7 @@ type call struct {
 	uid  types.UID
 }
 
-// calls are those of one world's daemons.
+// calls records the calls of the daemons of one world.
 type calls struct {
 	mu      sync.Mutex
 	all     []call        // guarded by mu
@@ -46,7 +46,7 @@ func (c *calls) add(verb string, pod *corev1.Pod) {
 	}
 }
 
-// those returns the calls for which keep is true.
+// those returns the calls for which keep returns true.
 func (c *calls) those(keep func(call) bool) (out []call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,7 @@ func (c *calls) those(keep func(call) bool) (out []call) {
 	return out
 }
 
-// since returns the calls with one of the verbs since a moment.
+// since returns the calls with one of the verbs since the given time.
 func (c *calls) since(t time.Time, verbs ...string) []call {
 	return c.those(func(one call) bool { return !one.at.Before(t) && contains(verbs, one.verb) })
 }
@@ -72,7 +72,7 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// await returns when done is true, which it asks after each call.
+// await calls done after each call to the backend and returns when done returns true.
 func (c *calls) await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	timeout := time.NewTimer(patience)
@@ -95,7 +95,7 @@ func (c *calls) await(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// provider is a backend in memory as a whole provider, whose changing calls are noted after they are done.
+// provider is a complete provider with a backend in memory. It records a changing call after the call is done.
 type provider struct {
 	memory.Notifying
 	noRequests

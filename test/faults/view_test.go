@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// patience is how long anything may take on a machine that does much else.
+// patience is the time limit for every wait. It is generous, because the machine may be busy with other work.
 const patience = 3 * time.Minute
 
 // query names objects to watch.
@@ -40,7 +40,7 @@ type version[T object] struct {
 	Of   T
 }
 
-// view is what some objects are like in the API server, and were.
+// view holds the present and past states of some objects in the API server.
 type view[T object] struct {
 	what string
 
@@ -50,7 +50,7 @@ type view[T object] struct {
 	changed chan struct{} // guarded by mu; closed at the next change
 }
 
-// watchAll returns a view that is kept until the end of the test.
+// watchAll returns a view that is updated until the end of the test.
 func watchAll[T object](t *testing.T, q query, kind T) *view[T] {
 	t.Helper()
 	v := &view[T]{what: q.resource, now: map[string]T{}, changed: make(chan struct{})}
@@ -102,7 +102,7 @@ func (v *view[T]) see(o any, gone bool) {
 	v.changed = make(chan struct{})
 }
 
-// list returns the objects that there are, by name.
+// list returns the existing objects, sorted by name.
 func (v *view[T]) list() []T {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -124,7 +124,7 @@ func compare(a, b string) int {
 	return 0
 }
 
-// history returns all that was seen since a moment.
+// history returns all versions that were seen since the given time.
 func (v *view[T]) history(since time.Time) (out []version[T]) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -163,7 +163,7 @@ func (v *view[T]) awaitOne(t *testing.T, what string, done func(T) bool) T {
 	return v.await(t, what, func(all []T) bool { return len(all) == 1 && done(all[0]) })[0]
 }
 
-// describe says briefly what objects are like.
+// describe returns a short description of the objects, for error messages.
 func describe[T object](objects []T) (out string) {
 	for i, o := range objects {
 		if i == 10 {
@@ -178,7 +178,7 @@ func describe[T object](objects []T) (out string) {
 	return out
 }
 
-// percentile returns the value below which a part of the values lies.
+// percentile returns the value below which the given part of the values lies.
 func percentile(values []time.Duration, part float64) time.Duration {
 	if len(values) == 0 {
 		return 0

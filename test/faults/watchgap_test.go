@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// gap cuts the watch of the pods, lets meanwhile happen, and answers the next watch with 410, so that
-// the daemon must list. It returns when the daemon could see again.
+// gap cuts the watch of the pods, calls meanwhile, and answers the next watch with 410, so that the daemon must
+// list. It returns the time when the daemon could read pods again.
 func (w *world) gap(meanwhile func()) (healed time.Time) {
 	w.Helper()
 	blind := func(r faultproxy.Request) bool {
@@ -118,7 +118,7 @@ func TestFault13SameNameAcrossAWatchGap(t *testing.T) {
 		"new pods run %v after the gap (a stop takes %v), statuses of the old ones on the new %d", took.Round(time.Millisecond), stop, foreign)
 }
 
-// callsOf tells in which order the backend was asked for the old and the new pod of a name.
+// callsOf returns the order in which the backend got calls for the old and the new pod of a name.
 func (w *world) callsOf(name string, old types.UID) string {
 	var order []string
 	for _, c := range w.calls.those(func(c call) bool { return c.name == name && c.verb != "update" }) {

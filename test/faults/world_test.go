@@ -18,8 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/internal/testnode"
 )
 
-// world is what one row works with: a node in this process, its API server behind a proxy that
-// breaks what passes, its backend, and views of the API server that no fault touches.
+// world is the environment of one row: a node in this process, its API server behind a proxy that injects
+// faults, its backend, and views of the API server that no fault touches.
 type world struct {
 	*testing.T
 	api       *testapi.API
@@ -68,7 +68,7 @@ type process struct {
 	stop func() // ends Run and waits for it
 }
 
-// life is a node, or one that its daemon might share with others.
+// life is a node of its own, or a node that daemons share.
 type life interface {
 	testnode.Node
 	Ready() <-chan struct{}
@@ -81,7 +81,7 @@ type shared struct {
 	ready chan struct{}
 }
 
-// newShared returns the node, whose provider is made when the fleet has its share.
+// newShared returns the only node of a fleet. Its provider is made when the fleet has its share.
 func newShared(name string, provider nodeutil.NewProviderFunc, opts ...nodeutil.NodeOpt) (*shared, error) {
 	f, err := nodeutil.NewFleet([]string{name}, provider, append(opts, func(cfg *nodeutil.NodeConfig) error {
 		cfg.ShareNodes = "group-" + name[max(0, len(name)-20):]
@@ -164,7 +164,7 @@ func (w *world) launch() *process {
 	return &process{life: n, stop: testnode.Run(w.T, "node "+w.nodeName, n, testnode.Options{})}
 }
 
-// limited makes a node that sends so many requests a second for pods.
+// limited returns an option that limits the node's requests for pods per second.
 func limited(qps float32, burst int) nodeutil.NodeOpt {
 	return func(cfg *nodeutil.NodeConfig) error {
 		cfg.KubeAPIQPS, cfg.KubeAPIBurst = qps, burst

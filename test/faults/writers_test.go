@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// writer is somebody else who writes pods: a number that only grows, in one place.
+// writer is another writer of pods. It writes an ascending number to one place in each pod.
 type writer struct {
 	what  string
 	patch func(i int) (types.PatchType, string, []string) // and subresources
@@ -149,7 +149,7 @@ func (w *world) keepChanging(ctx context.Context, names []string) <-chan int32 {
 	return out
 }
 
-// lost counts the numbers of a writer that were taken back, or that did not stay.
+// lost counts the numbers of a writer that were taken back, or that are missing at the end.
 func (w *world) lost(by writer, n, pods int) (lost int) {
 	highest := map[string]int{}
 	for _, v := range w.pods.history(time.Time{}) {

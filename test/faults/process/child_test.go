@@ -34,7 +34,7 @@ type child struct {
 	err     error         // set before done is closed
 }
 
-// launch starts the daemon, which ends with the test.
+// launch starts the daemon; the end of the test stops it.
 func (w *world) launch(env ...string) *child {
 	w.Helper()
 	c := &child{world: w, said: &testlog.Buffer{}, ready: make(chan struct{}), done: make(chan struct{})}
@@ -70,7 +70,7 @@ func (w *world) launch(env ...string) *child {
 	return c
 }
 
-// wait reads what the daemon says until it has ended.
+// wait reads the daemon's output until the daemon has ended.
 func (c *child) wait(stdout io.Reader) {
 	defer close(c.done)
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
@@ -91,7 +91,7 @@ func (w *world) start(env ...string) *child {
 	return c
 }
 
-// startToDieAt starts a daemon that kills itself at the n-th passing of the point.
+// startToDieAt starts a daemon that kills itself when it passes the point for the n-th time.
 func (w *world) startToDieAt(point string, n int) *child {
 	w.Helper()
 	return w.launch(fmt.Sprintf("%s=%s:%d", failpoint.Variable, point, n))
@@ -130,7 +130,7 @@ func (c *child) kill() {
 	<-c.done
 }
 
-// forget drops what the daemon said, of which there is much in the end.
+// forget drops the daemon's output, which becomes large.
 func (c *child) forget() {
 	if !c.Failed() {
 		c.said.Clear()
@@ -167,7 +167,7 @@ func (c *child) files() int {
 	return len(entries)
 }
 
-// stop ends the daemon as a system would, and returns how long that took.
+// stop ends the daemon with SIGTERM, as an operating system does, and returns the time that this took.
 func (c *child) stop() time.Duration {
 	c.Helper()
 	began := time.Now()
@@ -179,7 +179,7 @@ func (c *child) stop() time.Duration {
 	return time.Since(began)
 }
 
-// ask reads what the daemon tells of itself.
+// ask reads one value from the daemon's inspection socket.
 func (c *child) ask(path string) string {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), patience)

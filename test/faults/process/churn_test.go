@@ -61,7 +61,7 @@ func (w *world) churnAt(perSecond int) *churn {
 	return c
 }
 
-// stop lets the pods that are on their way live to their end, and waits for it.
+// stop starts no further pods and waits until the present pods have ended.
 func (c *churn) stop() {
 	c.Helper()
 	c.cancel()
@@ -157,7 +157,7 @@ func (a *actor) create(policy corev1.RestartPolicy) {
 	})
 }
 
-// change is something that may happen to a pod that runs.
+// change makes a random change to a running pod.
 func (a *actor) change() {
 	if a.failed {
 		return

@@ -10,9 +10,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// TestFault01KilledUnderChurn kills the daemon again and again while pods come and go. A pod that was there before a restart, and never
-// ran, may have been given to the backend a moment before: a provider that does not know whether its answers are complete has the
-// time that pods may take to show until its deletion is believed.
+// TestFault01KilledUnderChurn kills the daemon again and again while pods come and go. A pod that existed before
+// a restart and never ran may have reached the backend a moment before. If the provider does not know whether
+// its answers are complete, a deletion of such a pod is believed only after the time that a pod may take to
+// appear.
 func TestFault01KilledUnderChurn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		complete bool

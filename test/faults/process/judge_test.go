@@ -12,10 +12,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 )
 
-// settled is how long nothing must have happened to a name that is through.
+// settled is the time without any event after which a finished name is judged.
 const settled = 3 * time.Second
 
-// retire judges the names that are through, and forgets them.
+// retire judges and forgets the finished names.
 func (r *records) retire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,7 +38,7 @@ func (l *life) through() bool {
 	return true
 }
 
-// failure judges what is left, and returns all that must never happen and did.
+// failure judges the remaining names and returns all violations.
 func (r *records) failure() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,9 +70,8 @@ func (l *life) judge() (found []string) {
 	return found
 }
 
-// unasked is S7 by the test's own knowledge: the watch tells of a deletion later than the
-// daemon may have learned of it, so it cannot say which was first. The test can: it deletes all
-// pods that are deleted here.
+// unasked checks S7 with the test's own knowledge. The daemon may learn of a deletion before the watch shows it,
+// so the order of the watch proves nothing. The test itself requests every deletion, so it knows the time.
 func (l *life) unasked() (found []ledger.Violation) {
 	for _, e := range l.history.Ledger {
 		p := l.pods[e.UID]
@@ -84,10 +83,10 @@ func (l *life) unasked() (found []ledger.Violation) {
 	return found
 }
 
-// foreign is what another writer numbers its writes in, upwards.
+// foreign is the key under which another writer numbers its writes, in ascending order.
 const foreign = "example.test/foreign"
 
-// foreignWrites are those of the tests' other writer between two events.
+// foreignWrites returns the writes of the tests' other writer between two events.
 func foreignWrites(before, after *corev1.Pod) (writes []ledger.ForeignWrite) {
 	old := foreignNumbers(before)
 	for part, text := range foreignValues(after) {
@@ -108,7 +107,7 @@ func foreignNumbers(pod *corev1.Pod) map[ledger.Part]int {
 	return numbers
 }
 
-// foreignValues are the numbers that the other writer left, as text.
+// foreignValues returns the numbers of the other writer in a pod, as text.
 func foreignValues(pod *corev1.Pod) map[ledger.Part]string {
 	values := map[ledger.Part]string{
 		{Field: ledger.Label, Key: foreign}:      pod.Labels[foreign],
@@ -122,7 +121,7 @@ func foreignValues(pod *corev1.Pod) map[ledger.Part]string {
 	return values
 }
 
-// summary is what happened to a name, in short.
+// summary returns a short history of the name.
 func (l *life) summary() (out string) {
 	entries := l.history.Ledger
 	for _, v := range l.history.API {

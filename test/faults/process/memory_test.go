@@ -18,10 +18,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/backend"
 )
 
-// allowedMemory is what a daemon with a thousand pods may have. The race detector has several times that.
+// allowedMemory is the limit for a daemon with a thousand pods. With the race detector, a daemon has several
+// times as much.
 const allowedMemory = 150 << 20
 
-// TestFault08MemoryOfAThousandPods fills the cluster with Secrets that no pod of the node names.
+// TestFault08MemoryOfAThousandPods: a daemon with a thousand pods keeps to its memory limit, although the
+// cluster is full of Secrets that no pod of the node names.
 func TestFault08MemoryOfAThousandPods(t *testing.T) {
 	t.Parallel()
 	const pods = 1000
@@ -74,7 +76,8 @@ func (w *world) fill(n int) {
 	}
 }
 
-// TestNothingIsLeftOfAStorm lets pods and sessions come and go, and then looks what the daemon still holds.
+// TestNothingIsLeftOfAStorm: after pods and sessions have come and gone, the daemon holds no more goroutines and
+// files than before.
 func TestNothingIsLeftOfAStorm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -114,12 +117,12 @@ func (w *world) wave(c *child) {
 	w.awaitInStep()
 }
 
-// slack is what comes and goes by itself: a connection of a client that is used now and then, and what
-// looks into the daemon.
+// slack is the allowed difference for goroutines and files that come and go by themselves: a client's connection
+// that is used now and then, and the inspection itself.
 const slack = 6
 
-// atRest waits until the daemon holds no more than so much, and returns what it holds. With 0 it waits until
-// that no longer changes.
+// atRest waits until the daemon holds no more goroutines and files than the arguments, and returns their
+// numbers. With zero arguments, atRest waits until the numbers no longer change.
 func (c *child) atRest(goroutines, files int) (int, int) {
 	c.Helper()
 	end := time.Now().Add(patience)

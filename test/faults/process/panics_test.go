@@ -25,8 +25,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/backend"
 )
 
-// panicking is a script that lets the first calls of every method panic, of those for
-// pods named bad only.
+// panicking is a script that makes the first calls of every method panic. For methods with a pod, this applies
+// only to pods whose name begins with bad.
 type panicking struct {
 	mu    sync.Mutex
 	times map[string]int // guarded by mu; by method and key
@@ -143,7 +143,7 @@ func (w *world) attach(ctx context.Context) error {
 	return w.stream(ctx, req, &corev1.PodAttachOptions{Container: "main", Stdout: true})
 }
 
-// forward makes one connection through a port-forward, whose end is an error.
+// forward makes one connection through a port-forward, and returns the error that ends the connection.
 func (w *world) forward(ctx context.Context) error {
 	url := w.api.Client.CoreV1().RESTClient().Post().Namespace(w.namespace).Resource("pods").Name("bad-0").SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(w.api.Config)

@@ -43,8 +43,8 @@ func TestFault01KilledAtEveryPoint(t *testing.T) {
 		"violations 0 in %d pods and %d provider calls", w.records.pods, w.records.calls)
 }
 
-// nudge waits until the daemon has died. A node is patched when somebody has changed it
-// only, so somebody does, if that is what is waited for.
+// nudge waits until the daemon has died. The daemon patches its node only after another writer has changed the
+// node. So if patch is true, nudge changes the node.
 func (w *world) nudge(c *child, patch bool) {
 	w.Helper()
 	if !patch {
@@ -68,8 +68,8 @@ func (w *world) nudge(c *child, patch bool) {
 	}
 }
 
-// TestFault02KilledAfterTheProviderCreated lets the daemon die when CreatePod has returned, before it could remember
-// that, until all pods run.
+// TestFault02KilledAfterTheProviderCreated: the daemon dies again and again right after CreatePod returned,
+// before it could remember the new instance. In the end all pods run, and each has one instance.
 func TestFault02KilledAfterTheProviderCreated(t *testing.T) {
 	t.Parallel()
 	pods, group := 20, 2

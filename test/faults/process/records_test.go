@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 )
 
-// records are what both sides showed, by the name of the pod. A name that is through is
-// judged and forgotten, so that hours of churn fit into memory.
+// records holds the history of both sides, the API server and the backend, by the name of the pod. A finished
+// name is judged and forgotten, so that hours of churn fit into memory.
 type records struct {
 	began time.Time
 
@@ -64,7 +64,7 @@ func (r *records) next() <-chan struct{} {
 	return r.changed
 }
 
-// of returns the record of a name, and of a pod of that name. mu is held.
+// of returns the record of a name and the record of a pod with this name. The caller holds mu.
 func (r *records) of(name string, uid types.UID) (*life, *podRecord) {
 	l := r.names[name]
 	if l == nil {
@@ -87,7 +87,7 @@ func (r *records) number() int64 {
 	return r.seq
 }
 
-// touch wakes who waits for the name or for anything. mu is held.
+// touch wakes the goroutines that wait for this name or for any change. The caller holds mu.
 func (r *records) touch(l *life, p *podRecord) {
 	l.touched = time.Now()
 	if p.inStep() {
@@ -99,7 +99,7 @@ func (r *records) touch(l *life, p *podRecord) {
 	r.changed = make(chan struct{})
 }
 
-// entry takes what the backend does.
+// entry records an action of the backend.
 func (r *records) entry(e ledger.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,8 +123,7 @@ func (r *records) entry(e ledger.Entry) {
 	r.touch(l, p)
 }
 
-// event takes what the API server shows. What other writers wrote since the last
-// event is put before it.
+// event records an event of the API server. It first records the writes of other writers since the last event.
 func (r *records) event(kind watch.EventType, pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +139,7 @@ func (r *records) event(kind watch.EventType, pod *corev1.Pod) {
 	r.touch(l, p)
 }
 
-// asked notes that the test is about to delete a pod.
+// asked records that the test is about to delete a pod.
 func (r *records) asked(name string, uid types.UID, forced bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,7 +148,7 @@ func (r *records) asked(name string, uid types.UID, forced bool) {
 	l.history.Forced[uid] = forced
 }
 
-// over notes that the test does not use the name again.
+// over records that the test does not use the name again.
 func (r *records) over(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,9 +175,9 @@ func (p *podRecord) inStep() bool {
 	return p.status != nil && p.api.Status.Phase == p.status.Phase && p.api.Status.Message == p.status.Message
 }
 
-// outOfStep returns the pods on which the sides do not agree. If quick, those that were
-// deleted by force are left out, with all of their name: when nobody saw such a deletion,
-// their instances live on for the length of a quarantine.
+// outOfStep returns the pods on which the two sides do not agree. If quick is true, it leaves out every name
+// with a forced deletion: if the daemon did not see such a deletion, the instance lives on for the length of a
+// quarantine.
 func (r *records) outOfStep(quick bool) (pods []*podRecord) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,7 +194,7 @@ func (r *records) outOfStep(quick bool) (pods []*podRecord) {
 	return pods
 }
 
-// describe says what is not in step.
+// describe lists the pods that are not in step.
 func (r *records) describe() (text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

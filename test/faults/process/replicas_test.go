@@ -64,7 +64,8 @@ func newShares(t *testing.T, n int) *shares {
 
 var memberField = regexp.MustCompile(`member=(\S+)`)
 
-// add starts a daemon, which is not known to run where the others do if the kernel allows that.
+// add starts a daemon. As root, the daemon runs in a PID namespace of its own, so that the other daemons cannot
+// see whether it has ended.
 func (s *shares) add() *replica {
 	s.Helper()
 	s.isolate = os.Getuid() == 0
@@ -81,7 +82,7 @@ func (s *shares) add() *replica {
 	return r
 }
 
-// members are those of the daemons that live.
+// members returns the group members of the living daemons.
 func (s *shares) members() (names []string) {
 	for _, d := range s.daemons {
 		names = append(names, d.member)
@@ -89,7 +90,8 @@ func (s *shares) members() (names []string) {
 	return names
 }
 
-// awaitEven waits until each node is acted for by a daemon that lives, with shares that differ by one node at most, and notes how long that took.
+// awaitEven waits until a living daemon acts for each node and the shares differ by at most one node. It records
+// the time that this took.
 func (s *shares) awaitEven() {
 	s.Helper()
 	began := time.Now()
@@ -140,7 +142,7 @@ func (s *shares) kill(i int) {
 	})
 }
 
-// saidOf returns what the daemons that live have logged of a node, and of their shares.
+// saidOf returns the log lines of the living daemons about a node and about their shares.
 func (s *shares) saidOf(node string) (text string) {
 	for _, d := range s.daemons {
 		for line := range strings.Lines(d.said.String()) {
@@ -189,7 +191,7 @@ func (s *shares) steadyPods(n int) map[types.UID]string {
 	return s.instances()
 }
 
-// holding is who acts for a node, by its lease.
+// holding names the holder of a node's lease.
 type holding struct {
 	member string
 	since  time.Time // when that was first seen
@@ -278,7 +280,8 @@ func (l *leaseWatch) await(t *testing.T, what string, done func(map[string]holdi
 	}
 }
 
-// TestFault05ReplicasShareNodes kills, in turn, one of three daemons that share nodes, while pods come and go on all of them.
+// TestFault05ReplicasShareNodes kills three daemons in turn, while pods come and go on the nodes that they
+// share.
 func TestFault05ReplicasShareNodes(t *testing.T) {
 	t.Parallel()
 	s := newShares(t, 12)
@@ -311,8 +314,8 @@ func TestReplicasSoak(t *testing.T) {
 		t.Skip("this test lasts for as long as it is told to: make soak-replicas, or -replicas=15m and a longer -timeout")
 	}
 	s := newShares(t, 1000)
-	// A pod that was deleted while it started, and of which the backend knows nothing, is gone when the same daemon has known that for half a minute. Here
-	// few nodes stay with one for that long.
+	// A pod may be deleted while it starts and be unknown to the backend. Such a pod is gone when one daemon has
+	// known this for half a minute. In this test, few nodes stay with one daemon for that long.
 	s.longest = 15 * time.Minute
 	for range 3 {
 		s.add()

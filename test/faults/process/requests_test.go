@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// stream is a session of a subresource that takes options.
+// stream runs a session of a subresource with options.
 func (w *world) stream(ctx context.Context, req *rest.Request, options runtime.Object) error {
 	executor, err := remotecommand.NewSPDYExecutor(w.api.Config, "POST", req.VersionedParams(options, scheme.ParameterCodec).URL())
 	if err != nil {

@@ -62,7 +62,7 @@ func TestSoak(t *testing.T) {
 	w.judged()
 }
 
-// came returns how many pods came in that minute.
+// came returns the number of pods that came in the given minute.
 func (r *records) came(minute int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 // stopTime is how long the daemon may take to end after SIGTERM.
 const stopTime = 5 * time.Second
 
-// TestFault04StoppedInChurn ends the daemon as a system does while pods come and go and somebody has a session in
+// TestFault04StoppedInChurn stops the daemon with SIGTERM while pods come and go, and while a session is open in
 // one of them.
 func TestFault04StoppedInChurn(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ func (d durations) p(percent int) time.Duration {
 	return sorted[min(len(sorted)-1, len(sorted)*percent/100)]
 }
 
-// measured is what a storm has shown.
+// measured has the measurements of a storm.
 type measured struct {
 	kills            int
 	rss              int       // of the daemon, at most, in bytes
@@ -40,14 +40,15 @@ func (w *world) steady(n int) map[types.UID]string {
 		a := &actor{world: w, name: fmt.Sprintf("steady-%d", i), on: w.nodeOf(i)}
 		a.create(corev1.RestartPolicyAlways)
 	}
-	// The watch may show a pod later than its creation is answered: what is in step may be fewer than n.
+	// The watch may show a pod after its create was answered, so awaitInStep alone could return with fewer than
+	// n pods.
 	w.await(fmt.Sprintf("%d pods run", n), func() bool { return len(w.instances()) == n })
 	w.awaitInStep()
 	c.kill()
 	return w.instances()
 }
 
-// kept checks that pods that nobody touched have the instances that they had.
+// kept checks that untouched pods still have their instances.
 func (w *world) kept(before map[types.UID]string) {
 	w.Helper()
 	now := w.instances()
@@ -71,9 +72,9 @@ func (w *world) instances() map[types.UID]string {
 	return ids
 }
 
-// patientEvery is which life of the daemon in a storm lasts until all pods are in step: what is left of
-// a pod that was deleted by force while no daemon ran needs one that lives for longer than the others. Were
-// there too many of those, none would be stopped for minutes, as after a loss of the API server's data.
+// patientEvery selects the lives of the daemon that last until all pods are in step. A pod that was deleted by
+// force while no daemon ran needs a daemon that lives longer than the others. With too many such pods, the
+// daemon would stop none of them for minutes, as after a loss of the API server's data.
 const patientEvery = 4
 
 // storm kills the daemon, once in a period, while pods come and go, for as long as more says so.

@@ -14,8 +14,8 @@ import (
 // takeover is how long a twin may take until it acts for the node.
 const takeover = 15 * time.Second
 
-// TestFault05TwinTakesOver runs two daemons for one node, and takes away the one that acts, in three ways, while pods come
-// and go.
+// TestFault05TwinTakesOver runs two daemons for one node while pods come and go. It takes the acting daemon away
+// in three ways, and the other daemon takes over.
 func TestFault05TwinTakesOver(t *testing.T) {
 	t.Parallel()
 	rounds := 1
@@ -64,7 +64,8 @@ func TestFault05TwinTakesOver(t *testing.T) {
 		"duplicate creates 0, violations 0 in %d pods; a takeover took at most %v", w.records.pods, took.p(100).Round(time.Millisecond))
 }
 
-// TestFault03ThawedDaemonLooksFirst freezes the daemon while a twin waits, thaws it when the twin has taken over, and then freezes one that has no twin.
+// TestFault03ThawedDaemonLooksFirst freezes the daemon while a twin waits, and thaws it when the twin has taken
+// over: it must not act. Then it freezes and thaws a daemon without a twin: this daemon goes on.
 func TestFault03ThawedDaemonLooksFirst(t *testing.T) {
 	t.Parallel()
 	naps := []time.Duration{15 * time.Second}
@@ -99,7 +100,7 @@ func TestFault03ThawedDaemonLooksFirst(t *testing.T) {
 		"violations 0 in %d pods and %d provider calls; instance IDs of %d steady pods unchanged", w.records.pods, w.records.calls, len(steady))
 }
 
-// standsBy waits until the daemon has seen that another acts, by its own word.
+// standsBy waits until the daemon logs that it stands by for another daemon.
 func (w *world) standsBy(c *child) {
 	w.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); pass(w.Context(), 50*time.Millisecond) {
@@ -115,7 +116,7 @@ func (w *world) standsBy(c *child) {
 	w.Fatalf("the twin does not stand by:\n%s", c.said.Tail())
 }
 
-// awaitCreated waits until a pod is created that is created from now on.
+// awaitCreated waits until the backend creates a further pod.
 func (w *world) awaitCreated() {
 	w.Helper()
 	w.records.mu.Lock()

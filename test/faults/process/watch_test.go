@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// follow records what the API server shows until the test ends.
+// follow records the events of the API server until the test ends.
 func (w *world) follow() {
 	w.Helper()
 	list, err := w.pods().List(w.Context(), metav1.ListOptions{Limit: 1})
@@ -30,7 +30,7 @@ func (w *world) follow() {
 	})
 }
 
-// watch goes on where the last watch ended, so that no event is missed.
+// watch resumes where the last watch ended, so that no event is missed.
 func (w *world) watch(ctx context.Context, version string) error {
 	for ctx.Err() == nil {
 		events, err := w.pods().Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})

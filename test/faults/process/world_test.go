@@ -17,10 +17,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/daemon"
 )
 
-// patience is how long anything may take on a machine that does much else.
+// patience is the time limit for every wait. It is generous, because the machine may be busy with other work.
 const patience = 4 * time.Minute
 
-// world is what one test works with.
+// world is the environment of one test.
 type world struct {
 	*testing.T
 	api       *testapi.API
@@ -80,10 +80,10 @@ func (w *world) nodeOf(n int) string {
 	return w.nodes[n%len(w.nodes)]
 }
 
-// pods are those of the test, for an administrator.
+// pods returns an administrator's client for the pods of the test.
 func (w *world) pods() corev1client.PodInterface { return w.api.Client.CoreV1().Pods(w.namespace) }
 
-// await returns when done is true, which it asks at each change of the records.
+// await calls done at each change of the records and returns when done returns true.
 func (w *world) await(what string, done func() bool) {
 	w.Helper()
 	w.awaitUnless(nil, what, done)
