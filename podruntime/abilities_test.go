@@ -7,7 +7,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// What a node asks of a provider. Tests alone import it: a program without an API server has none of it.
+// These are the interfaces that a node requires of a provider. Only tests import package nodeutil here, so that
+// a program without an API server does not contain it.
 var (
 	_ nodeutil.Provider        = (*Runtime)(nil)
 	_ node.PodNotifier         = (*Runtime)(nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
 )
 
-// TestSecurityF3PowerOverTheMachineIsGivenWhenAsked: what breaks out of containers is refused by default.
+// TestSecurityF3PowerOverTheMachineIsGivenWhenAsked: features with power over the host are refused by default.
 func TestSecurityF3PowerOverTheMachineIsGivenWhenAsked(t *testing.T) {
 	powers := []capability.Feature{capability.Privileged, capability.HostNetwork, capability.HostNamespaces, capability.UnmaskedProc, capability.HostPath}
 	none := podruntime.Capabilities(podruntime.Config{})

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
 )
 
-// podGroups are the groups of pods that are there, by their paths below the directory of the node.
+// podGroups returns the existing cgroups of pods, by their paths below the directory of the node.
 func podGroups(t *testing.T, root string) (found []string) {
 	t.Helper()
 	for _, pattern := range []string{"pods-vk-*/pod*", "pods-vk-*/*/pod*"} {
@@ -31,7 +31,8 @@ func podGroups(t *testing.T, root string) (found []string) {
 	return found
 }
 
-// TestPodHasACgroupAsLongAsItLives: its containers are in it, what it was refused is told, and nothing of it stays.
+// TestPodHasACgroupAsLongAsItLives: the pod's containers are in its cgroup, refused processes are reported in an
+// event, and the cgroup is removed with the pod.
 func TestPodHasACgroupAsLongAsItLives(t *testing.T) {
 	root := t.TempDir()
 	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
@@ -89,7 +90,8 @@ func TestPodHasACgroupAsLongAsItLives(t *testing.T) {
 	})
 }
 
-// TestCgroupThatIsGoneIsMadeAgain: a sandbox that is on disk outlives the cgroups of its machine.
+// TestCgroupThatIsGoneIsMadeAgain: a sandbox on disk may outlive the cgroups of its host. The restart of a
+// container makes the pod's cgroup again.
 func TestCgroupThatIsGoneIsMadeAgain(t *testing.T) {
 	root := t.TempDir()
 	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
@@ -115,7 +117,7 @@ func TestCgroupThatIsGoneIsMadeAgain(t *testing.T) {
 	})
 }
 
-// TestLimitOfAPodCountsItsOverhead: what the sandbox of its RuntimeClass needs is not its containers'.
+// TestLimitOfAPodCountsItsOverhead: the limits of a pod's cgroup include the overhead of its RuntimeClass.
 func TestLimitOfAPodCountsItsOverhead(t *testing.T) {
 	pod := podOf("web", "main")
 	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("100Mi")}
@@ -130,7 +132,8 @@ func TestLimitOfAPodCountsItsOverhead(t *testing.T) {
 	}
 }
 
-// TestSandboxHasRoomBesideItsContainers: a kernel of its own in the cgroup of the pod is not what the containers may use.
+// TestSandboxHasRoomBesideItsContainers: a sandbox with a kernel of its own, in the pod's cgroup, gets room in
+// addition to the limits of the containers.
 func TestSandboxHasRoomBesideItsContainers(t *testing.T) {
 	pod := podOf("web", "main")
 	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("20Mi")}

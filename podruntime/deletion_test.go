@@ -45,7 +45,7 @@ func TestPodsThatAreDeletedAtOnceEndTogether(t *testing.T) {
 	})
 }
 
-// TestLogsAreKeptForSomebodyElse: a pod that was deleted leaves its logs where the configuration says so, and nowhere else.
+// TestLogsAreKeptForSomebodyElse: the logs of a deleted pod stay only if the configuration says KeepLogs.
 func TestLogsAreKeptForSomebodyElse(t *testing.T) {
 	for _, keep := range []bool{true, false} {
 		inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {

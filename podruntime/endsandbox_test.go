@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
 )
 
-// enderRuntime is a runtime that is told which sandboxes end.
+// enderRuntime is a runtime that wants to know which sandboxes end.
 type enderRuntime struct {
 	cri.RuntimeService
 	mu   sync.Mutex
@@ -28,7 +28,7 @@ func (e *enderRuntime) tell(what string) {
 	e.told = append(e.told, what)
 }
 
-// all returns what the runtime was told so far.
+// all returns the calls to the runtime so far.
 func (e *enderRuntime) all() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

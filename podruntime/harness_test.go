@@ -27,7 +27,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/image"
 )
 
-// world is a machine with a runtime, and a process that runs pods on it, in fake time.
+// world is a machine with a runtime, and a process that runs pods on this machine, in fake time.
 type world struct {
 	*fakecri.Runtime
 	t       *testing.T
@@ -41,14 +41,15 @@ type world struct {
 	logged  []string                         // guarded by mu: warnings
 	secrets int                              // guarded by mu: how often the Secret was read
 	space   image.Disk                       // guarded by mu: of images
-	// evictionHard is that of the configuration, and measure changes what the machine has.
+	// evictionHard is the setting of the next process, and measure changes the measurements of the machine.
 	evictionHard map[string]string
-	// configure changes the configuration of what is started next.
+	// configure changes the configuration of the next process.
 	configure func(*Config)
 	measure   func(func(context.Context) (*statsv1alpha1.Summary, error)) func(context.Context) (*statsv1alpha1.Summary, error)
 	// heard is called with each report, where it is delivered.
 	heard func(*corev1.Pod)
-	// environment answers what a container asks for; nil is what the pod says.
+	// environment returns a container with its environment. If environment is nil, the container is as in the
+	// pod.
 	environment func(pod *corev1.Pod, name string) (*corev1.Container, error)
 }
 
@@ -114,7 +115,8 @@ func (w *world) start() {
 	w.kill = func() { cancel(); <-ended }
 }
 
-// restart is a kill and a new process. The pod controller tells it again of the pods, with the status that it knows.
+// restart kills the process and starts a new one. As the pod controller does, it then updates the pods, with
+// their last known status.
 func (w *world) restart(pods ...*corev1.Pod) {
 	w.kill()
 	w.start()
@@ -147,7 +149,7 @@ func (w *world) delete(pod *corev1.Pod, grace int64) {
 	}
 }
 
-// last is the status that was reported last, nil if none was.
+// last returns the last reported status, or nil if there is none.
 func (w *world) last(uid types.UID) *corev1.PodStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -189,7 +191,7 @@ func (w *world) awaitGone(pod *corev1.Pod) {
 	w.t.Fatalf("pod %s is still there: %s", pod.Name, dump(w.last(pod.UID)))
 }
 
-// eventsOf returns the events that have the text, in order.
+// eventsOf returns the events that contain the text, in order.
 func (w *world) eventsOf(text string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -233,7 +235,7 @@ func (r recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, ki
 
 var _ record.EventRecorder = recorder{}
 
-// objects answers what the API server would.
+// objects answers in place of the API server.
 type objects struct{ w *world }
 
 func (objects) ConfigMap(_ context.Context, _ *corev1.Pod, name string) (*corev1.ConfigMap, error) {

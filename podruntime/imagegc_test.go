@@ -83,7 +83,8 @@ func TestImagesThatNoPodUsesGoWhenTheDiskIsFull(t *testing.T) {
 	})
 }
 
-// TestAnImageThatCannotBeLookedAtStopsNoCollection: such as one in an archive that is broken, or that there is no room to unpack.
+// TestAnImageThatCannotBeLookedAtStopsNoCollection: an unreadable image does not stop the collection. Its
+// archive may be broken, or there may be no room to unpack it.
 func TestAnImageThatCannotBeLookedAtStopsNoCollection(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		w.AddImage(fakecri.Image{Name: "unused", Size: 1})

@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
 )
 
-// logger notes warnings, with what belongs to them.
+// logger records warnings with their fields.
 type logger struct {
 	log.Logger
 	w    *world
@@ -63,7 +63,7 @@ func (w *world) awaitLogged(texts ...string) {
 	w.t.Fatalf("got warnings %q, want one with %q", logged, texts)
 }
 
-// TestPodThatCannotBeReadIsListed: those who ask for all pods neither wait for it nor take it for gone.
+// TestPodThatCannotBeReadIsListed: GetPods does not wait for an unreadable pod, and does not leave it out.
 func TestPodThatCannotBeReadIsListed(t *testing.T) {
 	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
 		pod := podOf("web", "main")

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
 )
 
-// measuring is a meter in a bubble, whose walks take so long and find so many bytes.
+// measuring is a meter in a bubble. Each walk takes the time in takes and finds the bytes in finds.
 type measuring struct {
 	*meter
 	t        *testing.T
@@ -61,7 +61,7 @@ func (m *measuring) walk(ctx context.Context, _ *corev1.Pod) (map[string]volumes
 	return map[string]volumes.Use{"e": use}, nil
 }
 
-// want asks for the figures of a pod, and says how long that took.
+// want requests the figures of a pod, checks them, and returns the time that the request took.
 func (m *measuring) want(pod *corev1.Pod, bytes int64, err error) time.Duration {
 	m.t.Helper()
 	begin := time.Now()

@@ -46,8 +46,8 @@ func TestResourcesChangeInARunningContainer(t *testing.T) {
 	})
 }
 
-// TestPublishedB1ReplacedContainerNeverEnds: of a pod that never restarts, no report says that a container has ended whose image changes
-// (tektoncd/pipeline: cmd/nop/README.md).
+// TestPublishedB1ReplacedContainerNeverEnds: the image of a container changes in a pod that never restarts. No
+// report says that the container has ended (tektoncd/pipeline: cmd/nop/README.md).
 func TestPublishedB1ReplacedContainerNeverEnds(t *testing.T) {
 	for _, policy := range []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure} {
 		inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
@@ -243,7 +243,8 @@ func TestLogsOfTheContainerThatIsAskedFor(t *testing.T) {
 	})
 }
 
-// A pod of which only its sandbox is known has no containers yet: that is no word on whether one is there.
+// TestLogsOfAPodThatIsNotReadYetAreNotMissing: if only the sandbox of a pod is known, its containers are
+// unknown, not missing.
 func TestLogsOfAPodThatIsNotReadYetAreNotMissing(t *testing.T) {
 	known := podOf("web", "main")
 	for name, tt := range map[string]struct {

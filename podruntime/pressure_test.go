@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
 )
 
-// machine is what a world has left, in percent.
+// machine has the free resources of a world, in percent.
 type machine struct {
 	mu    sync.Mutex
 	disk  uint64         // guarded by mu
@@ -30,11 +30,11 @@ type machine struct {
 	pids  int64          // guarded by mu
 	fails error          // guarded by mu: of what pods use
 	nodes []*corev1.Node // guarded by mu: reports
-	// unused tells that the disk is full as long as the image of that name is there.
+	// unused makes the disk full as long as the image named unused exists.
 	unused bool // guarded by mu
 	// filler is a pod that keeps the disk full as long as it has a container.
 	filler string // guarded by mu
-	// sample is what was measured last, which is given again for a while, as by the real one.
+	// sample is the last measurement. As the real measurement does, it stays for a while.
 	sample *statsv1alpha1.NodeStats // guarded by mu
 	taken  time.Time                // guarded by mu
 }
@@ -80,7 +80,7 @@ func (w *world) underPressure() *machine {
 	return m
 }
 
-// set changes what is left, and waits until somebody has looked.
+// set changes the free resources, and waits until the evictor has looked.
 func (m *machine) set(change func()) {
 	m.mu.Lock()
 	change()
@@ -89,7 +89,7 @@ func (m *machine) set(change func()) {
 	synctest.Wait()
 }
 
-// pressure are the conditions that are true in the last report.
+// pressure returns the conditions that are true in the last report.
 func (m *machine) pressure() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -216,7 +216,8 @@ func TestFullDiskCostsImagesBeforePods(t *testing.T) {
 	})
 }
 
-// TestNoPodIsEvictedWhereImagesWereEnough: what was measured before they went is not asked again.
+// TestNoPodIsEvictedWhereImagesWereEnough: after the removal of images, the evictor does not use the measurement
+// from before the removal.
 func TestNoPodIsEvictedWhereImagesWereEnough(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		w.AddImage(fakecri.Image{Name: "unused", Size: 1})
@@ -232,7 +233,8 @@ func TestNoPodIsEvictedWhereImagesWereEnough(t *testing.T) {
 	})
 }
 
-// TestFullDiskIsSeenWhileImagesCannotGo: a removal that hangs keeps no pod from being evicted.
+// TestFullDiskIsSeenWhileImagesCannotGo: a removal of an image that hangs does not keep a pod from being
+// evicted.
 func TestFullDiskIsSeenWhileImagesCannotGo(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		w.AddImage(fakecri.Image{Name: "unused", Size: 1})
@@ -284,7 +286,8 @@ func TestPodThatDoesNotEndKeepsNoOtherFromBeingEvicted(t *testing.T) {
 	})
 }
 
-// TestEvictionWaitsForTheLastOne: what a pod that ends gives back is not seen before it has ended.
+// TestEvictionWaitsForTheLastOne: the evictor waits until an evicted pod has ended, because its resources are
+// free only then.
 func TestEvictionWaitsForTheLastOne(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		m := w.underPressure()
@@ -330,8 +333,9 @@ func TestPodThatRunsIsNotRefusedAfterARestart(t *testing.T) {
 	})
 }
 
-// TestNoPodIsEvictedBeforeTheSpecsOfOthersAreKnown: after a restart they come one by one, and the first would go for what others use. A
-// spec that never comes is not waited for.
+// TestNoPodIsEvictedBeforeTheSpecsOfOthersAreKnown: after a restart, the specs of pods come one by one. The
+// first pod must not be evicted for the resources of others. The evictor does not wait for ever for a spec that
+// never comes.
 func TestNoPodIsEvictedBeforeTheSpecsOfOthersAreKnown(t *testing.T) {
 	for name, comes := range map[string]bool{"it comes": true, "it never comes": false} {
 		t.Run(name, func(t *testing.T) {
@@ -372,7 +376,8 @@ func TestNoPodIsEvictedBeforeTheSpecsOfOthersAreKnown(t *testing.T) {
 	}
 }
 
-// TestAPodThatWaitsForRoomIsNotEvicted: it has nothing to give back, and its status says for what it waits.
+// TestAPodThatWaitsForRoomIsNotEvicted: a pod that waits for disk space has nothing to give back. Its status
+// gives the reason of its wait.
 func TestAPodThatWaitsForRoomIsNotEvicted(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		m := w.underPressure()
@@ -398,7 +403,8 @@ func TestAPodThatWaitsForRoomIsNotEvicted(t *testing.T) {
 	})
 }
 
-// TestWhatEndedGoesBeforeAnotherPodIsEvicted: containers keep the disk that they filled for as long as they are there.
+// TestWhatEndedGoesBeforeAnotherPodIsEvicted: the containers of an evicted pod are removed before another pod is
+// evicted, because they keep the disk space that they filled.
 func TestWhatEndedGoesBeforeAnotherPodIsEvicted(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		m := w.underPressure()
@@ -423,7 +429,8 @@ func TestWhatEndedGoesBeforeAnotherPodIsEvicted(t *testing.T) {
 	})
 }
 
-// TestContainerThatCannotBeRemovedLeavesTimeForImages: half of the time in which room is made is theirs.
+// TestContainerThatCannotBeRemovedLeavesTimeForImages: the removal of images gets half of the time for making
+// room, even if the removal of a container hangs.
 func TestContainerThatCannotBeRemovedLeavesTimeForImages(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		w.AddImage(fakecri.Image{Name: "unused", Size: 1})

@@ -19,7 +19,8 @@ func fixed() corev1.ResourceList {
 	}
 }
 
-// TestAllocatableIsWithoutWhatIsReserved: what the node's own programs need, and what must stay free, no scheduler gives to pods.
+// TestAllocatableIsWithoutWhatIsReserved: the allocatable resources of the node are its capacity without the
+// reserved resources and the eviction thresholds.
 func TestAllocatableIsWithoutWhatIsReserved(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		for _, test := range []struct {

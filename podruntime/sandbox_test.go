@@ -13,7 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
 )
 
-// TestSandboxIsToldItsVolumes: those that the node has made for it, and none that a pod names.
+// TestSandboxIsToldItsVolumes: the annotation of the sandbox names the volumes that the node has made, and no
+// path that the pod itself names in this annotation.
 func TestSandboxIsToldItsVolumes(t *testing.T) {
 	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
 		w.kill()

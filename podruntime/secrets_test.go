@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
 )
 
-// canary is what the Secret of that name has in it, which every pod can have.
+// canary is the name of a Secret that every pod can use, and a part of its content.
 const canary = "canary-in-a-secret"
 
 func podWithSecret(name string) *corev1.Pod {
@@ -27,7 +27,7 @@ func podWithSecret(name string) *corev1.Pod {
 	return pod
 }
 
-// secretsLeft returns the files that have the canary in them, wherever volumes can be.
+// secretsLeft returns the files that contain the canary, in every place where volumes can be.
 func (w *world) secretsLeft() (found []string) {
 	w.t.Helper()
 	dirs, err := filepath.Glob("/dev/shm/virtual-kubelet-*")
@@ -35,7 +35,7 @@ func (w *world) secretsLeft() (found []string) {
 		w.t.Fatal(err)
 	}
 	for _, dir := range append(dirs, w.root) {
-		// What goes away meanwhile, or is another user's, is not ours.
+		// Files that disappear meanwhile, and files of other users, do not belong to this test.
 		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || !e.Type().IsRegular() {
 				return nil

@@ -14,8 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSecurityJ9ATerminationMessageIsOpenedOnce: a container without a file system of its own swaps the file with a link to a file of the
-// machine, or with a pipe that nobody writes.
+// TestSecurityJ9ATerminationMessageIsOpenedOnce: a container without a file system of its own replaces its
+// message file with a link to a file of the host, or with a pipe without a writer. The message is never read
+// from the replacement.
 func TestSecurityJ9ATerminationMessageIsOpenedOnce(t *testing.T) {
 	for name, bad := range map[string]func(path, secret string) error{
 		"a link": func(path, secret string) error { return os.Symlink(secret, path) },

@@ -31,7 +31,7 @@ func serve(t testing.TB, cfg api.PodHandlerConfig) server {
 	return serveHandler(t, api.PodHandler(cfg, true))
 }
 
-// serveUntil is serve with a base context for requests, which stop ends.
+// serveUntil is serve with a base context for requests. stop ends this context.
 func serveUntil(t *testing.T, cfg api.PodHandlerConfig) (s server, stop context.CancelFunc) {
 	t.Helper()
 	base, stop := context.WithCancel(t.Context())
@@ -80,7 +80,7 @@ func (s server) get(t *testing.T, path string) (int, string) {
 	return code, body
 }
 
-// transports are the ways in which a client can reach exec and attach.
+// transports lists the protocols by which a client can reach exec and attach.
 var transports = []struct {
 	name string
 	new  func(s server, path string) (remotecommand.Executor, error)
@@ -144,8 +144,8 @@ func (b *buffer) String() string {
 	return b.buf.String()
 }
 
-// through returns s behind a relay, and a function that breaks every
-// connection without a word, as a dying client or network does.
+// through returns s behind a relay, and a function that breaks every connection without notice, as a dying
+// client or network does.
 func (s server) through(t *testing.T) (server, func()) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

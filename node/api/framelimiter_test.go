@@ -30,7 +30,7 @@ func newClient(t testing.TB) *client {
 	return c
 }
 
-// frames returns what writing some frames sends.
+// frames returns the bytes that a client sends for these frames.
 func (c *client) frames(t testing.TB, frames ...spdy.Frame) []byte {
 	t.Helper()
 	c.sent.Reset()
@@ -133,7 +133,8 @@ func manyHeaders(n int) http.Header {
 	return h
 }
 
-// Data of any size arrive whole, in frames of no more than what came at once.
+// TestSecurityE5LargeDataFramesArePassedInPieces: data of any size arrive whole, in frames no larger than the
+// pieces in which they came.
 func TestSecurityE5LargeDataFramesArePassedInPieces(t *testing.T) {
 	c := newClient(t)
 	content := bytes.Repeat([]byte("0123456789"), 100_000)
@@ -170,7 +171,7 @@ func TestSecurityE5LargeDataFramesArePassedInPieces(t *testing.T) {
 	}
 }
 
-// FuzzSPDYFrames makes sure that the library understands all that is passed on to it.
+// FuzzSPDYFrames: the library understands every byte that the limiter passes on.
 func FuzzSPDYFrames(f *testing.F) {
 	c := newClient(f)
 	f.Add(c.frames(f, opening(1), &spdy.DataFrame{StreamId: 1, Data: []byte("hello")}, ending(1), opening(3), &spdy.RstStreamFrame{StreamId: 3, Status: spdy.Cancel}), uint8(7))

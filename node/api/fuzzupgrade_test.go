@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// echoing is what fuzzed clients talk to: it ends when the client does.
+// echoing is a provider for fuzzed clients. It echoes their input, and ends when the client ends.
 func echoing() api.PodHandlerConfig {
 	return api.PodHandlerConfig{
 		RunInContainer: func(_ context.Context, _, _, _ string, _ []string, attach api.AttachIO) error {
@@ -31,7 +31,7 @@ func echoing() api.PodHandlerConfig {
 	}
 }
 
-// converse sends a request and whatever follows, and returns the answer; nil if there was none.
+// converse sends a request and the bytes of after. It returns the answer, or nil if there was none.
 func converse(t *testing.T, s server, request, after string) *http.Response {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.Listener.Addr().String())

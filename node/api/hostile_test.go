@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// raw is a connection on which a test writes what it likes.
+// raw is a connection on which a test can write any bytes.
 type raw struct {
 	net.Conn
 	read *bufio.Reader
@@ -62,7 +62,7 @@ func toWebSocket(protocol string) []string {
 		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol: " + protocol}
 }
 
-// heap is what the process holds.
+// heap returns the bytes of the heap in use.
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -86,8 +86,8 @@ func (c raw) fill(t *testing.T, chunk []byte, limit int) (sent int) {
 	return sent
 }
 
-// A client sends as much as the node takes, to a provider that does not read. The library alone would
-// keep some 50 frames of 1 MiB each.
+// TestSecurityE5UnreadFramesCostBoundedMemory: a client sends as much as the node takes, to a provider that does
+// not read. The memory of the node stays bounded. The library alone would keep some 50 frames of 1 MiB each.
 func TestSecurityE5UnreadFramesCostBoundedMemory(t *testing.T) {
 	const limit = 24 << 20
 	started, over := make(chan struct{}), make(chan struct{})
@@ -120,7 +120,8 @@ func TestSecurityE5UnreadFramesCostBoundedMemory(t *testing.T) {
 	within(t, s.served, 10*time.Second, "end of the request")
 }
 
-// Frames that announce what they do not have, or that blow up, end the session and cost nothing.
+// TestSecurityE5HostileFramesEndTheSession: a frame with a false size or with content that expands ends the
+// session, and costs no memory.
 func TestSecurityE5HostileFramesEndTheSession(t *testing.T) {
 	const limit = 16 << 20
 	bomb := func(t *testing.T) []byte { // 4 KiB become 4 MiB

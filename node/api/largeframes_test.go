@@ -23,12 +23,13 @@ import (
 
 const mostOfAFrame = 1 << 20
 
-// announcing is the header of a frame that announces so many bytes, with a mask of zeroes.
+// announcing returns the header of a frame with the given size, and with a mask of zeroes.
 func announcing(first byte, size uint64) []byte {
 	return append(binary.BigEndian.AppendUint64([]byte{first, 0x80 | 127}, size), 0, 0, 0, 0)
 }
 
-// A frame that may not be ends the session before its content has come, and the client of every protocol is told why.
+// TestSecurityE11WebSocketClientIsToldWhyItIsCut: a forbidden frame ends the session before the frame's content
+// has come. The client of every protocol gets the reason.
 func TestSecurityE11WebSocketClientIsToldWhyItIsCut(t *testing.T) {
 	cfg := api.PodHandlerConfig{RunInContainer: untilCut, PortForward: func(ctx context.Context, _, _ string, _ int32, _ io.ReadWriteCloser) error {
 		<-ctx.Done()
@@ -120,7 +121,7 @@ func TestSecurityE11SPDYClientIsToldWhyItIsCut(t *testing.T) {
 	within(t, s.served, 10*time.Second, "end of the request")
 }
 
-// Input arrives whole, in whatever frames it comes.
+// TestSecurityE11LargeFramesAndPartsArriveWhole: input arrives whole, in frames of any size.
 func TestSecurityE11LargeFramesAndPartsArriveWhole(t *testing.T) {
 	content := bytes.Repeat([]byte("0123456789abcde\n"), mostOfAFrame/16)[:mostOfAFrame-1]
 	echo := func(_ context.Context, _, _, _ string, _ []string, attach api.AttachIO) error {
@@ -184,7 +185,8 @@ func TestSecurityE11LargeFramesAndPartsArriveWhole(t *testing.T) {
 	}
 }
 
-// The size of a terminal has a limit, because its reader would keep all of one that does not end.
+// TestSecurityE11SizeOfATerminalIsBounded: the message with a terminal's size has a limit. Without the limit,
+// its reader would keep all of an endless message.
 func TestSecurityE11SizeOfATerminalIsBounded(t *testing.T) {
 	endless := `{"Width":"` + strings.Repeat("}", 1000)
 	s := serve(t, api.PodHandlerConfig{RunInContainer: untilCut})

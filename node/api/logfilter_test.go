@@ -67,8 +67,8 @@ func TestBadLogOptionsAreRefused(t *testing.T) {
 	}
 }
 
-// A provider that looks at no options gives its whole log, one that does gives
-// the part that was asked for. The answer is the same.
+// TestLimitsAreAppliedOnce: the answer is the same whether the provider ignores the options and returns its
+// whole log, or returns the requested part.
 func TestLimitsAreAppliedOnce(t *testing.T) {
 	for _, tc := range []struct{ query, provider, want string }{
 		{"tailLines=2", "a\nb\nc\n", "b\nc\n"},
@@ -91,7 +91,7 @@ func TestLimitsAreAppliedOnce(t *testing.T) {
 	}
 }
 
-// A tail that the provider has cut already is never cut again, however big it is.
+// TestBigTailIsComplete: a tail that the provider has already cut is not cut again, however big it is.
 func TestBigTailIsComplete(t *testing.T) {
 	line := strings.Repeat("x", 1<<20) + "\n"
 	text := strings.Repeat(line, 12)

@@ -96,7 +96,8 @@ func decodePods(t *testing.T, body string) corev1.PodList {
 	return list
 }
 
-// With GetPod the provider is asked only about what exists on this node.
+// TestUnknownPodUIDOrContainerAnswers404: with GetPod, the provider gets no request for an unknown pod, UID or
+// container.
 func TestUnknownPodUIDOrContainerAnswers404(t *testing.T) {
 	var lookup error
 	cfg := api.PodHandlerConfig{

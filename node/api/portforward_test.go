@@ -29,7 +29,7 @@ type forwarding struct {
 	done  chan error
 }
 
-// forwardDialers are the ways in which a client can reach port-forward.
+// forwardDialers lists the protocols by which a client can reach port-forward.
 var forwardDialers = map[string]func(s server, path string) (httpstream.Dialer, error){
 	"SPDY": func(s server, path string) (httpstream.Dialer, error) {
 		transport, upgrader, err := spdy.RoundTripperFor(s.config())
@@ -169,7 +169,7 @@ func TestSecurityE7PortForwardContextEndsWhenClientLeaves(t *testing.T) {
 	}
 }
 
-// One connection that fails, or panics, leaves the other ones alone.
+// TestPortForwardErrorReachesClient: a connection that fails or panics does not affect the other connections.
 func TestPortForwardErrorReachesClient(t *testing.T) {
 	s := serve(t, api.PodHandlerConfig{PortForward: func(ctx context.Context, ns, pod string, port int32, stream io.ReadWriteCloser) error {
 		if port < 3 { // a stream may be reset before it is opened if the provider fails at once

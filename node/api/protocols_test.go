@@ -25,7 +25,7 @@ func sayHello(_ context.Context, _, _, _ string, _ []string, attach api.AttachIO
 	return err
 }
 
-// A client that offers v5 alone over SPDY gets it, which is v4 there.
+// TestSPDYProtocols: a client may offer v5 alone over SPDY, where v5 is the same as v4.
 func TestSPDYProtocols(t *testing.T) {
 	s := serve(t, api.PodHandlerConfig{RunInContainer: sayHello})
 	for _, protocols := range [][]string{
@@ -98,8 +98,7 @@ func TestWebSocketProtocols(t *testing.T) {
 	}
 }
 
-// A client that creates its streams in a way that the library did not expect
-// costs its own session.
+// TestSPDYWithoutErrorStream: a client that creates unexpected streams ends its own session only.
 func TestSPDYWithoutErrorStream(t *testing.T) {
 	s := serve(t, api.PodHandlerConfig{RunInContainer: sayHello})
 	conn := dial(t, s, execPath+"&output=1", "v4.channel.k8s.io")
@@ -112,9 +111,9 @@ func TestSPDYWithoutErrorStream(t *testing.T) {
 	within(t, conn.CloseChan(), 20*time.Second, "end of the connection")
 }
 
-// The library counts the streams and does not look which ones they are. A
-// provider that was promised a stream must get it: writing to nil in a goroutine
-// of its own would end the process.
+// TestSPDYWithoutPromisedStream: a session with a missing stream is refused. The library counts the streams and
+// does not check their types. A provider that writes to a nil stream in a goroutine of its own would end the
+// process.
 func TestSPDYWithoutPromisedStream(t *testing.T) {
 	s := serve(t, api.PodHandlerConfig{RunInContainer: func(context.Context, string, string, string, []string, api.AttachIO) error {
 		t.Error("provider was called")

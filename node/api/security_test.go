@@ -16,8 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// closed is a configuration whose provider must not be asked, on a node with the pod
-// default/web of UID 1234 with the containers init, app and debug.
+// closed returns a configuration whose provider must not be called. Its node has the pod default/web with UID
+// 1234 and the containers init, app and debug.
 func closed(t *testing.T) api.PodHandlerConfig {
 	called := func(what, namespace, pod, container string) {
 		t.Errorf("the provider was asked for %s of %s/%s %s", what, namespace, pod, container)
@@ -48,7 +48,7 @@ func closed(t *testing.T) api.PodHandlerConfig {
 	}
 }
 
-// upgrades asks for path in the ways that clients open streams, and returns the status codes.
+// upgrades requests path over each protocol for streams, and without one, and returns the status codes.
 func upgrades(t *testing.T, h http.Handler, path string) map[string]int {
 	t.Helper()
 	got := map[string]int{}
@@ -91,8 +91,8 @@ func checkRefused(t *testing.T, want int, paths ...string) {
 	}
 }
 
-// TestSecurityA9OnlyPodsOfThisNode asks for pods that are not here, and for the pod that is with
-// the UID of another one of its name.
+// TestSecurityA9OnlyPodsOfThisNode: requests for unknown pods, and for a known pod with another UID, are
+// refused.
 func TestSecurityA9OnlyPodsOfThisNode(t *testing.T) {
 	checkRefused(t, http.StatusNotFound,
 		"/containerLogs/default/other/app", "/containerLogs/kube-system/web/app",
@@ -101,13 +101,14 @@ func TestSecurityA9OnlyPodsOfThisNode(t *testing.T) {
 		"/portForward/default/other", "/portForward/kube-system/web", "/portForward/default/web/5678", "/portForward/kube-system/web/1234")
 }
 
-// TestSecurityA10OnlyContainersOfThePod asks the pod that is here for containers that it has not.
+// TestSecurityA10OnlyContainersOfThePod: requests for unknown containers of a known pod are refused.
 func TestSecurityA10OnlyContainersOfThePod(t *testing.T) {
 	checkRefused(t, http.StatusNotFound, "/containerLogs/default/web/other", "/exec/default/web/other", "/exec/default/web/1234/other",
 		"/attach/default/web/other", "/attach/default/web/1234/other")
 }
 
-// TestSecurityE6NamesAreNames has what no name of Kubernetes is: 400, or 404 where no route has such a path.
+// TestSecurityE6NamesAreNames: a path with an invalid Kubernetes name gets 400, or 404 where no route matches
+// the path.
 func TestSecurityE6NamesAreNames(t *testing.T) {
 	h := api.PodHandler(closed(t), true)
 	for _, name := range []string{
@@ -130,7 +131,8 @@ func TestSecurityE6NamesAreNames(t *testing.T) {
 	}
 }
 
-// TestSecurityE6CommandsAre128KiBAtMost has the longest command that is allowed, and one byte more.
+// TestSecurityE6CommandsAre128KiBAtMost sends the longest allowed command, and a command that is one byte
+// longer.
 func TestSecurityE6CommandsAre128KiBAtMost(t *testing.T) {
 	const most = 128 << 10
 	s := serve(t, whole())
@@ -142,7 +144,8 @@ func TestSecurityE6CommandsAre128KiBAtMost(t *testing.T) {
 	}
 }
 
-// TestSecurityE8NoAnswerIsARedirect asks for every route, and what is nearly one, by every method.
+// TestSecurityE8NoAnswerIsARedirect: no request for a route, or for a path that is almost a route, is
+// redirected, with any method.
 func TestSecurityE8NoAnswerIsARedirect(t *testing.T) {
 	cfg := whole()
 	cfg.Profiling = true

@@ -16,8 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// A command that ends at once may end before its client has created its streams, and while the client
-// still types. It loses nothing of what was written.
+// TestShortExecsLoseNothing: a short command may end before its client has created its streams, or while the
+// client still types. The client gets the whole output.
 func TestShortExecsLoseNothing(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", 4096)
 	s := serve(t, api.PodHandlerConfig{RunInContainer: func(_ context.Context, _, _, _ string, _ []string, attach api.AttachIO) error {
@@ -41,7 +41,8 @@ func TestShortExecsLoseNothing(t *testing.T) {
 	})
 }
 
-// The client begins to read when the session is over, and nobody has read what it typed.
+// TestOutputIsNotLostBehindUnreadInput: the client starts to read after the session is over, and the provider
+// never read the client's input. The client gets the whole output.
 func TestOutputIsNotLostBehindUnreadInput(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", 1<<14)
 	typed, ended := make(chan struct{}), make(chan struct{})

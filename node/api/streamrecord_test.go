@@ -27,7 +27,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// record is what the log says about a stream.
+// record is the log record of a stream.
 type record struct {
 	User, Verb, Protocol, Namespace, Pod, PodUID, Container, Duration, Outcome string
 	Groups                                                                     []string
@@ -35,8 +35,8 @@ type record struct {
 	ExitCode, Connections                                                      *int
 }
 
-// recorded serves cfg to a user and returns a function that waits for the next record. The writers of
-// requests can be wrapped.
+// recorded serves cfg to a user, and returns a function that waits for the next record. Each function of wrap
+// may replace the writer of a request.
 func recorded(t *testing.T, cfg api.PodHandlerConfig, wrap ...func(http.ResponseWriter, *http.Request) http.ResponseWriter) (s server, next func() record, said *buffer) {
 	t.Helper()
 	said = &buffer{}

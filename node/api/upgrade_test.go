@@ -38,7 +38,8 @@ func TestProviderPanicCostsOneSession(t *testing.T) {
 	}
 }
 
-// A client may leave between its request and the upgrade of its connection. That is nobody's panic.
+// TestClientThatLeavesBeforeTheUpgradeIsNoPanic: a client that leaves between its request and the upgrade of its
+// connection causes no panic.
 func TestClientThatLeavesBeforeTheUpgradeIsNoPanic(t *testing.T) {
 	run := func(ctx context.Context, _, _, _ string, _ []string, _ api.AttachIO) error {
 		<-ctx.Done()
@@ -79,7 +80,7 @@ func TestClientThatLeavesBeforeTheUpgradeIsNoPanic(t *testing.T) {
 	}
 }
 
-// hijacked is a writer whose connection is taken over in another way.
+// hijacked is a writer with a Hijack function of the test.
 type hijacked struct {
 	http.ResponseWriter
 	hijack func() (net.Conn, *bufio.ReadWriter, error)
@@ -87,7 +88,7 @@ type hijacked struct {
 
 func (w hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.hijack() }
 
-// panicsCounted reads the metric that operators watch.
+// panicsCounted returns the value of the metric virtual_kubelet_provider_panics_total.
 func panicsCounted(t *testing.T) int {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -106,7 +107,7 @@ func panicsCounted(t *testing.T) int {
 	return int(total)
 }
 
-// typed is a stdin that says when all of it was sent.
+// typed is a stdin that closes sent when all of it was read.
 type typed struct {
 	io.Reader
 	sent chan struct{}
@@ -190,8 +191,8 @@ func TestStreamsEndWhenClientLeaves(t *testing.T) {
 	})
 }
 
-// A server that stops ends its sessions by its base context; the connections
-// are not net/http's any more. The provider never looks at the context.
+// TestSessionEndsWhenServerStops: the base context ends the sessions of a server that stops, because net/http no
+// longer owns their connections. The provider of this test ignores its context.
 func TestSessionEndsWhenServerStops(t *testing.T) {
 	overTransports(t, func(t *testing.T, stream streamFunc) {
 		started := make(chan struct{})
@@ -230,8 +231,8 @@ func TestSessionDoesNotBeginAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A client that is still there must not take the end of the server for the
-// success of its command, whatever the provider makes of the end of its context.
+// TestStopOfServerIsNoSuccess: when the server stops, a connected client gets an error, even if the provider
+// returns nil.
 func TestStopOfServerIsNoSuccess(t *testing.T) {
 	for name, outcome := range map[string]func(context.Context) error{
 		"provider returns the error of its context": context.Context.Err,
@@ -260,8 +261,8 @@ func TestStopOfServerIsNoSuccess(t *testing.T) {
 }
 
 func TestNothingIsLeftAfterDisconnects(t *testing.T) {
-	// The client's own goroutines do not count: over WebSocket it leaves some
-	// behind, and those of other tests may still be ending.
+	// The client's own goroutines do not count. Over WebSocket the client leaves some behind, and the goroutines
+	// of other tests may still be ending.
 	options := []goleak.Option{goleak.IgnoreCurrent()}
 	for _, name := range []string{
 		"(*wsStreamExecutor).StreamWithContext.func1", "(*wsStreamCreator).readDemuxLoop", "(*heartbeat).start",

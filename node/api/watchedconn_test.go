@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// halfPipe is a connection in memory that can end what is sent, as one by TCP.
+// halfPipe is a connection in memory with CloseWrite, as a TCP connection has.
 type halfPipe struct{ net.Conn }
 
 func (halfPipe) CloseWrite() error { return nil }
@@ -20,8 +20,8 @@ func (anyFrame) pass(piece []byte) ([]byte, error) { return piece, nil }
 
 func (anyFrame) sent([]byte) {}
 
-// TestSecurityE5ClosedConnectionHoldsNoMemory: the memory for what a client sent is shared, and one who does not close its side would keep
-// it from others after the end of its session.
+// TestSecurityE5ClosedConnectionHoldsNoMemory: a session gives back its share of the common memory at its end,
+// even if the client keeps its side of the connection open.
 func TestSecurityE5ClosedConnectionHoldsNoMemory(t *testing.T) {
 	for name, end := range map[string]func(*watchedConn){"closed": (*watchedConn).close, "aborted": (*watchedConn).abort} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestMountsAreFoundOnAFullDisk: a daemon that starts where no directory can be made does not take that for a lack of rights.
+// TestMountsAreFoundOnAFullDisk: if a daemon cannot make a directory at its start, it does not conclude that it
+// may not mount.
 func TestMountsAreFoundOnAFullDisk(t *testing.T) {
 	if !canMount(t.TempDir()) {
 		t.Skip("this process may not mount")

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// authority is what has bundles and certificates.
+// authority provides trust bundles and certificates.
 type authority struct {
 	bundle string // "" is none
 	issue  string // "" issues nothing
@@ -77,7 +77,7 @@ func TestCertificatesFollowTheCluster(t *testing.T) {
 	if got, want := has(), "ca 2; key 2\nchain 2; key 2\n; chain 2"; got != want {
 		t.Errorf("after a change: got %q, want %q", got, want)
 	}
-	// What cannot be had any more is told, and its files stay.
+	// A bundle that no longer exists is an error, and its files stay.
 	a.bundle = ""
 	if _, err := w.Refresh(t.Context(), pod); err == nil || !strings.Contains(has(), "ca 2") {
 		t.Errorf("of a bundle that is gone: %v, files %q", err, has())

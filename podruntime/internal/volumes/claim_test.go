@@ -41,7 +41,7 @@ func claimVolume(name string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}
 }
 
-// newLocal makes Volumes with a directory for local volumes, which has one called pv.
+// newLocal makes Volumes with a directory for local volumes. This directory contains a volume, pv.
 func newLocal(t *testing.T, change ...func(*Config)) (w *world, b *binder, dir string) {
 	t.Helper()
 	base, err := filepath.EvalSymlinks(t.TempDir())
@@ -96,7 +96,8 @@ func TestAClaimIsItsPersistentVolume(t *testing.T) {
 	}
 }
 
-// TestAPersistentVolumeOutlivesAnOutageAndThePod: it is found out once, and what is in it is nobody's to remove.
+// TestAPersistentVolumeOutlivesAnOutageAndThePod: the volume of a claim is read once and remembered. Its data
+// stay when the pod is removed.
 func TestAPersistentVolumeOutlivesAnOutageAndThePod(t *testing.T) {
 	w, b, dir := newLocal(t)
 	pod := podOf("u", claimVolume("v"))
@@ -116,7 +117,7 @@ func TestAPersistentVolumeOutlivesAnOutageAndThePod(t *testing.T) {
 	if mounts, err := next.Mounts(t.Context(), pod, &pod.Spec.Containers[0]); err != nil || at(mounts[0]) != dir {
 		t.Errorf("after a restart, in an outage: %v, %v", mounts, err)
 	}
-	// What a crash cut off is found out again.
+	// An empty record, which a crash can leave, is read anew.
 	if err := os.WriteFile(filepath.Join(w.pods, "u", claimsDir, "v"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +183,7 @@ func TestPersistentVolumesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestAPersistentVolumeThatBecomesALinkIsNotFollowed: what is mounted is looked at each time.
+// TestAPersistentVolumeThatBecomesALinkIsNotFollowed: each mount checks its directory again.
 func TestAPersistentVolumeThatBecomesALinkIsNotFollowed(t *testing.T) {
 	w, _, dir := newLocal(t)
 	pod := podOf("u", claimVolume("v"))

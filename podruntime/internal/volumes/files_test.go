@@ -148,7 +148,7 @@ func TestProjectedHasAllSources(t *testing.T) {
 	if got := w.read(p, "token"); got != "token-2" {
 		t.Errorf("token after its time: %q", got)
 	}
-	// For one user it is that user's alone.
+	// If a pod runs as one user, only this user can read the token.
 	pod = pod.DeepCopy()
 	pod.UID = "u2"
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To(int64(os.Geteuid()))}
@@ -226,7 +226,7 @@ func TestRefreshFollowsTheObjects(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(w.dir(pod, "v"), "gone")); err == nil {
 		t.Error("a key that is gone still has a name")
 	}
-	// An object that is gone is an error, and its files stay.
+	// An object that no longer exists is an error, and its files stay.
 	delete(w.maps, "m")
 	if _, err := w.Refresh(t.Context(), pod); err == nil {
 		t.Error("no error for an object that is gone")

@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// world is what pods refer to, and Volumes on directories of the test.
+// world has the objects that pods refer to, and Volumes on directories of the test.
 type world struct {
 	*Volumes
 	t       *testing.T
@@ -133,7 +133,7 @@ func (w *world) mode(path ...string) os.FileMode {
 	return info.Mode()
 }
 
-// podOf returns a pod with volumes, that its container "c" mounts at /<name>.
+// podOf returns a pod with volumes. Its container "c" mounts each volume at /<name>.
 func podOf(uid string, volumes ...corev1.Volume) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: types.UID(uid), Labels: map[string]string{"app": "web"}},

@@ -133,7 +133,7 @@ func TestSubPaths(t *testing.T) {
 		if got := w.mode(w.dir(pod, "e"), "logs/web"); got != os.ModeDir|os.ModeSetgid|0o777 {
 			t.Errorf("mode %v", got)
 		}
-		// The next start sees what is new.
+		// The next start of the container sees the new content.
 		w.maps["m"] = &corev1.ConfigMap{Data: map[string]string{"k": "2"}}
 		if _, err := w.Refresh(t.Context(), pod); err != nil {
 			t.Fatal(err)
@@ -147,7 +147,8 @@ func TestSubPaths(t *testing.T) {
 	})
 }
 
-// TestSubPathsLeadNowhereElse plays containers that make links in their volumes.
+// TestSubPathsLeadNowhereElse: a container that makes links in its volume cannot lead a subPath out of the
+// volume.
 func TestSubPathsLeadNowhereElse(t *testing.T) {
 	both(t, func(t *testing.T, w *world) {
 		outside := t.TempDir()
@@ -195,7 +196,8 @@ func TestLinksWithinAVolumeAreFine(t *testing.T) {
 	})
 }
 
-// TestAChangeAfterTheCheckDoesNotMatter: the runtime mounts a path of ours, and that is what was opened.
+// TestAChangeAfterTheCheckDoesNotMatter: the runtime mounts a path of this process, which leads to the checked
+// directory.
 func TestAChangeAfterTheCheckDoesNotMatter(t *testing.T) {
 	w := mounting(t)
 	outside := t.TempDir()
@@ -272,8 +274,9 @@ func TestEnvFiles(t *testing.T) {
 	}
 }
 
-// TestSecurityJ9WhatContainersWriteIsFoundOnce: a container makes a link of a directory after the look at it. The runtime is told a place that no
-// container can write, and a way from there that it opens once, or nothing.
+// TestSecurityJ9WhatContainersWriteIsFoundOnce: a container replaces a directory by a link after the check of
+// this directory. The runtime gets a place that no container can write, and a path from there that it opens
+// once. If this is not possible, the mount is refused.
 func TestSecurityJ9WhatContainersWriteIsFoundOnce(t *testing.T) {
 	given := func(c *Config) { c.HostPaths = []string{filepath.Join(c.Root, "../given")} }
 	for name, test := range map[string]struct {
@@ -332,7 +335,9 @@ func TestSecurityJ9WhatContainersWriteIsFoundOnce(t *testing.T) {
 	}
 }
 
-// TestSecurityJ9ADirectoryThatIsGivenTwiceIsFoundInTheOuterOne: a container that has the outer one can make a link of the way to the inner one.
+// TestSecurityJ9ADirectoryThatIsGivenTwiceIsFoundInTheOuterOne: two allowed host paths lie one in the other. A
+// container with the outer directory can replace the path to the inner directory by a link; the node does not
+// follow this link.
 func TestSecurityJ9ADirectoryThatIsGivenTwiceIsFoundInTheOuterOne(t *testing.T) {
 	both(t, func(t *testing.T, w *world) {
 		outer, inner, outside := w.cfg.HostPaths[0], w.cfg.HostPaths[1], t.TempDir()

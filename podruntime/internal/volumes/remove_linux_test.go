@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sharedMount makes a directory of the machine that is a shared mount, with another mount in it that has a file.
+// sharedMount makes a directory of the machine a shared mount. The directory contains another mount with a file.
 func sharedMount(t *testing.T, dir string) (file string) {
 	t.Helper()
 	inner := filepath.Join(dir, "inner")
@@ -37,7 +37,8 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// TestRemoveUnmountsNothingOfTheMachine: in a copy of a shared mount, an unmount of what is in it is one at its source too.
+// TestRemoveUnmountsNothingOfTheMachine: Remove leaves the mounts of the machine alone. In a copy of a shared
+// mount, an unmount of an inner mount would also unmount it at its source.
 func TestRemoveUnmountsNothingOfTheMachine(t *testing.T) {
 	for _, propagation := range []corev1.MountPropagationMode{corev1.MountPropagationNone, corev1.MountPropagationHostToContainer, corev1.MountPropagationBidirectional} {
 		t.Run(string(propagation), func(t *testing.T) {
@@ -51,7 +52,7 @@ func TestRemoveUnmountsNothingOfTheMachine(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(path, "inner/precious")); err != nil {
 				t.Errorf("what is mounted in a path of the machine is not in the volume: %v", err)
 			}
-			// What comes later is seen where that was wanted.
+			// A later mount is visible where the propagation requests it.
 			later := filepath.Join(base, "later")
 			must(t, os.Mkdir(later, 0o755), unix.Mount("tmpfs", later, "tmpfs", 0, "size=1m"), os.WriteFile(filepath.Join(later, "f"), nil, 0o600))
 			_, err := os.Stat(filepath.Join(path, "later/f"))
@@ -87,7 +88,7 @@ func TestRemoveEntersNoMount(t *testing.T) {
 	if _, err := os.Stat(file); err != nil {
 		t.Errorf("the machine lost %v", err)
 	}
-	// And without the unmount first: a mount that comes later is an error, and keeps its files.
+	// Without the unmount before, as for a mount that comes later, removeTree fails and the files stay.
 	must(t, os.MkdirAll(filepath.Join(w.pods, "u2/volumes/e"), 0o755))
 	at := filepath.Join(w.pods, "u2/volumes/e")
 	must(t, unix.Mount(base, at, "", unix.MS_BIND|unix.MS_REC, ""))

@@ -49,7 +49,7 @@ func TestWhatASandboxMayKeep(t *testing.T) {
 	}
 }
 
-// below is a mount in the first one of a container.
+// below returns a mount inside the first mount of a container.
 func below(c *corev1.Container) corev1.VolumeMount {
 	return corev1.VolumeMount{Name: "other", MountPath: c.VolumeMounts[0].MountPath + "/below"}
 }

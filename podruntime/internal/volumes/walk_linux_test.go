@@ -66,7 +66,7 @@ func TestUsageOfManyFiles(t *testing.T) {
 	if got := use["e"]; err != nil || got.Inodes != dirs*files+dirs+1 {
 		t.Errorf("got %+v, %v; want %d inodes", got, err, dirs*files+dirs+1)
 	}
-	// Who has no more time gets what was counted.
+	// When its time is over, measure returns the figures so far.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	got, err := measure(ctx, w.dir(pod, "e"))
@@ -75,7 +75,7 @@ func TestUsageOfManyFiles(t *testing.T) {
 	}
 }
 
-// TestUsageEntersNoMount: what is mounted in a volume is not of the volume.
+// TestUsageEntersNoMount: the usage of a volume does not include a mount in the volume.
 func TestUsageEntersNoMount(t *testing.T) {
 	w := mounting(t)
 	pod := podOf("u", emptyDir("e", "", ""))
@@ -88,7 +88,8 @@ func TestUsageEntersNoMount(t *testing.T) {
 	}
 }
 
-// TestUsageOfATreeThatMoves: who walks back finds another directory above.
+// TestUsageOfATreeThatMoves: leave returns errMoved if the directory above is not the directory from which the
+// walk came.
 func TestUsageOfATreeThatMoves(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "a/b"), 0o755), os.Mkdir(filepath.Join(dir, "c"), 0o755))

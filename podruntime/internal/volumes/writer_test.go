@@ -33,7 +33,7 @@ func filesOf(n int, text string) map[string]file {
 	return files
 }
 
-// visible returns all names in a volume but those of versions, with the texts of files.
+// visible returns the names in a volume, without the names of versions, and the texts of the files.
 func visible(t *testing.T, dir string) string {
 	t.Helper()
 	var out []string
@@ -60,7 +60,7 @@ func visible(t *testing.T, dir string) string {
 	return strings.Join(out, " ")
 }
 
-// TestACrashAtAnyPointIsMadeGood leaves what a process leaves that ends within project.
+// TestACrashAtAnyPointIsMadeGood: project completes a volume after a process ended at any point within project.
 func TestACrashAtAnyPointIsMadeGood(t *testing.T) {
 	old, next := map[string]file{"a": {data: []byte("1"), mode: 0o644}, "gone": {mode: 0o644}}, map[string]file{"a": {data: []byte("2"), mode: 0o644}, "b": {data: []byte("3"), mode: 0o644}}
 	for point, crash := range map[string]func(*os.Root) error{
@@ -188,7 +188,8 @@ func readAll(data *os.Root) []string {
 	return all
 }
 
-// TestAWriterFollowsNoLinkOut: who can write a volume, a privileged container perhaps, makes links of its names.
+// TestAWriterFollowsNoLinkOut: a container that can write the volume, perhaps a privileged one, makes links in
+// it. project follows none of them out of the volume.
 func TestAWriterFollowsNoLinkOut(t *testing.T) {
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "precious"), []byte("keep"), 0o644); err != nil {
