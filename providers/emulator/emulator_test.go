@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// counter is a service: each POST counts.
+// counter is a service that counts POST requests.
 type counter struct{ n atomic.Int32 }
 
 func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -100,7 +100,7 @@ func group(id string, p program.Program) Group {
 	}}
 }
 
-// TestGroupsRun has containers run and end, and lists that are late by a minute.
+// TestGroupsRun runs and ends containers, with lists that are late by a minute.
 func TestGroupsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestRatesAreKept: a burst, then as many as come back in time, of all operations of a rate together. What is refused takes nothing.
+// TestRatesAreKept checks that all operations of a rate share a burst and its refill over time, and that a
+// refused request uses up nothing.
 func TestRatesAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		done := 0

@@ -16,7 +16,7 @@ const maxBody = 8 << 20
 
 // Request is a request to the server.
 type Request struct {
-	// Operation is as the service calls it: RunTask for example.
+	// Operation is the service's name of the operation, for example RunTask.
 	Operation string
 	At        time.Time
 	Method    string

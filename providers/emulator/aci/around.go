@@ -12,8 +12,8 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// Limit is how many requests of operations the server answers in a time. Other requests get a 429 with a time
-// for the next try.
+// Limit bounds the number of requests of operations in a time. Further requests get a 429 with a time for the
+// next try.
 type Limit struct {
 	Operations []string
 	Requests   int
@@ -107,7 +107,7 @@ func (s *Server) operation(w http.ResponseWriter, r *http.Request, id string) {
 	answer(w, http.StatusOK, map[string]any{"id": r.URL.Path, "name": id, "status": "Succeeded"})
 }
 
-// The metrics of containers, as a batch has them.
+// metricNames are the names of the metrics of a batch.
 var metricNames = []string{"CpuUsage", "MemoryUsage"}
 
 // maxBatch is how many resources a batch may have.

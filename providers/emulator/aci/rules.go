@@ -73,7 +73,7 @@ func Rules() []Rule {
 // above reports whether a number is larger than another, by more than the rounding error of sums of fractions.
 func above(n, than float64) bool { return n > than+1e-6 }
 
-// each returns the first problem of a container that a check finds. Init containers count if all is true.
+// each returns the first problem that check finds in a container. Init containers count if all is true.
 func (g *Request) each(all bool, check func(c *container) string) string {
 	lists := [][]container{g.Properties.Containers}
 	if all {

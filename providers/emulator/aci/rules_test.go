@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// group is a request for a group of one container, with parts replaced.
+// groupWith returns a request for a group of one container, with parts replaced.
 func groupWith(replaced ...string) string {
 	return strings.NewReplacer(replaced...).Replace(`{"location": "x", ZONES "properties": {"osType": "Linux", SPEC "containers": [CONTAINER "name": "c", "properties": {"image": "i", MORE
 		"resources": {"requests": {"cpu": 1, "memoryInGB": 1.5} LIMITS}}}]}}`)
@@ -22,7 +22,8 @@ var date = regexp.MustCompile(`^20\d\d-\d\d-\d\d$`)
 
 var blank = regexp.MustCompile(`\b(ZONES|SPEC|MORE|LIMITS)\b`)
 
-// TestPublishedC15EveryRuleOfACIIsKept: the emulator refuses a group that breaks a rule with the code of ACI, and one that breaks none not at all.
+// TestPublishedC15EveryRuleOfACIIsKept checks that the emulator refuses each group that breaks a rule, with the
+// code of ACI, and no other group.
 func TestPublishedC15EveryRuleOfACIIsKept(t *testing.T) {
 	many := func(n int, format string) string {
 		var all []string
@@ -110,7 +111,7 @@ func TestPublishedC15EveryRuleOfACIIsKept(t *testing.T) {
 	}
 }
 
-// TestAnswersHaveSources: each has a source, and no rule says otherwise.
+// TestAnswersHaveSources checks that each answer has a source, and that no rule contradicts an answer.
 func TestAnswersHaveSources(t *testing.T) {
 	seen := map[string]bool{}
 	for _, rule := range Rules() {

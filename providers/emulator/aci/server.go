@@ -60,7 +60,7 @@ type Server struct {
 	Versions []string
 	// ReadOnly accepts and ignores fields that cannot be written: other clients send the name.
 	ReadOnly bool
-	// Limits are how often operations may be asked for.
+	// Limits bound the number of requests of operations.
 	Limits []Limit
 	// Quota is how many groups there may be. 0 means any number, and a negative number means none.
 	Quota int

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// signed is a request that the vendor's own signer (darabonba-openapi v2.1.13) has signed.
+// signed returns a request with a signature of the vendor's own signer (darabonba-openapi v2.1.13).
 func signed() *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "https://eci.cn-hangzhou.aliyuncs.com/", nil)
 	for name, value := range map[string]string{

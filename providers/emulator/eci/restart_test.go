@@ -16,7 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestARestartTakesItsTime: the group is Restarting, then another run is Running, and no request about it is let in before that or after its end.
+// TestARestartTakesItsTime checks that a group is Restarting and then runs again, and that the emulator accepts
+// no request about it before the restart's end or after the group's end.
 func TestARestartTakesItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -282,7 +282,7 @@ func said(is bool, text string) string {
 	return text
 }
 
-// each returns the first problem of a container that a check finds.
+// each returns the first problem that check finds in a container.
 func each(f fields, check func(c fields) string) string {
 	for _, list := range []string{"InitContainer", "Container"} {
 		for i, c := range f.list(list) {
@@ -301,7 +301,7 @@ func names(of []fields) (out []string) {
 	return out
 }
 
-// twice returns a problem if a name is there twice.
+// twice returns a problem if two names are the same.
 func twice(names []string) string {
 	seen := map[string]bool{}
 	for _, name := range names {

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestPublishedC34EveryRuleOfECIIsKept: the emulator refuses a group that breaks a rule, and one that breaks none not at all.
+// TestPublishedC34EveryRuleOfECIIsKept checks that the emulator refuses each group that breaks a rule, and no
+// other.
 func TestPublishedC34EveryRuleOfECIIsKept(t *testing.T) {
 	good := map[string]string{"RegionId": "r", "ContainerGroupName": "nginx-test", "Container.1.Name": "c", "Container.1.Image": "i"}
 	many := func(n int, format, value string) map[string]string {

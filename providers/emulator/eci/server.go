@@ -70,7 +70,7 @@ func fail(status int, code, format string, args ...any) error {
 	return &failure{status, code, fmt.Sprintf(format, args...)}
 }
 
-// Refuse answers every request so, for faults of a Front.
+// Refuse returns a handler that answers every request with an error, for faults of a Front.
 func Refuse(status int, code, message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { refuse(w, &failure{status, code, message}) }
 }

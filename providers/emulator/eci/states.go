@@ -123,7 +123,7 @@ func (s *Server) describe(r *http.Request, form url.Values) (object, error) {
 	return object{"ContainerGroups": some, "NextToken": next, "TotalCount": len(out)}, nil
 }
 
-// status is the state of a group.
+// status returns the state of a group.
 func (g shown) status() string {
 	switch {
 	case g.again:
@@ -186,7 +186,7 @@ func stateOf(s corev1.ContainerState) object {
 	return out
 }
 
-// described is a state as DescribeContainerGroups has it.
+// described returns a state in the form of DescribeContainerGroups.
 func described(s corev1.ContainerState) object {
 	switch {
 	case s.Terminated != nil:
@@ -210,7 +210,7 @@ func stampOf(t metav1.Time) string {
 	return stamp(t.Time)
 }
 
-// stamp writes a time as the service does, to the second.
+// stamp formats a time like the service, to the second.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // maxMetrics is the maximum number of groups in a request:

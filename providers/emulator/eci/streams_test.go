@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestCommandsHaveALimit: the words of a command, the characters of one, and the bytes of all.
+// TestCommandsHaveALimit checks the number of words, the characters of each word, and the bytes of the whole
+// command.
 func TestCommandsHaveALimit(t *testing.T) {
 	s := &Server{groups: []*group{{id: "eci-1"}}}
 	word := `"` + strings.Repeat("x", 250) + `"`

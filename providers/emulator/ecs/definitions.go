@@ -196,7 +196,7 @@ func (s *Server) registerTaskDefinition(body []byte) (any, error) {
 	return map[string]any{"taskDefinition": d.raw}, nil
 }
 
-// unix is a time as the service writes it.
+// unix returns a time in the form of the service.
 func unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 // status returns the state of a revision.

@@ -35,7 +35,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestForms: requests of the older protocol are read, and held to their description.
+// TestForms checks that requests of the older protocol are read, and validated against their description.
 func TestForms(t *testing.T) {
 	for form, want := range map[string]string{
 		"Action=DescribeSubnets&Version=2016-11-15&SubnetId.1=a&SubnetId.2=b": "",
@@ -54,7 +54,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestQueue: a message is hidden once it was read, shows again if nobody removes it, and goes with its receipt.
+// TestQueue checks that a message is hidden after a read, appears again if it is not removed, and is removed by
+// its receipt.
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{config: Config{Account: "1"}}
@@ -96,7 +97,7 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// signed is a request that the vendor's own signer (aws-sdk-go-v2 v1.47.6, aws/signer/v4) has signed.
+// signed returns a request with a signature of the vendor's own signer (aws-sdk-go-v2 v1.47.6, aws/signer/v4).
 func signed() *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "https://ecs.eu-central-1.amazonaws.com/", nil)
 	for name, value := range map[string]string{

@@ -19,7 +19,7 @@ const formType = "application/x-www-form-urlencoded"
 // versions are the services of this protocol, by the version of their description.
 var versions = map[string]string{"2016-11-15": "ec2", "2010-05-08": "iam"}
 
-// formTarget is the service and the operation of a form.
+// formTarget returns the service and the operation of a form.
 func formTarget(body []byte) (service, operation string) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {

@@ -185,7 +185,7 @@ func said(is bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// each returns the first problem of a container that a check finds.
+// each returns the first problem that check finds in a container.
 func (d *definition) each(check func(c *containerDefinition) string) string {
 	for i := range d.ContainerDefinitions {
 		if problem := check(&d.ContainerDefinitions[i]); problem != "" {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestPublishedC23EveryRuleOfECSIsKept: the emulator refuses a task definition that breaks a rule, and one that breaks none not at all.
+// TestPublishedC23EveryRuleOfECSIsKept checks that the emulator refuses each task definition that breaks a rule,
+// and no other.
 func TestPublishedC23EveryRuleOfECSIsKept(t *testing.T) {
 	const good = `{"family": "f", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512", "executionRoleArn": "r",
 		"containerDefinitions": [{"name": "c", "image": "i", "essential": true}, {"name": "d", "image": "i", "essential": true}]}`

@@ -128,7 +128,7 @@ var services = map[string]string{
 	"AmazonEC2ContainerServiceV20141113": "ecs", "secretsmanager": "secretsmanager", "Logs_20140328": "logs", "AmazonSQS": "sqs", "ServiceQuotasV20190624": "servicequotas",
 }
 
-// target is the service and the operation of a request.
+// target returns the service and the operation of a request.
 func target(r *http.Request, body []byte) (service, operation string) {
 	if strings.HasPrefix(r.URL.Path, channelPath) {
 		return "ssmmessages", "OpenDataChannel"

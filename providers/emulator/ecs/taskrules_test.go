@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestEveryRuleOfRunTaskIsKept: the emulator refuses a request for a task that breaks a rule, by that rule, and none that breaks no rule.
+// TestEveryRuleOfRunTaskIsKept checks that the emulator refuses each request that breaks a rule, by that rule,
+// and no other request.
 func TestEveryRuleOfRunTaskIsKept(t *testing.T) {
 	broken := []string{ // in the order of the rules
 		`{"launchType": "FARGATE", "capacityProviderStrategy": [{"capacityProvider": "FARGATE_SPOT"}]}`,
