@@ -113,7 +113,7 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 	mend := a.front.Break(emulator.Fault{Operations: []string{"Create"}, Answer: func(w http.ResponseWriter, r *http.Request) {
 		var body bytes.Buffer
 		_, _ = body.ReadFrom(r.Body)
-		w.WriteHeader(http.StatusBadRequest) // a service that quotes what it got
+		w.WriteHeader(http.StatusBadRequest) // a service that quotes the request
 		_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"code": "Other", "message": "not good: " + canary + "-variable " + canary + "-share " + canary +
 			"-registry " + canary + "-workspace " + coded + " " + canary + "-file"}})
 	}})

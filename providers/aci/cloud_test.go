@@ -57,7 +57,7 @@ type azure struct {
 	cloud  *inprocess.Cloud
 	url    string
 	caFile string
-	pods   corev1listers.PodLister // those of the cluster; nil: they are not known
+	pods   corev1listers.PodLister // the pods of the cluster; nil: they are not known
 }
 
 // secrets returns the files of groups in the form that inprocess reads.

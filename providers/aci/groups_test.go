@@ -27,14 +27,14 @@ type shelf struct {
 	owner identity.Owner
 
 	mu     sync.Mutex
-	states map[string]string    // guarded by mu; by names: what the container does
-	jobs   map[string]bool      // guarded by mu; those that are never restarted
+	states map[string]string    // guarded by mu; the states of the containers, by the names of groups
+	jobs   map[string]bool      // guarded by mu; the groups that are never restarted
 	hidden map[string]bool      // guarded by mu; lists lack them
 	fails  map[string]int       // guarded by mu; a request for the group is answered by this status
 	asked  map[string]time.Time // guarded by mu; when a group was asked for last
 	lists  int                  // guarded by mu
 	gets   int                  // guarded by mu
-	slow   int                  // guarded by mu; the status that lists have, 0 is good
+	slow   int                  // guarded by mu; the HTTP status of lists, 0 means success
 }
 
 // ServeHTTP implements http.Handler.
@@ -44,7 +44,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := func(status int, body any) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(body) // nobody reads it if this fails
+		_ = json.NewEncoder(w).Encode(body) // a failed write leaves the client without an answer
 	}
 	refuse := func(status int) {
 		answer(status, map[string]any{"error": map[string]string{"code": "Status", "message": "no"}})
@@ -343,7 +343,7 @@ func TestJobsAreLookedAtMoreOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, g, names := onShelf(t, 60)
 		s.edit(func() { s.jobs[names[7]] = true })
-		g.rounds(t, busyEvery, 20*time.Minute) // until it was seen that it is one
+		g.rounds(t, busyEvery, 20*time.Minute) // until the provider has noticed the Job
 		worst := time.Duration(0)
 		for range 300 {
 			time.Sleep(busyEvery)

@@ -76,7 +76,7 @@ func (t to) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent.URL.Host = t.host
 	answer, err := t.next.RoundTrip(sent)
 	if answer != nil {
-		answer.Request = r // places in it are of the name that was asked for
+		answer.Request = r // relative URLs in the answer refer to the requested name
 	}
 	return answer, err
 }

@@ -87,7 +87,7 @@ func TestRequests(t *testing.T) {
 		server.Subnets = []string{subnet}
 		done := make(chan struct{})
 		go func() { _ = p.RunInBackground(ctx); close(done) }()
-		time.Sleep(2*time.Minute + time.Second) // what an earlier process made would be shown by now
+		time.Sleep(2*time.Minute + time.Second) // by now, lists would show all groups of an earlier process
 		count := func() int { return len(front.Requests("List", "Get", "Create", "Delete")) }
 		begin := count()
 		all := make([]*corev1.Pod, pods)
@@ -123,7 +123,7 @@ func TestRequests(t *testing.T) {
 		if err := p.DeletePod(ctx, all[0]); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep((poll.GoneAfter + 2) * busyEvery) // one to see it go, and the rest of a round
+		time.Sleep((poll.GoneAfter + 2) * busyEvery) // one request to see it go, and the rest of a round
 		if _, err := p.GetPod(ctx, "ns", all[0].Name); !errdefs.IsNotFound(err) {
 			t.Errorf("a pod that is deleted alone is there after %v: %v", (poll.GoneAfter+2)*busyEvery, err)
 		}

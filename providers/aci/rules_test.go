@@ -233,7 +233,7 @@ func TestPublishedC5NamesOfVariables(t *testing.T) {
 			t.Errorf("%s: got %v without a service", name, err)
 		}
 		r := whole()
-		c := r.Pod.Spec.Containers[0].DeepCopy() // as it is with its keys
+		c := r.Pod.Spec.Containers[0].DeepCopy() // the container with the variables of its keys
 		c.Env = append([]corev1.EnvVar{{Name: name, Value: "x"}}, c.Env...)
 		r.Containers[c.Name] = c
 		if _, err := testMapping(t).group(r); !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), "spec.containers[0].envFrom: ") {

@@ -65,7 +65,7 @@ func TestEveryState(t *testing.T) {
 		{"Succeeded", "of another year", runs, corev1.PodRunning, "", true},
 		{"of another year", "", runs, corev1.PodRunning, "", true},
 		{"Succeeded", "Succeeded", done, corev1.PodSucceeded, "", false},
-		{"Succeeded", "Succeeded", containerState("Terminated", nil), corev1.PodFailed, "", false}, // nobody knows how it ended
+		{"Succeeded", "Succeeded", containerState("Terminated", nil), corev1.PodFailed, "", false}, // the exit code is unknown
 		{"Succeeded", "Failed", failed, corev1.PodFailed, "", false},
 		{"Succeeded", "Failed", nil, corev1.PodFailed, reasonFailed, false},
 		{"Succeeded", "Failed", done, corev1.PodFailed, reasonFailed, false},

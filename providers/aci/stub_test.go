@@ -87,7 +87,7 @@ func fits(at, definition string, value any) (wrong []string, shown any) {
 			bad, part := fits(at+"."+plain, of, got)
 			wrong, out[plain] = append(wrong, bad...), part
 		case there && definition == "volume":
-			out[plain] = map[string]any{} // its keys are not told either
+			out[plain] = map[string]any{} // the keys of a volume are not shown either
 		}
 	}
 	for name := range object {
@@ -106,15 +106,15 @@ type stub struct {
 
 	mu     sync.Mutex
 	groups map[string]*stubGroup // guarded by mu
-	wrong  []string              // guarded by mu; requests that the description lacks
+	wrong  []string              // guarded by mu; parts of requests that the description lacks
 	puts   int                   // guarded by mu
 }
 
 type stubGroup struct {
-	asked   map[string]any // as it came, with its secrets
+	asked   map[string]any // the request, with its secrets
 	shown   map[string]any
 	seen    int
-	leaving int // requests until it is gone; 0: it stays
+	leaving int // the number of requests until it is gone; 0: it stays
 	begun   time.Time
 }
 

@@ -39,7 +39,7 @@ func TestLeastRights(t *testing.T) {
 		log := u.Log(p, pod)
 		return strings.Contains(log, "PASSWORD=one"), log
 	})
-	pod = pod.DeepCopy() // the one of before is at home, where the provider reads it
+	pod = pod.DeepCopy() // the provider reads the earlier one, which is at home
 	pod.Labels["app"] = "changed"
 	if err := p.UpdatePod(t.Context(), pod.DeepCopy()); err != nil || u.remote(pod).Labels["app"] != "changed" {
 		t.Errorf("UpdatePod: %v, and the label is %q", err, u.remote(pod).Labels["app"])

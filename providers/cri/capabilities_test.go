@@ -38,7 +38,7 @@ func TestWhatTheRuntimeIsTooOldForIsRefused(t *testing.T) {
 		{"cri-o", "1.31.0", "", volume},
 		{"other", "0.1.0", "", volume},
 		{"containerd", "main", "", volume},
-		{"", "", "", volume}, // it does not answer
+		{"", "", "", volume}, // the runtime does not answer
 		{"containerd", "1.6.20~ds1", "containerd 1.6.20 has no stop signals of pods, which came with 2.3.0", signal},
 		{"containerd", "2.3.0", "", signal},
 		{"cri-o", "1.32.9", "cri-o 1.32.9 has no stop signals of pods, which came with 1.33.0", signal},

@@ -95,7 +95,7 @@ func (m machine) backend(ctx context.Context, env providertest.Env) (*providerte
 		return nil, err
 	}
 	env.Node = env.Node.DeepCopy()
-	env.Node.Name = env.Namespace // a runtime is told of a node by the name
+	env.Node.Name = env.Namespace // the runtime distinguishes nodes by their names
 	in := cli.ProviderInput{ProviderConfig: env.ProviderConfig, KubeClusterDomain: "cluster.local"}
 	config := Config{
 		Endpoint: "unix://" + socket, Root: filepath.Join(dir, "pods"), LogRoot: filepath.Join(dir, "logs"), CgroupParent: m.CgroupParent,

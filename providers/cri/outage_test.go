@@ -37,7 +37,7 @@ func (r *relay) serve() {
 	for {
 		near, err := r.listener.Accept()
 		if err != nil {
-			return // it is closed
+			return // the listener is closed
 		}
 		r.running.Go(func() { r.pass(near) })
 	}
@@ -60,7 +60,7 @@ func (r *relay) pass(near net.Conn) {
 	var wait sync.WaitGroup
 	for from, to := range map[net.Conn]net.Conn{near: far, far: near} {
 		wait.Go(func() {
-			_, _ = io.Copy(to, from) // it ends with either end
+			_, _ = io.Copy(to, from) // ends when either connection ends
 			from.Close()
 			to.Close()
 		})

@@ -94,7 +94,7 @@ func TestCanary(t *testing.T) {
 	}
 	coded := base64.StdEncoding.EncodeToString([]byte(canary + "-file"))
 	mend := h.region.front.Break(emulator.Fault{Operations: []string{"CreateContainerGroup"}, Answer: eci.Refuse(http.StatusBadRequest, "InvalidParameter",
-		"the request says "+canary+"-variable, "+canary+"-registry, "+canary+"-file and "+coded)}) // a service that quotes what it got
+		"the request says "+canary+"-variable, "+canary+"-registry, "+canary+"-file and "+coded)}) // a service that quotes the request
 	err := p.CreatePod(ctx, pod.DeepCopy())
 	if err == nil || strings.Contains(err.Error(), canary) || strings.Contains(err.Error(), coded) {
 		t.Errorf("a refusal that quotes the request: %v", err)

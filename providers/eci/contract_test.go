@@ -20,7 +20,7 @@ func TestContract(t *testing.T) {
 		Backend: backend,
 		Container: func(pod *corev1.Pod, c *corev1.Container, p program.Program) error {
 			c.Image, c.Args = "program", p.Args()
-			pod.Spec.TerminationGracePeriodSeconds = new(int64(3)) // ECI gives a pod the time that it was created with
+			pod.Spec.TerminationGracePeriodSeconds = new(int64(3)) // ECI gives a pod the grace period of its creation
 			return nil
 		},
 		Command:  func(p program.Program) ([]string, error) { return append([]string{"program"}, p.Args()...), nil },

@@ -166,7 +166,7 @@ func TestLeastRights(t *testing.T) {
 	stop()
 	t.Run("without the right to list groups", func(t *testing.T) {
 		h.region.Permit(accessKey, withoutAction("eci:DescribeContainerGroups"))
-		p, stop := h.start() // whose the group is must be asked
+		p, stop := h.start() // the provider must ask for the owner of the group
 		defer stop()
 		h.Until("the node says so", func() (bool, string) {
 			err := p.Ping(h.Context())

@@ -29,7 +29,7 @@ import (
 type caller struct {
 	in     io.Reader
 	out    bytes.Buffer
-	errs   *bytes.Buffer // nil for a caller who wants none
+	errs   *bytes.Buffer // nil for a caller without a separate error output
 	tty    bool
 	resize chan api.TermSize
 }
@@ -140,9 +140,9 @@ func TestSessionsWithAndWithoutChannels(t *testing.T) {
 	const binary, text = websocket.BinaryMessage, websocket.TextMessage
 	for name, c := range map[string]struct {
 		says      []message
-		gets      string // the input, as it comes to the service
+		gets      string // the input, as the service gets it
 		out, errs string
-		code      int // -1: ECI does not tell
+		code      int // -1: ECI reports no code
 	}{
 		"channels":                {[]message{{binary, "\x01out"}, {binary, "\x02err"}, {binary, "\x043"}}, "\x00typed", "out", "err", 3},
 		"errors come first":       {[]message{{binary, "\x02err"}, {binary, "\x01\x01out"}, {binary, "\x040"}}, "\x00typed", "\x01out", "err", 0},
@@ -228,7 +228,7 @@ func TestSessionThatIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		defer there.Close()
-		go func() { // a handshake, and nothing more
+		go func() { // a handshake only
 			r := bufio.NewReader(there)
 			q, err := http.ReadRequest(r)
 			if err != nil {

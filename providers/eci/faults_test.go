@@ -56,12 +56,12 @@ func TestCreateWithoutAnAnswer(t *testing.T) {
 			t.Errorf("%s: got %v, want an error that passes", name, err)
 		}
 	}
-	mend := h.region.front.Break(emulator.Fault{Operations: []string{"DescribeContainerGroupStatus"}, Hang: true}) // no list tells of it
+	mend := h.region.front.Break(emulator.Fault{Operations: []string{"DescribeContainerGroupStatus"}, Hang: true}) // no list shows it
 	if err := try(emulator.Fault{Lose: true}); err == nil || errdefs.IsInvalidInput(err) {
 		t.Errorf("an answer that is lost: got %v, want an error that passes", err)
 	}
 	h.Put("default", "own", "after")
-	h.Until("the group is found with another Secret", func() (bool, string) { // once lists of ECI have it
+	h.Until("the group is found with another Secret", func() (bool, string) { // once lists of ECI show it
 		err := try(emulator.Fault{Times: 1, Delay: time.Millisecond})
 		if errdefs.IsInvalidInput(err) {
 			t.Fatalf("with another Secret: %v", err)

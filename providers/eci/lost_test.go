@@ -148,7 +148,7 @@ func TestGroupThatListsDoNotHave(t *testing.T) {
 	if err := p.driver.client.call(t.Context(), "CreateContainerGroup", request, &createAnswer{}); err != nil {
 		t.Fatal(err)
 	}
-	h.Until("it is deleted", func() (bool, string) { // once ECI shows it by its name
+	h.Until("it is deleted", func() (bool, string) { // once ECI shows the group under its name
 		err := p.DeletePod(t.Context(), pod)
 		if err != nil && !errdefs.IsNotFound(err) {
 			t.Fatal(err)

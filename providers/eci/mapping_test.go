@@ -209,7 +209,7 @@ func TestRefusals(t *testing.T) {
 func TestFilesOfECI(t *testing.T) {
 	for name, c := range map[string]struct {
 		sizes [2]int
-		want  string // the field; "": it is taken
+		want  string // the field; "": the pod is accepted
 	}{
 		"just so":            {[2]int{28 << 10, 32 << 10}, ""},
 		"one file":           {[2]int{0, 32<<10 + 1}, "spec.volumes[1]"},
@@ -243,7 +243,7 @@ func TestManyArgumentsAreWordsOfTheCommand(t *testing.T) {
 func TestStorageBeyondTheFreeIsBought(t *testing.T) {
 	for _, c := range []struct {
 		request, annotation string
-		want                string // of the request; "": it says nothing
+		want                string // of the request; "": the request has none
 	}{{"50Mi", "", ""}, {"15Gi", "", ""}, {"20Gi", "", "EphemeralStorage=10"}, {"20Gi", "5Gi", "EphemeralStorage=10"}, {"20Gi", "50Gi", "EphemeralStorage=50"}} {
 		storage := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse(c.request)}}
 		pod := testPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i", Resources: storage}, {Name: "b", Image: "i", Resources: storage}}})

@@ -54,7 +54,7 @@ func startRegion(ctx context.Context) *emulated {
 	go func() { _ = runner.RunInBackground(ctx) }()
 	e.front = emulator.NewFront(eci.Operation, e.Server)
 	e.web = httptest.NewUnstartedServer(e.front)
-	e.web.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that tests break
+	e.web.Config.ErrorLog = log.New(io.Discard, "", 0) // errors of connections that tests break
 	e.web.StartTLS()
 	return e
 }

@@ -46,7 +46,7 @@ func TestStates(t *testing.T) {
 		{"failed by a signal", stateFailed, killed, "Failed  exit 137"},
 		{"failed for want of memory", stateFailed, oom, "Failed  exit 137 OOMKilled"},
 		{"failed, and its containers were well", stateFailed, well, "Failed  exit 0"},
-		{"restarting", stateRestarting, badly, "Failed  exit 7"}, // of a pod that is never restarted
+		{"restarting", stateRestarting, badly, "Failed  exit 7"}, // the pod is never restarted
 		{"updating", stateUpdating, runs, "Running  runs ready"},
 		{"terminating", stateTerminating, runs, "Running  runs ready"},
 		{"expired", stateExpired, runs, "Failed Expired wait:ContainerStatusUnknown"},

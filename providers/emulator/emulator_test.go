@@ -63,7 +63,7 @@ func TestRequestsAreBroken(t *testing.T) {
 				return string(data)
 			}
 			if c.fault.Hang || c.fault.Delay > 0 {
-				front.operation = func(*http.Request, []byte) string { cancel(); return "Make" } // the client gives up once it was heard
+				front.operation = func(*http.Request, []byte) string { cancel(); return "Make" } // the client gives up once its request was received
 			}
 			if got := post(ctx); got != c.answer || int(service.n.Load()) != c.effect {
 				t.Errorf("answer %q and %d effects, want %q and %d", got, service.n.Load(), c.answer, c.effect)

@@ -58,7 +58,7 @@ func opened(text string) string {
 	if err != nil {
 		return text
 	}
-	inside, _ := io.ReadAll(zipped) // of what is whole
+	inside, _ := io.ReadAll(zipped) // complete archives only
 	return text + string(inside)
 }
 
@@ -101,14 +101,14 @@ func TestSecretsAreNowhereElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	packed := map[string]bool{}
-	for _, op := range []string{"CreateSecret", "RegisterTaskDefinition", "RunTask"} { // services that quote what they got
+	for _, op := range []string{"CreateSecret", "RegisterTaskDefinition", "RunTask"} { // services that quote the request
 		mend := c.Break(emulator.Fault{Operations: []string{op}, Answer: func(w http.ResponseWriter, r *http.Request) {
-			body, _ := io.ReadAll(r.Body) // it is in memory
+			body, _ := io.ReadAll(r.Body) // the body is in memory
 			ecs.Refuse(w, fmt.Errorf("the request says %s", body))
 		}})
 		err := p.kit.CreatePod(ctx, pod.DeepCopy())
 		mend()
-		if err == nil || strings.Contains(err.Error(), canary) || strings.Contains(err.Error(), "H4sI") { // as an archive begins
+		if err == nil || strings.Contains(err.Error(), canary) || strings.Contains(err.Error(), "H4sI") { // the prefix of an archive
 			t.Errorf("%s is refused with a quotation of the request: %v", op, err)
 		}
 	}

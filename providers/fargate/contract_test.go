@@ -127,7 +127,7 @@ func (c *cloud) backend(env providertest.Env) (*providertest.Backend, error) {
 	var clock aheadBy
 	return &providertest.Backend{
 		Left: func() (map[string][]string, error) {
-			clock.forward(2 * sharedFor) // what pods share stays for a day
+			clock.forward(2 * sharedFor) // shared things stay for a day
 			return c.Left(), nil
 		},
 		Kept: map[string]providertest.Kept{

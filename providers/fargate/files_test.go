@@ -149,7 +149,7 @@ func TestTokensAreWrittenOnce(t *testing.T) {
 	}
 	own.value = "second"
 	tries()
-	if n := versions(); n != 3 { // CreateSecret says that it is there
+	if n := versions(); n != 3 { // CreateSecret reports that the secret exists
 		t.Errorf("a token that was renewed is %d requests, want 3", n)
 	}
 	mend()
@@ -157,7 +157,7 @@ func TestTokensAreWrittenOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := ownName(p.mapping.owner, pod.UID)
-	p.leave(name) // what was removed is kept anew
+	p.leave(name) // a removed secret is stored again
 	tick := everyMoment(t)
 	for slices.Contains(c.Secrets(), name) {
 		tick("the secret is removed")
@@ -197,7 +197,7 @@ func TestSecretsScheduledForDeletion(t *testing.T) {
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}}}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: token}}
 	for _, value := range []string{"first", "second"} {
-		p := open(t, c) // it keeps nothing in mind
+		p := open(t, c) // a new provider remembers nothing
 		p.kit.UsePodTokens(&tokens{value})
 		if _, err := p.prepare(t.Context(), inputsOf(t, pod, &tokens{value})); err != nil {
 			t.Fatalf("with the %s token: %v", value, err)
@@ -238,7 +238,7 @@ func TestFilesThatAreTooLarge(t *testing.T) {
 	m := testMapping(t)
 	random := func(n int) []byte {
 		out, from := make([]byte, n), rand.NewChaCha8([32]byte{})
-		_, _ = from.Read(out) // it never fails
+		_, _ = from.Read(out) // the read never fails
 		return out
 	}
 	for _, c := range []struct {

@@ -116,7 +116,7 @@ func TestReadinessOutlivesTheNode(t *testing.T) {
 	reports = nil
 	mu.Unlock()
 
-	was.Spec.Containers[0].ReadinessProbe.InitialDelaySeconds = 3600 // which is over for what was found to be ready
+	was.Spec.Containers[0].ReadinessProbe.InitialDelaySeconds = 3600 // a container that was found ready does not wait for this delay again
 	probed.Store(0)
 	second, _ := live(was)
 	if err := second.kit.Cache().Wait(t.Context()); err != nil {

@@ -76,7 +76,7 @@ func TestContainers(t *testing.T) {
 	t.Cleanup(func() {
 		listens.CloseClientConnections()
 		listens.Close()
-		removeAll(t, runner) // containers outlive who runs them
+		removeAll(t, runner) // containers outlive their runner
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)

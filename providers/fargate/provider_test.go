@@ -235,7 +235,7 @@ func TestReplicasShare(t *testing.T) {
 	if got := c.Definitions(); got != 1 {
 		t.Errorf("%d pods that say the same made %d definitions, want one", n, got)
 	}
-	if got := len(c.Requests("CreateSecret")); got != 2 { // that, and the key of names
+	if got := len(c.Requests("CreateSecret")); got != 2 { // this secret, and the key of names
 		t.Errorf("%d secrets were made, want 2", got)
 	}
 	if got := len(c.Requests("RunTask")); got != n {
@@ -528,7 +528,7 @@ func TestNoTaskIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := cloudOf(t, func(c *ecs.Config) { c.Lag = time.Second })
 			at := quick
-			at.SeenWithin = time.Minute // a busy machine may take longer than usual to see it
+			at.SeenWithin = time.Minute // a busy machine may take longer than usual to notice it
 			p := openAt(t, c, at)
 			pod := podOf("left", program.Program{Stay: program.Forever})
 			if err := p.kit.Cache().Wait(t.Context()); err != nil {

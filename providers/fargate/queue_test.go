@@ -24,12 +24,12 @@ type letters struct {
 	services
 	mu       sync.Mutex
 	messages []message
-	fails    error  // of what is asked about tasks
-	refuses  string // the ARN that is never answered
+	fails    error  // the error of requests about tasks
+	refuses  string // the ARN of a task about which every request fails
 	removed  []string
 	closed   error      // of the queue
-	reads    int        // how often it was read
-	partly   bool       // each other answer has some of what there is, as those of SQS may
+	reads    int        // the number of reads
+	partly   bool       // every second answer has only some of the messages, as with SQS
 	given    int        // how many of messages were received
 	asked    [][]string // the tasks of each request
 }

@@ -34,7 +34,7 @@ type shelled struct {
 	secrets cache.Indexer
 
 	mu        sync.Mutex
-	addresses map[string]string // guarded by mu; of pods that listen, by name
+	addresses map[string]string // guarded by mu; addresses of listening pods, by name
 	listeners []net.Listener    // guarded by mu
 }
 
@@ -99,7 +99,7 @@ func (s *shelled) write(ctx context.Context, pod *corev1.Pod, c *corev1.Containe
 		v := &pod.Spec.Volumes[i]
 		root := filepath.Join(dir, v.Name)
 		if _, err := os.Stat(root); err != nil {
-			continue // it has no files
+			continue // the container has no files
 		}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name + "-" + v.Name}, Data: map[string][]byte{}}
 		source := &corev1.SecretVolumeSource{SecretName: secret.Name, Optional: ptr.To(true)}

@@ -49,7 +49,7 @@ func TestStatsNeedContainerInsights(t *testing.T) {
 	defer c.Break(emulator.Fault{Operations: []string{"FilterLogEvents"}, Answer: func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, `{"__type": "ResourceNotFoundException", "message": "The specified log group does not exist."}`) // nobody reads it if this fails
+		_, _ = io.WriteString(w, `{"__type": "ResourceNotFoundException", "message": "The specified log group does not exist."}`) // a failed write leaves the client without an answer
 	}})()
 	if _, err := p.kit.GetStatsSummary(t.Context()); err == nil || errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "switch Container Insights on") {
 		t.Errorf("without Container Insights: got %v", err)

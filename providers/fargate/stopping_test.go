@@ -33,7 +33,7 @@ func TestTaskThatStopsIsKnownAfterARestart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			conf.Queue = "" // a queue would tell the second process
+			conf.Queue = "" // a queue would report the task to the second process
 			pods := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
 			start := func() (p *driver, stop func()) {
 				p, err := newDriver(t.Context(), cli.ProviderInput{NodeName: "node", ProviderConfig: nodeutil.ProviderConfig{Pods: corev1listers.NewPodLister(pods)}}, conf, listing)

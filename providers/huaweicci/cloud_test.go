@@ -44,16 +44,16 @@ type cloud struct {
 	caFile string
 
 	mu       sync.Mutex
-	policy   map[string]bool      // guarded by mu; the actions that are allowed
-	used     map[string]bool      // guarded by mu; those that were asked for
+	policy   map[string]bool      // guarded by mu; the allowed actions
+	used     map[string]bool      // guarded by mu; the requested actions
 	tokens   map[string]time.Time // guarded by mu; until when they are good
 	logins   int                  // guarded by mu
 	networks map[string][]network // guarded by mu; by namespace
 	quota    int                  // guarded by mu; of pods, 0 for none
 	throttle string               // guarded by mu; Retry-After of the answers; "" for none
 	seen     []string             // guarded by mu; method and path
-	refused  []string             // guarded by mu; what CCI would not take
-	there    map[string]types.UID // guarded by mu; namespaces that were seen
+	refused  []string             // guarded by mu; the problems of refused pods
+	there    map[string]types.UID // guarded by mu; the namespaces that were seen
 	now      func() time.Time     // guarded by mu
 }
 

@@ -123,7 +123,7 @@ func (c *cloud) hasNamespace(ctx context.Context, name string) bool {
 	}
 	c.mu.Lock()
 	known, before := c.there[name]
-	if before && (err != nil || known != ns.UID) { // its networks went with it
+	if before && (err != nil || known != ns.UID) { // its networks went with the namespace
 		delete(c.there, name)
 		delete(c.networks, name)
 	}

@@ -138,7 +138,7 @@ func TestRefusals(t *testing.T) {
 	tcp := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}}
 	for want, tt := range map[string]struct {
 		spec corev1.PodSpec
-		only string // the API that refuses it; "" for both
+		only string // the only API that refuses it; "" for both
 	}{
 		"spec.hostNetwork":                      {spec: corev1.PodSpec{HostNetwork: true, Containers: containers(resources("", ""))}},
 		"spec.volumes[0].hostPath":              {spec: corev1.PodSpec{Containers: containers(resources("", "")), Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}}}}},

@@ -70,7 +70,7 @@ func life(h *home) {
 	h.Until("the copy is replaced", func() (bool, string) {
 		return slices.ContainsFunc(h.line.Seen(), func(r string) bool { return strings.HasPrefix(r, "PUT ") }), "nothing was written"
 	})
-	pod = pod.DeepCopy() // the one of before is at home, where the provider reads it
+	pod = pod.DeepCopy() // the provider reads the earlier one, which is at home
 	pod.Labels["app"] = "changed"
 	if err := p.UpdatePod(h.Context(), pod.DeepCopy()); err != nil {
 		h.Errorf("UpdatePod: %v", err)

@@ -84,7 +84,7 @@ func TestCertificatesAreRotated(t *testing.T) {
 	certFile, keyFile := mine.IssueInto(t, own, "node")
 	h.config = Config{URL: "https://127.0.0.1:" + port, TLS: TLS{CAFile: ca, CertFile: certFile, KeyFile: keyFile}}
 	p, _ := h.start()
-	connect := func() error { // a connection stays as it is
+	connect := func() error { // an open connection would stay unchanged
 		p.client.http.CloseIdleConnections()
 		return p.Ping(h.Context())
 	}

@@ -179,7 +179,7 @@ func TestAuthorityBehindAProxy(t *testing.T) {
 			t.Fatal(err)
 		}
 		transport := c.http.Transport.(*http.Transport)
-		transport.Proxy = http.ProxyURL(where) // that of the environment is never for this machine
+		transport.Proxy = http.ProxyURL(where) // a proxy of the environment is never used for this machine
 		if _, err := c.ping(t.Context()); (err == nil) != want {
 			t.Errorf("with the authorities of %s: %v", filepath.Base(file), err)
 		}
@@ -198,7 +198,7 @@ func tunnel(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer to.Close()
-	from, _, err := http.NewResponseController(w).Hijack() // before the answer: what the client sends after that is not in a buffer then
+	from, _, err := http.NewResponseController(w).Hijack() // taken over before the answer: later data of the client is not in a buffer then
 	if err != nil {
 		return
 	}

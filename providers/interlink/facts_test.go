@@ -49,7 +49,7 @@ func learn(t *testing.T, c *client, pods [3]*corev1.Pod) (f facts) {
 		}
 		return "an entry", &said[0]
 	}
-	settle := func() { // until a plugin that keeps its answers asks its batch system again
+	settle := func() { // waits until a plugin that repeats its answers asks its batch system again
 		timer := time.NewTimer(keptFor + time.Second)
 		defer timer.Stop()
 		<-timer.C

@@ -82,7 +82,7 @@ func (h *home) start() (p *provider, stop func()) {
 	stop = h.Run(p)
 	ctx, cancel := context.WithTimeout(h.Context(), 2*time.Second)
 	defer cancel()
-	_ = p.Cache().Wait(ctx) // what is made from now on is of no earlier process; a server that does not answer is for the test
+	_ = p.Cache().Wait(ctx) // pods that are created from now on have no earlier process; a server without an answer is up to the test
 	return p, stop
 }
 

@@ -118,7 +118,7 @@ func (l ledger) GetPods(context.Context) (pods []*corev1.Pod, err error) {
 		}
 		pod := &corev1.Pod{}
 		if err := json.NewDecoder(strings.NewReader(string(data))).Decode(pod); err != nil {
-			continue // it is written now
+			continue // the file is being written
 		}
 		pod.Status.Phase = corev1.PodRunning
 		pods = append(pods, pod)
@@ -191,10 +191,10 @@ func TestKill9(t *testing.T) {
 			site = startChild(t, h, "plugin")
 			reached(t, "unix", filepath.Join(h.dir, "plugin"))
 		}
-		p, stop := h.start() // of which the one before is gone, with all that it knew
+		p, stop := h.start() // the earlier provider is gone, with everything that it knew
 		created := make(chan error, 1)
 		go func() { created <- p.CreatePod(h.Context(), pod.DeepCopy()) }()
-		if i%8 == 7 { // the plugin tells of the pod when its provider has it: the next create waits for the first one
+		if i%8 == 7 { // the plugin reports the pod once its provider has it, so the next create waits for the first one
 			eventually(t, "the next create", func() bool { return h.line.count("POST /create") == 1 })
 			_ = os.Remove(next)
 		}
@@ -240,7 +240,7 @@ func startChild(t *testing.T, h *home, what string) *started {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childOf+"="+what+":"+h.dir, "VK_TEST_INTERLINK_URL="+h.url)
-	if _, err := cmd.StdinPipe(); err != nil { // its end is that of this process
+	if _, err := cmd.StdinPipe(); err != nil { // the child ends when its input ends, which is when this process ends
 		t.Fatal(err)
 	}
 	said, err := os.OpenFile(filepath.Join(h.dir, "child.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

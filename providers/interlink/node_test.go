@@ -40,7 +40,7 @@ func TestNodeHasWhatThePluginTells(t *testing.T) {
 	if !isReady(n) {
 		t.Errorf("the node is not Ready: %v", n.Status.Conditions)
 	}
-	n.Status.DaemonEndpoints.KubeletEndpoint.Port = 10250 // it is known later
+	n.Status.DaemonEndpoints.KubeletEndpoint.Port = 10250 // the port is known only later
 	gpus := n.Status.Capacity["nvidia.com/gpu"]
 	if n.Status.Capacity.Cpu().Value() != 12 || n.Status.Capacity.Memory().String() != "3T" || gpus.Value() != 3 {
 		t.Errorf("capacity %v", n.Status.Capacity)

@@ -144,7 +144,7 @@ func TestKilledBetweenSubmissionAndAnswer(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch r.URL.Path {
-		case wire.PathCreate: // a plugin that submits whatever comes
+		case wire.PathCreate: // the plugin submits every request
 			var in wire.Create
 			_ = json.NewDecoder(r.Body).Decode(&in)
 			jobs[in.Pod.UID]++

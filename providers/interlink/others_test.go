@@ -43,7 +43,7 @@ const fieldPrograms = "VK_INTERLINK_FIELD"
 // others is interLink's own API server of 2026 with a plugin of other authors.
 type others struct {
 	url  string
-	jobs func() (string, error) // that are left at the plugin's batch system
+	jobs func() (string, error) // the jobs that are left at the plugin's batch system
 }
 
 // startOthers starts the API server and a plugin. The mode is a key of behaviours.

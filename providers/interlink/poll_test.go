@@ -63,7 +63,7 @@ func lostPodIsSeen(t *testing.T) {
 		defer mu.Unlock()
 		return requests
 	}
-	time.Sleep(time.Minute + DefaultStatusInterval/4) // no answer is due before the one that the creates hurry
+	time.Sleep(time.Minute + DefaultStatusInterval/4) // no answer is due before the one that the creates trigger
 	if n := asked(); n != 0 {
 		t.Errorf("%d requests without a pod", n)
 	}

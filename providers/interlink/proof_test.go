@@ -26,7 +26,7 @@ type site struct {
 	mu         sync.Mutex
 	code       map[string]int           // guarded by mu; by path, of answers other than 200
 	jobs       map[types.UID]int        // guarded by mu; how many were submitted
-	hide       bool                     // guarded by mu; what is submitted is not told of yet
+	hide       bool                     // guarded by mu; submitted pods are not reported yet
 	answer     string                   // guarded by mu; to creates, in the place of a job
 	containers []corev1.ContainerStatus // guarded by mu; of every pod
 	requests   int                      // guarded by mu
@@ -204,7 +204,7 @@ func TestServerThatDoesNotForget(t *testing.T) {
 // request is repeated until the plugin has it, or until answers lack the pod. Otherwise the pod's records and
 // its name would stay at the plugin.
 func TestEndedPodIsDeletedAtItsPlugin(t *testing.T) {
-	for _, before := range []bool{true, false} { // whether it has ended when the delete comes
+	for _, before := range []bool{true, false} { // whether the pod has ended before the delete
 		atSite(t, func(t *testing.T, s *site, p *provider, pod *corev1.Pod) {
 			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 			end := func() {

@@ -57,11 +57,11 @@ type published struct {
 	behaviour
 
 	mu     sync.Mutex
-	jobs   map[types.UID]*publishedJob // guarded by mu; those that were not deleted
+	jobs   map[types.UID]*publishedJob // guarded by mu; the jobs that were not deleted
 	made   map[types.UID]int           // guarded by mu; how many were submitted
 	kept   []wire.PodStatus            // guarded by mu
 	keptAt time.Time                   // guarded by mu
-	broken map[types.UID]bool          // guarded by mu; pods for which it answers 500, with all that are asked for beside them
+	broken map[types.UID]bool          // guarded by mu; a request that contains one of these pods is answered with 500
 }
 
 type publishedJob struct {
@@ -308,7 +308,7 @@ func TestPublishedA1RestartSubmitsNoPodAgain(t *testing.T) {
 			f.create(p, pod)
 		}
 		stop()
-		f.server.forgetAll() // it restarts too
+		f.server.forgetAll() // the server restarts too
 		time.Sleep(2 * time.Second)
 		p, _ = f.start()
 		if _, err := p.GetPods(t.Context()); err != nil {

@@ -68,7 +68,7 @@ func TestSubmissionErrorReachesThePod(t *testing.T) {
 			if err != nil {
 				return false, err.Error()
 			}
-			said := pod.Status.Reason // of a pod that is tried again soon
+			said := pod.Status.Reason // the pod is retried soon
 			if len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].State.Waiting != nil {
 				said = pod.Status.ContainerStatuses[0].State.Waiting.Reason
 			}

@@ -38,7 +38,7 @@ func TestNetworkIsCut(t *testing.T) {
 	defer proxy.Close()
 	name, ns := api.NodeName(t), api.Namespace(t)
 	access := proxy.Config()
-	access.ContentConfig = rest.ContentConfig{} // as a kubeconfig file has it
+	access.ContentConfig = rest.ContentConfig{} // as in a kubeconfig file
 	defer startThrough(t, api, w.placed(name, map[string]string{ns: w.API.Namespace(t)}), access, name)()
 	u := remotetest.NewHome(t, name)
 	each := func(prefix string, n int, do func(name string) error) {

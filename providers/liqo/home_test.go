@@ -21,7 +21,7 @@ type home struct {
 	worker     *worker
 	config     Config
 	access     *rest.Config
-	homeAccess *rest.Config // nil: it reads no NamespaceMap
+	homeAccess *rest.Config // nil: the provider reads no NamespaceMap
 	line       *remotetest.Line
 	events     *record.FakeRecorder
 }

@@ -63,14 +63,14 @@ func TestLostPodIsMadeAgain(t *testing.T) {
 
 	stop()
 	home := pod.DeepCopy()
-	home.Status = seen.Status // the API server at home has it
+	home.Status = seen.Status // the API server at home has this status
 	if err := u.Pods.Update(home); err != nil {
 		t.Fatal(err)
 	}
 	p, stop = u.start()
 	u.untilRestarts(p, pod, 2)
 	stop()
-	u.removeRemote(pod) // nobody watches
+	u.removeRemote(pod) // no provider watches
 	p, _ = u.start()
 	u.untilRestarts(p, pod, 3)
 	if writes := u.line.Writes(); len(writes) != 1 {
@@ -125,7 +125,7 @@ func TestEndedPodIsKept(t *testing.T) {
 		return err == nil && strings.Contains(fmt.Sprint(shadow.Object["status"]), "Succeeded"), errText(err)
 	})
 	u.removeRemote(pod)
-	u.refreshed(p) // what is not needed has been looked for since
+	u.refreshed(p) // unneeded objects were looked for in between
 	if ok, state := succeeded(); !ok {
 		t.Errorf("the pod that ended is %s, want Succeeded", state)
 	}

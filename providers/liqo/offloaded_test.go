@@ -68,7 +68,7 @@ func TestNamespaceMap(t *testing.T) {
 	remote := u.config.Namespaces["default"]
 	tenant := w.API.Namespace(t)
 	if w.shadows.real {
-		remote += "-mapped" // Liqo makes it
+		remote += "-mapped" // Liqo makes this namespace
 	}
 	u.config.Namespaces, u.config.TenantNamespace = nil, tenant
 	u.homeAccess = w.API.Config
@@ -107,7 +107,7 @@ func TestNamespaceMap(t *testing.T) {
 	if got := u.remote(pod); got.Labels[labelOrigin] != "mapped" || got.Labels[labelDestination] != "foreign" || got.Labels[managedBy] != shadowPod {
 		t.Errorf("the remote pod has the labels %v, want those of Liqo", got.Labels)
 	}
-	if w.shadows.real { // it would remove the namespace
+	if w.shadows.real { // the real controller would remove the namespace
 		u.Delete(p, pod)
 		u.UntilGone(p, pod)
 		return

@@ -49,7 +49,7 @@ func TestLeastRights(t *testing.T) {
 		}
 		return false, "nothing was written"
 	})
-	pod = pod.DeepCopy() // the one of before is at home, where the provider reads it
+	pod = pod.DeepCopy() // the provider reads the earlier one, which is at home
 	pod.Labels["app"], pod.Spec.Containers[0].Image = "changed", "program:2"
 	if err := p.UpdatePod(t.Context(), pod.DeepCopy()); err != nil {
 		t.Errorf("UpdatePod: %v", err)

@@ -41,7 +41,7 @@ type shadows struct {
 	objects dynamic.Interface
 	known   cache.GenericLister
 	pods    corev1listers.PodLister
-	real    bool // Liqo's own controllers do it
+	real    bool // Liqo's own controllers make the pods
 }
 
 // installed ensures that the definitions of Liqo's kinds are made once.

@@ -30,11 +30,11 @@ type agent struct {
 	token    string // with all rights
 	least    string // with the policy of the README
 	acl      bool
-	server   bool       // it has no client
-	joins    *agent     // the server of an agent that is a client alone
+	server   bool       // the agent has no client
+	joins    *agent     // the server of an agent that is only a client
 	tls      *authority // nil: without TLS
 	extra    string     // configuration
-	chroot   string     // the directory whose files containers have; default: the programs of links
+	chroot   string     // the directory with the files of containers; default: the programs of links
 	command  *exec.Cmd
 	ended    chan struct{}
 }

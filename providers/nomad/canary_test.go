@@ -87,7 +87,7 @@ func (a *agent) hasNoCanary(t *testing.T, job string) {
 	}
 	data := filepath.Join(a.dir, "data")
 	find := fmt.Sprintf(`find %s -xdev -type f ! -path '*/alloc/logs/*' -exec grep -l -a -e %s -e %s {} +`, data, canary, encoded)
-	files, _ := exec.Command("sh", "-c", find).Output() // grep ends with 1 if there is nothing
+	files, _ := exec.Command("sh", "-c", find).Output() // grep exits with 1 if it finds nothing
 	if len(files) == 0 {
 		t.Error("the state of the client has no value of a secret, so the README says something else, or the search finds nothing")
 	}

@@ -143,7 +143,7 @@ type line struct {
 	cut       bool     // guarded by mu
 	throttled bool     // guarded by mu
 	lose      bool     // guarded by mu; the answer to the next job
-	dies      bool     // guarded by mu; after that no request passes, as of a node that was killed
+	dies      bool     // guarded by mu; no request passes after the next job, as with a killed node
 	dead      bool     // guarded by mu
 	requests  []string // guarded by mu
 }

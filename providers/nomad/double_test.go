@@ -30,9 +30,9 @@ type double struct {
 	allocs    []*nomadapi.Allocation
 	asked     []string // requests
 	leader    string
-	lose      string           // begins requests that take effect and get no answer
-	fail      map[string]int   // codes of requests that take no effect, by their beginning
-	instead   http.HandlerFunc // answers all requests if it is there
+	lose      string           // the beginnings of requests that take effect and get no answer
+	fail      map[string]int   // status codes of requests that take no effect, by the beginnings of the requests
+	instead   http.HandlerFunc // answers all requests if it is set
 }
 
 // openDouble returns a double, and a provider of the double without background work.
@@ -195,5 +195,5 @@ func (d *double) do(r *http.Request) (code int, out any) {
 	case path != r.URL.Path:
 		return http.StatusNotFound, "variable not found"
 	}
-	return http.StatusOK, []string{} // lists that are empty
+	return http.StatusOK, []string{} // empty lists
 }

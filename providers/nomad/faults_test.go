@@ -129,7 +129,7 @@ func TestDarkNomadIsSeen(t *testing.T) {
 		t.Error("Ping that no leader answers is well")
 	}
 	d.set(func() { clear(d.fail); d.fail["GET /v1/evaluations"] = http.StatusInternalServerError })
-	for range 2 { // one list that fails is asked for again
+	for range 2 { // a single failed list is repeated
 		if p.d.list(t.Context()) == nil || p.AnswersForAllPods() {
 			t.Error("the node answers for pods that cannot be listed")
 		}

@@ -71,7 +71,7 @@ type home struct {
 	stop func()
 
 	mu       sync.Mutex
-	reported map[types.UID]*corev1.Pod // guarded by mu: as the node was told last
+	reported map[types.UID]*corev1.Pod // guarded by mu: the pods as last reported to the node
 }
 
 func openHome(t *testing.T, c Config, o objects) *home {

@@ -115,7 +115,7 @@ func TestPodsAreLookedAtWhileTheyChange(t *testing.T) {
 	var running sync.WaitGroup
 	done := make(chan struct{})
 	for _, f := range []func(){
-		func() { // as work does
+		func() { // as the background work does
 			p.d.store.mu.Lock()
 			defer p.d.store.mu.Unlock()
 			for _, e := range p.d.store.pods {

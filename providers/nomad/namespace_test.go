@@ -19,9 +19,9 @@ const agentPath = "../../bin/nomad/nomad"
 
 // Environment variables of the tests.
 const (
-	requireAgent = "VK_REQUIRE_NOMAD"   // 1: it is a failure if the tests on the agent cannot run
+	requireAgent = "VK_REQUIRE_NOMAD"   // with 1, the tests fail if they cannot run on the agent
 	inside       = "VK_NOMAD_NAMESPACE" // set by TestMain in the process that it starts
-	allocations  = "VK_NOMAD_RAN"       // as well: the file for the allocations that agents ran
+	allocations  = "VK_NOMAD_RAN"       // set as well: the file with the allocations that agents ran
 )
 
 // TestMain runs the tests in a process with its own namespaces for network, mounts and processes, so that the

@@ -15,7 +15,7 @@ func TestNodeIsReady(t *testing.T) {
 	p.d.placeError = errors.New("not known yet")
 	n := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}, {Type: corev1.NodeDiskPressure}}}}
 	p.ConfigureNode(t.Context(), n)
-	n.Status.DaemonEndpoints.KubeletEndpoint.Port = 10250 // it is known later
+	n.Status.DaemonEndpoints.KubeletEndpoint.Port = 10250 // the port is known only later
 	var told *corev1.Node
 	p.NotifyNodeStatus(t.Context(), func(n *corev1.Node) { told = n })
 	if told != nil {

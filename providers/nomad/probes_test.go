@@ -91,7 +91,7 @@ func TestRestartThatIsNotAnsweredIsNotAskedAgain(t *testing.T) {
 		d.lose, d.instead = "", func(_ http.ResponseWriter, r *http.Request) {
 			asked = append(asked, r.Method+" "+r.URL.Path)
 			if strings.HasSuffix(r.URL.Path, "/restart") {
-				_, _ = io.Copy(io.Discard, r.Body) // until then the server does not see that the client is gone
+				_, _ = io.Copy(io.Discard, r.Body) // until the body is read, the server does not notice that the client is gone
 				d.mu.Unlock()                      // others are answered
 				defer d.mu.Lock()
 				<-r.Context().Done()

@@ -27,7 +27,7 @@ func TestPublishedC50RulesOfNomad(t *testing.T) {
 		issue  string
 		date   string
 		change func(pod *corev1.Pod)
-		path   string                           // of the field that refuses the pod
+		path   string                           // the field that refuses the pod
 		kept   func(g *nomadapi.TaskGroup) bool // nil: the pod is refused
 	}{
 		{"a task asks for 1 MHz at least", "#306, #3709", "2015-10-19, 2018-01-03", func(pod *corev1.Pod) { limits(pod, corev1.ResourceCPU, "0") }, "",

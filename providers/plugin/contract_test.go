@@ -98,7 +98,7 @@ func overTheWire(restarts bool) providertest.Harness {
 type plugged struct {
 	socket   string
 	provider func() node.PodLifecycleHandler
-	cancel   context.CancelFunc // nil: it does not run
+	cancel   context.CancelFunc // nil: the plugin does not run
 	done     chan error
 }
 

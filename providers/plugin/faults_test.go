@@ -56,7 +56,7 @@ func TestPluginKilled(t *testing.T) {
 	contains(t, ping(t, p), "plugin mock at unix://"+process.socket+" is not connected since ")
 	noEvidence(t, p)
 
-	process.start() // it has lost its memory
+	process.start() // the plugin has lost its memory
 	eventually(t, "the node is ready", func() bool { return ping(t, p) == nil })
 	eventually(t, "the plugin answers for all pods", p.(node.PodAuthority).AnswersForAllPods)
 	if _, err := p.GetPod(t.Context(), "default", "web"); !errdefs.IsNotFound(err) {

@@ -44,7 +44,7 @@ func begun(t *testing.T, config Config) (*plugin, error) {
 type process struct {
 	t      *testing.T
 	socket string
-	folder string // "": it is provider mock
+	folder string // "": the plugin is the provider mock
 	cmd    *exec.Cmd
 }
 

@@ -245,7 +245,7 @@ func (w *world) untouch(name string) {
 // A wireFault is a fault of the wire. Its function begins the fault and returns the function that ends it.
 type wireFault struct {
 	name   string
-	reason []string // why the node is not ready meanwhile; nil: it is ready
+	reason []string // why the node is not ready meanwhile; nil: it stays ready
 	begin  func(*world) (end func())
 }
 

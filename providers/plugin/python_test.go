@@ -102,7 +102,7 @@ func TestPythonExample(t *testing.T) {
 	last := make(chan corev1.PodStatus, 1000)
 	own.notify = func(p *corev1.Pod) { last <- p.Status }
 	p := run(t, own)
-	for range 2 { // the second starts nothing
+	for range 2 { // the second request starts nothing
 		if err := p.CreatePod(t.Context(), readPod(t)); err != nil {
 			t.Fatal(err)
 		}

@@ -218,7 +218,7 @@ func TestTLSStrangers(t *testing.T) {
 			return err
 		}
 		defer conn.Close()
-		_, err = conn.Read(make([]byte, 1)) // a server that accepts speaks first
+		_, err = conn.Read(make([]byte, 1)) // a server that accepts the client speaks first
 		return err
 	}
 	for name, change := range map[string][]func(*tls.Config){"as it is": nil, "that asks for none": {loose}, "that trusts anybody": {none}} {

@@ -47,7 +47,7 @@ func swap(t *testing.T, a, b string) {
 			case <-stop:
 				return
 			default:
-				_ = unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE) // seen by what the containers get
+				_ = unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE) // the containers show whether it worked
 			}
 		}
 	})

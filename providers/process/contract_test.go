@@ -135,10 +135,10 @@ func (m machine) close() error {
 	dirs, err := filepath.Glob(filepath.Join(m.dir, "containers", "*"))
 	for _, dir := range dirs {
 		if s, err := shim.ReadState(dir); err == nil && !s.Ended() {
-			_ = shim.Kill(context.Background(), dir) // it may have ended since; nothing is written any more
+			_ = shim.Kill(context.Background(), dir) // it may have ended since, and nothing is written any more
 		}
 	}
-	owner := sha256.Sum256([]byte(filepath.Join(m.dir, "pods"))) // as podruntime names the cgroups of a node
+	owner := sha256.Sum256([]byte(filepath.Join(m.dir, "pods"))) // podruntime's name for the cgroups of a node
 	removeCgroups(hex.EncodeToString(owner[:4]))
 	return errors.Join(err, os.RemoveAll(m.dir))
 }

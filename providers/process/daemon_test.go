@@ -82,7 +82,7 @@ func TestDaemonKilled(t *testing.T) {
 	for _, id := range []string{m.Running, m.Ended, m.Killed} {
 		states[id] = w.state(id)
 	}
-	for _, name := range []string{"running", "ended"} { // before, a signal meets a program that has not begun to wait for one
+	for _, name := range []string{"running", "ended"} { // earlier, a signal could reach a program that does not wait for signals yet
 		w.until("the first line of container "+name, func() bool { return strings.Contains(w.log(name), "hello 1") })
 	}
 	lines := strings.Count(w.log("running"), "\n")

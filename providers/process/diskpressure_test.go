@@ -26,7 +26,7 @@ func TestNoisyPodThatFillsTheDiskIsEvicted(t *testing.T) {
 		} {
 			t.Run(what, func(t *testing.T) {
 				t.Parallel()
-				config := config // those beside it have one each
+				config := config // each parallel test has its own copy
 				config.EvictionHard = map[string]string{"nodefs.available": "15%", "nodefs.inodesFree": "15%"}
 				m := newNoisyNode(t, config, "size=48m,nr_inodes=1000")
 				// The quiet pod is older, and has more data until the other pod begins to write.
@@ -93,7 +93,7 @@ func TestSecurityF4APodThatFillsTheDiskIsEvictedByDefault(t *testing.T) {
 					t.Errorf("the pod says %s: %s", s.Reason, s.Message)
 				}
 				m.hasCondition(corev1.NodeDiskPressure, "KubeletHasDiskPressure")
-				m.running("waits") // there is room again, while the pod that was evicted is not deleted
+				m.running("waits") // there is room again before the evicted pod is deleted
 				stop()
 				if bytes, files := m.free(); bytes < 16<<20 || files < 300 {
 					t.Errorf("after the eviction the disk has %d bytes and %d files", bytes, files)

@@ -16,7 +16,7 @@ import (
 // if it does not answer. Another process that has its number by now is not ended.
 func TestTheEndOfASandboxIsThatOfItsSupervisor(t *testing.T) {
 	for name, c := range map[string]struct {
-		later uint64 // that the process in the state started
+		later uint64 // how much later the process in the state has started
 		ends  bool
 	}{"it": {0, true}, "another with its number": {1, false}} {
 		t.Run(name, func(t *testing.T) {

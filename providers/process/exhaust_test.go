@@ -44,7 +44,7 @@ type noisyNode struct {
 
 	mu    sync.Mutex
 	last  map[string]corev1.PodStatus // guarded by mu
-	node  *corev1.Node                // guarded by mu: as it was told last
+	node  *corev1.Node                // guarded by mu: the last reported state
 	heard string                      // of events
 }
 
@@ -115,7 +115,7 @@ func newNoisyNode(t *testing.T, config process.Config, options string) *noisyNod
 	}
 	m.config.Images, m.config.StateDir, m.config.HostPaths = []string{images}, filepath.Join(m.disk, "state"), []string{"/bin"}
 	m.config.ImageGC.HighThresholdPercent = 100
-	t.Cleanup(func() { // whatever the test came to
+	t.Cleanup(func() { // whatever the result of the test
 		m.stop()
 		m.end()
 		_ = unix.Unmount(m.disk, unix.MNT_DETACH)
@@ -335,7 +335,7 @@ func (m *noisyNode) watch(name string) (stop func()) {
 		defer again.Stop()
 		for {
 			if out, err := m.exec(name, "echo here"); err != nil || out != "here\n" {
-				if !m.t.Failed() { // else it is being cleaned up
+				if !m.t.Failed() { // otherwise the test is being cleaned up
 					m.t.Errorf("a command in pod %s: got %q, %v", name, out, err)
 				}
 				return

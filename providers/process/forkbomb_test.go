@@ -86,7 +86,7 @@ func removeCgroups(text string) {
 					_ = syscall.Kill(n, syscall.SIGKILL) // it may have ended
 				}
 			}
-			_ = os.Remove(dir) // what is left is seen at the next look
+			_ = os.Remove(dir) // the next look finds the rest
 		}
 		select {
 		case <-deadline:

@@ -72,12 +72,12 @@ func fullDisk(t *testing.T, config process.Config, script string) {
 	stop = m.watch("quiet")
 	m.awaitPhase("ends", corev1.PodFailed)
 	m.exitCode("ends", 7)
-	m.running("later") // the daemon knows it again
+	m.running("later") // the daemon knows the pod again
 	if out, err := m.exec("later", "kill -TERM 1"); err != nil {
 		t.Errorf("a command on a full disk: %q, %v", out, err)
 	}
 	m.awaitPhase("later", corev1.PodFailed)
-	m.untilFull() // as it was, so the pod is deleted on a full disk
+	m.untilFull() // full as before, so that the pod is deleted on a full disk
 	m.exitCode("later", 8)
 
 	m.delete(noisy)
@@ -136,7 +136,7 @@ func (m *noisyNode) said(name string) string {
 	m.t.Helper()
 	r, err := m.pods.GetContainerLogs(m.t.Context(), "default", name, "main", api.ContainerLogOpts{})
 	if err != nil {
-		return "" // it has none yet
+		return "" // the container has no log yet
 	}
 	defer r.Close()
 	data, err := io.ReadAll(r)

@@ -78,7 +78,7 @@ func TestSecurityE12CommandThatReadsNothingEndsWithItsClient(t *testing.T) {
 	select {
 	case <-typed:
 		t.Error("2 MiB went to a command that reads nothing")
-	case <-time.After(time.Second): // nothing tells that it is stuck
+	case <-time.After(time.Second): // nothing signals that the command is stuck
 	}
 	leave()
 	<-ended //nolint:errcheck // how it ended does not matter

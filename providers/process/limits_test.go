@@ -46,7 +46,7 @@ func TestContainerListsItsProcessesOnly(t *testing.T) {
 		t.Errorf("processes: got %v\n%s", got, seen)
 	}
 	if w.Isolation() == process.IsolationGVisor {
-		return // it has none of the machine's
+		return // the sandbox has no processes of the machine
 	}
 	w.ended(w.run("machine", func(c *runtimeapi.ContainerConfig) {
 		c.Linux.SecurityContext.NamespaceOptions = &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_NODE}

@@ -46,7 +46,7 @@ func TestDaemonIsEndedLast(t *testing.T) {
 		}
 		return
 	}
-	const before = 100 // from which also a daemon without that right can go back
+	const before = 100 // a score to which a daemon without the right to lower scores can return, too
 	may := os.WriteFile("/proc/self/oom_score_adj", fmt.Append(nil, -999), 0) == nil
 	if err := os.WriteFile("/proc/self/oom_score_adj", fmt.Append(nil, before), 0); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func startProvider(t *testing.T, images string) {
 	t.Cleanup(func() {
 		ended, end := context.WithCancel(context.Background())
 		end()
-		if err := p.(node.BackgroundRunner).RunInBackground(ended); err != nil { // gives up what it has, and ends what it started
+		if err := p.(node.BackgroundRunner).RunInBackground(ended); err != nil { // frees its resources, and ends its processes
 			t.Error(err)
 		}
 	})

@@ -61,7 +61,7 @@ func TestARuntimeThatIsNotThere(t *testing.T) {
 		{process.Config{Isolation: process.IsolationRunc}, []string{"isolation runc", "/nowhere", "install the package runc"}},
 		{process.Config{Isolation: process.IsolationCrun, RuntimePath: "/nowhere/crun"}, []string{"isolation crun", "runtimePath", "/nowhere/crun"}},
 		{process.Config{Isolation: process.IsolationCrun, RuntimePath: old}, []string{old, "crun 1.8.1", "1.14.1 or newer"}},
-		{process.Config{Isolation: process.IsolationRunc, RuntimePath: old}, []string{old, "crun 1.8.1"}}, // whatever it is called
+		{process.Config{Isolation: process.IsolationRunc, RuntimePath: old}, []string{old, "crun 1.8.1"}}, // under any name
 		{process.Config{Isolation: process.IsolationNone, RuntimePath: "/usr/sbin/runc"}, []string{"runtimePath", "isolation none"}},
 		{process.Config{Isolation: "kata"}, []string{`"kata"`, "gvisor", "runc", "crun", "none"}},
 	} {
@@ -132,7 +132,7 @@ func TestNothingOfAContainerIsLeft(t *testing.T) {
 			if err := end(w, id, state); err != nil {
 				t.Fatal(err)
 			}
-			if name != "it ends" { // then there is nothing to do for a daemon
+			if name != "it ends" { // otherwise the daemon has nothing to do
 				if err := w.Close(t.Context()); err != nil {
 					t.Fatal(err)
 				}

@@ -204,7 +204,7 @@ func TestPortOfAPod(t *testing.T) {
 			ended <- w.StreamPort(t.Context(), w.sandbox, port, far)
 			far.Close()
 		}()
-		_, _ = io.WriteString(near, "GET / HTTP/1.0\r\n\r\n") // a port where nobody listens yet reads nothing
+		_, _ = io.WriteString(near, "GET / HTTP/1.0\r\n\r\n") // a port without a listener yet reads nothing
 		_, err := io.ReadFull(near, answer)
 		near.Close()
 		<-ended //nolint:errcheck // how it ended does not matter

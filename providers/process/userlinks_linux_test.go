@@ -163,7 +163,7 @@ func TestReplacedNetworkProcessIsSeen(t *testing.T) {
 	seen := make(chan bool, 1)
 	go func() { seen <- n.waitForEnd(t.Context()) }()
 	n.nameservers = func() []string { return []string{"192.0.2.53:53"} }
-	if err := n.configure(t.Context()); err != nil { // as a join does, perhaps after the process has ended
+	if err := n.configure(t.Context()); err != nil { // a join does the same, perhaps after the process has ended
 		t.Fatal(err)
 	}
 	select {

@@ -68,7 +68,7 @@ func TestAttachGetsAllOrNothingWaits(t *testing.T) {
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	awaitPhase(t, p, "stalled", "Failed") // it has written all of it
+	awaitPhase(t, p, "stalled", "Failed") // it has written its whole output
 	if pod, err := p.GetPod(t.Context(), "ns", "stalled"); err != nil || pod.Status.ContainerStatuses[0].State.Terminated.ExitCode != 4 {
 		t.Errorf("stalled: %+v, %v, want 4", pod, err)
 	}

@@ -111,7 +111,7 @@ func TestHangingFilesHoldUpNoKill(t *testing.T) {
 	}
 	p.config.FastEvery.Duration, p.config.SlowEvery.Duration = 100*time.Millisecond, 100*time.Millisecond
 	path := filepath.Join(p.place.pod("u"), job.StatusFile)
-	if err := errors.Join(os.Mkdir(p.place.pod("u"), 0o700), syscall.Mkfifo(path, 0o600)); err != nil { // who opens it waits
+	if err := errors.Join(os.Mkdir(p.place.pod("u"), 0o700), syscall.Mkfifo(path, 0o600)); err != nil { // opening the FIFO blocks
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -144,7 +144,7 @@ func TestHangingFilesHoldUpNoKill(t *testing.T) {
 	p.mu.Lock()
 	p.readAt = p.readAt.Add(-2 * stuckTime)
 	p.mu.Unlock()
-	p.tellHealth() // as it is told from time to time
+	p.tellHealth() // the health is reported from time to time
 	if err := p.Ping(t.Context()); err == nil || p.AnswersForAllPods() {
 		t.Errorf("after minutes: %v, it answers %v", err, p.AnswersForAllPods())
 	}

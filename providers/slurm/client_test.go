@@ -87,7 +87,7 @@ func TestUnreadableFilesAreNoAnswer(t *testing.T) {
 	}
 	check("no directory", false)
 	bundle := filepath.Join(root, "u", job.BundleFile)
-	if err := errors.Join(os.MkdirAll(bundle, 0o700), p.place.submitted("u", 1)); err != nil { // a directory cannot be read as a file
+	if err := errors.Join(os.MkdirAll(bundle, 0o700), p.place.submitted("u", 1)); err != nil { // a directory in place of the file makes reading fail
 		t.Fatal(err)
 	}
 	check("a file that cannot be read", false)

@@ -108,7 +108,7 @@ func backend(c *slurmtest.Cluster, env providertest.Env) (*providertest.Backend,
 			live, err := of(pod)
 			var said podjob.Status
 			if job.ReadJSON(filepath.Join(c.Shared, env.Namespace, env.Node.Name, string(pod.UID), job.StatusFile), &said) == nil && said.Ended {
-				return 0, err // the job is about to end, and nothing runs in it
+				return 0, err // the job is about to end, and runs no process
 			}
 			return len(live), err
 		},

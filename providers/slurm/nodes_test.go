@@ -15,7 +15,7 @@ import (
 func TestNodeIsReady(t *testing.T) {
 	p := home(&driver{slurm: commandOf(t, "sinfo", "echo 'n1|8|4000|idle|up|main*|(null)'")})
 	n := &corev1.Node{}
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}, {Type: corev1.NodeDiskPressure}} // as the program begins
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}, {Type: corev1.NodeDiskPressure}} // the state at the start of the program
 	p.in.Node = n
 	p.ConfigureNode(t.Context(), n)
 	check := func(n *corev1.Node, cpus int64) {

@@ -260,7 +260,7 @@ func TestAnswerOfSubmissionIsLost(t *testing.T) {
 		answer := make(chan error, 1)
 		go func() { answer <- first.CreatePod(ctx, pod) }()
 		await(t, "the submission", func() (bool, string) { return os.Remove(done) == nil, "not made" })
-		kill() // what a killed provider did: sbatch dies with it
+		kill() // a killed provider takes sbatch with it
 		if err := <-answer; err == nil {
 			t.Fatal("the answer came")
 		}
@@ -330,7 +330,7 @@ func TestPodIsDeletedWithoutAnAnswer(t *testing.T) {
 	if err := p.place.rewrite(pod.UID, podjob.Bundle{}); !os.IsNotExist(err) {
 		t.Errorf("files of a pod that is gone: %v", err)
 	}
-	await(t, "a second stop is to find nothing", func() (bool, string) { // the list that says so may have begun before
+	await(t, "a second stop is to find nothing", func() (bool, string) { // the next list may have begun before
 		p.list(t.Context())
 		err := p.DeletePod(t.Context(), pod)
 		return errdefs.IsNotFound(err), fmt.Sprint(err)
@@ -370,7 +370,7 @@ func TestJobIsCancelledBySomebody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if text, err := io.ReadAll(r); err != nil || !strings.HasPrefix(string(text), "working\n") { // the shell says more
+	if text, err := io.ReadAll(r); err != nil || !strings.HasPrefix(string(text), "working\n") { // the shell's own message may follow
 		t.Errorf("its log has %q, %v", text, err)
 	}
 }

@@ -45,7 +45,7 @@ func TestPublishedC60RulesOfSlurm(t *testing.T) {
 		name, source string
 		change       func(pod *corev1.Pod)
 		flag         string
-		want         []string // the values of the flag; nil: it is not there
+		want         []string // the values of the flag; nil: the flag is absent
 		refused      bool     // with the path of the annotation
 	}{
 		{"cpus-per-task is a number", "futureverse/future.batchtools#41, 2019-03-29", func(*corev1.Pod) {}, "--cpus-per-task", []string{"1"}, false},

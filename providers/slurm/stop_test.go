@@ -58,7 +58,7 @@ func TestJobsAreToldTogether(t *testing.T) {
 	}
 	var running sync.WaitGroup
 	p.tell(t.Context(), &running) // the commands wait at the gate: this does not
-	p.tell(t.Context(), &running) // and nothing is told beside them
+	p.tell(t.Context(), &running) // while commands run, no further job is told
 	open, err := os.OpenFile(gate, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestHangingFilesHoldUpNobody(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mkfifo(path, 0o600); err != nil { // who opens it waits
+	if err := syscall.Mkfifo(path, 0o600); err != nil { // opening the FIFO blocks
 		t.Fatal(err)
 	}
 	read := make(chan struct{})
@@ -125,7 +125,7 @@ func TestHangingFilesHoldUpNobody(t *testing.T) {
 	await(t, "the file is to be read", func() (bool, string) {
 		f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		if err != nil {
-			return false, err.Error() // nobody has it open
+			return false, err.Error() // no process has it open
 		}
 		gate = f
 		return true, ""
@@ -181,7 +181,7 @@ func TestGraceDoesNotBeginAnew(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(p.place.pod("u")), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(p.place.pod("u"), nil, 0o600); err != nil { // nothing can be written below it
+	if err := os.WriteFile(p.place.pod("u"), nil, 0o600); err != nil { // no file can be written below a regular file
 		t.Fatal(err)
 	}
 	p.pods["u"] = &tracked{id: identity{Namespace: "ns", Name: "a", UID: "u"}, job: queued{ID: 1, State: "RUNNING"}, said: &podjob.Status{}}

@@ -45,7 +45,7 @@ func TestTwoUpperClustersOfOneName(t *testing.T) {
 		if list, err := other.GetPods(t.Context()); err == nil {
 			t.Errorf("the second sees %d pods of the first, want a refusal", len(list))
 		}
-		its := second.Pod("default", "web", stays()) // a UID of the first one is nothing that home asks for
+		its := second.Pod("default", "web", stays()) // its home never asks about a UID of the first cluster
 		if err := other.DeletePod(t.Context(), its.DeepCopy()); err == nil {
 			t.Error("the second may delete pods")
 		}

@@ -90,7 +90,7 @@ func TestEventsOfTheRemotePod(t *testing.T) {
 	stop()
 	_, _ = u.start()
 	u.Until("an event after the restart", func() (bool, string) {
-		u.say(pod, "Probe") // one may be in what the new process lists first
+		u.say(pod, "Probe") // one such event may be in the first list of the new process
 		return len(u.eventsOf(pod, "Probe")) > 0, ""
 	})
 	for _, reason := range []string{"Scheduled", "First"} {

@@ -25,7 +25,7 @@ import (
 func TestTheReadmeHasTheRightsThatAreAskedFor(t *testing.T) {
 	var readme, asked []string
 	for _, rule := range remotetest.ReadmeRules(t, "README.md", "virtual-kubelet-tensilekube") {
-		if rule.APIGroups[0] == "metrics.k8s.io" { // only numbers are missing without it
+		if rule.APIGroups[0] == "metrics.k8s.io" { // without it, only statistics are missing
 			continue
 		}
 		for _, resource := range rule.Resources {

@@ -35,7 +35,7 @@ type home struct {
 	ns     string
 	proxy  *faultproxy.Proxy
 	config Config
-	direct bool // nothing is between both clusters
+	direct bool // the connection between the clusters is direct
 	node   *nodeutil.Node
 	stop   func()
 }
@@ -62,7 +62,7 @@ func (h *home) access() *rest.Config {
 	if h.direct {
 		access = rest.CopyConfig(h.worker.API.Config)
 	}
-	access.ContentConfig = rest.ContentConfig{} // as a kubeconfig file has it
+	access.ContentConfig = rest.ContentConfig{} // as in a kubeconfig file
 	access.QPS, access.Burst = 1000, 1000
 	return access
 }

@@ -180,7 +180,7 @@ func TestQuotaOfTheLowerCluster(t *testing.T) {
 	first, second := u.Pod("default", "first", stays()), withObjects(u.Pod("default", "second", stays()))
 	u.Create(p, first)
 	u.UntilRuns(p, first)
-	u.Until("the quota is used", func() (bool, string) { // the API server may have taken the pod before it had seen the quota
+	u.Until("the quota is used", func() (bool, string) { // the API server may have accepted the pod before it saw the quota
 		q, err := quotas.Get(t.Context(), "one", metav1.GetOptions{})
 		used := q.Status.Used[corev1.ResourcePods]
 		return err == nil && used.Value() == 1, fmt.Sprint(used.String(), err)
@@ -206,7 +206,7 @@ func TestQuotaOfTheLowerCluster(t *testing.T) {
 func (h *home) removedThere() {
 	h.Helper()
 	h.start()
-	h.create("stays", 6) // so that it is not most of the pods that are missing
+	h.create("stays", 6) // so that fewer than half of the pods are missing
 	policies := map[string]corev1.RestartPolicy{"web": corev1.RestartPolicyAlways, "job": corev1.RestartPolicyNever}
 	pods := h.api.Client.CoreV1().Pods(h.ns)
 	for name, policy := range policies {

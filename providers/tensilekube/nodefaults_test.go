@@ -43,7 +43,7 @@ func TestOutagesBetweenClusters(t *testing.T) {
 			if n := h.created(); n != all {
 				t.Errorf("the lower API server made %d pods for %d", n, all)
 			}
-			b.says = "" // which it has said
+			b.says = "" // the node has already reported it
 			h.during(b, func() { h.delete("web", all) }, faultproxy.Is("pods", "delete"))
 			h.untilSettled(0)
 		})
@@ -115,10 +115,10 @@ func (h *home) restartUnder(n int) {
 	h.stop()
 	began := time.Now()
 	h.start()
-	h.create("next", 1) // when it runs, the node has looked at what there was
+	h.create("next", 1) // when it runs, the node has checked the existing pods
 	after := h.untilSettled(n + 1)
 	h.same(before, after)
-	made := map[string]int{"pods": 1, "secrets": 1} // those of the pod that came
+	made := map[string]int{"pods": 1, "secrets": 1} // the objects of the new pod
 	for _, r := range h.proxy.Requests(faultproxy.Writes) {
 		if r.At.Before(began) {
 			continue

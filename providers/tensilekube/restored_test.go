@@ -20,7 +20,7 @@ func TestLowerClusterIsRestored(t *testing.T) {
 	lower := testapi.New(t, testapi.Options{})
 	h := newHome(t, testapi.Start(t), startWorker(t, lower))
 	h.direct = true // a connection is refused then, which is not the end of a watch
-	const each = 12 // more than half at once: it is doubted
+	const each = 12 // more than half of the pods at once, so that their loss is doubted
 	h.start()
 	h.create("stays", each)
 	h.create("leaves", each)

@@ -45,7 +45,7 @@ func TestRoomLeavesTheNodeAsItIs(t *testing.T) {
 			if s := got.Status; s.DaemonEndpoints.KubeletEndpoint.Port != 10250 || len(s.DeclaredFeatures) != 1 {
 				t.Fatalf("the node has the port %d and features %q", s.DaemonEndpoints.KubeletEndpoint.Port, s.DeclaredFeatures)
 			}
-			if !got.Status.Allocatable.Cpu().IsZero() { // before that, the worker had not told of its own
+			if !got.Status.Allocatable.Cpu().IsZero() { // before that, the worker had not reported its capacity
 				return
 			}
 		case <-late:

@@ -16,7 +16,7 @@ func TestSecretsThatNoPodNeedsAreGoneAfterAMinute(t *testing.T) {
 	t.Parallel()
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "unneeded", "vk-0")
-	u.config.refreshEvery = 0 // as always
+	u.config.refreshEvery = 0 // the default
 	u.Put("default", "objects", "one")
 	p, stop := u.start()
 	first, second := withObjects(u.Pod("default", "first", stays())), withObjects(u.Pod("default", "second", stays()))

@@ -20,7 +20,7 @@ type upper struct {
 	worker *worker
 	config Config
 	access *rest.Config
-	user   string // whose rights are those of the README; "" for an administrator
+	user   string // the user with the rights of the README; "" for an administrator
 	line   *remotetest.Line
 	events recorded
 }

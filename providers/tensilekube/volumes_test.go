@@ -93,7 +93,7 @@ func TestClaimsOfMappedClasses(t *testing.T) {
 	u.line.Writes()
 	pod = pod.DeepCopy()
 	pod.Labels["app"] = "changed"
-	p.UsePodClaims(bound{}) // a pod that is there needs nothing of home
+	p.UsePodClaims(bound{}) // an existing pod needs nothing of home
 	if err := p.UpdatePod(t.Context(), pod.DeepCopy()); err != nil {
 		t.Errorf("UpdatePod: %v", err)
 	}

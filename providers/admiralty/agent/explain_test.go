@@ -43,7 +43,7 @@ func TestWaitingPodIsWrittenWhenTheReasonChanges(t *testing.T) {
 			t.Errorf("20 reasons are written %d times", n)
 		}
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Message: "at most 3 free", LastTransitionTime: metav1.Now()}}
-		clear(s.explained) // another agent wrote it
+		clear(s.explained) // another agent wrote the condition
 		client.ClearActions()
 		if s.explain(t.Context(), pod, "at most 2 free"); len(client.Actions()) != 0 {
 			t.Error("what another agent wrote just now is written again")

@@ -74,7 +74,7 @@ func TestFit(t *testing.T) {
 func TestFullTargetIsLookedAtOnce(t *testing.T) {
 	var nodes []*corev1.Node
 	for i := range 1000 {
-		nodes = append(nodes, machine(fmt.Sprintf("n%d", i), fmt.Sprintf("%dm", i+1))) // each has more than those before
+		nodes = append(nodes, machine(fmt.Sprintf("n%d", i), fmt.Sprintf("%dm", i+1))) // each node has more room than the earlier ones
 	}
 	all, what := roomsOf(nodes, nil), needs(asks("pod", "3"))
 	work := testing.AllocsPerRun(1, func() { all.fit(what, remotecluster.Placement{}) })

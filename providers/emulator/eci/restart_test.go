@@ -95,7 +95,7 @@ func TestARestartTakesItsTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(6 * time.Second)
-		show("deaf") // which sees that it has ended
+		show("deaf") // this request notices that the group has ended
 		time.Sleep(2 * time.Second)
 		if state, _ := show("deaf"); state != "" {
 			t.Errorf("a group that was deleted while it restarted is %s", state)

@@ -21,7 +21,7 @@ func TestDeleteOnAFullDisk(t *testing.T) {
 	}
 	s.untilRuns(t)
 	kept := s.pods.store
-	s.pods.store = store(os.DevNull) // nothing can be written there, whoever runs the test
+	s.pods.store = store(os.DevNull) // no file can be written there, by any user
 	if code, body := s.send(t, http.MethodPost, "/delete", longPod("u1")); code != http.StatusInternalServerError {
 		t.Errorf("a delete that is not on disk: %d %s", code, body)
 	}

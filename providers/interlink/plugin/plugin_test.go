@@ -209,7 +209,7 @@ func TestLogOfTheNextPod(t *testing.T) {
 		t.Errorf("logs of the old and the new pod: %d and %d", first, second)
 	}
 	s.pods.mu.Lock()
-	old.gone = time.Time{} // the provider has replaced it, and the plugin has not seen that yet
+	old.gone = time.Time{} // the provider has replaced the pod, and the plugin has not seen it yet
 	s.pods.mu.Unlock()
 	if code := log("u1"); code != http.StatusNotFound {
 		t.Errorf("log of a pod that was replaced: %d", code)

@@ -120,7 +120,7 @@ func TestHasteWearsOff(t *testing.T) {
 		if err := l.Refresh(t.Context(), all); err != nil {
 			t.Fatal(err)
 		}
-		all["stops"] = Listed{Changes: true} // it ran, and is about to go
+		all["stops"] = Listed{Changes: true} // the instance ran, and is about to go
 		after := func(d time.Duration) int {
 			before := a.times["waits"]
 			for range d / (2 * time.Second) {

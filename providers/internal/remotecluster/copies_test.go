@@ -79,7 +79,7 @@ func TestNobodyWaitsForASlowRemoval(t *testing.T) {
 	for asked := 0; asked == 0; asked = len(r.asked()) {
 		runtime.Gosched()
 	}
-	go func() { // as the watch shows it
+	go func() { // like an event of the watch
 		c.gone(&r.pods.Items[0])
 		c.seen(&r.pods.Items[1])
 		c.copies.hold([]object{{KindSecret, "r", "other"}})()

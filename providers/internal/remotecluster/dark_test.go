@@ -27,13 +27,13 @@ func TestDarkRemoteClusterCostsNothing(t *testing.T) {
 		go func() { done <- c.RunInBackground(ctx) }()
 		time.Sleep(time.Minute)
 		if err := c.Ping(ctx); err == nil || tokens.taken() < pods {
-			t.Errorf("Ping before: %v, and not every pod got a token", err) // it has no nodes
+			t.Errorf("Ping before: %v, and not every pod got a token", err) // the remote cluster has no nodes
 		}
 		r.goDark()
 		time.Sleep(time.Minute)
 		r.asked()
 		tokens.taken()
-		for range 60 * 6 { // as a node pings
+		for range 60 * 6 { // the interval of the node's pings
 			if err := c.Ping(ctx); err == nil {
 				t.Error("Ping: nothing is wrong")
 			}
@@ -92,7 +92,7 @@ func TestClaimIsLookedAtAfterARestore(t *testing.T) {
 		if err := c.claim.write(t.Context(), "here"); err != nil {
 			t.Fatal(err)
 		}
-		_ = c.claim.check(t.Context(), true) // the remote cluster of this test has a claim of nobody
+		_ = c.claim.check(t.Context(), true) // the claim of this test's remote cluster belongs to no home
 		return len(r.asked())
 	}
 	c.claim.held = true

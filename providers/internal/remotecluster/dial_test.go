@@ -53,7 +53,7 @@ func TestDialEndsWithItsCaller(t *testing.T) {
 				if err := <-ended; !errors.Is(err, context.Canceled) {
 					t.Errorf("got %v", err)
 				}
-				if refusals == 0 { // that of SPDY stays until the server ends it
+				if refusals == 0 { // the connection of SPDY stays until the server ends it
 					if _, err := read.ReadByte(); !errors.Is(err, io.EOF) {
 						t.Errorf("the connection: %v", err)
 					}

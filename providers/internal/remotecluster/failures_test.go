@@ -40,7 +40,7 @@ func TestLostRightsAreSaid(t *testing.T) {
 					time.Sleep(10 * time.Second)
 				}
 				r.refuse("")
-				time.Sleep(2*time.Minute + time.Millisecond) // what asks on the minute has done so
+				time.Sleep(2*time.Minute + time.Millisecond) // the requests of each full minute are done
 				synctest.Wait()
 				r.asked()
 				if err := c.Ping(ctx); err != nil {

@@ -124,7 +124,7 @@ func TestLateWatchOfARemovedCopy(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.copies.collect(t.Context(), true)
-		time.Sleep(time.Minute) // as late as can be
+		time.Sleep(time.Minute) // the longest possible delay
 		r.asked()
 		want := metav1.ObjectMeta{Namespace: "r", Name: "copy"}
 		if err := c.copies.putConfigMap(t.Context(), &corev1.ConfigMap{ObjectMeta: want}); err != nil {

@@ -50,7 +50,7 @@ func TestWatchDoesNotGoOnInAnOlderState(t *testing.T) {
 		{from: "100", now: "another-kind-of-version", lists: 1},
 		{from: "100", now: "99", status: http.StatusForbidden, lists: 1},
 		{from: "100", now: "200", status: http.StatusServiceUnavailable, fails: true, lists: 1},
-		{from: "100", now: "200", refused: true, lists: 1}, // it may be another 200 than before the outage
+		{from: "100", now: "200", refused: true, lists: 1}, // this version 200 may differ from the one before the outage
 		{from: "100", now: "200", lists: 1},
 		{from: "", now: "99"},
 		{from: "0", now: "99"},

@@ -55,7 +55,7 @@ func TestImagesOfAWebhookStay(t *testing.T) {
 	if got := imagesIn(t, patch); err != nil || len(got) != 2 || got["side"] != "side:2" || got["first"] != "first:2" {
 		t.Errorf("two images changed at home, and the patch has %v (%v)", got, err)
 	}
-	there.Annotations[annotationSent] = `{"labels":["a"]}` // it was made before images were noted
+	there.Annotations[annotationSent] = `{"labels":["a"]}` // the pod was created before images were recorded
 	patch, err = patchOf(there, translated(t, home))
 	if got := imagesIn(t, patch); err != nil || len(got) != 3 || got["main"] != "main:1" {
 		t.Errorf("of a pod that does not say what was sent the patch has %v (%v), want what differs", got, err)

@@ -107,7 +107,7 @@ func TestRestartsOfARemadeObject(t *testing.T) {
 
 func TestWhatIsKeptWithoutAPod(t *testing.T) {
 	for name, tt := range map[string]struct {
-		phase   corev1.PodPhase      // that the object has
+		phase   corev1.PodPhase      // the phase of the object
 		restart corev1.RestartPolicy // "": Never
 		saw     func(*corev1.Pod)
 		keeps   bool

@@ -37,12 +37,12 @@ type remote struct {
 	nodes corev1.NodeList
 
 	mu       sync.Mutex
-	dark     chan struct{}          // guarded by mu; closed when it does not answer
+	dark     chan struct{}          // guarded by mu; closed while the server does not answer
 	cut      chan struct{}          // guarded by mu; closed when watches end
 	posted   map[string]*corev1.Pod // guarded by mu; by name: no watch shows them
-	hangs    chan struct{}          // guarded by mu; nil, or closed when what is to be deleted is
+	hangs    chan struct{}          // guarded by mu; nil, or closed when deletions may be answered
 	loses    bool                   // guarded by mu; the answers to creates of pods
-	refuses  string                 // guarded by mu; what may not be listed or watched: the end of the path, and the field selector
+	refuses  string                 // guarded by mu; the end of the path and the field selector that may not be listed or watched
 	requests []string               // guarded by mu
 }
 
@@ -86,7 +86,7 @@ func (r *remote) RoundTrip(q *http.Request) (*http.Response, error) {
 	}
 	answer := func(code int, body io.ReadCloser) (*http.Response, error) {
 		kind := []string{"application/json"}
-		if body == q.Body { // as it came
+		if body == q.Body { // the body of the request itself
 			kind = q.Header["Content-Type"]
 		}
 		return &http.Response{StatusCode: code, Status: http.StatusText(code), Header: http.Header{"Content-Type": kind}, Body: body, Request: q}, nil

@@ -19,7 +19,7 @@ func TestPublishedC70RulesOfRemoteClusters(t *testing.T) {
 	for _, rule := range []struct {
 		name, source string
 		change       func(pod *corev1.Pod)
-		broken       func(pod *corev1.Pod) string // what breaks the rule; "": nothing
+		broken       func(pod *corev1.Pod) string // the problem of a pod that breaks the rule, or ""
 	}{
 		{"a value of a label has 63 characters at most", "admiraltyio/admiralty#54, 2020-08-13", func(pod *corev1.Pod) { pod.Name = long }, func(pod *corev1.Pod) string {
 			for key, value := range pod.Labels {

@@ -99,7 +99,7 @@ func TestShownHasHomesIdentity(t *testing.T) {
 	next.UID, next.Labels = "next", map[string]string{"app": "next"}
 	elsewhere := remotePod(corev1.PodStatus{})
 	elsewhere.Spec.NodeName = "there"
-	for _, home := range []*corev1.Pod{nil, next} { // the node leaves alone what it takes for another node's
+	for _, home := range []*corev1.Pod{nil, next} { // the node would ignore a pod with the name of another node
 		if got := shown(elsewhere, home, "vk-0", byHome); got.Spec.NodeName != "vk-0" {
 			t.Errorf("a pod that home does not have is shown on node %s, want vk-0", got.Spec.NodeName)
 		}

@@ -37,7 +37,7 @@ func TestPodThatWaitsIsNotTold(t *testing.T) {
 		name string
 		home func(*corev1.Pod)
 		seen []func(*corev1.Pod)
-		want int // how often the node is told
+		want int // the number of reports to the node
 	}{
 		{"a new pod", same, []func(*corev1.Pod){same}, 0},
 		{"a pod that is scheduled", same, []func(*corev1.Pod){same, scheduled}, 0},

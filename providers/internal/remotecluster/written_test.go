@@ -19,7 +19,7 @@ func TestOneWriteForManyPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := kubefake.NewClientset()
-	c.client, c.cache = client, newCache(client, testHome, "", nil) // which does not run: the watch shows nothing
+	c.client, c.cache = client, newCache(client, testHome, "", nil) // the cache does not run, so the watch shows nothing
 	meta := metav1.ObjectMeta{Namespace: "r", Name: "copy"}
 	put := func(value string) (writes int) {
 		t.Helper()

@@ -37,7 +37,7 @@ func TestSilentIAMStallsNobody(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // as a Ping has
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // the timeout of a Ping
 				defer cancel()
 				if token, err := tokens.Token(ctx, ""); err != nil || token != "token-1" || ctx.Err() != nil {
 					t.Errorf("while the token is good: got %q, %v after %s", token, err, time.Since(begin))

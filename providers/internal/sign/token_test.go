@@ -127,7 +127,7 @@ func TestRefusedTokenIsReplacedOnce(t *testing.T) {
 	if _, err := send(); err != nil {
 		t.Fatal(err)
 	}
-	i.good = map[string]bool{} // it was revoked
+	i.good = map[string]bool{} // the token was revoked
 	if code, err := send(); code != 200 || err != nil || i.logins != 2 {
 		t.Errorf("got %d, %v and %d logins", code, err, i.logins)
 	}

@@ -55,7 +55,7 @@ func TestSignedRequest(t *testing.T) {
 		t.Error("the request of the caller was changed")
 	}
 
-	key = Key{Access: "AK2", Secret: "SK2", Token: "temporary"} // it was replaced, by a temporary one
+	key = Key{Access: "AK2", Secret: "SK2", Token: "temporary"} // a temporary key has replaced it
 	r = httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com/a", nil)
 	do()
 	if got := sent[1].Header; !strings.Contains(got.Get("Authorization"), "Access=AK2, SignedHeaders=host;x-project-id;x-sdk-date;x-security-token,") || got.Get(HeaderSecurityToken) != "temporary" {

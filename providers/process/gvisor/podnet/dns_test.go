@@ -24,7 +24,7 @@ func TestNameserversAreAskedInTurn(t *testing.T) {
 	c := testConfig()
 	c.Nameservers = []netip.AddrPort{
 		silent.LocalAddr().(*net.UDPAddr).AddrPort(), // takes the question and does not answer; there is no TCP
-		netip.MustParseAddrPort("127.0.0.1:1"),       // nobody listens
+		netip.MustParseAddrPort("127.0.0.1:1"),       // no listener
 		netip.MustParseAddrPort(internetAddress + ":53"),
 	}
 	d := startDaemon(t, &c)

@@ -41,7 +41,7 @@ func FuzzPacket(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	n.owns = func(netip.Addr) (bool, error) { return true, nil } // nothing is dialled
+	n.owns = func(netip.Addr) (bool, error) { return true, nil } // no connection is dialled
 	c := testConfig()
 	c.Services, c.Nameservers = nil, nil
 	if err := n.configure(c); err != nil {

@@ -31,7 +31,7 @@ func TestSecurityK3APodThatReadsNothingHasBoundedMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // until nothing is taken any more
+		_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // until no more data is accepted
 		writers.Go(func() { _, _ = c.Write(make([]byte, each)) })
 	}
 	writers.Wait()

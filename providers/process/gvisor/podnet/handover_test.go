@@ -212,7 +212,7 @@ func TestKeptPodStaysWithoutItsConnection(t *testing.T) {
 	kept, b := newGuest(t, "10.88.0.5", sandbox, network, nil), d.guest("ns/b", "10.88.0.6")
 	kept.listen(80, echo)
 	checkEcho(t, b.mustDial("10.88.0.5", 80), 1000)
-	for range 2 { // one that is gone is gone
+	for range 2 { // detaching a pod that is gone is no error
 		if _, a := ask(t, d.socket, Request{Op: OpDetach, Address: address}); a.Error != "" {
 			t.Fatal(a.Error)
 		}

@@ -27,8 +27,8 @@ import (
 // the internet, whose process also serves the addresses that no pod may reach. A refusal therefore comes from
 // the rules, and not from a missing listener.
 const (
-	inMachine  = "PODNET_TEST_MACHINE"  // says that this process is in the namespace of the machine, or why it could not be
-	inInternet = "PODNET_TEST_INTERNET" // says that this process is the internet
+	inMachine  = "PODNET_TEST_MACHINE"  // "yes" in the namespace of the machine, or the reason why it could not be made
+	inInternet = "PODNET_TEST_INTERNET" // set in the process of the internet
 
 	machineAddress  = "10.99.0.1"
 	internetAddress = "10.99.0.2"
@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
-	case slices.Contains(os.Args, "-test.fuzzworker"): // it has descriptors that another process would not get, and needs no network
+	case slices.Contains(os.Args, "-test.fuzzworker"): // a fuzz worker has descriptors that another process would not inherit, and needs no network
 		os.Exit(m.Run())
 	case os.Getenv(inMachine) != "":
 		code := m.Run()
@@ -146,7 +146,7 @@ func needInternet(t testing.TB) {
 	}
 	theInternet = internet{cmd, in}
 	ip(t, "link set lo up")
-	if err := serveAll(context.Background(), "0.0.0.0"); err != nil { // whom a pod must not reach
+	if err := serveAll(context.Background(), "0.0.0.0"); err != nil { // servers that a pod must not reach
 		t.Fatal(err)
 	}
 	ip(t, "link add vk0 type veth peer name vk1 netns "+strconv.Itoa(cmd.Process.Pid))
@@ -154,7 +154,7 @@ func needInternet(t testing.TB) {
 	ip(t, "address add "+machineAddress+"/24 dev vk0")
 	ip(t, "address add 169.254.77.1/32 dev vk0")
 	ip(t, "address add 192.0.2.77/32 dev lo")
-	ip(t, "route add local 192.0.2.128/25 dev lo") // a range that the machine keeps without having its addresses
+	ip(t, "route add local 192.0.2.128/25 dev lo") // a range that is routed to the machine without being its addresses
 	for _, a := range append([]string{deniedByConfig}, metadata...) {
 		ip(t, "route add "+a+"/32 dev vk0")
 	}
@@ -274,7 +274,7 @@ func nameAnswer(question []byte) []byte {
 	answer := append([]byte{}, question...)
 	answer[2] |= 0x80
 	answer[3] = 0x80
-	answer[7] = 1 // one answer, before whatever the question had besides
+	answer[7] = 1 // one answer, before any further records of the question
 	answer[9], answer[11] = 0, 0
 	end := dnsHeader
 	for end < len(answer) && answer[end] != 0 {

@@ -29,7 +29,7 @@ func beGuest(args []string) error {
 	defer cancel()
 	switch {
 	case args[0] == "serve":
-		_ = serveAll(context.Background(), "0.0.0.0") // on the machine's network somebody else has the ports
+		_ = serveAll(context.Background(), "0.0.0.0") // on the machine's network another process has the ports
 		return awaitEnd()
 	case args[0] == "wait":
 		return awaitEnd()

@@ -123,7 +123,7 @@ func TestSecurityK3NobodyWaitsForAPodThatDoesNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 100 { // and what is too small for the others to fill
+	for range 100 { // and space too small for the others to fill
 		if err := unix.Sendto(flooder, packet("10.88.0.5", "10.88.0.6", 80), 0, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -305,7 +305,7 @@ func (s *sandbox) run(args ...string) (string, error) {
 	cmd := exec.Command(runsc(s.t), append(append([]string{}, s.flags...), args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.process.user.credential()}
 	var out bytes.Buffer
-	if args[0] != "run" && !slices.Contains(args, "--detach") { // what stays would keep the pipe open
+	if args[0] != "run" && !slices.Contains(args, "--detach") { // a process that stays would keep the pipe open
 		cmd.Stdout, cmd.Stderr = &out, &out
 	}
 	err := cmd.Run()

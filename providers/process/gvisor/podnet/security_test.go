@@ -21,7 +21,7 @@ import (
 func forbidden() []string {
 	return append([]string{
 		"127.0.0.1", "127.8.8.8", "0.0.0.0", "0.1.2.3", // the machine
-		machineAddress, "192.0.2.77", "192.0.2.200", // of an interface, of lo, of a range that is routed to it
+		machineAddress, "192.0.2.77", "192.0.2.200", // addresses of an interface, of lo, and of a range that is routed to the machine
 		"10.99.0.255", "255.255.255.255", "224.0.0.1", "240.0.0.1", // groups
 		"169.254.77.1", "169.254.169.254", // link-local
 		testGateway.String(),
@@ -163,12 +163,12 @@ func TestSecurityK2PodsSendFromTheirAddress(t *testing.T) {
 	}
 	attacker, victim := attach("ns/a", "10.88.0.5"), attach("ns/b", "10.88.0.6")
 	longer := packet("10.88.0.5", "10.88.0.6", 80)
-	longer[3]++ // says to be longer than it is
+	longer[3]++ // its length field exceeds its length
 	v6 := append([]byte{0x60}, make([]byte, 59)...)
 	for _, p := range [][]byte{
 		packet("10.88.0.7", "10.88.0.6", 80), packet("10.88.0.1", "10.88.0.6", 80), packet("127.0.0.1", "10.88.0.6", 80),
 		packet("10.88.0.6", "10.88.0.6", 80), longer, v6, {0x45},
-		packet("10.88.0.5", "10.88.0.6", 4242), // its own: what comes first has passed
+		packet("10.88.0.5", "10.88.0.6", 4242), // the attacker's own address: once this packet arrives, all earlier ones have passed
 	} {
 		if err := unix.Sendto(attacker, p, 0, nil); err != nil {
 			t.Fatal(err)

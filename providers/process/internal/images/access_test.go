@@ -35,7 +35,7 @@ type tenancy struct {
 	files string // the digest of the layer with the files
 
 	mu     sync.Mutex
-	answer func(http.ResponseWriter, *http.Request) bool // guarded by mu: answers for a layer instead of the registry, if it is true
+	answer func(http.ResponseWriter, *http.Request) bool // guarded by mu: answers a request for a layer instead of the registry if it returns true
 	asked  []string                                      // guarded by mu: methods of requests for layers
 }
 

@@ -137,7 +137,7 @@ func archiveOf(t *testing.T, write func(*tar.Writer) error) []byte {
 func header(h tar.Header) []byte {
 	var b bytes.Buffer
 	h.Mode, h.Uid, h.Gid = 0o644, os.Getuid(), os.Getgid()
-	_ = tar.NewWriter(&b).WriteHeader(&h) // what is missing after it is seen by who reads it
+	_ = tar.NewWriter(&b).WriteHeader(&h) // the reader notices the missing content
 	return b.Bytes()
 }
 

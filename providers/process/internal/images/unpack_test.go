@@ -20,7 +20,7 @@ type endingLayer struct {
 	content io.Reader
 	end     context.CancelFunc
 	closed  bool
-	broken  bool // it was closed while it was read
+	broken  bool // it was closed during a read
 }
 
 func (l *endingLayer) Uncompressed() (io.ReadCloser, error) { return l, nil }

@@ -83,7 +83,7 @@ func TestASandboxIsForgottenAndNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // what is not there is no error
+	for range 2 { // a missing file is no error
 		if err := r.Forget("s1", "s1"); err != nil {
 			t.Fatal(err)
 		}

@@ -86,7 +86,7 @@ func TestExitCodeIsTheContainersOwn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _ = out.stdin.WriteString("go\n") // an error means that it has ended
+			_, _ = out.stdin.WriteString("go\n") // an error means that the container has ended
 			if code, lost := exitCode(<-status), s.commands.lost.Load() != nil; code != c.code || lost != c.lost {
 				t.Errorf("it ended with code %d, lost %t; want %d, %t", code, lost, c.code, c.lost)
 			}
@@ -108,7 +108,7 @@ func TestSignalThatEndsTheContainerIsNoError(t *testing.T) {
 	select {
 	case err := <-done:
 		t.Fatalf("the container has not ended yet: got %v", err)
-	case <-time.After(100 * time.Millisecond): // nothing tells that it waits
+	case <-time.After(100 * time.Millisecond): // nothing signals that it waits
 	}
 	close(s.ended)
 	if err := <-done; err != nil {

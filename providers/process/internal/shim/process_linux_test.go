@@ -31,13 +31,13 @@ func TestQuickDescendants(t *testing.T) {
 	}
 	defer func() {
 		in.Close()
-		_ = cmd.Wait() // its exit code says nothing
+		_ = cmd.Wait() // its exit code does not matter
 	}()
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
 	var all, quick []int
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); { // the shell that does not say so may not run yet
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); { // the other shell may not run yet
 		all, quick = Descendants(os.Getpid()), quickDescendants(os.Getpid())
 		slices.Sort(all)
 		slices.Sort(quick)

@@ -16,7 +16,7 @@ import (
 func TestRuntimeThatHangsIsKilled(t *testing.T) {
 	children := newChildren()
 	t.Cleanup(children.stop)
-	held, hold, err := os.Pipe() // open for as long as a process of the call is left
+	held, hold, err := os.Pipe() // open for as long as a process of the call runs
 	if err != nil {
 		t.Fatal(err)
 	}

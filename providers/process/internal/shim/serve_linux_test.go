@@ -96,7 +96,7 @@ func TestEndOfInputReachesASlowTerminal(t *testing.T) {
 	if err := (&frames{w: caller}).write(frameEOF, nil); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "a look for the caller", asked) // the terminal has not taken it for a while
+	within(t, "a look for the caller", asked) // the terminal has not taken the end of the input for a while
 	read := make([]byte, typed+1)
 	if err := command.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
