@@ -82,7 +82,7 @@ func (s groupSecrets) Get(name string) (*corev1.Secret, error) {
 	return s.objects.Secret(context.Background(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: group}}, name)
 }
 
-// startAzure starts one until ctx ends.
+// startAzure starts an emulator that runs until ctx ends.
 func startAzure(ctx context.Context, dir string) (*azure, error) {
 	a := &azure{cloud: inprocess.New(ctx)}
 	objects := &emulator.Objects{}
@@ -91,7 +91,7 @@ func startAzure(ctx context.Context, dir string) (*azure, error) {
 	return a, a.start(ctx, dir, runner, objects, late)
 }
 
-// late is how late lists are.
+// late is the delay of lists.
 const late = 50 * time.Millisecond
 
 // start opens the service before the runner of its containers.
@@ -116,7 +116,7 @@ type runner interface {
 	NotifyPods(ctx context.Context, notify func(*corev1.Pod))
 }
 
-// config is one for this cloud.
+// config returns a configuration for this cloud.
 func (a *azure) config(cluster string) Config {
 	return Config{
 		SubscriptionID: "sub-1", ResourceGroup: "pods", Region: "westeurope", ClusterName: cluster,

@@ -35,7 +35,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// backend is ACI for one check.
+// backend returns ACI as the backend of one check.
 func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
 	dir, err := os.MkdirTemp("", "aci-contract-")
 	if err != nil {

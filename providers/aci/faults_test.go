@@ -28,7 +28,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// provider is one with its driver.
+// provider is a service provider together with its driver.
 type provider struct {
 	*service.Provider[instance]
 	driver *driver

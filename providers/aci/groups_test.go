@@ -120,7 +120,7 @@ func (s *shelf) edit(change func()) {
 	change()
 }
 
-// count is how many requests came.
+// count returns the number of requests.
 func (s *shelf) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

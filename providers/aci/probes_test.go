@@ -70,7 +70,7 @@ func TestFailedStartupRestartsTheGroup(t *testing.T) {
 	until(t, "both to be gone", func() bool { all, err := p.GetPods(t.Context()); return err == nil && len(all) == 0 })
 }
 
-// TestProbesThatNobodyCanDoAreRefused names the field of each.
+// TestProbesThatNobodyCanDoAreRefused checks that the refusal names the field of each probe.
 func TestProbesThatNobodyCanDoAreRefused(t *testing.T) {
 	twice := func(p *corev1.Pod) *corev1.Container {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "other", Image: "i"})

@@ -110,7 +110,7 @@ func list(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
-// noNetwork takes the subnet away.
+// noNetwork removes the subnet from a configuration.
 func noNetwork(c *Config) { c.Network = Network{} }
 
 func public(c *Config) { c.Network = Network{Public: new(true)} }

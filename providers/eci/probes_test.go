@@ -97,7 +97,7 @@ func TestStartupProbeLetsASlowProgramStart(t *testing.T) {
 	})
 }
 
-// TestProbesThatNobodyCanDoAreRefused names the field of each.
+// TestProbesThatNobodyCanDoAreRefused checks that the refusal names the field of each probe.
 func TestProbesThatNobodyCanDoAreRefused(t *testing.T) {
 	t.Parallel()
 	const at = "spec.containers[0]."

@@ -84,7 +84,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// commands runs some in the pod.
+// commands runs some commands in the pod.
 func commands(t *testing.T, p nodeutil.Provider, every string) {
 	t.Helper()
 	for name, c := range map[string]struct {

@@ -77,7 +77,7 @@ func (s secrets) Get(name string) (*corev1.Secret, error) {
 
 const accessKey, secretKey = "LTAI-test", "the-secret-key"
 
-// config is one for this region.
+// config returns a configuration for this region.
 func (e *emulated) config(cluster string) Config {
 	return Config{
 		Stats:  true,

@@ -30,7 +30,7 @@ import (
 
 const logGroup = "/vk/home"
 
-// quick is a pace for tests.
+// quick has short intervals for tests.
 var quick = service.Config{Busy: 100 * time.Millisecond, Rest: 300 * time.Millisecond, Idle: 300 * time.Millisecond, SeenWithin: 2 * time.Second}
 
 // TestContract runs the contract of providers on an emulator of ECS whose containers are goroutines.
@@ -101,7 +101,7 @@ func newCloud(ctx context.Context, change ...func(*ecs.Config)) *cloud {
 	return c
 }
 
-// config is one for this cloud.
+// config returns a configuration for this cloud.
 func (c *cloud) config(cluster string) (Config, error) {
 	return Config{
 		Region: "eu-central-1", Stats: true, Endpoint: c.url, ClusterID: cluster, Subnets: []string{"subnet-1"}, SecurityGroups: []string{"sg-1"},

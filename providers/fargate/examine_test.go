@@ -169,7 +169,7 @@ func TestIAMOfPartitions(t *testing.T) {
 	}
 }
 
-// carrier answers requests.
+// carrier is a function as a transport.
 type carrier func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.

@@ -174,7 +174,7 @@ func textual(t *testing.T, at string) string {
 			return err
 		}
 		body = number.ReplaceAll(body, []byte(`"$1": "$2"`))
-		body = bytes.ReplaceAll(body, []byte(`"lastStatus": "PENDING"`), []byte(`"lastStatus": "RUNNING"`)) // of containers, which moto leaves as they began
+		body = bytes.ReplaceAll(body, []byte(`"lastStatus": "PENDING"`), []byte(`"lastStatus": "RUNNING"`)) // moto never changes the first state of containers
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		r.Header.Set("Content-Length", strconv.Itoa(len(body)))
 		return nil
@@ -307,7 +307,7 @@ func motoLife(t *testing.T, at string) string {
 		t.Fatalf("another process finds the pods %v, %v", all, err)
 	}
 	end(t, d, all[0])
-	clock.forward(2 * ownFor) // what this process has not made is left alone for as long
+	clock.forward(2 * ownFor) // a process leaves things of other processes alone for this long
 	gone(orphan)
 	passed("the task of a pod that the cluster does not have any more is found by another process, deleted, and its secret and definition with it")
 	return report.String()
@@ -354,7 +354,7 @@ func validated(t *testing.T) (version string, counts map[string]int) {
 	if err := p.kit.RunInContainer(t.Context(), "shop", "pod", "main", append([]string{"program"}, program.Program{}.Args()...), &caller{}); err != nil {
 		t.Error(err)
 	}
-	m := p.mapping // and one with all that a definition can have
+	m := p.mapping // and one that uses every part of a definition
 	large, err := m.definition(testResolved(testPod()), map[string]string{"main": "arn:s"})
 	if err == nil {
 		large.Family = aws.String("vk-large")

@@ -73,7 +73,7 @@ func open(t *testing.T, c *cloud, change ...func(*Config)) *driver {
 	return openAt(t, c, quick, change...)
 }
 
-// openAt is open at another pace.
+// openAt is like open, with other intervals.
 func openAt(t *testing.T, c *cloud, at service.Config, change ...func(*Config)) *driver {
 	t.Helper()
 	conf, err := c.config("home")

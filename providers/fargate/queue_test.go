@@ -76,7 +76,7 @@ func (l *letters) post(m message, fails error) {
 	l.messages, l.fails = append(l.messages, m), fails
 }
 
-// refuse lets the queue fail.
+// refuse makes reads of the queue fail with the error.
 func (l *letters) refuse(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

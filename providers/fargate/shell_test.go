@@ -155,7 +155,7 @@ func (s *shelled) listen(ctx context.Context, pod *corev1.Pod, port int32) error
 	return nil
 }
 
-// at gives a pod its address.
+// at returns the pod with its address.
 func (s *shelled) at(pod *corev1.Pod) *corev1.Pod {
 	s.mu.Lock()
 	ip := s.addresses[pod.Name]

@@ -116,7 +116,7 @@ func gateway(w http.ResponseWriter, code int, errorCode, message string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"error_code": errorCode, "error_msg": message, "request_id": "4a0c3a7f"})
 }
 
-// status answers as CCI does.
+// status answers with an error in the form of CCI.
 func status(w http.ResponseWriter, code int, reason, errorCode, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
@@ -207,7 +207,7 @@ func signature(r *http.Request, body []byte, names []string) string {
 	return fmt.Sprintf("%x", mac.Sum(nil))
 }
 
-// login is the IAM service.
+// login answers like the IAM service.
 func (c *cloud) login(w http.ResponseWriter, body []byte) {
 	var asked struct {
 		Auth struct {

@@ -283,7 +283,7 @@ func TestLogSinceATime(t *testing.T) {
 
 func stays() program.Program { return program.Program{Stay: program.Forever} }
 
-// set changes the cloud.
+// set changes the cloud while holding its lock.
 func (c *cloud) set(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

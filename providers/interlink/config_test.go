@@ -128,7 +128,7 @@ func TestPublishedA8FilesOfTheChartStart(t *testing.T) {
 	}
 }
 
-// TestConfigIsRefused: each problem is named.
+// TestConfigIsRefused checks that the error names each problem.
 func TestConfigIsRefused(t *testing.T) {
 	for want, c := range map[string]Config{
 		"url: is missing":        {},

@@ -162,7 +162,7 @@ func (d *double) status(w http.ResponseWriter, r *http.Request, body []byte) {
 	_ = json.NewEncoder(w).Encode(out)
 }
 
-// forgetAll does what a restart does.
+// forgetAll drops all remembered statuses, as a restart does.
 func (d *double) forgetAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

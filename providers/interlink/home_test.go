@@ -89,7 +89,7 @@ func (h *home) start() (p *provider, stop func()) {
 // stays is a program that runs until it is stopped.
 func stays() program.Program { return program.Program{Stay: time.Hour} }
 
-// withInit knows init containers too.
+// withInit also has the init containers of pods.
 type withInit struct{ node.PodObjects }
 
 // Container implements node.PodObjects.

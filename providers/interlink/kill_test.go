@@ -224,7 +224,7 @@ func TestKill9(t *testing.T) {
 	})
 }
 
-// started is a child.
+// started is a running child.
 type started struct {
 	cmd  *exec.Cmd
 	wait func() error

@@ -85,7 +85,7 @@ func (l *line) count(what string) (n int) {
 	return n
 }
 
-// all are the requests until now.
+// all returns all requests so far.
 func (l *line) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

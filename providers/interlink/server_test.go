@@ -86,7 +86,7 @@ func startServerWith(t *testing.T, dir, text string) (stop func()) {
 	return stop
 }
 
-// reached waits until somebody listens.
+// reached waits until a process listens at the address.
 func reached(t *testing.T, network, address string) {
 	t.Helper()
 	eventually(t, "somebody to listen on "+address, func() bool {
@@ -98,7 +98,7 @@ func reached(t *testing.T, network, address string) {
 	})
 }
 
-// eventually waits for a condition.
+// eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)

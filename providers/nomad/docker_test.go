@@ -89,7 +89,7 @@ func newDocker(t *testing.T) *docker {
 	return d
 }
 
-// do asks the daemon.
+// do makes a request to the daemon.
 func (d *docker) do(method, path string, body io.Reader, out any) error {
 	request, err := http.NewRequest(method, "http://docker"+path, body)
 	if err != nil {

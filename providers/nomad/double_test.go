@@ -50,7 +50,7 @@ func openDouble(t *testing.T, o objects) (*double, *provider) {
 	return d, p
 }
 
-// provider is one with its driver.
+// provider is a service provider together with its driver.
 type provider struct {
 	*service.Provider[*instance]
 	d *driver

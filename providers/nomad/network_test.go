@@ -70,7 +70,7 @@ func TestPortForward(t *testing.T) {
 	}
 }
 
-// socketPair is a connection, both ends.
+// socketPair returns both ends of a connection.
 func socketPair(t *testing.T) (mine, theirs io.ReadWriteCloser) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

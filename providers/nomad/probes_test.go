@@ -111,7 +111,7 @@ func TestRestartThatIsNotAnsweredIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-// TestProbesThatNobodyCanDoAreRefused names the field of each.
+// TestProbesThatNobodyCanDoAreRefused checks that the refusal names the field of each probe.
 func TestProbesThatNobodyCanDoAreRefused(t *testing.T) {
 	asks := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}}
 	for at, change := range map[string]func(*corev1.Pod, *Config){

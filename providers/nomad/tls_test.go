@@ -33,7 +33,7 @@ func (o *authority) client() TLS {
 	return TLS{CAFile: o.file("ca.pem"), CertFile: o.file("client.pem"), KeyFile: o.file("client-key.pem"), ServerName: "server.global.nomad"}
 }
 
-// renew replaces authority and certificates.
+// renew replaces the authority and its certificates.
 func (o *authority) renew(t *testing.T) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -53,7 +53,7 @@ func (l *liar) GetPods(_ *rpc.GetPodsRequest, s rpc.Provider_GetPodsServer) erro
 	return s.Send(&rpc.PodsAnswer{})
 }
 
-// GetContainerLogs is cut in the middle.
+// GetContainerLogs sends a log that is cut in the middle.
 func (l *liar) GetContainerLogs(_ *rpc.LogsRequest, s rpc.Provider_GetContainerLogsServer) error {
 	_ = s.Send(&rpc.Chunk{})
 	_ = s.Send(&rpc.Chunk{Data: []byte("half a li")})

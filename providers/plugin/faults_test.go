@@ -92,7 +92,7 @@ func TestPluginFrozen(t *testing.T) {
 	}
 }
 
-// slow takes its time.
+// slow is a provider with slow answers.
 type slow struct {
 	node.PodLifecycleHandler
 	called   chan time.Time // the deadline

@@ -99,7 +99,7 @@ func (p *process) freeze() {
 	})
 }
 
-// kill is kill -9.
+// kill kills the process with SIGKILL.
 func (p *process) kill() {
 	if p.cmd.ProcessState == nil {
 		_ = p.cmd.Process.Kill()
@@ -107,7 +107,7 @@ func (p *process) kill() {
 	}
 }
 
-// eventually waits until ok is true.
+// eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)

@@ -86,7 +86,7 @@ func TestSecurityJ1AWorkingDirectoryIsNoWayOut(t *testing.T) {
 		}
 		id, err := w.tryRun(name, inVolume, "/busybox", "sh", "-c", "/busybox cat "+up+file+"; exec /busybox sleep 600")
 		if err != nil {
-			continue // it did not start
+			continue // the container did not start
 		}
 		if err := w.StopContainer(t.Context(), id, 0); err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestSecurityJ1AWorkingDirectoryIsNoWayOut(t *testing.T) {
 	}
 }
 
-// TestSecurityJ2AGuestSeesTheProcessesOfItsTargetOnly: kubectl debug --target.
+// TestSecurityJ2AGuestSeesTheProcessesOfItsTargetOnly checks kubectl debug --target.
 func TestSecurityJ2AGuestSeesTheProcessesOfItsTargetOnly(t *testing.T) {
 	w, _ := attacked(t)
 	target := w.run("target", nil, "sleep", "604")
@@ -191,7 +191,7 @@ func TestSecurityJ5ANodeIsNoDevice(t *testing.T) {
 // the device that covers hidden files.
 func TestSecurityJ6AVolumeUncoversNothing(t *testing.T) {
 	w, _ := attacked(t)
-	other := w.Isolation() == process.IsolationGVisor // it has another kernel, whose /proc has nothing of the machine
+	other := w.Isolation() == process.IsolationGVisor // gVisor is another kernel, whose /proc has nothing of the machine
 	links := t.TempDir()
 	if err := os.Symlink("/dev", filepath.Join(links, "link")); err != nil {
 		t.Fatal(err)

@@ -112,7 +112,7 @@ func open(t *testing.T, change func(*process.Config)) *world {
 	return w
 }
 
-// close ends everything.
+// close removes the sandbox and ends the runtime.
 func (w *world) close() {
 	if err := w.RemovePodSandbox(context.Background(), w.sandbox); err != nil {
 		w.t.Error(err)
@@ -159,7 +159,7 @@ func (w *world) tryRun(name string, change func(*runtimeapi.ContainerConfig), co
 	return id, w.StartContainer(w.t.Context(), id)
 }
 
-// until waits for a condition.
+// until waits until ok returns true.
 func (w *world) until(what string, ok func() bool) {
 	w.t.Helper()
 	deadline := time.After(2 * time.Minute)

@@ -119,7 +119,7 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// memoryLimit asks the kernel.
+// memoryLimit returns the kernel's memory limit of a container.
 func (w *world) memoryLimit(id string) string {
 	w.t.Helper()
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(w.state(id).Init.PID) + "/cgroup")

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// terminal is a session with one.
+// terminal is a session on a terminal.
 type terminal struct{}
 
 func (terminal) Stdin() io.Reader            { return strings.NewReader("") }
@@ -41,7 +41,7 @@ func TestStatisticsAreOfNoPod(t *testing.T) {
 	}
 }
 
-// silent is a session with nothing.
+// silent is a session without input and output.
 type silent struct{ terminal }
 
 func (silent) TTY() bool { return false }

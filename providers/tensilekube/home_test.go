@@ -123,7 +123,7 @@ func (h *home) each(prefix string, n int, do func(name string) error) {
 	}
 }
 
-// ready is the node's condition.
+// ready returns the node's condition Ready.
 func (h *home) ready() corev1.NodeCondition {
 	h.Helper()
 	n, err := h.api.Client.CoreV1().Nodes().Get(h.Context(), h.Node, metav1.GetOptions{})

@@ -91,7 +91,7 @@ func (h *home) during(b breakage, do func(), on func(faultproxy.Request) bool) {
 	h.proxy.CutWatches(faultproxy.Watches)
 }
 
-// wait lets a fault last.
+// wait waits while a fault lasts.
 func (h *home) wait(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -106,7 +106,7 @@ func (h *home) created() int {
 	})
 }
 
-// restartUnder restarts the node under pods.
+// restartUnder restarts the node while n pods run.
 func (h *home) restartUnder(n int) {
 	h.Helper()
 	h.start()

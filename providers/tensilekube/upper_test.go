@@ -31,7 +31,7 @@ func newUpper(t *testing.T, w *worker, cluster, nodeName string) *upper {
 	return u
 }
 
-// make makes the provider.
+// make makes the provider without running it.
 func (u *upper) make() *provider {
 	u.Helper()
 	in := u.Input()

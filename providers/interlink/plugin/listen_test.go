@@ -136,7 +136,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestFileInThePlaceOfTheSocket is left as it is.
+// TestFileInThePlaceOfTheSocket checks that a regular file in the place of the socket stays.
 func TestFileInThePlaceOfTheSocket(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "notes")
 	if err := os.WriteFile(file, []byte("notes"), 0o600); err != nil {

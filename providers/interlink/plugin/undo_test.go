@@ -73,7 +73,7 @@ func TestRefusedPodIsStopped(t *testing.T) {
 	}
 }
 
-// until waits for a condition.
+// until waits until ok returns true.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)

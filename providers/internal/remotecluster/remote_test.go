@@ -204,7 +204,7 @@ func (c *counted) taken() int {
 	return n
 }
 
-// withToken is a pod at home.
+// withToken returns the i-th pod at home, with a token volume.
 func withToken(i int) *corev1.Pod {
 	home := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("web-%d", i), UID: types.UID(fmt.Sprint(i))}}
 	home.Spec.Containers = []corev1.Container{{Name: "main", Image: "program"}}

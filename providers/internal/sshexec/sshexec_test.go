@@ -288,7 +288,7 @@ func TestEndOfTheContextEndsTheCommand(t *testing.T) {
 	}
 }
 
-// TestServersAreChecked as a configuration has them.
+// TestServersAreChecked checks servers in the form of a configuration.
 func TestServersAreChecked(t *testing.T) {
 	good := Server{"ssh.example.com:22", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ"}
 	if err := good.Check(); err != nil || !good.IsSet() || (Server{}).IsSet() {

@@ -173,7 +173,7 @@ func ip(t testing.TB, args string) {
 	}
 }
 
-// beInternet serves until its input ends.
+// beInternet serves as the internet until its input ends.
 func beInternet() error {
 	in := bufio.NewReader(os.Stdin)
 	if _, err := in.ReadString('\n'); err != nil {

@@ -137,7 +137,7 @@ func TestMemoryOfTheProcess(t *testing.T) {
 	}
 }
 
-// status is a figure of /proc/PID/status.
+// status returns a figure of /proc/PID/status.
 func (p *process) status(t testing.TB, name string) (n int) {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

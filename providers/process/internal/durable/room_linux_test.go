@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTheLastContentHasRoomOnAFullDisk: nothing else has.
+// TestTheLastContentHasRoomOnAFullDisk checks that a last write succeeds on a disk without room for other data.
 func TestTheLastContentHasRoomOnAFullDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a disk of the test's own needs the rights of root")
