@@ -3,9 +3,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -76,6 +80,44 @@ func (o *options) checkIdentity() error {
 		return fmt.Errorf("%s: %s", problem, fix)
 	}
 	return nil
+}
+
+// identity returns the name that the credentials of the node have in the cluster, as far as the credentials tell.
+func (o *options) identity() string {
+	if o.BootstrapKubeconfig != "" {
+		return "system:node:" + o.NodeName
+	}
+	config, err := kubeconfig.Load(o.Kubeconfig, o.KubeContext)
+	if err != nil || config == nil {
+		config, err = rest.InClusterConfig()
+	}
+	if err != nil || rest.LoadTLSFiles(config) != nil {
+		return "unknown"
+	}
+	if config.BearerToken == "" && config.BearerTokenFile != "" {
+		token, _ := os.ReadFile(config.BearerTokenFile) // without a token, the name is unknown
+		config.BearerToken = string(token)
+	}
+	name := cmp.Or(tokenSubject(config.BearerToken), config.Username)
+	if certs, err := cert.ParseCertsPEM(config.CertData); err == nil {
+		name = certs[0].Subject.CommonName // the API server prefers a certificate
+	}
+	return cmp.Or(name, "unknown")
+}
+
+// tokenSubject returns the subject that a token of a service account states, or "".
+func tokenSubject(token string) string {
+	var claims struct {
+		Subject string `json:"sub"`
+	}
+	parts := strings.Split(strings.TrimSpace(token), ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	if payload, err := base64.RawURLEncoding.DecodeString(parts[1]); err != nil || json.Unmarshal(payload, &claims) != nil {
+		return ""
+	}
+	return claims.Subject
 }
 
 // watchCertificates logs certificates that end soon or have ended, until ctx ends.

@@ -4,13 +4,17 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"crypto/x509"
+	"encoding/base64"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/cert"
@@ -50,6 +54,56 @@ func TestCredentialsOfAnotherNodeEndTheProgram(t *testing.T) {
 		if err := (&options{NodeName: "n1", Kubeconfig: kubeconfig}).checkIdentity(); err != nil {
 			t.Errorf("%s is refused: %v", good, err)
 		}
+	}
+}
+
+// TestStartHasOneLine holds that the log of a good start has one line, and then tells that the node is ready.
+func TestStartHasOneLine(t *testing.T) {
+	kubeconfig := startAPIServer(t, &apiServer{objects: map[string]runtime.Object{}})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	lines, done := start(ctx, "--provider=empty", "--kubeconfig="+kubeconfig, "--nodename=n1", "--disable-kubelet-api", "--metrics-addr=127.0.0.1:0", "--log-format=json")
+	lines.waitFor(t, "Node is ready", done)
+	got := regexp.MustCompile(`"time":"[^"]*",|"commit":"[^"]*",`).ReplaceAllString(lines.String(), "")
+	const want = `{"level":"INFO","msg":"Starting","provider":"empty","address":"none","identity":"unknown","node":"n1","version":"v9"}
+{"level":"INFO","msg":"Node is ready","provider":"empty","node":"n1"}
+`
+	if got != want {
+		t.Errorf("the log is\n%s\nwant\n%s", got, want)
+	}
+	cancel()
+	<-done
+}
+
+// TestIdentityIsReadFromTheCredentials holds that the identity is the name in the certificate or in the token.
+func TestIdentityIsReadFromTheCredentials(t *testing.T) {
+	const account = "system:serviceaccount:vk:node"
+	token := "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"`+account+`"}`)) + ".c2ln"
+	tokenFile := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(tokenFile, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*clientcmdapi.AuthInfo){
+		"system:node:n1": func(*clientcmdapi.AuthInfo) {},
+		account:          func(a *clientcmdapi.AuthInfo) { *a = clientcmdapi.AuthInfo{Token: token} },
+		account + " ":    func(a *clientcmdapi.AuthInfo) { *a = clientcmdapi.AuthInfo{TokenFile: tokenFile} },
+		"unknown":        func(a *clientcmdapi.AuthInfo) { *a = clientcmdapi.AuthInfo{Token: "opaque"} },
+	} {
+		file, _ := kubeconfigOf(t, "system:node:n1")
+		config, err := clientcmd.LoadFromFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(config.AuthInfos["test"])
+		if err := clientcmd.WriteToFile(*config, file); err != nil {
+			t.Fatal(err)
+		}
+		if got := (&options{NodeName: "n1", Kubeconfig: file}).identity(); got != strings.TrimSpace(want) {
+			t.Errorf("the identity is %q, want %q", got, want)
+		}
+	}
+	if got := (&options{NodeName: "n1", Kubeconfig: filepath.Join(t.TempDir(), "none")}).identity(); got != "unknown" {
+		t.Errorf("the identity without credentials is %q", got)
 	}
 }
 

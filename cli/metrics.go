@@ -49,7 +49,7 @@ func (o *options) serveMetrics(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("serve metrics: %w", err)
 	}
-	log.G(ctx).WithField("address", l.Addr().String()).Info("Serving metrics")
+	log.G(ctx).WithField("address", l.Addr().String()).Debug("Serving metrics")
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metricsPath, metricsHandler())
 	mux.HandleFunc("GET "+livezPath, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }) // a client that is gone needs no answer

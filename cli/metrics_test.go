@@ -19,7 +19,7 @@ func TestMetricsAddress(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	kubeconfig := startAPIServer(t, &apiServer{objects: map[string]runtime.Object{}})
-	log, done := start(ctx, "--provider=empty", "--kubeconfig="+kubeconfig, "--disable-kubelet-api", "--log-format=json", "--metrics-addr=127.0.0.1:0")
+	log, done := start(ctx, "--provider=empty", "--kubeconfig="+kubeconfig, "--disable-kubelet-api", "--log-format=json", "--log-level=debug", "--metrics-addr=127.0.0.1:0")
 	var line struct{ Address string }
 	if err := json.Unmarshal([]byte(log.waitFor(t, "Serving metrics", done)), &line); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -50,7 +52,7 @@ func (p Program) run(ctx context.Context, r *resolved, stderr io.Writer) error {
 	nodeCtx, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	made, done := make(chan drainer, 1), make(chan error, 1)
-	go func() { done <- r.runNode(nodeCtx, provider, p.kubeletVersion(), made) }()
+	go func() { done <- r.runNode(nodeCtx, provider, p, made) }()
 	select {
 	case err = <-done:
 	case <-ctx.Done():
@@ -68,6 +70,17 @@ func (p Program) run(ctx context.Context, r *resolved, stderr io.Writer) error {
 	return err
 }
 
+// logStart logs the begin of the program, in one line.
+func (o *options) logStart(ctx context.Context, build buildInfo) {
+	address := net.JoinHostPort(o.NodeIP, strconv.Itoa(o.Port))
+	if o.DisableKubeletAPI {
+		address = "none"
+	}
+	log.G(ctx).WithFields(log.Fields{
+		"version": build.Version, "commit": build.Commit, "identity": o.identity(), "node": o.name(), "address": address,
+	}).Info("Starting")
+}
+
 // waitToStop waits for the node, for a limited time.
 func waitToStop(done <-chan error) error {
 	timer := time.NewTimer(stopTimeout - time.Second)
@@ -81,11 +94,11 @@ func waitToStop(done <-chan error) error {
 }
 
 // runNode makes the node, or all of them, sends it to made, and runs it with the servers beside it.
-func (o *options) runNode(ctx context.Context, p Provider, version string, made chan<- drainer) error {
+func (o *options) runNode(ctx context.Context, p Provider, program Program, made chan<- drainer) error {
 	if err := o.checkIdentity(); err != nil {
 		return err
 	}
-	n, err := o.newDaemon(ctx, p, version)
+	n, err := o.newDaemon(ctx, p, program.kubeletVersion())
 	if errors.Is(err, rest.ErrNotInCluster) {
 		problem, fix := doctor.NoKubeconfig(o.Kubeconfig)
 		return fmt.Errorf("%s: %s", problem, fix)
@@ -93,6 +106,7 @@ func (o *options) runNode(ctx context.Context, p Provider, version string, made 
 	if err != nil {
 		return err
 	}
+	o.logStart(ctx, program.build())
 	made <- n
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return n.Run(ctx) })

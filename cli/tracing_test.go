@@ -109,7 +109,7 @@ func TestTracesThatFailAreInTheLog(t *testing.T) {
 	otel.Handle(errors.New("nobody listens"))
 	_ = end(t.Context()) // no span was made
 	var line map[string]string
-	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line["level"] != "WARN" || line["error"] != "nobody listens" {
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line["level"] != "WARN" || line["err"] != "nobody listens" {
 		t.Errorf("got %s, %v", &out, err)
 	}
 }

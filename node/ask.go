@@ -64,7 +64,6 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 			if err := s.fence.Allow(ctx); err != nil { // the record of the loss must not outlive the term
 				return err
 			}
-			log.G(ctx).Warn(d.Failure.Message)
 		}
 		s.fail(s.key, s.api, d.Failure)
 	case lifecycle.BeginOrphan:

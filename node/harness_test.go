@@ -19,6 +19,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/memapi"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
@@ -34,6 +35,7 @@ type world struct {
 	configs  []func(*PodControllerConfig)
 	wall     func() time.Time // nil: the clock of the bubble
 	fence    *lease.Fence     // nil: there is no lease guard
+	logger   log.Logger       // nil: nothing is logged
 	but      []string         // invariants that the test breaks on purpose
 
 	stop context.CancelFunc
@@ -91,7 +93,7 @@ func (w *world) start() {
 // launch is start for a daemon that may never be ready.
 func (w *world) launch() {
 	w.Helper()
-	ctx, cancel := context.WithCancel(w.Context())
+	ctx, cancel := context.WithCancel(log.WithLogger(w.Context(), w.logger))
 	factory := informers.NewSharedInformerFactory(w.objects, 0)
 	pods := w.api.Informer(time.Minute)
 	cfg := PodControllerConfig{

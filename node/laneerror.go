@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
@@ -24,6 +25,15 @@ func (e *laneError) Unwrap() error { return e.err }
 
 func newLaneError(pod *corev1.Pod, event string, err error) error {
 	return &laneError{pod: pod, event: event, err: err}
+}
+
+// uidOf returns the UID of the pod that err is about, or "".
+func uidOf(err error) types.UID {
+	var failed *laneError
+	if errors.As(err, &failed) && failed.pod != nil {
+		return failed.pod.UID
+	}
+	return ""
 }
 
 // ofUpdate reports whether the backend has the pod, and the update with a change failed.

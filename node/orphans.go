@@ -12,7 +12,6 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
-	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 // deleteOrphan asks the backend to stop an unwanted pod, and checks at once whether it has stopped. api is the
@@ -33,7 +32,11 @@ func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *
 	if err != nil && !errdefs.IsNotFound(err) {
 		return newLaneError(api, eventDeleteFailed, fmt.Errorf("delete pod %s (UID %s), which is no longer in the API server, at the backend: %w", key, backend.UID, err))
 	}
-	log.G(ctx).WithField("pod", key).Infof("deleted a pod at the backend that is no longer in the API server (UID %s)", backend.UID)
+	if logger := podLog(ctx, key, backend.UID); lifecycle.Terminal(&backend.Status) {
+		logger.Debug("removed an ended pod from the backend, because the API server no longer has it")
+	} else {
+		logger.Info("stopped a pod at the backend, because the API server no longer has it")
+	}
 	w.states.sync(key, anyPod, func(s syncWriter) {
 		s.orphan.Asked = now
 		s.keep(backend.UID) // some keep for ever what has ended, and another orphan of the name may take the place of this one before

@@ -16,7 +16,6 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
-	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
@@ -108,7 +107,7 @@ func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, 
 	}
 	got, err := m.sendPatch(ctx, api, body)
 	if apierrors.IsForbidden(err) && len(change.Labels) > 0 {
-		log.G(ctx).WithError(err).Warn("the API server refuses the labels that the provider changed; writing the status without them")
+		podLog(ctx, key, api.UID).WithError(err).Warn("the API server refuses the labels that the provider changed; writing the status without them")
 		m.states.status(key, api.UID, func(s statusWriter) { s.refused(change.Labels) })
 		change.Labels, own.labels = nil, nil
 		if body, any = lifecycle.PatchBody(api, change); !any {
@@ -143,6 +142,7 @@ func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, 
 		s.wrote(own)
 	})
 	m.noneDropped(key, st)
+	logEnd(ctx, key, api, &status)
 	if api.DeletionTimestamp != nil && lifecycle.Terminal(&status) {
 		m.statusLane.Add(key) // the final status is written: remove
 	}
@@ -192,7 +192,7 @@ func (m *statusManager) remove(ctx context.Context, key string, api *corev1.Pod)
 // refused the write, an event follows as often as its notice allows.
 func (m *statusManager) writeFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
 	m.outage.failedToReach(err)
-	logger := log.G(ctx).WithField("pod", key).WithError(err)
+	logger := podLog(ctx, key, uidOf(err)).WithError(err)
 	if again {
 		logger.Warnf("pod in the API server is not up to date; next try in %v", delay)
 	} else {

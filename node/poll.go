@@ -11,7 +11,6 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
-	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 const (
@@ -90,9 +89,9 @@ func (p *poller) answered(ctx context.Context, key string, api *corev1.Pod, st *
 	case errdefs.IsNotFound(err), err == nil && status == nil:
 		p.suspect(key)
 	case err != nil && reports:
-		log.G(ctx).WithField("pod", key).WithError(err).Info("the provider does not answer how the pod is after a change; its reports tell")
+		podLog(ctx, key, api.UID).WithError(err).Info("the provider does not answer how the pod is after a change; its reports tell")
 	case err != nil:
-		return fmt.Errorf("ask the provider for the status of pod %s: %w", key, err)
+		return newLaneError(api, "", fmt.Errorf("ask the provider for the status of pod %s: %w", key, err))
 	}
 	return nil
 }
@@ -104,7 +103,7 @@ func pollAgain(_ context.Context, _ string, _ int, _ time.Time, err error) (*tim
 
 // pollFailed handles failures of the poll lane.
 func pollFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
-	logger := log.G(ctx).WithField("pod", key).WithError(err)
+	logger := podLog(ctx, key, uidOf(err)).WithError(err)
 	if again {
 		logger.Warnf("the status of the pod stays as it was; next try in %v", delay)
 	} else {

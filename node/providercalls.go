@@ -53,6 +53,7 @@ func (w *podWorker) create(ctx context.Context, key string, api *corev1.Pod) err
 	if without := w.admission.unenforced(api); without != "" && !attempted {
 		w.recorder.Event(api, corev1.EventTypeWarning, eventUnenforced, without)
 	}
+	began := time.Now()
 	err = w.call(ctx, key, api, "CreatePod", func(ctx context.Context) error { return w.backend.provider.CreatePod(ctx, pod) })
 	// The time is recorded again: a call that took long may have made the pod at its end.
 	w.states.sync(key, api.UID, func(st syncWriter) { st.sent.AttemptedAt = time.Now() })
@@ -61,6 +62,7 @@ func (w *podWorker) create(ctx context.Context, key string, api *corev1.Pod) err
 	}
 	w.accepted(key, api)
 	w.recorder.Event(api, corev1.EventTypeNormal, eventCreateSuccess, "the provider has accepted the pod")
+	lasting(podLog(ctx, key, api.UID), began, time.Millisecond).Info("the pod was created")
 	return nil
 }
 

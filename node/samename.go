@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
-	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 // findBeside records which pods of a list are beside a wanted pod under its name. keys are the keys of the
@@ -77,7 +76,7 @@ func (c *podCore) noteBeside(ctx context.Context, key string, api *corev1.Pod, p
 	})
 	if news {
 		message := fmt.Sprintf("the backend runs %d instances of this pod (UID %s), and the node cannot tell which is to stay: it stops none of them before the pod is deleted; stop all but one at the backend", 1+len(second), own.UID)
-		log.G(ctx).WithField("pod", key).Warn(message)
+		podLog(ctx, key, api.UID).Warn(message)
 		c.recorder.Event(api, corev1.EventTypeWarning, eventSecondPod, message)
 	}
 	if beside != nil || st.beside != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
@@ -25,6 +26,9 @@ func (w *podWorker) syncPod(ctx context.Context, key string) (class int, err err
 	ctx = span.WithField(ctx, "pod", s.key)
 
 	s.track(ctx)
+	if s.api != nil {
+		ctx = span.WithField(ctx, "podUID", string(s.api.UID))
+	}
 	for range maxSteps {
 		if !s.gather() {
 			w.syncLane.Add(key) // with the current facts
@@ -32,6 +36,9 @@ func (w *podWorker) syncPod(ctx context.Context, key string) (class int, err err
 		}
 		d := lifecycle.Next(&s.facts)
 		s.note(d)
+		if d.Step != lifecycle.Rest || s.facts.ByName {
+			log.G(ctx).Debugf("decided: %v, because %v", d.Step, &s.facts)
+		}
 		if !d.Step.Asks() {
 			return 0, s.do(ctx, d)
 		}
@@ -142,7 +149,7 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 	case lifecycle.Stop:
 		return s.stop(ctx, key, api, d.Backend)
 	case lifecycle.Stopped:
-		s.stopped(d.Backend)
+		s.stopped(ctx, d.Backend)
 	case lifecycle.Gone:
 		s.states.sync(key, api.UID, func(st syncWriter) { st.sent.GoneSince = time.Now() })
 	case lifecycle.Missing:
@@ -159,7 +166,7 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 }
 
 // stopped records that the backend has confirmed the stop, and whether the backend keeps the pod.
-func (s *podSync) stopped(backend *corev1.Pod) {
+func (s *podSync) stopped(ctx context.Context, backend *corev1.Pod) {
 	s.secrets.End(s.api.UID)
 	s.states.sync(s.key, s.api.UID, func(st syncWriter) {
 		st.stopped = true
@@ -168,6 +175,7 @@ func (s *podSync) stopped(backend *corev1.Pod) {
 	if backend != nil {
 		s.keepLeft(s.api.UID)
 	}
+	s.logStopped(ctx)
 	s.statusLane.Add(s.key)
 }
 

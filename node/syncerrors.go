@@ -14,7 +14,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
-	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 // syncFailed handles failures of the sync lane. Each failure is logged with the time of the next try. As often
@@ -25,7 +24,7 @@ func (w *podWorker) syncFailed(ctx context.Context, key string, err error, delay
 	if again {
 		next = "next try at " + time.Now().Add(delay).UTC().Format(time.RFC3339)
 	}
-	log.G(ctx).WithField("pod", key).WithError(err).Warn("pod is not in step with the backend; " + next)
+	podLog(ctx, key, uidOf(err)).WithError(err).Warn("pod is not in step with the backend; " + next)
 	var failed *laneError
 	if !errors.As(err, &failed) || failed.pod == nil {
 		return

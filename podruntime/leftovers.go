@@ -46,7 +46,7 @@ func (r *Runtime) clean(ctx context.Context) {
 				continue
 			}
 			if err := errors.Join(r.volumes.Remove(uid), os.RemoveAll(r.messageDir(uid)), r.cgroups.remove(uid)); err != nil {
-				log.G(ctx).WithField("uid", string(uid)).WithError(err).Warn("remove what a pod that is gone has left on disk")
+				log.G(ctx).WithField("podUID", string(uid)).WithError(err).Warn("remove what a pod that is gone has left on disk")
 				next[uid] = true
 			}
 		}

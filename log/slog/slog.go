@@ -25,8 +25,8 @@ import (
 // LevelFatal is the level of Fatal and Fatalf: one step above slog.LevelError.
 const LevelFatal = slog.Level(12)
 
-// errorKey is the name of the attribute of WithError.
-const errorKey = "error"
+// errorKey is the name of the attribute of WithError, as in klog.
+const errorKey = "err"
 
 // adapter is the logger of a chain of fields. Most adapters log nothing, so a field costs one small object, and
 // the first line makes the handler with all fields.

@@ -150,7 +150,7 @@ func TestFieldsAreAddedNotShared(t *testing.T) {
 		{l, map[string]any{"given": true}},
 		{one, map[string]any{"given": true, "pod": "p"}},
 		{two, map[string]any{"given": true, "pod": "p", "node": "n", "a": 1.0}},
-		{three, map[string]any{"given": true, "pod": "p", "error": "boom"}},
+		{three, map[string]any{"given": true, "pod": "p", "err": "boom"}},
 	} {
 		tt.l.Info("x")
 		if diff := cmp.Diff(tt.want, fields(t, last())); diff != "" {

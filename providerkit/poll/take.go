@@ -83,7 +83,7 @@ func (c *Cache[T]) applyInOrder(ctx context.Context, instances []T, asked time.T
 		return nil
 	}
 	for _, pod := range c.lacking(there, ids, asked, unanswered) {
-		log.G(ctx).WithField("pod", pod.Namespace+"/"+pod.Name).WithField("uid", pod.UID).
+		log.G(ctx).WithField("pod", pod.Namespace+"/"+pod.Name).WithField("podUID", string(pod.UID)).
 			Warn("The service has lost the pod: several complete lists in a row lack it")
 	}
 	if c.config.Double == nil {

@@ -372,7 +372,7 @@ func (g *groups) unreadable(ctx context.Context, name string, err error) bool {
 		return false
 	}
 	if !v.failing {
-		log.G(ctx).WithError(err).WithField("pod", v.pod.Namespace+"/"+v.pod.Name).WithField("uid", v.pod.UID).Warn("The pod stays as it was seen last: its container group cannot be read")
+		log.G(ctx).WithError(err).WithField("pod", v.pod.Namespace+"/"+v.pod.Name).WithField("podUID", string(v.pod.UID)).Warn("The pod stays as it was seen last: its container group cannot be read")
 	}
 	v.failing, v.looked = true, time.Now() // the others come before it is asked for again
 	return true

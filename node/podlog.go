@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// podLog returns the logger of lines about a pod. The fields have the names of Kubernetes' contextual logging.
+func podLog(ctx context.Context, key string, uid types.UID) log.Logger {
+	logger := log.G(ctx).WithField("pod", key)
+	if uid != "" {
+		logger = logger.WithField("podUID", string(uid))
+	}
+	return logger
+}
+
+// lasting adds to logger the time since begin, in whole units.
+func lasting(logger log.Logger, begin time.Time, unit time.Duration) log.Logger {
+	return logger.WithField("duration", time.Since(begin).Truncate(unit).String())
+}
+
+// logStopped logs that the backend has confirmed the stop of a deleted pod. The end of a pod that was not
+// deleted, or had ended before, has a line of its own.
+func (s *podSync) logStopped(ctx context.Context) {
+	st := s.states.get(s.key)
+	if s.api.DeletionTimestamp == nil || st.askedAt.IsZero() || lifecycle.Terminal(&s.api.Status) {
+		return
+	}
+	reason := "Deleted"
+	if st.failure != nil {
+		reason = st.failure.Reason
+	}
+	lasting(podLog(ctx, s.key, s.api.UID).WithField("reason", reason), st.askedAt, time.Millisecond).Info("the pod was stopped")
+}
+
+// logEnd logs that a pod has ended, once its status says so. Before that, the pod had the status of api. The
+// stop of a deleted pod has a line of its own.
+func logEnd(ctx context.Context, key string, api *corev1.Pod, now *corev1.PodStatus) {
+	if api.DeletionTimestamp != nil || lifecycle.Terminal(&api.Status) || !lifecycle.Terminal(now) {
+		return
+	}
+	logger := podLog(ctx, key, api.UID).WithField("reason", endReason(now))
+	if now.StartTime != nil {
+		logger = lasting(logger, now.StartTime.Time, time.Second) // as exact as a status
+	}
+	if now.Phase == corev1.PodSucceeded {
+		logger.Info("the pod has ended")
+		return
+	}
+	if now.Message != "" {
+		logger = logger.WithField("message", now.Message)
+	}
+	logger.Info("the pod has failed")
+}
+
+// endReason returns why a pod has ended: the reason of its status, or else of the first container that failed,
+// or else of the first container.
+func endReason(s *corev1.PodStatus) string {
+	if s.Reason != "" {
+		return s.Reason
+	}
+	reason := string(s.Phase)
+	for i, c := range append(s.InitContainerStatuses[:len(s.InitContainerStatuses):len(s.InitContainerStatuses)], s.ContainerStatuses...) {
+		end := c.State.Terminated
+		switch {
+		case end == nil || end.Reason == "":
+		case end.ExitCode != 0:
+			return fmt.Sprintf("%s (container %s, exit code %d)", end.Reason, c.Name, end.ExitCode)
+		case i == 0:
+			reason = end.Reason
+		}
+	}
+	return reason
+}
