@@ -247,8 +247,8 @@ func TestRoundsWithoutAList(t *testing.T) {
 	})
 }
 
-// TestListsThatLackAStoppedGroup checks that the lists that confirm the end of a pod come quickly, and that a
-// list that has the group again restarts the count.
+// TestListsThatLackAStoppedGroup checks that the lists to confirm the end of a pod come quickly, and that a list
+// with the group restarts the count.
 func TestListsThatLackAStoppedGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, g, names := onShelf(t, 3)

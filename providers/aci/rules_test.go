@@ -413,8 +413,8 @@ func TestPublishedC12BadRequestIsTheEnd(t *testing.T) {
 	}
 }
 
-// TestPublishedC17AnswersThatEndAPod checks that an answer ends a pod exactly if no group can ever come of it.
-// The answers are those of the emulator.
+// TestPublishedC17AnswersThatEndAPod checks that an answer ends a pod if, and only if, no later request can
+// succeed. The answers are those of the emulator.
 func TestPublishedC17AnswersThatEndAPod(t *testing.T) {
 	answers := emulated.Answers()
 	for _, r := range emulated.Rules() {

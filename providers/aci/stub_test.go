@@ -48,7 +48,7 @@ var model = map[string]string{
 	"extension":   "name! properties:any",
 }
 
-// fits returns the parts of a value that the description lacks, and the value without the properties that
+// fits returns the parts of a value that are not in the description, and the value without the properties that
 // answers never have.
 func fits(at, definition string, value any) (wrong []string, shown any) {
 	if element, list := strings.CutPrefix(definition, "[]"); list {

@@ -184,8 +184,8 @@ func (m machine) lose(pod *corev1.Pod) error {
 	return errors.Join(errs...)
 }
 
-// remove removes a sandbox. A provider that has seen the end of the container stops the sandbox at the same
-// time, and the network plugin fails for one of the two. If it fails here, the next attempt finds the sandbox
+// remove removes a sandbox. At the same time, a provider that has seen the end of the container stops the
+// sandbox, and the network plugin fails for one of the two. If it fails here, the next attempt finds the sandbox
 // without a network.
 func (m machine) remove(sandbox string) error {
 	var err error

@@ -186,8 +186,8 @@ func TestInitContainersAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestEachGroupIsAskedFor checks that, before an empty list is believed, ECI is asked about each group except
-// those that were deleted here.
+// TestEachGroupIsAskedFor checks an empty list: before it is believed, ECI is asked about each group except the
+// groups deleted here.
 func TestEachGroupIsAskedFor(t *testing.T) {
 	have := []object{state(1, stateRunning), state(2, stateRunning), state(3, stateRunning)}
 	gone := map[string]bool{"eci-1": true, "eci-3": true}

@@ -120,8 +120,8 @@ func TestLostGroupIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestGroupThatListsDoNotHave checks the deletion of a group that lists do not show, and whose create lost its
-// answer with a restart.
+// TestGroupThatListsDoNotHave deletes a group that lists do not show. The answer to its create was lost with a
+// restart.
 func TestGroupThatListsDoNotHave(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -192,7 +192,7 @@ func TestGroupThatListsAreLateToShowAfterARestart(t *testing.T) {
 	h.Until("it answers for all pods", func() (bool, string) { return soon.AnswersForAllPods(), "" })
 }
 
-// TestCreateWithoutAnID checks an answer that leaves open what ECI did.
+// TestCreateWithoutAnID checks an answer that does not show whether ECI made a group.
 func TestCreateWithoutAnID(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

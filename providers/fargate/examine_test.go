@@ -195,7 +195,7 @@ func TestDoctorAdvisesAgainstDockerHub(t *testing.T) {
 }
 
 // TestDoctorAdvisesAgainstLogsForEver checks that doctor reports a log group without a retention, which keeps
-// the logs of pods and costs money. It reports no group that does not exist or that doctor may not read.
+// the logs of pods and costs money. It does not report a missing group, or a group that doctor may not read.
 func TestDoctorAdvisesAgainstLogsForEver(t *testing.T) {
 	for name, c := range map[string]struct {
 		cloud func(*ecs.Config)

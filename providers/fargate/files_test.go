@@ -189,8 +189,8 @@ func TestSecretOfARefusedPodIsRemoved(t *testing.T) {
 	}
 }
 
-// TestSecretsScheduledForDeletion checks that a cleanup that schedules secrets for deletion by age costs no pod
-// that is created during the recovery window.
+// TestSecretsScheduledForDeletion has a cleanup that schedules old secrets for deletion. It costs no pod, even
+// one created during the recovery window.
 func TestSecretsScheduledForDeletion(t *testing.T) {
 	c := cloudOf(t)
 	pod := podOf("web", program.Program{Stay: program.Forever})

@@ -158,8 +158,8 @@ func TestMessagesStayUntilTheyAreFollowed(t *testing.T) {
 	}
 }
 
-// hearing returns a provider with a queue, and a function that returns the message that a task of the provider
-// has changed.
+// hearing returns a provider with a queue, and a function that makes the message about a change of the
+// provider's task.
 func hearing(t *testing.T) (*driver, func(task int) message) {
 	t.Helper()
 	useKey(t)

@@ -34,7 +34,7 @@ func TestUsageOfContainerInsights(t *testing.T) {
 	}
 }
 
-// TestStatsNeedContainerInsights checks that the error for a cluster without usage data says what to do.
+// TestStatsNeedContainerInsights checks that the error for a cluster without usage data has a remedy.
 func TestStatsNeedContainerInsights(t *testing.T) {
 	c := cloudOf(t)
 	p := open(t, c)

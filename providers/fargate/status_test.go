@@ -183,8 +183,8 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// TestNotStartedAgain checks that a pod that is to run for ever has failed when ECS does not restart it,
-// whatever its exit code.
+// TestNotStartedAgain has a pod that is to run for ever. The pod has failed if ECS does not restart it, whatever
+// its exit code.
 func TestNotStartedAgain(t *testing.T) {
 	task := testTask("STOPPED", types.Container{LastStatus: aws.String("STOPPED"), ExitCode: new(int32)})
 	task.StopCode, task.StoppedReason = types.TaskStopCodeEssentialContainerExited, aws.String("Essential container in task exited")

@@ -54,8 +54,8 @@ func TestTokenIsRenewed(t *testing.T) {
 	eventually(t, "the new token to count", func() bool { _, err := c.ping(t.Context()); return err == nil })
 }
 
-// TestAuthority checks that a server of another authority gets no request, and that a server that asks for a
-// client certificate gets the current one of the files.
+// TestAuthority checks that a server of another authority gets no request. A server that asks for a client
+// certificate gets the current one of the files.
 func TestAuthority(t *testing.T) {
 	dir := t.TempDir()
 	mine, other := testpki.New(t), testpki.New(t)

@@ -85,8 +85,8 @@ func TestAnswerWithoutAJobIsDoubted(t *testing.T) {
 	}
 }
 
-// TestLostAnswerIsFoundBesideOtherPods checks a plugin that repeats its last answer, which is about the pods
-// that the node asks for each second. These requests must include the pod whose create had no answer.
+// TestLostAnswerIsFoundBesideOtherPods has a plugin that repeats its last answer, about the pods of the node's
+// last request. The request of each second must therefore include a pod whose create had no answer.
 func TestLostAnswerIsFoundBesideOtherPods(t *testing.T) {
 	inMode(t, "", func(t *testing.T, f *outside) {
 		p, _ := f.start()

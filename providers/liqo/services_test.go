@@ -18,9 +18,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
 
-// TestServicesAndEvents checks, with the rights of the README, that Services of an offloaded namespace are in
-// the remote cluster with the addresses elsewhere at home, except for a Service that is excluded by Liqo's
-// annotation, and that events of the remote pod are at home.
+// TestServicesAndEvents uses the rights of the README. Services of an offloaded namespace are in the remote
+// cluster, with the addresses elsewhere at home, unless Liqo's annotation excludes a Service. Events of the
+// remote pod are at home.
 func TestServicesAndEvents(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "services", "vk-0")

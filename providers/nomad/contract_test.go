@@ -106,7 +106,7 @@ func (a *agent) backend(_ context.Context, env providertest.Env) (*providertest.
 	}, nil
 }
 
-// left lists what Nomad still holds for a node: jobs, Variables, and allocations whose files are on a client.
+// left lists the leftovers of a node in Nomad: jobs, Variables, and allocations with files on a client.
 func (a *agent) left(prefix string) (map[string][]string, error) {
 	var jobs []*nomadapi.JobListStub
 	var variables []*nomadapi.VariableMetadata

@@ -85,7 +85,8 @@ func TestAllocationsOfAJobBefore(t *testing.T) {
 	}
 }
 
-// TestJobThatOthersPurged checks that a pod whose job somebody else purged exists as long as its tasks run.
+// TestJobThatOthersPurged checks that a pod still exists while its tasks run, although another user purged its
+// job.
 func TestJobThatOthersPurged(t *testing.T) {
 	d, p, pod, e := made(t)
 	runs := allocated(e, "x", nomadapi.AllocClientStatusRunning, 20)

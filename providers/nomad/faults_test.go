@@ -81,7 +81,7 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 }
 
 // TestKillsAreApart checks that the pauses between kill signals grow, that signals delay no other step, and that
-// a client that is away gets none.
+// an unreachable client gets none.
 func TestKillsAreApart(t *testing.T) {
 	_, p, pod, e := made(t)
 	p.d.store.tell(allocated(e, "x", nomadapi.AllocClientStatusRunning, 20))
@@ -193,7 +193,7 @@ func TestFollowedLogsThatFail(t *testing.T) {
 	<-done
 }
 
-// TestJobThatOthersStopped checks that a pod whose job somebody else stopped has failed, and that the stop does
+// TestJobThatOthersStopped checks that a pod has failed if another user stopped its job, and that the stop does
 // not make the pod look newer than a later pod of the same name.
 func TestJobThatOthersStopped(t *testing.T) {
 	d, p, _, e := made(t)

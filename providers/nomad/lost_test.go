@@ -153,8 +153,8 @@ func TestPodsAreLookedAtWhileTheyChange(t *testing.T) {
 	running.Wait()
 }
 
-// TestPodIsGivenUp checks that the job of a pod whose client stays away is stopped after lostAfter, and that the
-// pod has then failed, whatever becomes of its allocation.
+// TestPodIsGivenUp has a pod whose client stays away. Its job is stopped after lostAfter, and the pod has then
+// failed, whatever becomes of its allocation.
 func TestPodIsGivenUp(t *testing.T) {
 	d, p := openDouble(t, objects{secret: map[string][]byte{"a": []byte("1")}})
 	pod := keysPod()

@@ -304,8 +304,7 @@ func TestNoPlace(t *testing.T) {
 	}
 }
 
-// TestMemoryLimit checks that a container that exceeds its limit is killed, and that the status of the pod says
-// so.
+// TestMemoryLimit checks that a container above its limit is killed, and that the status of the pod says so.
 func TestMemoryLimit(t *testing.T) {
 	h := openHome(t, sharedAgent(t).config("memory"), objects{})
 	pod := shellPod("memory", DriverExec, `x=0123456789abcdef; while :; do x=$x$x; done`)

@@ -202,8 +202,8 @@ func TestSameAnswersOverTheWire(t *testing.T) {
 	}
 }
 
-// TestNodeOverTheWire checks that the plugin defines what the node offers, and that this process defines how it
-// is served.
+// TestNodeOverTheWire checks that the plugin defines the node's resources and labels, and this process its
+// addresses and ports.
 func TestNodeOverTheWire(t *testing.T) {
 	direct, wired := newMock(), connectedTo(t, served(t, newMock()))
 	want, got := testNode().Node.DeepCopy(), testNode().Node.DeepCopy()

@@ -59,7 +59,8 @@ func (w *world) in(id, script string) string {
 func TestSecurityJ1AWorkingDirectoryIsNoWayOut(t *testing.T) {
 	w, file := attacked(t)
 	up := strings.Repeat("../", 12)
-	// The descriptor of a directory of the machine is open, as runtimes once left one of control groups open.
+	// A descriptor of a directory of the machine is open. Runtimes once left a descriptor of control groups
+	// open.
 	leaked, err := syscall.Open("/sys/fs/cgroup", syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func daemonConfig(dir string) process.Config {
 	return testConfig(filepath.Join(dir, "state"), os.Getenv("PROCESS_IMAGES"))
 }
 
-// TestDaemonKilled kills a daemon in a process of its own, and checks what the next daemon finds.
+// TestDaemonKilled kills a daemon in a process of its own, and checks the state that the next daemon finds.
 func TestDaemonKilled(t *testing.T) {
 	images, err := imageDir()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// TestNoisyPodThatFillsTheDiskIsEvicted checks that the pod that fills the disk is evicted, and not a pod that
-// had more at the last measurement, and that the node reports the eviction.
+// TestNoisyPodThatFillsTheDiskIsEvicted checks that the pod that fills the disk is evicted, and not the largest
+// pod of the last measurement. The node reports the eviction.
 func TestNoisyPodThatFillsTheDiskIsEvicted(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, config process.Config) {
 		for what, c := range map[string]struct{ script, resource string }{

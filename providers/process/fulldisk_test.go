@@ -94,8 +94,8 @@ func fullDisk(t *testing.T, config process.Config, script string) {
 	m.nothing()
 }
 
-// TestSandboxIsRemovedFromAFullDisk checks that removing a pod needs no space on the disk, because the removal
-// is what makes room.
+// TestSandboxIsRemovedFromAFullDisk checks that removing a pod needs no space on the disk, because only the
+// removal makes room.
 func TestSandboxIsRemovedFromAFullDisk(t *testing.T) {
 	needRunc(t)
 	disk := t.TempDir()

@@ -90,7 +90,7 @@ func TestSecurityE12CommandThatReadsNothingEndsWithItsClient(t *testing.T) {
 }
 
 // A command may end and leave a process that goes on writing. That process does not hold the session of a client
-// that has gone, such as a probe.
+// that has gone, such as a probe's.
 func TestSecurityE12CommandThatLeavesAWriterEnds(t *testing.T) {
 	w := open(t, nil)
 	id := w.run("main", shell, "/busybox", "sleep", "600")

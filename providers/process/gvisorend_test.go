@@ -12,9 +12,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// TestGVisorIsKilledWithItsLastContainer checks that, once its pod ends, the last container to be killed is
-// killed together with the sandbox. This saves a separate call of the runtime for that container. The container
-// has the same status as one that was killed alone, and other containers run until then.
+// TestGVisorIsKilledWithItsLastContainer checks the end of a pod: its last container is killed together with the
+// sandbox, which saves a call of the runtime. The container has the same status as after a kill of its own, and
+// other containers run until then.
 func TestGVisorIsKilledWithItsLastContainer(t *testing.T) {
 	onGVisor(t)
 	calls := callsOfGVisor(t)

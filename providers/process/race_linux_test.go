@@ -15,8 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// onHost returns a runtime that runs containers as programs of the machine, with a sandbox and a container that
-// was not started.
+// onHost returns a runtime for programs of the machine, with a sandbox and a container that was not started.
 func onHost(t *testing.T) (r *Runtime, sandbox string, c *container) {
 	t.Helper()
 	r, err := Open(t.Context(), Config{StateDir: t.TempDir(), Isolation: IsolationNone}, "n1", "192.0.2.1")

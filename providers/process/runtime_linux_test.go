@@ -79,8 +79,8 @@ func TestARuntimeThatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestARuntimeThatCannotIsAnError checks that a runtime that does not work is an error, and that no weaker
-// isolation is used instead.
+// TestARuntimeThatCannotIsAnError checks that a broken runtime is an error, and that no weaker isolation is used
+// instead.
 func TestARuntimeThatCannotIsAnError(t *testing.T) {
 	needRunc(t)
 	for script, want := range map[string][]string{

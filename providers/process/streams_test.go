@@ -123,7 +123,7 @@ func TestExecStreams(t *testing.T) {
 	}
 }
 
-// For a command that is not in the image, kubectl shows the text that came over its streams, and the exit code.
+// If a command is not in the image, kubectl shows the text of its streams and the exit code.
 func TestCommandThatIsNotThere(t *testing.T) {
 	w := open(t, nil)
 	id := w.run("main", nil, "sleep", "600")

@@ -46,7 +46,7 @@ func TestStepIsAskedToEnd(t *testing.T) {
 	}
 }
 
-// TestWhatRefusesASubmission checks which messages of sbatch prove that no job was made. After any other
+// TestWhatRefusesASubmission checks the messages of sbatch: some prove that no job was made. After any other
 // message, there may be a job.
 func TestWhatRefusesASubmission(t *testing.T) {
 	const failed = "Batch job submission failed: "

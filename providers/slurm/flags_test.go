@@ -19,8 +19,8 @@ func flagged(flags string) *corev1.Pod {
 	}
 }
 
-// TestSecurityC8FlagsTakeNoOtherArgument checks that a flag that needs a value has one, and that no value is an
-// option, a file or empty.
+// TestSecurityC8FlagsTakeNoOtherArgument checks that every flag with a required value has one, and that no value
+// is an option, a file or empty.
 func TestSecurityC8FlagsTakeNoOtherArgument(t *testing.T) {
 	c := completed(t, Config{Flags: []string{"--constraint", "--nice", "--exclusive", "--hold", "--nodelist", "--exclude", "--mail-user", "--site-plugin"}})
 	for flags, want := range map[string]bool{
@@ -45,8 +45,8 @@ func TestSecurityC8FlagsTakeNoOtherArgument(t *testing.T) {
 	}
 }
 
-// TestSecurityC8ConfigurationAllowsNoDangerousFlag checks that the configuration cannot allow flags that name a
-// program or a file, flags that the provider sets, and other forms of such flags that sbatch accepts.
+// TestSecurityC8ConfigurationAllowsNoDangerousFlag checks that the configuration cannot allow dangerous flags:
+// flags with a program or a file, the provider's own flags, and other forms of both that sbatch accepts.
 func TestSecurityC8ConfigurationAllowsNoDangerousFlag(t *testing.T) {
 	for _, flag := range []string{"--wrap", "--wra", "--w", "--export-file", "--exp", "--chd", "--bbf", "--nodefile", "--input", "--help", "--vers", "--cont", "--job", "--", "-C", "--a=b"} {
 		if _, err := (Config{ClusterName: "home", SharedDir: "/shared", Flags: []string{flag}}).complete(); err == nil {

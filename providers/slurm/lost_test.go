@@ -170,8 +170,8 @@ func TestDoubtEnds(t *testing.T) {
 	}
 }
 
-// TestLostJobIsCancelled checks that a job that Slurm no longer shows, but that may still run, is cancelled by
-// the name of its pod until that succeeds. Only then are its files removed.
+// TestLostJobIsCancelled has a job that Slurm no longer shows, although it may still run. The job is cancelled
+// by the name of its pod until that succeeds. Only then are its files removed.
 func TestLostJobIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := home(&driver{place: place{root: t.TempDir()}, pods: stopped(stateLost, 1, time.Now().Add(time.Hour))})
@@ -199,7 +199,7 @@ func TestLostJobIsCancelled(t *testing.T) {
 	})
 }
 
-// TestHiddenJobEnds checks on a real Slurm that a job that no list shows is cancelled, and that its pod goes.
+// TestHiddenJobEnds checks on a real Slurm that a job missing from all lists is cancelled, and its pod removed.
 func TestHiddenJobEnds(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{})

@@ -42,8 +42,8 @@ func stopped(state string, n int, until time.Time) map[types.UID]*tracked {
 	return all
 }
 
-// TestJobsAreToldTogether checks that a few commands stop many pods, that no caller waits for a hanging command,
-// and that a pod that knows already is told only once.
+// TestJobsAreToldTogether checks that a few commands stop many pods. No caller waits for a hanging command, and
+// each pod is told only once.
 func TestJobsAreToldTogether(t *testing.T) {
 	asked, gate := filepath.Join(t.TempDir(), "asked"), filepath.Join(t.TempDir(), "gate")
 	if err := syscall.Mkfifo(gate, 0o600); err != nil {

@@ -84,7 +84,7 @@ func TestFullTargetIsLookedAtOnce(t *testing.T) {
 	}
 }
 
-// TestBoundPodsCount has a pod that is bound here, and whose pod in the target is on a node, or not yet.
+// TestBoundPodsCount has a pod that is bound here. Its pod in the target is on a node, or not yet.
 func TestBoundPodsCount(t *testing.T) {
 	for _, there := range []bool{false, true} {
 		c := &candidate{target: &target{Target: Target{Node: "t"}}, node: &room{machine("t", "9"), machine("t", "9").Status.Allocatable}}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestAgentThatCannotBindHasNoLease checks that an agent with an unusable access to a target reports that and
-// ends, so that other agents go on.
+// TestAgentThatCannotBindHasNoLease has an agent with an unusable access to a target. The agent reports the
+// problem and ends, so that other agents go on.
 func TestAgentThatCannotBindHasNoLease(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.Errorf("it asked %s %s", r.Method, r.URL)

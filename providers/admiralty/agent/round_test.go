@@ -54,7 +54,7 @@ func electedOf(t *testing.T, namespace, cpu string, second int64) *corev1.Pod {
 	return pod
 }
 
-// TestRefusedBindingTakesNoRoom has a pod that comes first, but whose binding a policy of its namespace refuses.
+// TestRefusedBindingTakesNoRoom has a pod that comes first, but a policy of its namespace refuses its binding.
 func TestRefusedBindingTakesNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closed, open := electedOf(t, "closed", "3", 1), electedOf(t, "open", "2", 2)

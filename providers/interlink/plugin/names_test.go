@@ -12,8 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// TestNamesAreNoPaths checks that each name of a pod that a provider uses in a path is a name that an API server
-// would accept.
+// TestNamesAreNoPaths checks every name of a pod that a provider uses in a path: an API server must accept it,
+// too.
 func TestNamesAreNoPaths(t *testing.T) {
 	const out = "../../x"
 	items := []corev1.KeyToPath{{Key: "key", Path: "dir/file"}}

@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// slow is a provider that refuses a create after a delay that the test controls.
+// slow is a provider that refuses a create once the test sends the error.
 type slow struct {
 	nodeutil.Provider
 	asked chan struct{}

@@ -95,7 +95,7 @@ var fields = map[string]string{
 	"schedulingGroup": "dropped", "workloadRef": "dropped", "evictionResponders": "dropped",
 }
 
-// TestEveryFieldIsDecided fails for a field of a later API version, until somebody decides its treatment.
+// TestEveryFieldIsDecided fails for a field of a later API version until its treatment is decided.
 func TestEveryFieldIsDecided(t *testing.T) {
 	kind := reflect.TypeFor[corev1.PodSpec]()
 	for i := range kind.NumField() {

@@ -88,8 +88,8 @@ func TestRemadePodIsOnePod(t *testing.T) {
 	}
 }
 
-// TestRestartsOfARemadeObject has an object that was made again at home. Its annotation, which each of its pods
-// has, holds the earlier restarts.
+// TestRestartsOfARemadeObject has an object that was made again at home. The annotation of the object and of
+// each of its pods holds the earlier restarts.
 func TestRestartsOfARemadeObject(t *testing.T) {
 	c, _ := startRemade(t)
 	pod := ofHome("")

@@ -67,7 +67,7 @@ func webIn(t *testing.T, home Home, namespace string, place Placement) *corev1.P
 }
 
 // TestSecurityC7SelectorsOfNamespacesDoNotMeet puts pods of two namespaces and of two home clusters into one
-// remote namespace. A selector selects only the pods of its own namespace and cluster, also those of the
+// remote namespace. A selector selects only pods of its own namespace and cluster, including pods of the
 // cluster's other nodes.
 func TestSecurityC7SelectorsOfNamespacesDoNotMeet(t *testing.T) {
 	g := &globals{of: &Cluster{config: Config{Home: testHome}}}

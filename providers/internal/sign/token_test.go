@@ -162,8 +162,8 @@ func TestOneLoginForManyRequests(t *testing.T) {
 	}
 }
 
-// TestLoginsAreBounded checks that a wrong password, or a service that accepts no token, does not cause many
-// logins, which would lock the user.
+// TestLoginsAreBounded has a wrong password, or a service that accepts no token. Neither causes many logins,
+// which would lock the user.
 func TestLoginsAreBounded(t *testing.T) {
 	i, _, send := newIAM(t)
 	i.down = true

@@ -40,7 +40,8 @@ func runsc(t testing.TB) string {
 	return path
 }
 
-// user is the user that starts the programs of a test: the user of the test, or another one if that is root.
+// user is the user that starts the programs of a test: the current user, or another one if the current user is
+// root.
 type user uint32
 
 func (u user) credential() *syscall.Credential {

@@ -165,8 +165,8 @@ func TestSecurityI9AConfigurationOpensNoImage(t *testing.T) {
 	})
 }
 
-// TestSecurityI9CredentialsAreSeenToReadTheLayers checks that each pull proves that its credentials can read the
-// layers, also for a repository that the image came from.
+// TestSecurityI9CredentialsAreSeenToReadTheLayers checks that each pull proves the right of its credentials to
+// read the layers, also for a repository that the image came from.
 func TestSecurityI9CredentialsAreSeenToReadTheLayers(t *testing.T) {
 	n := newTenancy(t)
 	var refused *transport.Error

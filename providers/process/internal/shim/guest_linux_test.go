@@ -116,7 +116,7 @@ func TestSignalThatEndsTheContainerIsNoError(t *testing.T) {
 	}
 }
 
-// TestSandboxThatRunsHasNotEnded distinguishes a call that was killed alone from a call that ended with its
+// TestSandboxThatRunsHasNotEnded distinguishes two calls: one was killed alone, the other ended with its
 // sandbox.
 func TestSandboxThatRunsHasNotEnded(t *testing.T) {
 	s := keeps(t, "")

@@ -49,8 +49,8 @@ func held(t *testing.T, spec Spec, script string) string {
 	return strings.Join(said, "") + string(out)
 }
 
-// TestSecurityJ9TheRuntimeHasWhatWasOpened checks that the runtime mounts the opened file, whatever a container
-// puts in its place later, and that no mount of it is left on the machine.
+// TestSecurityJ9TheRuntimeHasWhatWasOpened checks that the runtime mounts the opened file, even if a container
+// replaces it later, and that no mount of it is left on the machine.
 func TestSecurityJ9TheRuntimeHasWhatWasOpened(t *testing.T) {
 	volume, outside := t.TempDir(), t.TempDir()
 	d := filepath.Join(volume, "d")

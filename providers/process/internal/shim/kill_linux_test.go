@@ -29,8 +29,8 @@ func sleeper(t *testing.T) (pid int, ended <-chan struct{}) {
 	return cmd.Process.Pid, done
 }
 
-// TestAnotherProcessWithTheNumberIsNotKilled checks that a process that was found below a supervisor is not
-// confused with a later process that has its number.
+// TestAnotherProcessWithTheNumberIsNotKilled checks that a process found below a supervisor is not confused with
+// a later process of the same number.
 func TestAnotherProcessWithTheNumberIsNotKilled(t *testing.T) {
 	one, oneEnded := sleeper(t)
 	other, otherEnded := sleeper(t)

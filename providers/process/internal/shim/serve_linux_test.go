@@ -28,8 +28,8 @@ func (c askedConn) SyscallConn() (syscall.RawConn, error) {
 	return c.UnixConn.SyscallConn()
 }
 
-// fullTerminal returns a terminal whose command has read nothing and whose input is full, and the connection of
-// the caller that types there.
+// fullTerminal returns a terminal with a full input, whose command has read nothing, and the connection of the
+// typing caller.
 func fullTerminal(t *testing.T) (command *os.File, typed int, caller *net.UnixConn, asked, ended <-chan struct{}) {
 	t.Helper()
 	command, input, err := os.Pipe()
