@@ -10,7 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// A provider declares what its backend has, and is not given pods that ask for more.
+// A provider declares the features of its backend, and gets no pods that need more.
 func Example() {
 	declared := capability.Only(capability.InitContainers, capability.EmptyDir).
 		Lacks("the cloud has no network of the machine", capability.HostNetwork)

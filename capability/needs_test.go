@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// everybodys are the fields, by the name of their type, that every backend has to respect, or that
-// are the node's, the scheduler's or the API server's business.
+// everybodys lists fields, by the name of their type. Every backend must respect these fields, or the node, the
+// scheduler or the API server handles them.
 var everybodys = map[string][]string{
 	"PodSpec": {
 		"terminationGracePeriodSeconds", "activeDeadlineSeconds", "nodeSelector", "serviceAccountName", "serviceAccount",
@@ -32,8 +32,8 @@ var everybodys = map[string][]string{
 	"PodSecurityContext": {"fsGroupChangePolicy", "seLinuxChangePolicy"},
 }
 
-// TestEveryFieldOfAPodIsSomebodys walks the API: a field that a later version of it has and nobody has thought
-// of would be ignored silently.
+// TestEveryFieldOfAPodIsSomebodys checks every field of a pod in the API. Without this test, a new field of a
+// later version would be ignored silently.
 func TestEveryFieldOfAPodIsSomebodys(t *testing.T) {
 	for _, tt := range []struct {
 		of    any
@@ -159,7 +159,7 @@ func TestPodInTheNetworkOfTheNodeNeedsNoHostPorts(t *testing.T) {
 	}
 }
 
-// TestOneReasonForAField: a host port that is mapped asks for two features, and one answer is enough.
+// TestOneReasonForAField: a mapped host port needs two features, and a refusal gives only one reason.
 func TestOneReasonForAField(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: 8080}}}}}}
 	got := capability.Message(capability.All().Lacks("there are none", capability.HostPorts, capability.HostPortMapping).Check(pod))
@@ -233,7 +233,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestHostPortsMeantMappedOnes: who declared HostPorts before there was another feature for those that differ has both.
+// TestHostPortsMeantMappedOnes: a declaration of HostPorts from before the feature HostPortMapping existed
+// includes HostPortMapping.
 func TestHostPortsMeantMappedOnes(t *testing.T) {
 	for name, test := range map[string]struct {
 		declared capability.Declaration
@@ -250,7 +251,8 @@ func TestHostPortsMeantMappedOnes(t *testing.T) {
 	}
 }
 
-// TestJobsAreRefusedByTheirRestartPolicy: a backend that restarts everything refuses what is to end, by the path of the field, and takes the rest.
+// TestJobsAreRefusedByTheirRestartPolicy: a backend that restarts every container refuses pods that are to end.
+// The refusal names the field. Other pods are accepted.
 func TestJobsAreRefusedByTheirRestartPolicy(t *testing.T) {
 	lacking := capability.Only().Lacks("it restarts every container", capability.RunToCompletion)
 	for policy, refused := range map[corev1.RestartPolicy]bool{"": false, corev1.RestartPolicyAlways: false, corev1.RestartPolicyOnFailure: true, corev1.RestartPolicyNever: true} {
@@ -270,7 +272,7 @@ func TestJobsAreRefusedByTheirRestartPolicy(t *testing.T) {
 	}
 }
 
-// TestTableSaysWhatIsAdmitted: the table has the answer of Has for a feature that a declaration has without naming it.
+// TestTableSaysWhatIsAdmitted: the table agrees with Has for a feature that a declaration has without naming it.
 func TestTableSaysWhatIsAdmitted(t *testing.T) {
 	got := capability.Table(capability.Named{Name: "old", Declaration: capability.Only(capability.HostPorts)},
 		capability.Named{Name: "without", Declaration: capability.Only(capability.HostPorts).Lacks("", capability.RunToCompletion, capability.HostPortMapping)})

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// everyAcceptable is a pod that asks for every feature which can be accepted.
+// everyAcceptable is a pod that needs every acceptable feature.
 const everyAcceptable = `
 spec:
   dnsPolicy: None
@@ -74,7 +74,8 @@ func podOf(t *testing.T, text string) *corev1.Pod {
 	return &p
 }
 
-// TestAcceptedFeaturesAreTakenOutOfThePod: what is left asks for nothing that the backend lacks, and has all else.
+// TestAcceptedFeaturesAreTakenOutOfThePod: LeaveOut removes exactly the fields that need features which the
+// backend lacks.
 func TestAcceptedFeaturesAreTakenOutOfThePod(t *testing.T) {
 	pod := podOf(t, everyAcceptable)
 	d := capability.Only(capability.InitContainers).Accept(capability.Acceptable()...)

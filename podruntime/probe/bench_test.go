@@ -27,7 +27,7 @@ func BenchmarkTick(b *testing.B) {
 	}
 }
 
-// BenchmarkEnsure is what a look at a pod costs when nothing has changed.
+// BenchmarkEnsure measures the cost of Ensure when nothing has changed.
 func BenchmarkEnsure(b *testing.B) {
 	p := New(Config{})
 	t := running("a", liveness(execProbe("live")), readiness(execProbe("ready")))

@@ -12,7 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestNoMoreProbesAtOnceThanAllowed lets those that wait go on, and ends with all of them.
+// TestNoMoreProbesAtOnceThanAllowed: no more than AtOnce probes run at a time. The other probes wait and run
+// later. All of them end with Run.
 func TestNoMoreProbesAtOnceThanAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now, most, all atomic.Int32

@@ -46,7 +46,7 @@ func TestExecOutcomes(t *testing.T) {
 	}
 }
 
-// A runtime that does not end a command in time is not waited for.
+// TestExecTimeoutIsEnforced: the prober does not wait for a runtime that does not end a command in time.
 func TestExecTimeoutIsEnforced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Config{Exec: func(ctx context.Context, _ string, _ []string, timeout time.Duration) ([]byte, []byte, error) {

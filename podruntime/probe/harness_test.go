@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/exec"
 )
 
-// world is a Prober in a bubble, whose exec probes are answered by a script.
+// world is a Prober in a bubble. A script gives the results of its exec probes.
 type world struct {
 	t     *testing.T
 	p     *Prober
@@ -31,7 +31,7 @@ type world struct {
 	changes int
 }
 
-// inBubble runs a test in fake time, with a Prober that runs.
+// inBubble runs a test in fake time, with a running Prober.
 func inBubble(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +122,8 @@ func (w *world) want(id, want string) {
 	}
 }
 
-// execProbe runs the command of that one word, with a period of 10 s and thresholds 3 and 1.
+// execProbe returns a probe with name as its command, a period of 10 s, a failure threshold of 3 and a success
+// threshold of 1.
 func execProbe(name string, change ...func(*corev1.Probe)) *corev1.Probe {
 	p := &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{name}}},
@@ -139,7 +140,7 @@ func period(s int32) func(*corev1.Probe)  { return func(p *corev1.Probe) { p.Per
 func succeed(n int32) func(*corev1.Probe) { return func(p *corev1.Probe) { p.SuccessThreshold = n } }
 func fail(n int32) func(*corev1.Probe)    { return func(p *corev1.Probe) { p.FailureThreshold = n } }
 
-// running is a container that has just been started.
+// running returns a container that has just been started.
 func running(id string, change ...func(*corev1.Container)) Target {
 	c := &corev1.Container{Name: "app"}
 	for _, f := range change {

@@ -195,7 +195,8 @@ func TestSecurityF2LinkLocalAndMetadataAreRefused(t *testing.T) {
 	}
 }
 
-// A redirect to the same host is followed, but a name that leads to a forbidden address is no way there.
+// TestSecurityF2RedirectToForbiddenAddress: a redirect to the same host is followed. A host name that resolves
+// to a forbidden address is refused.
 func TestSecurityF2RedirectToForbiddenAddress(t *testing.T) {
 	p := New(Config{})
 	p.http.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {

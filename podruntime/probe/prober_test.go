@@ -142,7 +142,8 @@ func TestStoppedContainerIsNotReadyAtOnce(t *testing.T) {
 	})
 }
 
-// What a probe finds while the container is stopped says nothing.
+// TestOutcomeOfStoppedContainerIsDropped: the result of a probe does not count if the container was stopped
+// meanwhile.
 func TestOutcomeOfStoppedContainerIsDropped(t *testing.T) {
 	inBubble(t, func(w *world) {
 		stop := make(chan struct{})
@@ -191,7 +192,7 @@ func TestSlowProbe(t *testing.T) {
 	})
 }
 
-// What was missed is not made up for.
+// TestProbeAfterALongOne: runs that were missed during a long probe are not made up for.
 func TestProbeAfterALongOne(t *testing.T) {
 	inBubble(t, func(w *world) {
 		first := true

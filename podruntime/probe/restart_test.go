@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// older is a container that was started an hour before the Prober.
+// older returns a container that was started an hour before the Prober.
 func older(id string, change ...func(*corev1.Container)) Target {
 	t := running(id, change...)
 	t.StartedAt = t.StartedAt.Add(-time.Hour)
@@ -60,7 +60,8 @@ func TestOlderContainerStaysReady(t *testing.T) {
 	}
 }
 
-// Probes of containers that were there before do not all begin at once.
+// TestJitterOnlyAfterARestart: the first probes of containers from before a restart are spread over time. The
+// probes of new containers begin at once.
 func TestJitterOnlyAfterARestart(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.p.Ensure(older("a", readiness(execProbe("old"))))
@@ -88,7 +89,8 @@ func TestStartupKnownToBeDoneIsNotAskedAgain(t *testing.T) {
 	})
 }
 
-// TestContainerThatAnotherProcessFoundReady stays as it was until its probe says otherwise, however young it is and whatever delay its probe has.
+// TestContainerThatAnotherProcessFoundReady: a container that an earlier process found ready stays ready until
+// its probe fails. Its age and the initial delay of its probe do not matter.
 func TestContainerThatAnotherProcessFoundReady(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.answers("ready", errExit)

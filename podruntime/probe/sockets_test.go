@@ -50,7 +50,7 @@ func TestTCP(t *testing.T) {
 	}
 }
 
-// noMachine is a network whose pods do not reach the machine.
+// noMachine is a network whose pods do not reach the host.
 type noMachine struct{}
 
 func (noMachine) HasPod(netip.Addr) bool { return false }
@@ -61,8 +61,9 @@ func (noMachine) DialPod(context.Context, netip.AddrPort) (net.Conn, error) {
 
 func (noMachine) CheckReachable(netip.Addr) error { return errors.New("pods do not reach the machine") }
 
-// TestProbeReachesTheMachineForAPodInItsNetworkOnly, as a kubelet's does for a server that listens on the loopback interface: with hostNetwork,
-// the pod itself reaches it. Addresses of which a machine gets its credentials stay refused.
+// TestProbeReachesTheMachineForAPodInItsNetworkOnly: as with a kubelet, a probe may reach a server on the host's
+// loopback interface only if the pod has hostNetwork and so reaches this server itself. Addresses that give a
+// host its credentials stay refused.
 func TestProbeReachesTheMachineForAPodInItsNetworkOnly(t *testing.T) {
 	port := portIn(t, listen(t).Addr().String())
 	for _, c := range []struct {
@@ -84,7 +85,7 @@ func TestProbeReachesTheMachineForAPodInItsNetworkOnly(t *testing.T) {
 	}
 }
 
-// healthServer is a server of the health service; it tells the user agents that it has seen.
+// healthServer starts a server of the health service. It sends the user agents of its requests to the channel.
 func healthServer(t *testing.T, opts ...grpc.ServerOption) (*health.Server, int, chan string) {
 	t.Helper()
 	agents := make(chan string, 20)

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestSysctlsOfOthersAreForbidden: a pod sets what is its own and is allowed, and nothing of the machine.
+// TestSysctlsOfOthersAreForbidden: a pod may set an allowed sysctl of its own namespaces, and no sysctl of the
+// host.
 func TestSysctlsOfOthersAreForbidden(t *testing.T) {
 	rule := func(machineNetwork bool, unsafe ...string) Sysctls {
 		s, err := NewSysctls(unsafe, machineNetwork)

@@ -37,7 +37,7 @@ func benchmarkLines(b *testing.B, line string, opts api.ContainerLogOpts) {
 	}
 }
 
-// BenchmarkLines reads ten thousand lines, or one line without an end that is as long.
+// BenchmarkLines reads ten thousand lines, or one endless line of the same length.
 func BenchmarkLines(b *testing.B) {
 	b.Run("plain", func(b *testing.B) { benchmarkLines(b, bigLine, api.ContainerLogOpts{}) })
 	b.Run("stamps", func(b *testing.B) { benchmarkLines(b, bigLine, api.ContainerLogOpts{Timestamps: true}) })

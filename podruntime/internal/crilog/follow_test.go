@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// follower reads a log that is being written, on a goroutine.
+// follower reads a growing log on a goroutine.
 type follower struct {
 	stream io.ReadCloser
 	alive  atomic.Bool

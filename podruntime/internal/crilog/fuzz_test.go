@@ -22,7 +22,7 @@ func FuzzParse(f *testing.F) {
 		if !bytes.HasSuffix(bytes.TrimSuffix(line, newline), e.text) || e.at.IsZero() && e.at.Year() != 1 {
 			t.Fatalf("%q is read as %q at %s", line, e.text, e.at)
 		}
-		// What was read is written as it would be, and read again.
+		// The parsed line is written as a runtime writes it, and parsed again.
 		again := e.at.AppendFormat(nil, stampLayout)
 		again = append(again, map[bool]string{false: " stdout ", true: " stderr "}[e.stderr]...)
 		again = append(again, map[bool]string{false: "F ", true: "P "}[e.part]...)

@@ -21,12 +21,12 @@ var base = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const livePath = "pod/app/0.log"
 
-// at is a line that was written so many seconds after base.
+// at returns a log line that was written the given number of seconds after base.
 func at(second int, rest string) string {
 	return base.Add(time.Duration(second)*time.Second).Format(time.RFC3339Nano) + " " + rest + "\n"
 }
 
-// logDir makes a directory of logs with files, by their path; those that end with .gz are compressed.
+// logDir makes a directory of logs with the given files, by path. Files with the suffix .gz are compressed.
 func logDir(t *testing.T, files map[string]string) *Dir {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,7 +63,7 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// read returns the whole of what opts ask for.
+// read returns the whole log that opts select.
 func read(t *testing.T, d *Dir, opts api.ContainerLogOpts) string {
 	t.Helper()
 	stream, err := d.Read(t.Context(), livePath, opts, nil)
@@ -114,7 +114,7 @@ func (r *runtime) write(text string) {
 	}
 }
 
-// lines writes so many lines, which are numbered.
+// lines writes n numbered lines.
 func (r *runtime) lines(n int) {
 	r.t.Helper()
 	for range n {
@@ -123,7 +123,7 @@ func (r *runtime) lines(n int) {
 	}
 }
 
-// numbered is what lines have written.
+// numbered returns the text of the lines from and to, as lines wrote them.
 func numbered(from, to int) string {
 	var b strings.Builder
 	for i := from; i <= to; i++ {

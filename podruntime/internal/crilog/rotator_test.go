@@ -97,7 +97,8 @@ func TestRotatorWhenTheRuntimeFails(t *testing.T) {
 	}
 }
 
-// What an interrupted rotation left is not shown, and removed with the next one.
+// TestInterruptedRotation: the files of an interrupted rotation are not shown, and the next rotation removes
+// them.
 func TestInterruptedRotation(t *testing.T) {
 	old := livePath + ".20250101-000001"
 	d := logDir(t, map[string]string{old: at(0, "stdout F a"), old + gz: at(0, "stdout F a"), old + ".tmp": "x"})

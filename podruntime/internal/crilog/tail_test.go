@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// bigLog is a log of any size, of lines that are all the same; it counts what is read of it.
+// bigLog is a log of any size whose lines are all the same. It counts the bytes that are read.
 type bigLog struct {
 	line string
 	size int64
@@ -47,7 +47,8 @@ func TestTailDoesNotReadTheWholeLog(t *testing.T) {
 	}
 }
 
-// TestSecurityF5TheTailOfALineWithoutEndIsBounded: a container that writes no newline makes no tail expensive.
+// TestSecurityF5TheTailOfALineWithoutEndIsBounded: the tail of a log stays cheap if the container writes no
+// newline.
 func TestSecurityF5TheTailOfALineWithoutEndIsBounded(t *testing.T) {
 	flood := at(0, "stdout P "+strings.Repeat("y", 16<<10))
 	length := int64(len(flood))
@@ -77,7 +78,7 @@ func TestSecurityF5TheTailOfALineWithoutEndIsBounded(t *testing.T) {
 			t.Errorf("%s: got %d bytes that begin with %.10q, want at most %d of the line", name, len(got), got, c.most)
 		}
 	}
-	// A line that is not that long is shown as a whole.
+	// A line below the limit is shown as a whole.
 	d = logDir(t, map[string]string{livePath: at(0, "stdout F a") + strings.Repeat(flood, 3) + at(0, "stdout F z")})
 	if got := read(t, d, api.ContainerLogOpts{Tail: 1}); len(got) != 3*16<<10+len("z\n") {
 		t.Errorf("a line of three parts: got %d bytes", len(got))
@@ -118,7 +119,7 @@ func TestTailOfAnyLog(t *testing.T) {
 	}
 }
 
-// randomLog has lines of one stream, the last of which is whole.
+// randomLog returns lines of one stream. The last line is complete.
 func randomLog(random *rand.Rand) string {
 	var b bytes.Buffer
 	for range random.IntN(12) {

@@ -41,7 +41,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestDefault: a kubelet's thresholds, but no more than a large machine needs, and none that is met at the start.
+// TestDefault: the default thresholds are a kubelet's, with an upper bound for large machines. No threshold is
+// met at the start.
 func TestDefault(t *testing.T) {
 	const gi = 1 << 30
 	for name, c := range map[string]struct{ available, capacity, nodeFs, imageFs int64 }{
@@ -102,7 +103,7 @@ func TestMet(t *testing.T) {
 	}
 }
 
-// using returns a pod that uses so much of everything, and has requested so much.
+// using returns a pod with the given usage and the given request of every resource.
 func using(name string, uses, requests int64, priority int32) Pod {
 	request := corev1.ResourceList{}
 	for _, r := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {

@@ -108,7 +108,8 @@ func TestHostsFile(t *testing.T) {
 	}
 }
 
-// TestHostsFileIsWrittenInPlace: containers that run have the inode mounted.
+// TestHostsFileIsWrittenInPlace: the hosts file keeps its inode, because running containers have this inode
+// mounted.
 func TestHostsFileIsWrittenInPlace(t *testing.T) {
 	dir, pod, f := t.TempDir(), podOf(nil), New(Config{})
 	name := filepath.Join(dir, hostsName)

@@ -54,7 +54,8 @@ func (w *tenants) restart() {
 	w.Puller = p
 }
 
-// ensure wants the image for a pod with that password; "" is a pod without any. It tells whether the registry was asked, too.
+// ensure requests the image for a pod with the password, or for a pod without credentials if password is "". It
+// also reports whether the runtime was told to pull.
 func (w *tenants) ensure(image, password string, policy corev1.PullPolicy) (reason string, asked bool) {
 	w.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID("uid-" + password + string(policy) + image)}}
@@ -78,7 +79,8 @@ func (w *tenants) want(image, password string, policy corev1.PullPolicy, reason 
 	}
 }
 
-// TestSecurityI6APrivateImageIsNotForEverybody: that another pod pulled it is no right to it.
+// TestSecurityI6APrivateImageIsNotForEverybody: a pod needs credentials of its own for a private image, even if
+// another pod has already pulled it.
 func TestSecurityI6APrivateImageIsNotForEverybody(t *testing.T) {
 	w := newTenants(t)
 	w.want(private, "good", corev1.PullIfNotPresent, "", true)
@@ -91,7 +93,7 @@ func TestSecurityI6APrivateImageIsNotForEverybody(t *testing.T) {
 		w.want(private, "good", corev1.PullNever, "", false)
 		w.restart()
 	}
-	// By its ID, which is no name of a repository.
+	// The ID of the image is not a name of a repository.
 	list, err := w.runtime.Client().ListImages(t.Context(), nil)
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
@@ -99,7 +101,8 @@ func TestSecurityI6APrivateImageIsNotForEverybody(t *testing.T) {
 	w.want(list[0].GetId(), "", corev1.PullNever, ErrNeverPull, false)
 }
 
-// TestSecurityI6WhatThereIsForAllIsForAll: what an administrator put there, and what was pulled without credentials.
+// TestSecurityI6WhatThereIsForAllIsForAll: every pod may use an image that an administrator preloaded, or that
+// was pulled without credentials.
 func TestSecurityI6WhatThereIsForAllIsForAll(t *testing.T) {
 	w := newTenants(t)
 	w.runtime.AddImage(fakecri.Image{Name: "preloaded.example/app:1", Username: "u", Password: "good"})
@@ -108,14 +111,15 @@ func TestSecurityI6WhatThereIsForAllIsForAll(t *testing.T) {
 	w.restart()
 	w.want("public.example/app:1", "", corev1.PullNever, "", false)
 	w.want("public.example/app:1", "bad", corev1.PullIfNotPresent, "", false)
-	// A new password is one more that opens it.
+	// A new password opens the image, in addition to the old one.
 	w.want(private, "good", corev1.PullIfNotPresent, "", true)
 	w.runtime.Publish(fakecri.Image{Name: private, Username: "u", Password: "new"})
 	w.want(private, "new", corev1.PullIfNotPresent, "", true)
 	w.want(private, "new", corev1.PullIfNotPresent, "", false)
 }
 
-// TestSecurityI6BrokenRecordsOpenNothing: neither one that cannot be read, nor a pull that a process did not live to record.
+// TestSecurityI6BrokenRecordsOpenNothing: an unreadable record opens no image, and neither does a pull whose
+// process ended before it could record the pull.
 func TestSecurityI6BrokenRecordsOpenNothing(t *testing.T) {
 	w := newTenants(t)
 	w.want(private, "good", corev1.PullIfNotPresent, "", true)
@@ -142,14 +146,15 @@ func TestSecurityI6BrokenRecordsOpenNothing(t *testing.T) {
 	}
 	w.restart()
 	w.want(private, "", corev1.PullNever, ErrNeverPull, false)
-	// Nor does one that asks in vain.
+	// A pull with a wrong password does not open the image either.
 	w.want(private, "bad", corev1.PullIfNotPresent, ErrPull, true)
 	w.want(private, "", corev1.PullNever, ErrNeverPull, false)
 	w.want(private, "good", corev1.PullIfNotPresent, "", true)
 	w.want(private, "good", corev1.PullNever, "", false)
 }
 
-// TestSecurityI6AnAnswerThatIsLostOpensNothing: the image is there, and nobody heard with what it was pulled.
+// TestSecurityI6AnAnswerThatIsLostOpensNothing: the image exists, but the answer to its pull was lost. Only a
+// pod with the right credentials may use it.
 func TestSecurityI6AnAnswerThatIsLostOpensNothing(t *testing.T) {
 	for name, policy := range map[string]corev1.PullPolicy{"if not present": corev1.PullIfNotPresent, "always": corev1.PullAlways} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +173,7 @@ func TestSecurityI6AnAnswerThatIsLostOpensNothing(t *testing.T) {
 			w.want(private, "good", corev1.PullNever, "", false)
 		})
 	}
-	// What was there before stays for all.
+	// An image that existed before the pull stays open to all pods.
 	w := newTenants(t)
 	w.runtime.AddImage(fakecri.Image{Name: private, Username: "u", Password: "good"})
 	w.runtime.Lose("PullImage", 1, status.Error(codes.DeadlineExceeded, "no answer"))
@@ -176,7 +181,8 @@ func TestSecurityI6AnAnswerThatIsLostOpensNothing(t *testing.T) {
 	w.want(private, "", corev1.PullNever, "", false)
 }
 
-// TestSecurityI6AnImageWithoutAnAnswerOpensNothing: it was pulled, and the runtime does not say what it is.
+// TestSecurityI6AnImageWithoutAnAnswerOpensNothing: the image was pulled, but the runtime does not answer
+// ImageStatus. No pod without credentials may use it.
 func TestSecurityI6AnImageWithoutAnAnswerOpensNothing(t *testing.T) {
 	w := newTenants(t)
 	w.runtime.Fail("ImageStatus", -1, status.Error(codes.Unavailable, "no answer"))
@@ -185,7 +191,8 @@ func TestSecurityI6AnImageWithoutAnAnswerOpensNothing(t *testing.T) {
 	w.want(private, "", corev1.PullNever, ErrNeverPull, false)
 }
 
-// TestSecurityI6NoCredentialIsOnDisk: nor what one could be tried on elsewhere.
+// TestSecurityI6NoCredentialIsOnDisk: the files contain no credential. They contain a digest with a key of the
+// node, so that a digest cannot be compared with another node's.
 func TestSecurityI6NoCredentialIsOnDisk(t *testing.T) {
 	w := newTenants(t)
 	w.want(private, "good", corev1.PullIfNotPresent, "", true)
@@ -244,7 +251,8 @@ func TestImagesThatAreGoneAreForgotten(t *testing.T) {
 	}
 }
 
-// TestSecurityI6AnImageThatComesBackIsNotForgotten: it was pulled again after the list that lacks it.
+// TestSecurityI6AnImageThatComesBackIsNotForgotten: an image is missing in a list and is pulled again after this
+// list. Its record stays.
 func TestSecurityI6AnImageThatComesBackIsNotForgotten(t *testing.T) {
 	w := newTenants(t)
 	w.want(private, "good", corev1.PullIfNotPresent, "", true)

@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
 )
 
-// disk is a machine whose disk has images, with a Collector, in fake time.
+// disk is a machine with images on its disk, and a Collector in fake time.
 type disk struct {
 	*Collector
 	*fakecri.Runtime
@@ -75,7 +75,7 @@ func (d *disk) add(names ...string) {
 	}
 }
 
-// use says which images are in use from now on, until the Collector has looked again.
+// use sets the images in use, and waits until the Collector has looked again.
 func (d *disk) use(names ...string) {
 	synctest.Wait()
 	d.set(func() {
@@ -88,7 +88,7 @@ func (d *disk) use(names ...string) {
 	synctest.Wait()
 }
 
-// left are the names of the images that are there.
+// left returns the names of the remaining images.
 func (d *disk) left(t *testing.T) string {
 	t.Helper()
 	list, err := d.Client().ListImages(t.Context(), nil)
@@ -152,7 +152,8 @@ func TestImagesThatAreUsedPinnedOrNewStay(t *testing.T) {
 	})
 }
 
-// TestNoImageGoesWhileItIsNotKnownWhatIsUsed: a runtime that does not answer says once that it is so, after a second try.
+// TestNoImageGoesWhileItIsNotKnownWhatIsUsed: while the images in use are not known, no image is removed. The
+// second failure in a row is reported in one event.
 func TestNoImageGoesWhileItIsNotKnownWhatIsUsed(t *testing.T) {
 	inDisk(t, 0, func(t *testing.T, d *disk) {
 		d.add("a", "b")

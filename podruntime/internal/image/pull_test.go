@@ -59,7 +59,8 @@ func TestRegistryThatHangsStopsOnlyItsOwnImages(t *testing.T) {
 	})
 }
 
-// TestNothingIsRememberedOfAPodThatIsGone: also of images that it had before.
+// TestNothingIsRememberedOfAPodThatIsGone: Forget drops the results and delays of a pod, including those of its
+// earlier images.
 func TestNothingIsRememberedOfAPodThatIsGone(t *testing.T) {
 	runtime := fakecri.New(fakecri.Config{})
 	p := puller(t, runtime)

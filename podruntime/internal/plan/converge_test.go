@@ -16,8 +16,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// TestAnyPodConverges lets any pod run in a runtime that fails in any way, and at last does not: nothing runs twice, main containers wait for
-// the init containers, restart counts do not fall, and a pod that is deleted goes.
+// TestAnyPodConverges runs random pods in a runtime that fails in random ways, and at last recovers. No
+// container runs twice, main containers wait for the init containers, restart counts do not fall, and a deleted
+// pod goes away.
 func TestAnyPodConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		pod := drawPod(rt)
@@ -135,7 +136,7 @@ func disturb(rt *rapid.T, s *sim) {
 	}
 }
 
-// passProbes lets the startup probes of all instances succeed that did not fail.
+// passProbes lets the startup probes of all instances succeed, except probes that have failed.
 func passProbes(s *sim) {
 	for _, c := range s.list {
 		if s.mem.Probes[c.ID] == (plan.Probe{}) {
@@ -144,7 +145,8 @@ func passProbes(s *sim) {
 	}
 }
 
-// judgePlan looks at what is to be started. That nothing is started twice, the runtime sees itself.
+// judgePlan checks the containers that the plan starts. The runtime itself checks that no container is started
+// twice.
 func judgePlan(rt *rapid.T, s *sim, p plan.Plan) {
 	for _, a := range p.Actions {
 		if a.Kind != plan.Start || !slices.ContainsFunc(s.pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == a.Container }) {
@@ -178,10 +180,10 @@ func judgeStatus(rt *rapid.T, s *sim, counts map[string]int32) {
 	}
 }
 
-// forgot reports whether the worker has not found out again that the pod has ended.
+// forgot reports whether the worker does not know (again) that the pod has ended.
 func (s *sim) forgot() bool { return !s.mem.Finished() }
 
-// judgeRest looks at a pod that nothing has disturbed for an hour.
+// judgeRest checks a pod that was not disturbed for an hour.
 func judgeRest(rt *rapid.T, s *sim) {
 	if s.mem.Finished() {
 		if slices.ContainsFunc(s.list, func(c plan.Container) bool { return c.State == plan.Running }) {

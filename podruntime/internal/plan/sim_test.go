@@ -35,14 +35,14 @@ type op struct {
 	do     func()
 }
 
-// tb is what a test and a property have in common.
+// tb has the methods that a test and a property share.
 type tb interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// sim is a runtime and a worker in fake time, and the log of what happened.
+// sim is a runtime and a worker in fake time, with a log of the events.
 type sim struct {
 	t      tb
 	pod    *corev1.Pod
@@ -81,7 +81,7 @@ func (s *sim) life(name string, attempt uint32) life {
 	return lives[min(int(attempt), len(lives)-1)]
 }
 
-// run lets that much time pass.
+// run lets the time d pass.
 func (s *sim) run(d time.Duration) {
 	s.t.Helper()
 	end := s.now.Add(d)
@@ -113,7 +113,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// settle does what is due now, until nothing is.
+// settle does the work that is due now, until no work is due.
 func (s *sim) settle() time.Time {
 	for range 1000 {
 		s.happen()
@@ -146,7 +146,7 @@ func (s *sim) due() bool {
 	return slices.ContainsFunc(s.ops, func(o op) bool { return !o.at.After(s.now) })
 }
 
-// happen lets exits and ends of actions happen that are due.
+// happen performs the due exits and ends of actions.
 func (s *sim) happen() {
 	for i := range s.list {
 		c := &s.list[i]
@@ -211,7 +211,7 @@ func (s *sim) begin(a plan.Action) {
 	s.perform(a)
 }
 
-// want compares the log with the lines, in which words may be left out at the end.
+// want compares the log with the lines. A line may leave out words at its end.
 func (s *sim) want(lines string) {
 	s.t.Helper()
 	var want []string

@@ -49,7 +49,7 @@ func (s *sim) perform(a plan.Action) {
 	}
 }
 
-// killBox stops a sandbox: nothing in it runs after that.
+// killBox stops a sandbox and everything in it.
 func (s *sim) killBox(id string) {
 	for i := range s.boxes {
 		if s.boxes[i].ID == id {

@@ -38,7 +38,7 @@ func TestKernelKeepsTheLimitsOfAPod(t *testing.T) {
 	}
 	container := filepath.Join(pids, group, "container")
 	must(t, os.Mkdir(container, 0o700))
-	// Not for ever, for the machine on which this test fails.
+	// The number of processes has an end, for a machine on which this test fails.
 	bomb := exec.CommandContext(t.Context(), "/bin/sh", "-c", `echo $$ >"$0/cgroup.procs" || exit 9; n=0; while [ $n -lt 30 ]; do sleep 30 & n=$((n+1)); done`, container)
 	if err := bomb.Run(); err == nil || bomb.ProcessState.ExitCode() == 9 {
 		t.Errorf("30 processes were started, or none could be: %v", err)

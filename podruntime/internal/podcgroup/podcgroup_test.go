@@ -20,7 +20,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// files makes what the kernel makes in a group.
+// files makes the files that the kernel would make in a group.
 func files(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -40,7 +40,8 @@ const (
 	pod2 = types.UID("u2")
 )
 
-// TestLimitsInTheWordsOfVersion2 writes into plain files with the names that a kernel has.
+// TestLimitsInTheWordsOfVersion2 checks the values that are written for cgroups of version 2. The files are
+// plain files with the kernel's names.
 func TestLimitsInTheWordsOfVersion2(t *testing.T) {
 	root := t.TempDir()
 	files(t, root, "cgroup.controllers", "cgroup.subtree_control")
@@ -60,7 +61,8 @@ func TestLimitsInTheWordsOfVersion2(t *testing.T) {
 			t.Errorf("%s has %q, want %q", file, got, want)
 		}
 	}
-	// A smaller pod keeps what it has until its containers are smaller; a larger one gets it before.
+	// A pod that shrinks keeps its limits until its containers are smaller. A pod that grows gets its new limits
+	// before its containers grow.
 	must(t, tree.Raise(tree.Group(pod1, corev1.PodQOSBurstable), Limits{CPUQuota: 20_000, CPUPeriod: 100_000, Memory: 2 << 20}))
 	for file, want := range map[string]string{"cpu.max": "50000 100000", "memory.max": "2097152"} {
 		if got := content(t, dir, file); got != want {
@@ -75,7 +77,8 @@ func TestLimitsInTheWordsOfVersion2(t *testing.T) {
 	}
 }
 
-// TestClassHasTheSharesOfItsPods: otherwise one pod without requests gets as much as all that have some.
+// TestClassHasTheSharesOfItsPods: the cgroup of a class has the sum of its pods' CPU shares. Otherwise one pod
+// without requests would get as much CPU as all pods with requests.
 func TestClassHasTheSharesOfItsPods(t *testing.T) {
 	root := t.TempDir()
 	in := Hierarchies{Controllers: map[string]string{"cpu": filepath.Join(root, "cpu"), "memory": filepath.Join(root, "memory")}}
@@ -102,7 +105,8 @@ func TestClassHasTheSharesOfItsPods(t *testing.T) {
 	}
 }
 
-// TestOnlyGroupsOfPodsAreRemoved: what is beside the tree, or in it and of no pod that is gone, stays.
+// TestOnlyGroupsOfPodsAreRemoved: Remove deletes the groups of one pod. The groups of other pods, and groups
+// outside the tree, stay.
 func TestOnlyGroupsOfPodsAreRemoved(t *testing.T) {
 	root := t.TempDir()
 	files(t, root, "cgroup.controllers")
@@ -136,7 +140,8 @@ func TestOnlyGroupsOfPodsAreRemoved(t *testing.T) {
 	}
 }
 
-// TestRefusedCountsThePodAndItsContainers: kernels differ in which of them they count.
+// TestRefusedCountsThePodAndItsContainers: Refused adds the counts of a pod and of its containers, because
+// kernels differ in where they count.
 func TestRefusedCountsThePodAndItsContainers(t *testing.T) {
 	root := t.TempDir()
 	files(t, root, "cgroup.controllers")

@@ -26,7 +26,7 @@ func always() *corev1.ContainerRestartPolicy {
 	return &p
 }
 
-// world is a pod, what its runtime has and what its worker remembers.
+// world has a pod, its state in the runtime, and the memory of its worker.
 type world struct {
 	pod  corev1.Pod
 	seen plan.Observed
@@ -49,7 +49,7 @@ func newWorld(policy corev1.RestartPolicy, mains ...string) *world {
 	return w
 }
 
-// runs adds an instance that runs.
+// runs adds a running instance.
 func (w *world) runs(name string, attempt uint32) *world {
 	w.seen.Containers = append(w.seen.Containers, plan.Container{
 		ID: fmt.Sprintf("%s%d", name, attempt), Name: name, Attempt: attempt, SandboxID: "box", State: plan.Running,
@@ -58,7 +58,7 @@ func (w *world) runs(name string, attempt uint32) *world {
 	return w
 }
 
-// exits adds an instance that has exited.
+// exits adds an exited instance.
 func (w *world) exits(name string, attempt uint32, code int32, reason string) *world {
 	w.runs(name, attempt)
 	c := &w.seen.Containers[len(w.seen.Containers)-1]
@@ -74,7 +74,7 @@ func (w *world) finish() *world {
 
 func (w *world) status() corev1.PodStatus { return podstatus.Status(&w.pod, w.seen, &w.mem, at(60)) }
 
-// line says what a container status is about in one line.
+// line returns a container status as one line of text.
 func line(s corev1.ContainerStatus) string {
 	text := s.Name + " " + state(s.State)
 	if last := state(s.LastTerminationState); last != "" {
@@ -227,8 +227,9 @@ func TestEndOfAContainerThatWaitsIsItsLastState(t *testing.T) {
 	w.want(t, "Running; a waiting:RunContainerError after terminated:2:Error restarts=1")
 }
 
-// TestPublishedB1EndOfAReplacedContainerIsItsLastState: the API server does not take back an end in a pod that never restarts
-// (tektoncd/pipeline: cmd/nop/README.md changes images of sidecars).
+// TestPublishedB1EndOfAReplacedContainerIsItsLastState: when an image or a failed probe replaces a container,
+// its end appears only as its last state. In a pod that never restarts, the API server would not take back an
+// end (tektoncd/pipeline: cmd/nop/README.md changes images of sidecars).
 func TestPublishedB1EndOfAReplacedContainerIsItsLastState(t *testing.T) {
 	image := func(w *world) { w.pod.Spec.Containers[0].Image = "nop" }
 	probe := func(w *world) {

@@ -131,7 +131,7 @@ func TestPodIsTheSumOfItsContainers(t *testing.T) {
 			t.Errorf("volumes %v", v)
 		}
 
-		// A container that is started again takes nothing away from its pod.
+		// A restarted container does not reduce the usage of its pod.
 		time.Sleep(10 * time.Second)
 		w.Exit(first, 1, "")
 		w.container("web", "a", 1, fakecri.Usage{CPUNanoSeconds: 5e8})
@@ -165,9 +165,10 @@ func TestRuntimeKnowsWholePods(t *testing.T) {
 	}
 }
 
-// Where all pods are in one cgroup, a runtime that measures it has for each pod what all of them use.
-// TestRuntimeThatCannotMeasureSandboxes: what it says then is of no kind, and hides nothing that containers use. One that
-// could is believed to have failed.
+// TestRuntimeThatCannotMeasureSandboxes: where all pods are in one cgroup, a runtime that measures this cgroup
+// would report the usage of all pods for each pod. A runtime that cannot measure sandboxes answers with an error
+// of unknown kind. This error does not hide the usage of containers. From a runtime that has measured sandboxes
+// before, the same error is a failure.
 func TestRuntimeThatCannotMeasureSandboxes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, fakecri.Config{})

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process is what runs behind a session.
+// process is the process behind a session.
 type process struct {
 	id     string
 	cmd    []string
@@ -40,7 +40,7 @@ type process struct {
 	resize <-chan remotecommand.TerminalSize
 }
 
-// server is the streaming server of a runtime, with processes that are functions.
+// server is the streaming server of a runtime. Its processes are functions.
 type server struct {
 	run  func(context.Context, process) error
 	port func(ctx context.Context, sandbox string, port int32, stream io.ReadWriteCloser) error
@@ -65,7 +65,7 @@ func (s *server) PortForward(ctx context.Context, sandbox string, port int32, st
 	return s.port(ctx, sandbox, port, stream)
 }
 
-// url returns what a runtime answers.
+// url returns the URL with which a runtime answers the request.
 func (s *server) url(request any) (string, error) {
 	switch r := request.(type) {
 	case *runtimeapi.ExecRequest:
@@ -80,7 +80,7 @@ func (s *server) url(request any) (string, error) {
 	}
 }
 
-// newServer starts a streaming server, and checks at the end that no goroutine is left.
+// newServer starts a streaming server, and checks at the end of the test that no goroutine is left.
 func newServer(t *testing.T, s *server) *server {
 	t.Helper()
 	noLeaks(t)
@@ -126,7 +126,7 @@ func startContainer(t *testing.T, r *fakecri.Runtime) (sandbox, id string) {
 	return sandbox, id
 }
 
-// noLeaks fails the test if it leaves goroutines; those of the server's library do not count.
+// noLeaks fails the test if it leaves goroutines. Goroutines of the server's library do not count.
 func noLeaks(t *testing.T) {
 	t.Helper()
 	options := []goleak.Option{
@@ -166,7 +166,7 @@ func (l *cuttable) cut() {
 	}
 }
 
-// client is what a client of the node's API asked for.
+// client has the streams that a client of the node's API requested.
 type client struct {
 	in       io.Reader
 	out, err io.WriteCloser
@@ -180,7 +180,7 @@ func (c *client) Stderr() io.WriteCloser      { return c.err }
 func (c *client) TTY() bool                   { return c.tty }
 func (c *client) Resize() <-chan api.TermSize { return c.sizes }
 
-// sink keeps what is written.
+// sink keeps the written data.
 type sink struct {
 	mu   sync.Mutex
 	text []byte // guarded by mu
@@ -201,7 +201,7 @@ func (s *sink) String() string {
 	return string(s.text)
 }
 
-// within returns what comes from c, or ends the test.
+// within returns the next value of c, or ends the test.
 func within[T any](t *testing.T, c <-chan T, what string) T {
 	t.Helper()
 	select {

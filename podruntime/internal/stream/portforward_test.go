@@ -46,7 +46,7 @@ func TestPortForward(t *testing.T) {
 	}
 }
 
-// halves is a connection with two directions that end each for itself, as those of the node's API do.
+// halves is a connection whose two directions end separately, as in the node's API.
 type halves struct {
 	io.Reader
 	*sink

@@ -77,7 +77,7 @@ func TestErrorOfRuntimeIsNotWrappedTwice(t *testing.T) {
 	}
 }
 
-// A connection that breaks must not look like a command that succeeded.
+// TestBrokenConnectionIsNoSuccess: a broken connection does not look like a successful command.
 func TestBrokenConnectionIsNoSuccess(t *testing.T) {
 	started := make(chan struct{})
 	s := newServer(t, &server{run: func(ctx context.Context, p process) error {
@@ -131,7 +131,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// The pod says whether its process has a terminal, whatever the client asks for.
+// TestAttachTerminalIsThatOfTheContainer: the pod decides whether its process has a terminal, not the client.
 func TestAttachTerminalIsThatOfTheContainer(t *testing.T) {
 	seen := make(chan process, 1)
 	s := newServer(t, &server{run: func(_ context.Context, p process) error {
@@ -186,7 +186,8 @@ func TestSessionEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A server that takes a connection and says nothing must not hold a session whose client has left.
+// TestHandshakeEndsWithItsContext: a session whose client has left ends, even if the server accepts the
+// connection and sends nothing.
 func TestHandshakeEndsWithItsContext(t *testing.T) {
 	noLeaks(t)
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
