@@ -20,7 +20,8 @@ func TestCPUTimeOfAGroupInVersion2(t *testing.T) {
 	}
 }
 
-// TestAccountsCountWhatHasEnded: what a program started counts too, also after its end; what is left is killed, and the groups go.
+// TestAccountsCountWhatHasEnded: the CPU time of a program includes its ended child processes. close kills the
+// remaining processes and removes the groups.
 func TestAccountsCountWhatHasEnded(t *testing.T) {
 	a, err := openAccounts()
 	if err != nil {
@@ -32,7 +33,7 @@ func TestAccountsCountWhatHasEnded(t *testing.T) {
 			_ = a.close()
 		}
 	})
-	// The child of the shell works, and the shell becomes what stays.
+	// The shell's child uses CPU time and ends, and the shell becomes the remaining process.
 	cmd := exec.Command("/bin/sh", "-c", "(i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done); echo done; exec sleep 600")
 	if err := a.take(cmd, "one"); err != nil {
 		t.Fatal(err)

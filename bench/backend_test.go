@@ -86,7 +86,8 @@ func TestLagsBeyondABackend(t *testing.T) {
 	}
 }
 
-// TestNomadIsReadByItsEvents: what counts is when an event was first told, and a job is a pod's by its metadata.
+// TestNomadIsReadByItsEvents: the time of an event is the time when it was first received. The metadata of a job
+// name its pod.
 func TestNomadIsReadByItsEvents(t *testing.T) {
 	n := &nomad{jobs: map[string]string{}, pods: map[string]lived{}}
 	at := time.Unix(1700000000, 0)
@@ -109,7 +110,8 @@ func TestNomadIsReadByItsEvents(t *testing.T) {
 	}
 }
 
-// TestSlurmIsReadByFiles: what programs of pods wrote, and the calls of commands.
+// TestSlurmIsReadByFiles: the figures come from the files that the programs of pods write, and from the recorded
+// calls of commands.
 func TestSlurmIsReadByFiles(t *testing.T) {
 	c := &slurm{dir: t.TempDir()}
 	for name, text := range map[string]string{"calls": "100.5 sbatch\n101.5 squeue\n102.5 squeue\n", "pod-0.began": "7.5", "pod-0.ended": "9", "pod-1.began": ""} {
@@ -182,7 +184,7 @@ func TestGoalsAtSchedulers(t *testing.T) {
 	}
 }
 
-// TestProgramsThatAreMissing: the error says which, and how to get them.
+// TestProgramsThatAreMissing: the error names the missing program and the command that builds it.
 func TestProgramsThatAreMissing(t *testing.T) {
 	nothing := config{bin: t.TempDir()}
 	for name, want := range map[string]string{"nomad": "make bin/nomad/nomad", "interlink": "make bin/interlink/version"} {

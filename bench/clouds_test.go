@@ -24,8 +24,8 @@ func writeJournal(t *testing.T, text string) *cloud {
 	return c
 }
 
-// TestCloudsAreReadByTheirJournals: requests by operation, and what happened to groups by the names of their pods. The first time counts, and a
-// line that is being written does not.
+// TestCloudsAreReadByTheirJournals: a journal gives the requests by operation, and the lives of groups by the
+// names of their pods. The first time of an event counts, and an unfinished line does not.
 func TestCloudsAreReadByTheirJournals(t *testing.T) {
 	c := writeJournal(t, `100.000000 request Create 200
 100.100000 made g1 pod-0
@@ -57,7 +57,7 @@ func TestCloudsAreReadByTheirJournals(t *testing.T) {
 	}
 }
 
-// TestEndsAtRest: those that ended by themselves have a lag of their own, and none to gone.
+// TestEndsAtRest: pods that ended by themselves have a lag of their own, and no lag to gone.
 func TestEndsAtRest(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(1700000000+int64(s), 0) }
 	known := []lived{{began: at(0), exited: at(10), ended: at(10)}, {began: at(0), ended: at(50)}, {began: at(0), exited: at(20), ended: at(20)}}

@@ -28,7 +28,8 @@ func TestObjectsOfATenant(t *testing.T) {
 	}
 }
 
-// TestGoalsBesideLiqo: ours is judged beside theirs, by what it costs at both API servers and by what it adds.
+// TestGoalsBesideLiqo: this project's agent is judged beside Liqo's, by its requests to both API servers and by
+// the delay that it adds.
 func TestGoalsBesideLiqo(t *testing.T) {
 	s, err := chooseScenarios("liqo")
 	if err != nil {

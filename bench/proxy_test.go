@@ -28,7 +28,8 @@ func TestRequestsAreCountedByWhatTheyAre(t *testing.T) {
 	}
 }
 
-// TestProxy: bodies, refusals and streams pass through, requests are counted, and pods are known by the first answer that was a success.
+// TestProxy: bodies, refusals and streams pass through, and requests are counted. The first successful answer
+// about a pod makes the pod known.
 func TestProxy(t *testing.T) {
 	go1 := make(chan struct{})
 	refuse := true

@@ -149,7 +149,7 @@ func TestAgentsTakePartWhereTheyBelong(t *testing.T) {
 	}
 }
 
-// TestGoalsOverTheWire: the agent that is judged is the one over the wire, by ratio and by what is more.
+// TestGoalsOverTheWire: the goals judge the agent over the wire, by ratio and by difference.
 func TestGoalsOverTheWire(t *testing.T) {
 	o := outcome{scenario: scenario{Name: "plugin", Wire: true}, Rounds: map[string][]*round{
 		"ours":   {{AgentCPUMillis: 4, RunningP50Millis: 10, GoneP50Millis: 10}},
@@ -175,7 +175,7 @@ func TestGoalsOverTheWire(t *testing.T) {
 	}
 }
 
-// TestCostsAreOfBothProcesses: what runs beside an agent counts as the agent.
+// TestCostsAreOfBothProcesses: the costs of an agent include the process beside it.
 func TestCostsAreOfBothProcesses(t *testing.T) {
 	self := &process{cmd: &exec.Cmd{Process: &os.Process{Pid: os.Getpid()}}}
 	alone, err := self.peakMemory()

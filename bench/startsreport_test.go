@@ -51,7 +51,7 @@ func TestTableOfRuntimes(t *testing.T) {
 	}
 }
 
-// TestGoalsBesideAKubelet: the goals of one scenario are not those of another.
+// TestGoalsBesideAKubelet: a scenario is judged by its own goals only.
 func TestGoalsBesideAKubelet(t *testing.T) {
 	s, _ := chooseScenarios("cri")
 	o := outcome{scenario: s[0], Starts: map[string][]*starts{
@@ -99,7 +99,8 @@ func TestBeforeTakesPartWhenItIsNamed(t *testing.T) {
 	}
 }
 
-// TestPodsOfRuntimes: they have a short grace period, which those that are deaf use up; other scenarios' pods are as they were.
+// TestPodsOfRuntimes: the pods of this scenario have a short grace period, and deaf pods use it up. The pods of
+// other scenarios do not change.
 func TestPodsOfRuntimes(t *testing.T) {
 	l := &life{scenario: sampleRuntimes().scenario, nodes: []string{"n"}}
 	p := l.newPod(0)

@@ -24,10 +24,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 )
 
-// settingRow is a setting in docs/configuration.md, which is made from the table of flags.
+// settingRow matches a setting in docs/configuration.md, which is generated from the table of flags.
 var settingRow = regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\| `([A-Za-z]+)` \\|")
 
-// ownFields are fields of the configuration that the chart sets from other values.
+// ownFields lists the fields of the configuration that the chart sets from other values.
 var ownFields = []string{"kubeconfig", "bootstrapKubeconfig", "certDir", "nodeName", "nodes", "shareNodes", "provider", "providerConfig", "port", "disableKubeletAPI",
 	"tlsCertFile", "tlsPrivateKeyFile", "serverTLSBootstrap", "clientCAFile", "selfSignedServingCertificate"}
 
@@ -96,7 +96,8 @@ func TestSchemaOfConfigIsThatOfTheFlags(t *testing.T) {
 // valueLine is a value of the first two levels in values.yaml.
 var valueLine = regexp.MustCompile(`^(  )?([a-zA-Z]+):( .*)?$`)
 
-// valuesTable is the table of values in the README, made from values.yaml: a value, what stands there, and the comment above it.
+// valuesTable returns the README's table of values, generated from values.yaml. A row has a value, its default,
+// and the comment above it.
 func valuesTable(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("helm/virtual-kubelet/values.yaml")
@@ -168,7 +169,8 @@ func TestHelmLintIsStrict(t *testing.T) {
 // sample is the configuration file in the README of a provider.
 var sample = regexp.MustCompile("(?s)\n## Configuration file\n.*?\n```yaml\n(.*?\n)```\n")
 
-// TestConfigurationOfEveryProviderIsRendered: that of its README, into a Secret, as it is there.
+// TestConfigurationOfEveryProviderIsRendered: the sample configuration in each provider's README is rendered
+// unchanged into a Secret.
 func TestConfigurationOfEveryProviderIsRendered(t *testing.T) {
 	files, err := filepath.Glob("../providers/*/README.md")
 	if err != nil {
@@ -212,7 +214,8 @@ func TestConfigurationOfEveryProviderIsRendered(t *testing.T) {
 	}
 }
 
-// TestAvailability: budget, spread, network and names are those that were asked for, and select the pods of the release.
+// TestAvailability: the rendered budget, spread, network policy and names are the requested ones, and select the
+// pods of the release.
 func TestAvailability(t *testing.T) {
 	manifests := mustRender(t, "ns", with(values{
 		"fullnameOverride": "edge", "nameOverride": "vk", "replicas": 2,
@@ -261,7 +264,7 @@ func TestMemoryIsKeptBelowTheLimit(t *testing.T) {
 	}
 }
 
-// TestNotesNameTheNodes of the release, those that there are.
+// TestNotesNameTheNodes: the notes name the nodes of the release, and no others.
 func TestNotesNameTheNodes(t *testing.T) {
 	for _, tc := range []struct {
 		given      values

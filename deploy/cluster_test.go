@@ -27,7 +27,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// patience is how long anything may take on a machine that does much else.
+// patience is the time limit for every wait. It is generous, because the machine may be busy with other work.
 const patience = 2 * time.Minute
 
 // cluster is a namespace that enforces the restricted pod security standard.
@@ -54,7 +54,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// apply sends manifests, and returns what the API server warns of.
+// apply sends manifests, and returns the warnings of the API server.
 func (c *cluster) apply(manifests string, args ...string) (warnings string) {
 	c.Helper()
 	file := filepath.Join(c.TempDir(), "manifests.yaml")
@@ -68,7 +68,7 @@ func (c *cluster) apply(manifests string, args ...string) (warnings string) {
 	return stderr
 }
 
-// install applies a release; what is not in the namespace goes at the test's end.
+// install applies a release. The end of the test deletes the objects outside the namespace.
 func (c *cluster) install(given values) {
 	c.Helper()
 	given = maps.Clone(given)
@@ -97,7 +97,7 @@ func (c *cluster) install(given values) {
 	})
 }
 
-// until waits for what done says.
+// until waits until done returns true.
 func (c *cluster) until(what string, done func(ctx context.Context) (bool, error)) {
 	c.Helper()
 	if err := wait.PollUntilContextTimeout(c.Context(), 100*time.Millisecond, patience, true, done); err != nil {
@@ -123,7 +123,7 @@ func TestSecurityG4RestrictedNamespaceAdmitsThePod(t *testing.T) {
 	}
 }
 
-// TestLesserPodsAreWarnedOf shows that the test above could fail.
+// TestLesserPodsAreWarnedOf shows that TestSecurityG4RestrictedNamespaceAdmitsThePod can fail.
 func TestLesserPodsAreWarnedOf(t *testing.T) {
 	c := newCluster(t)
 	manifests := mustRender(t, c.namespace, modes[nodeIdentity])
@@ -141,7 +141,8 @@ func TestLesserPodsAreWarnedOf(t *testing.T) {
 	}
 }
 
-// TestTheServiceAccountIsEnough runs doctor and node with the rights that the chart gives, and the settings that it writes.
+// TestTheServiceAccountIsEnough runs the doctor and the node with the rights and the settings that the chart
+// gives them.
 func TestTheServiceAccountIsEnough(t *testing.T) {
 	c := newCluster(t)
 	given := with(values{"serving": values{"mode": "selfSigned", "clientCAConfigMap": ""}, "provider": "empty"})

@@ -19,7 +19,7 @@ import (
 // exampleBlock is a block of YAML in the README of the chart, below a heading.
 var exampleBlock = regexp.MustCompile("(?s)\n##+ ([^\n]*)\n|\n```yaml\n(.*?)\n```\n")
 
-// examples returns the values that the README of the chart shows, by heading.
+// examples returns the values in the README of the chart, by heading.
 func examples(t *testing.T) map[string]values {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("helm", "virtual-kubelet", "README.md"))
@@ -41,7 +41,8 @@ func examples(t *testing.T) map[string]values {
 	return all
 }
 
-// TestExamplesOfTheREADMEAreRendered: with each identity of the node, and with what the webhooks of the clouds look for.
+// TestExamplesOfTheREADMEAreRendered: the README's examples are rendered with each identity of the node. The
+// result has the labels and annotations that the webhooks of the clouds need.
 func TestExamplesOfTheREADMEAreRendered(t *testing.T) {
 	const others = "Volumes, variables and further containers"
 	type expected struct {

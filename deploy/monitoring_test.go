@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// monitored are values that ask for all that watches nodes.
+// monitored are values with every kind of monitoring.
 var monitored = values{
 	"identity": values{"mode": "serviceAccount"},
 	"serving":  values{"mode": "secret", "secretName": "virtual-kubelet-serving"},
@@ -88,7 +88,8 @@ var (
 	alertInRules = regexp.MustCompile(`(?m)^  - alert: (\w+)$`)
 )
 
-// TestDashboardsAndAlertsNameMetricsThatExist, and docs/alerts.md says what to do about each alert.
+// TestDashboardsAndAlertsNameMetricsThatExist: the dashboards and alerts name existing metrics only, and
+// docs/alerts.md has a section about each alert.
 func TestDashboardsAndAlertsNameMetricsThatExist(t *testing.T) {
 	read := func(path string) string {
 		data, err := os.ReadFile(path)

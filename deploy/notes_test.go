@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestSecurityC4TheServiceAccountIsWarnedOf: notes and documents recommend the identity of a node, and say what a ServiceAccount can do.
+// TestSecurityC4TheServiceAccountIsWarnedOf: the notes and documents recommend the identity of a node, and warn
+// of the rights of a ServiceAccount.
 func TestSecurityC4TheServiceAccountIsWarnedOf(t *testing.T) {
 	for name, given := range modes {
 		files, err := renderFiles(t, "ns", given)

@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "write the manifests again")
 
-// values are those of a release.
+// values are the values of a release.
 type values = map[string]any
 
 const (
@@ -34,7 +34,7 @@ const (
 	bootstrapped   = "node-bootstrap"
 )
 
-// modes are the ways to install a node. What the manifests need beside them is in docs/deploy.md.
+// modes are the ways to install a node. docs/deploy.md names the further objects that they need.
 var modes = map[string]values{
 	nodeIdentity: {
 		"identity": values{"mode": "node", "kubeconfigSecret": "virtual-kubelet-identity"},
@@ -59,7 +59,7 @@ func loadChart(t *testing.T) *chart.Chart {
 	return c
 }
 
-// renderFiles returns the files that Helm makes for a release, by name.
+// renderFiles returns the files that Helm renders for a release, by name.
 func renderFiles(t *testing.T, namespace string, given values) (map[string]string, error) {
 	t.Helper()
 	c := loadChart(t)
@@ -225,10 +225,10 @@ func TestWrongValuesAreRefused(t *testing.T) {
 	}
 }
 
-// with adds values to those of a release that is right.
+// with returns the values of a valid release, with more values added.
 func with(more values) values { return merged(modes[serviceAccount], more) }
 
-// merged returns the values of one map, with those of another in their place.
+// merged returns the values of both maps. Values of other replace values of one.
 func merged(one, other values) values {
 	all := maps.Clone(one)
 	maps.Copy(all, other)

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/rbac"
 )
 
-// breaches returns what is too much in a role.
+// breaches returns the rules of a role that allow too much.
 func breaches(rules []rbacv1.PolicyRule) (list []string) {
 	for _, r := range rules {
 		for _, words := range [][]string{r.APIGroups, r.Resources, r.Verbs, r.ResourceNames} {
@@ -40,7 +40,7 @@ func breaches(rules []rbacv1.PolicyRule) (list []string) {
 	return list
 }
 
-// flat lists what rules allow, one by one.
+// flat lists the allowed actions of the rules, one by one.
 func flat(namespace string, rules []rbacv1.PolicyRule) (list []string) {
 	for _, r := range rules {
 		for _, group := range r.APIGroups {
@@ -55,7 +55,7 @@ func flat(namespace string, rules []rbacv1.PolicyRule) (list []string) {
 	return list
 }
 
-// TestTheRoleIsTheTable compares the roles of the chart with the table of what nodes use.
+// TestTheRoleIsTheTable: the roles of the chart have exactly the rights in the table of features.
 func TestTheRoleIsTheTable(t *testing.T) {
 	for serving, features := range map[string][]rbac.Feature{
 		"none of shared nodes": {rbac.PodTokens, rbac.TrustBundles, rbac.Claims, rbac.ManyNodes, rbac.SharedNodes},
@@ -136,7 +136,7 @@ func TestSecurityC4RolesHaveNoWildcard(t *testing.T) {
 	}
 }
 
-// checkRoles looks at the roles among objects, and that nothing else is bound.
+// checkRoles checks the roles among the objects, and checks that bindings refer to these roles only.
 func checkRoles(t *testing.T, name string, list []*unstructured.Unstructured) {
 	t.Helper()
 	roles := map[string]bool{}

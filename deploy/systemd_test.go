@@ -52,7 +52,8 @@ func TestPodsOutliveTheUnit(t *testing.T) {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
 	}
-	// What is mounted for pods must be seen by the container runtime; and containers of provider process inherit the rest.
+	// The container runtime must see the mounts for pods, and containers of provider process inherit the other
+	// settings.
 	for _, key := range []string{
 		"ProtectSystem", "ProtectHome", "PrivateTmp", "PrivateDevices", "PrivateMounts", "ReadOnlyPaths", "ReadWritePaths", "InaccessiblePaths",
 		"ProtectKernelTunables", "ProtectKernelModules", "ProtectKernelLogs", "ProtectControlGroups", "ProtectProc", "ProtectClock", "ProtectHostname",
@@ -65,7 +66,7 @@ func TestPodsOutliveTheUnit(t *testing.T) {
 	}
 }
 
-// TestSettingsOfTheUnit: the flags that the unit gives exist.
+// TestSettingsOfTheUnit checks the command line of the unit.
 func TestSettingsOfTheUnit(t *testing.T) {
 	command := unit(t, unitFile)["Service.ExecStart"]
 	if len(command) != 1 {

@@ -23,7 +23,7 @@ func decode(t *testing.T, manifests, kind string, out any) {
 	}
 }
 
-// everything sets each value that adds to what the chart makes.
+// everything sets each value that adds something to the manifests.
 var everything = values{
 	"serviceAccount":  values{"annotations": values{"cloud.example/role": "node"}},
 	"podLabels":       values{"cloud.example/identity": "on"},
@@ -42,7 +42,7 @@ var everything = values{
 	},
 }
 
-// TestValuesReachThePod: what is given is in the ServiceAccount and the pod, beside what is there without it.
+// TestValuesReachThePod: the values are added to the ServiceAccount and the pod, and change nothing else there.
 func TestValuesReachThePod(t *testing.T) {
 	for name := range modes {
 		var account corev1.ServiceAccount
@@ -83,8 +83,8 @@ func TestValuesReachThePod(t *testing.T) {
 	}
 }
 
-// TestRestrictedNamespaceAdmitsExtraContainersAndVolumes: what the chart adds for values meets the restricted standard, and the API server
-// takes each field.
+// TestRestrictedNamespaceAdmitsExtraContainersAndVolumes: containers and volumes from values meet the restricted
+// standard, and the API server accepts each of their fields.
 func TestRestrictedNamespaceAdmitsExtraContainersAndVolumes(t *testing.T) {
 	c := newCluster(t)
 	all := merged(modes[nodeIdentity], everything)

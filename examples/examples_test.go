@@ -47,7 +47,8 @@ func TestExamples(t *testing.T) {
 		livePod(t, api, node, func(*corev1.Pod) {})
 	})
 
-	// This one joins as the node itself, with the permissions that the API server gives to nodes and no others.
+	// This example joins as the node itself, with the permissions that the API server gives to nodes and no
+	// others.
 	t.Run("nodeutil", func(t *testing.T) {
 		name := api.NodeName(t)
 		own := api.NodeCredentials(t, name)
@@ -126,7 +127,7 @@ func livePod(t *testing.T, api *testapi.API, node string, use func(*corev1.Pod))
 
 func awaitReady(t *testing.T, api *testapi.API, name string) *corev1.Node {
 	t.Helper()
-	// A watch without a resource version begins with what is there.
+	// A watch without a resource version begins with the existing objects.
 	changes, err := api.Client.CoreV1().Nodes().Watch(t.Context(),
 		metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
 	if err != nil {
@@ -165,7 +166,7 @@ func refuseStrangers(t *testing.T, node *corev1.Node) {
 	}
 }
 
-// await returns the first object of a watch for which good is true.
+// await returns the first object of a watch for which good returns true.
 func await[T any](t *testing.T, what string, changes watch.Interface, good func(watch.EventType, T) bool) T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

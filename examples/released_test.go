@@ -55,7 +55,8 @@ func TestProgramsOfARelease(t *testing.T) {
 	}
 }
 
-// TestProgramsOfAMirror: with the URL of a release make up takes programs from there, checked by a checksum that is known before, and builds without them.
+// TestProgramsOfAMirror: with the URL of a release, make up takes programs from there and verifies them with a
+// known checksum. Without a release or a file there, it builds the programs.
 func TestProgramsOfAMirror(t *testing.T) {
 	platform := runtime.GOOS + "_" + runtime.GOARCH
 	const program = "#!/bin/sh\necho released\n"
@@ -96,7 +97,7 @@ func TestProgramsOfAMirror(t *testing.T) {
 				_, _ = io.WriteString(w, content) // a client that is gone sees no file
 			}))
 			defer mirror.Close()
-			// The script keeps what it fetched below its own folder.
+			// The script keeps the downloaded files below its own folder.
 			root := t.TempDir()
 			script, err := os.ReadFile("../hack/released.sh")
 			if err != nil {

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// TestUpAndDown does what the README tells those who try it. The node is killed before the end, so that its pods
-// outlive it: make down leaves nothing of them all the same.
+// TestUpAndDown follows the README's instructions for a first try. The node is killed before the end, so its
+// pods outlive it, and make down removes them nevertheless.
 func TestUpAndDown(t *testing.T) {
 	cache, cluster, script := demo(t, "process")
 	out, err := script("up.sh")
@@ -107,7 +107,8 @@ func groupsOfPods(t *testing.T, uid string) (found []string) {
 	return found
 }
 
-// demo returns what runs a script of hack/ for a cluster of its own, whose files are in cache.
+// demo returns a function that runs a script of hack/ for a cluster of its own. The files of the cluster are in
+// cache.
 func demo(t *testing.T, provider string) (cache, cluster string, script func(name string) (string, error)) {
 	t.Helper()
 	for _, binary := range []string{"../bin/devcluster", "../bin/virtual-kubelet", "../bin/runsc"} {
@@ -137,7 +138,8 @@ func demo(t *testing.T, provider string) (cache, cluster string, script func(nam
 	return cache, cluster, script
 }
 
-// groupOfAnotherNode is the control group of a container that another node on this machine has just made; "" where none can be made.
+// groupOfAnotherNode makes the control group of a container, as another node on this machine would. It returns
+// "" where this is not possible.
 func groupOfAnotherNode(t *testing.T) string {
 	t.Helper()
 	root := "/sys/fs/cgroup/memory"
@@ -152,7 +154,7 @@ func groupOfAnotherNode(t *testing.T) string {
 	return group
 }
 
-// TestUpWithAnotherCluster does the same for a provider that runs pods in another cluster.
+// TestUpWithAnotherCluster does the same as TestUpAndDown for a provider that runs pods in another cluster.
 func TestUpWithAnotherCluster(t *testing.T) {
 	cache, cluster, script := demo(t, "tensilekube")
 	out, err := script("up.sh")
@@ -167,11 +169,12 @@ func TestUpWithAnotherCluster(t *testing.T) {
 	down(t, cache, script)
 }
 
-// firstLog is the last lines of what pod first says every two seconds: on a slow machine the first line is not among them.
+// firstLog matches a line of the log of pod first, which writes one every two seconds. On a slow machine the
+// very first line is not among the shown lines.
 var firstLog = regexp.MustCompile(`\n  hello \d+ from \S+\n`)
 
-// TestUpWithAnEmulatedCloud does the same for each provider of a cloud that has an emulator, without an account: the pod
-// answers for its log and for a command.
+// TestUpWithAnEmulatedCloud does the same as TestUpAndDown for each cloud provider with an emulator, without an
+// account. It reads the pod's log and runs a command in the pod.
 func TestUpWithAnEmulatedCloud(t *testing.T) {
 	for _, provider := range []string{"aci", "eci", "fargate", "stackpath", "zun"} {
 		t.Run(provider, func(t *testing.T) {
@@ -194,8 +197,8 @@ func TestUpWithAnEmulatedCloud(t *testing.T) {
 	}
 }
 
-// TestUpWithAzureBatch does the same for Azure Batch. Its tasks are processes of machines, which have SSH servers for commands. Node and emulator
-// are killed before the end.
+// TestUpWithAzureBatch does the same as TestUpAndDown for Azure Batch. Its tasks are processes of machines,
+// which have SSH servers for commands. Node and emulator are killed before the end.
 func TestUpWithAzureBatch(t *testing.T) {
 	cache, cluster, script := demo(t, "azurebatch")
 	out, err := script("up.sh")
@@ -223,7 +226,7 @@ func TestUpWithAzureBatch(t *testing.T) {
 	down(t, cache, script)
 }
 
-// down runs what make down runs, which leaves no process and no file.
+// down runs the script of make down, and checks that no process and no file is left.
 func down(t *testing.T, cache string, script func(string) (string, error)) {
 	t.Helper()
 	if out, err := script("down.sh"); err != nil {
@@ -237,7 +240,7 @@ func down(t *testing.T, cache string, script func(string) (string, error)) {
 	}
 }
 
-// below are the processes that work in dir, which the supervisors of containers do.
+// below returns the processes whose working directory is in dir. The supervisors of containers are among them.
 func below(t *testing.T, dir string) (found []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cwd")

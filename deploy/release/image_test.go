@@ -38,7 +38,7 @@ func untar(t *testing.T, from io.Reader) (files map[string][]byte, headers map[s
 	}
 }
 
-// follow decodes the blob that a descriptor points at, and checks its digest.
+// follow decodes the blob of a descriptor and checks its digest.
 func follow(t *testing.T, files map[string][]byte, d descriptor, into any) []byte {
 	t.Helper()
 	hash, ok := strings.CutPrefix(d.Digest, "sha256:")
@@ -127,8 +127,9 @@ func TestSecurityG4ImageHasNothingButTheProgram(t *testing.T) {
 	}
 }
 
-// Manifests of other programs have command: ["virtual-kubelet"], which a container runtime looks up in the image's path.
-// Source: github.com/virtual-kubelet/azure-aci, charts/virtual-kubelet/templates/deployment.yaml and deploy/deployment.yaml.
+// TestPublishedD14CommandOfTheChartIsInTheImage: manifests of other programs have command: ["virtual-kubelet"],
+// and a container runtime searches the image's path for it. Source: github.com/virtual-kubelet/azure-aci,
+// charts/virtual-kubelet/templates/deployment.yaml and deploy/deployment.yaml.
 func TestPublishedD14CommandOfTheChartIsInTheImage(t *testing.T) {
 	if dirs := filepath.SplitList(strings.TrimPrefix(searchPath, "PATH=")); !slices.Contains(dirs, "/") {
 		t.Errorf("/%s is not found in %s", program, searchPath)

@@ -62,7 +62,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// contentsOf returns the files of an archive, with a sign for those that can be executed.
+// contentsOf returns the files of an archive. The names of executable files begin with an asterisk.
 func contentsOf(t *testing.T, name string) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(name)
@@ -105,7 +105,8 @@ func contentsOf(t *testing.T, name string) map[string]string {
 	return got
 }
 
-// TestArchiveHasTheInstalledFiles: an archive has the programs under the names that they call each other by, the licence and the notice.
+// TestArchiveHasTheInstalledFiles: an archive has the licence, the notice, and the programs. The programs have
+// the names under which they call each other.
 func TestArchiveHasTheInstalledFiles(t *testing.T) {
 	r, archives := smallRelease(t)
 	licence, err := os.ReadFile(filepath.Join("..", "..", "LICENSE"))

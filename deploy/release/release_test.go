@@ -97,7 +97,7 @@ func TestSecurityG3TwoBuildsAreEqual(t *testing.T) {
 	}
 }
 
-// copySources copies what the program is made from.
+// copySources copies the sources of the program.
 func copySources(t *testing.T, from, to string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "git", "-C", from, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
@@ -161,7 +161,8 @@ func TestSecurityG2ReleaseSaysWhatIsInIt(t *testing.T) {
 	}
 }
 
-// describes compares the descriptions of a binary with the binary, whose modules have that one among them.
+// describes compares the descriptions of a binary with the binary itself. The binary must contain the given
+// module.
 func describes(t *testing.T, dir, name, module string, least int, digest string) {
 	t.Helper()
 	info, err := buildinfo.ReadFile(filepath.Join(dir, name))
@@ -260,7 +261,8 @@ func read(t *testing.T, path string, into any) {
 	}
 }
 
-// TestBinarySaysWhatItIsMadeOf: the version, the commit and the time of the sources, and the version of gVisor that is in runsc of the same release.
+// TestBinarySaysWhatItIsMadeOf: a binary reports the version, the commit and the time of its sources, and the
+// version of gVisor in runsc of the same release.
 func TestBinarySaysWhatItIsMadeOf(t *testing.T) {
 	dir := nativeRelease(t)
 	runsc, err := buildinfo.ReadFile(filepath.Join(dir, "runsc"+strings.TrimPrefix(binaryName(), program)))

@@ -16,7 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestContract runs the checks of who a pod is and of what becomes of it. They need containers that go on: pods of this example run nothing.
+// TestContract runs the checks of a pod's identity and life cycle. The other checks need containers that run a
+// program, and pods of this example run nothing.
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Harness{
 		Backend: func(context.Context, providertest.Env) (*providertest.Backend, error) {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// twoPods are one that restarts what ends, and one that does not.
+// twoPods has a pod that restarts its containers, and a pod that does not.
 const twoPods = `
 apiVersion: v1
 kind: Pod
@@ -71,7 +71,7 @@ func (w *world) containers() (ids map[string]string, restarts int32) {
 	return ids, restarts
 }
 
-// unchanged fails the test if containers are not what they were.
+// unchanged fails the test if the containers differ from before.
 func (w *world) unchanged(before map[string]string) {
 	w.Helper()
 	after, restarts := w.containers()

@@ -143,7 +143,7 @@ func (u user) cp() {
 	}
 }
 
-// attach talks to a container whose input ends with whom is attached.
+// attach talks to a container whose input ends when the attached client ends it.
 func (u user) attach() {
 	name := "once-" + u.protocol
 	u.apply(strings.ReplaceAll(`
@@ -239,7 +239,7 @@ func (u user) echo(conn net.Conn, say, want string) {
 	}
 }
 
-// debug adds a container to a pod that runs, and sees the processes of another.
+// debug adds a container to a running pod, and sees the processes of another container.
 func (u user) debug() {
 	name := "debug-" + u.protocol
 	s := u.openTerminal("debug", "-it", "tools", "--image=busybox:1.36", "--target=main", "--container="+name, "--",

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// loggers are a pod whose container has restarted, and one that ends when it is told to.
+// loggers has a pod whose container has restarted, and a pod that ends on demand.
 const loggers = `
 apiVersion: v1
 kind: Pod
@@ -85,9 +85,9 @@ func (u user) logs() {
 	}
 }
 
-// metrics are what kubectl top shows, which needs metrics-server; here they come from the node itself, as
-// metrics-server gets them. The API server does not proxy to loopback addresses, so the node moves to the
-// bridge of its pods.
+// metrics reads the measurements of kubectl top. kubectl top needs metrics-server; this test gets them from the
+// node itself, as metrics-server does. The API server does not proxy to loopback addresses, so the node moves to
+// the bridge of its pods.
 func (u user) metrics() {
 	address := u.bridge(net.ParseIP(u.pod("tools").Status.PodIP))
 	if address == "" {

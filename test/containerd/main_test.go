@@ -17,10 +17,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/containerdtest"
 )
 
-// busybox is the image that all pods of these tests run; no registry is asked for it.
+// busybox is the image of all pods in these tests. It is imported, not pulled from a registry.
 const busybox = "docker.io/library/busybox:1.36"
 
-// shared is the containerd of all tests, started by the first that asks for it.
+// shared is the containerd of all tests. The first test that needs it starts it.
 var shared struct {
 	once sync.Once
 	*containerdtest.Containerd
@@ -51,7 +51,7 @@ func runtimeOf(t *testing.T) *containerdtest.Containerd {
 		t.Skipf("this test needs a containerd of its own: %v", err)
 	}
 	shared.once.Do(func() {
-		// It outlives the test that asks first.
+		// containerd outlives the test that starts it.
 		if shared.Containerd, shared.err = containerdtest.New(context.Background(), containerdtest.Options{}); shared.err != nil {
 			return
 		}

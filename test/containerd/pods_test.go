@@ -20,7 +20,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// apply creates what the YAML describes; NODE in it is the test's node.
+// apply creates the objects in the YAML, in which NODE stands for the test's node.
 func (w *world) apply(yaml string) {
 	w.Helper()
 	path := filepath.Join(w.TempDir(), "apply.yaml")
@@ -287,8 +287,8 @@ spec:
 	})
 }
 
-// outOfMemory accepts Error, too: containerd learns from two events, in any order, that a container has ended and what it ended for, and
-// says Error while it has only the first. A kubelet shows that as well.
+// outOfMemory accepts the reason Error, too. containerd learns the end of a container and the reason from two
+// events, in any order, and reports Error while it has only the first event. A kubelet shows that as well.
 func outOfMemory(w *world) {
 	w.apply(`
 apiVersion: v1

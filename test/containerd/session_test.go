@@ -20,13 +20,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testlog"
 )
 
-// user is somebody with kubectl, who prefers a protocol.
+// user is a user of kubectl who prefers one protocol.
 type user struct {
 	*world
 	protocol string
 }
 
-// protocols are what kubectl can speak, and the settings that make it do so.
+// protocols lists the protocols of kubectl, with the settings that select them.
 var protocols = map[string][]string{
 	"websocket": {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true", "KUBECTL_PORT_FORWARD_WEBSOCKETS=true"},
 	"spdy":      {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false", "KUBECTL_PORT_FORWARD_WEBSOCKETS=false"},
@@ -39,7 +39,7 @@ func (u user) as(t *testing.T) user {
 	return user{&w, u.protocol}
 }
 
-// session is a kubectl that runs.
+// session is a running kubectl.
 type session struct {
 	user
 	command  string
@@ -129,7 +129,7 @@ func (s *session) hears(text string) {
 	})
 }
 
-// ends waits for kubectl, which must end with the code, and returns what it wrote.
+// ends waits for the end of kubectl, checks its exit code, and returns its output.
 func (s *session) ends(code int) string {
 	s.Helper()
 	select {
@@ -156,7 +156,7 @@ func (s *session) interrupt() {
 	}
 }
 
-// resize changes the size of the terminal, of which kubectl is told by the kernel.
+// resize changes the size of the terminal. The kernel signals kubectl.
 func (s *session) resize(lines, columns uint16) {
 	s.Helper()
 	if err := unix.IoctlSetWinsize(int(s.terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: lines, Col: columns}); err != nil {
@@ -164,8 +164,8 @@ func (s *session) resize(lines, columns uint16) {
 	}
 }
 
-// awaitSize asks the shell for the size of its terminal until that is the one of the user's, of which it is told beside
-// what the user types.
+// awaitSize asks the shell for the size of its terminal until this is the size of the user's terminal. The size
+// travels beside the user's input, so it may arrive later.
 func (s *session) awaitSize(size string) {
 	s.Helper()
 	s.await("the size has arrived", func() (bool, string) {

@@ -25,10 +25,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/internal/testnode"
 )
 
-// patience is for a machine that does much else; a step here takes seconds.
+// patience is the time limit for every wait, on a machine that may be busy with other work. A step here takes
+// seconds.
 const patience = 3 * time.Minute
 
-// world is what one test works with: a node whose daemon may be killed and started again.
+// world is the environment of one test: a node whose daemon the test may kill and start again.
 type world struct {
 	*testing.T
 	api       *testapi.API
@@ -114,7 +115,7 @@ func (w *world) kill() {
 	}
 }
 
-// empty removes the test's pods while the daemon can still remove what they have on the machine.
+// empty removes the test's pods while the daemon can still remove their containers from the machine.
 func (w *world) empty() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -133,7 +134,7 @@ func (w *world) empty() {
 	}
 }
 
-// kubectl runs kubectl in the test's namespace and returns what it wrote.
+// kubectl runs kubectl in the test's namespace and returns its output.
 func (w *world) kubectl(ctx context.Context, args ...string) (string, error) {
 	var out, errs bytes.Buffer
 	named := w.api.KubectlCommand(w.T, append([]string{"--namespace=" + w.namespace}, args...)...)
@@ -146,7 +147,7 @@ func (w *world) kubectl(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// do is kubectl that must succeed.
+// do runs kubectl, which must succeed, and returns its output.
 func (w *world) do(args ...string) string {
 	w.Helper()
 	out, err := w.kubectl(w.Context(), args...)
@@ -156,7 +157,8 @@ func (w *world) do(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// await returns when done does, which says what it saw if not.
+// await returns when done returns true. If that takes too long, await fails the test with the description that
+// done returned.
 func (w *world) await(what string, done func() (bool, string)) {
 	w.Helper()
 	deadline := time.After(patience)
