@@ -11,7 +11,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// TestEveryFeatureCanBeAskedFor: a feature of a later version that no pod here asks for would never be refused in a test.
+// TestEveryFeatureCanBeAskedFor: every feature has a pod that needs it, or a reason why no pod can. Without this
+// test, a feature of a later version would never be refused in a test.
 func TestEveryFeatureCanBeAskedFor(t *testing.T) {
 	for _, f := range capability.Features() {
 		ask, why := asks[f], unaskable[f]
@@ -30,7 +31,7 @@ func TestEveryFeatureCanBeAskedFor(t *testing.T) {
 	}
 }
 
-// TestNamesOfChecks: names are what results are found by.
+// TestNamesOfChecks: the names of checks are unique, because they identify results.
 func TestNamesOfChecks(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range Checks() {

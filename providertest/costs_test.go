@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// counting counts the pods that are made.
+// counting counts the created pods and their containers.
 type counting struct {
 	*inprocess.Provider
 	mu   *sync.Mutex
@@ -37,8 +37,8 @@ func (c counting) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return c.Provider.CreatePod(ctx, pod)
 }
 
-// everything declares all features, so that every check runs. Checks of what the backend lacks fail at once, after they made
-// their pods.
+// everything declares all features, so that every check runs. A check of a feature that the backend lacks fails
+// at once, after it has made its pods.
 type everything struct{ counting }
 
 func (everything) Capabilities() capability.Declaration {
@@ -76,7 +76,7 @@ func measure(t *testing.T, many int) map[string][3]int {
 	return measured
 }
 
-// TestCosts: a table of what each check makes is how a program says first what it will cost.
+// TestCosts checks the table of costs. From this table, a program announces the costs of a run before the run.
 func TestCosts(t *testing.T) {
 	ten, twenty := measure(t, 10), measure(t, 20)
 	costs := map[string][4]int{}

@@ -85,7 +85,7 @@ func (c *calls) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
 	c.Provider.NotifyPods(ctx, notify)
 }
 
-// breaks makes a wrapper of a function that replaces methods.
+// breaks returns a wrapper that lets change replace methods of the provider.
 func breaks(change func(c *calls)) func(context.Context, *inprocess.Provider) node.PodLifecycleHandler {
 	return func(_ context.Context, p *inprocess.Provider) node.PodLifecycleHandler {
 		c := &calls{Provider: p}
@@ -94,7 +94,7 @@ func breaks(change func(c *calls)) func(context.Context, *inprocess.Provider) no
 	}
 }
 
-// grace returns a pod whose stop may take so long.
+// graced returns the pod with a changed grace period for its deletion.
 func graced(pod *corev1.Pod, change func(int64) int64) *corev1.Pod {
 	pod = pod.DeepCopy()
 	g := change(*pod.DeletionGracePeriodSeconds)
@@ -271,7 +271,7 @@ func callDefects() []defect {
 	}
 }
 
-// forgetting is a provider to which a pod is gone when it was asked to stop.
+// forgetting is a provider that no longer returns a running pod after a request to stop it.
 func forgetting(c *calls) {
 	var asked uids
 	hidden := func(pod *corev1.Pod) bool {

@@ -212,7 +212,7 @@ func sharing(c *calls) {
 	}
 }
 
-// inventing lets a pod that vanished end well.
+// inventing reports success for a pod that vanished.
 func inventing(c *calls) {
 	var mu sync.Mutex
 	var removed uids

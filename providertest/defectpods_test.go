@@ -24,7 +24,7 @@ func makes(change func(*corev1.Pod)) func(*calls) {
 	}
 }
 
-// shows changes pods that GetPod returns.
+// shows changes the pods that GetPod returns.
 func shows(change func(*corev1.Pod)) func(*calls) {
 	return func(c *calls) {
 		c.get = func(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
@@ -37,7 +37,7 @@ func shows(change func(*corev1.Pod)) func(*calls) {
 	}
 }
 
-// unstartable are the checks of containers that cannot start.
+// unstartable lists the checks of containers that cannot start.
 var unstartable = []string{"starts/not-found", "starts/not-executable", "starts/directory"}
 
 func podDefects() []defect {
@@ -145,7 +145,8 @@ func (o offering) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	o.change(n.Status.Allocatable)
 }
 
-// TestCapacityIsWhatANodeOffers: a provider that writes the capacity alone is right, as the API server makes all of it allocatable.
+// TestCapacityIsWhatANodeOffers: a provider that sets the capacity alone is right, because the API server makes
+// all of it allocatable.
 func TestCapacityIsWhatANodeOffers(t *testing.T) {
 	r := verify(t, inProcess(func(_ context.Context, p *inprocess.Provider) node.PodLifecycleHandler { return capacityOnly{p} }))
 	if failed := r.Failed(); len(failed) > 0 {
@@ -153,7 +154,7 @@ func TestCapacityIsWhatANodeOffers(t *testing.T) {
 	}
 }
 
-// capacityOnly says of what its node offers only the capacity.
+// capacityOnly sets the capacity of its node, and no allocatable resources.
 type capacityOnly struct{ *inprocess.Provider }
 
 func (p capacityOnly) ConfigureNode(ctx context.Context, n *corev1.Node) {

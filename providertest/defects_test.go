@@ -25,8 +25,8 @@ type defect struct {
 
 var only = flag.String("defect", "", "try this defect only")
 
-// TestDefects breaks a good provider, one mistake at a time: each is caught by the check that is for it, and no check
-// fails for another reason.
+// TestDefects breaks a good provider, one mistake at a time. The check for this mistake catches it, and no other
+// check fails.
 func TestDefects(t *testing.T) {
 	all := slices.Concat(callDefects(), listDefects(), reportDefects(), errorDefects(), streamDefects(), podDefects())
 	if len(all) < 25 {
@@ -64,8 +64,8 @@ func TestDefects(t *testing.T) {
 	}
 }
 
-// judged runs the contract with the defect, and returns whether it is caught, and the checks that failed besides those that
-// it breaks.
+// judged runs the contract with the defect. It reports whether the defect is caught, and returns the failed
+// checks that the defect is not known to break.
 func (d *defect) judged(t *testing.T) (caught bool, unexpected []string) {
 	t.Helper()
 	r := verify(t, inProcess(d.wrap))

@@ -43,7 +43,7 @@ func ignores(forget func(*api.ContainerLogOpts)) func(context.Context, *inproces
 	})
 }
 
-// lasting is a log whose end is never told.
+// lasting is a log that never reports its end.
 type lasting struct {
 	io.ReadCloser
 	ctx context.Context

@@ -19,7 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// shared is a harness whose checks are all on one backend, as in an account. created is told of every CreatePod.
+// shared returns a harness whose checks all use one backend, as in one account. created is called after every
+// CreatePod.
 func shared(ctx context.Context, created func(*corev1.Pod), undeletable bool) (providertest.Harness, *inprocess.Provider) {
 	cloud := inprocess.New(ctx)
 	h := inProcess(nil)
@@ -50,7 +51,7 @@ func (w watched) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return w.Provider.DeletePod(ctx, pod)
 }
 
-// running are the pods at the backend that have not ended.
+// running returns the pods at the backend that have not ended.
 func running(t *testing.T, p *inprocess.Provider) (names []string) {
 	t.Helper()
 	pods, err := p.GetPods(t.Context())
@@ -65,7 +66,7 @@ func running(t *testing.T, p *inprocess.Provider) (names []string) {
 	return names
 }
 
-// TestInterrupted: who ends a run pays for nothing of it any more, wherever it was.
+// TestInterrupted: an interrupted run leaves nothing behind that costs money, at any point of the run.
 func TestInterrupted(t *testing.T) {
 	for _, at := range []int32{1, 2, 7, 20, 33, 36, 60} {
 		synctest.Test(t, func(t *testing.T) {
@@ -102,7 +103,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestInterruptedAfterAFailure: what failed before the interruption is said, and what fails because of it is not.
+// TestInterruptedAfterAFailure: a failure before the interruption is reported, and a failure because of the
+// interruption is not.
 func TestInterruptedAfterAFailure(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before  bool
@@ -133,7 +135,7 @@ func TestInterruptedAfterAFailure(t *testing.T) {
 	}
 }
 
-// TestLeft: what could not be removed is said, and found and removed by the next run.
+// TestLeft: a pod that could not be removed is reported. The next run finds and removes it.
 func TestLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, backend := shared(t.Context(), func(*corev1.Pod) {}, true)

@@ -35,7 +35,8 @@ func (l leaving) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return l.Provider.DeletePod(ctx, pod)
 }
 
-// TestLeftoversAreCounted: what pods leave fails the check, and what is kept does by a rule with a bound alone.
+// TestLeftoversAreCounted: things that pods leave behind fail the check. They are allowed only by a rule with a
+// bound.
 func TestLeftoversAreCounted(t *testing.T) {
 	one := func(pod *corev1.Pod) bool { return pod.Name == "second-0" }
 	for name, of := range map[string]struct {

@@ -16,7 +16,7 @@ import (
 
 var updateCosts = flag.Bool("update", false, "write costs.go")
 
-// Costs compares the table of costs with what the checks made, by run; it is called by a test that has a backend.
+// Costs compares the table of costs with the measured costs of the checks. A test with a backend calls it.
 func Costs(t *testing.T, measured map[string][4]int) {
 	t.Helper()
 	var text bytes.Buffer
@@ -44,7 +44,7 @@ func Costs(t *testing.T, measured map[string][4]int) {
 	}
 }
 
-// TestPlan: what is said before a run is what is paid for.
+// TestPlan: the plan before a run announces the costs of the run.
 func TestPlan(t *testing.T) {
 	all := capability.All()
 	whole := Harness{}.Plan(&all)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPortsAreNobodys: none that a check is given is given again, or is one on which somebody listens.
+// TestPortsAreNobodys: a check gets a port only once, and no port on which a program listens.
 func TestPortsAreNobodys(t *testing.T) {
 	c := &C{ctx: t.Context()}
 	taken := (c.port()-20_000+1)%10_000 + 20_000 // the next one

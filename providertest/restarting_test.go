@@ -15,14 +15,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// restarting is a provider whose backend starts each container again that ends.
+// restarting is a provider whose backend restarts every container that ends.
 type restarting struct{ *inprocess.Provider }
 
 func (r restarting) Capabilities() capability.Declaration {
 	return r.Provider.Capabilities().Lacks("the backend restarts every container", capability.RunToCompletion, capability.Sidecars, capability.TerminationMessages)
 }
 
-// CreatePod refuses a pod that the node does not give it.
+// CreatePod refuses a pod that the node should not have given to it.
 func (r restarting) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	if policy := pod.Spec.RestartPolicy; policy != corev1.RestartPolicyAlways {
 		return errdefs.InvalidInputf("spec.restartPolicy: %s: the backend restarts every container", policy)
@@ -30,8 +30,8 @@ func (r restarting) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return r.Provider.CreatePod(ctx, pod)
 }
 
-// TestBackendThatRestartsEverythingKeepsTheContract: the contract gives a provider without RunToCompletion no pod that ends, and proves its other
-// features by pods that stay.
+// TestBackendThatRestartsEverythingKeepsTheContract: a provider without RunToCompletion gets no pod that ends.
+// The contract proves its other features with pods that stay.
 func TestBackendThatRestartsEverythingKeepsTheContract(t *testing.T) {
 	r := verify(t, inProcess(func(_ context.Context, p *inprocess.Provider) node.PodLifecycleHandler { return restarting{p} }))
 	for _, k := range r.Results {

@@ -104,7 +104,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestRunOfSomeIsPartial: results of some checks are not those of the contract.
+// TestRunOfSomeIsPartial: the results of a run with only some checks are marked as partial.
 func TestRunOfSomeIsPartial(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv(providertest.ResultsDir, dir)

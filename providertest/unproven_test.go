@@ -15,7 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// TestFeaturesThatNoCheckProves fail a test, whose author can say why, and are named to a user, who cannot change it.
+// TestFeaturesThatNoCheckProves: a declared feature that no check proves fails a test, because its author can
+// give the reason. A user cannot change this; for a user the feature is reported as skipped.
 func TestFeaturesThatNoCheckProves(t *testing.T) {
 	h := inProcess(func(_ context.Context, p *inprocess.Provider) node.PodLifecycleHandler { return p })
 	h.Command = nil

@@ -12,7 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestUnansweredPodsAreNotMissed: the list counts for all others, and what is known of these is neither renewed nor forgotten.
+// TestUnansweredPodsAreNotMissed: a list may lack the answer for some pods. The list counts for all other pods;
+// the knowledge about the unanswered pods is neither renewed nor forgotten.
 func TestUnansweredPodsAreNotMissed(t *testing.T) {
 	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}, {id: "i2", uid: "b", state: "Running"}, {id: "i3", uid: "c", state: "Running"}}}
 	unanswered := Unanswered{}
@@ -63,8 +64,8 @@ func TestUnansweredPodsAreNotMissed(t *testing.T) {
 	})
 }
 
-// TestDoubtedDeletionIsConfirmedByLists: something has said that there is no such pod. It is there until lists lack it, also when it has ended, and
-// until the service accepts the deletion.
+// TestDoubtedDeletionIsConfirmedByLists: a doubted pod stays, even if it has ended, until lists lack it or the
+// service accepts its deletion.
 func TestDoubtedDeletionIsConfirmedByLists(t *testing.T) {
 	ended := instance{id: "i1", uid: "a", state: "Succeeded", deleted: true}
 	for _, accepted := range []bool{false, true} {
@@ -109,7 +110,8 @@ func TestSoonIsWhenAHurriedRoundIs(t *testing.T) {
 	})
 }
 
-// TestAnnotationsOfAnInstanceAreThePods: they are told, also when nothing else changes, and outlive an update of the pod. What was handed out does not change.
+// TestAnnotationsOfAnInstanceAreThePods: a pod gets the annotations of its instance. A new annotation alone
+// causes a report, and an update of the pod keeps it. Pods that were returned before do not change.
 func TestAnnotationsOfAnInstanceAreThePods(t *testing.T) {
 	s := &service{}
 	s.run(t, func(c *Config[instance]) {
@@ -146,7 +148,8 @@ func TestAnnotationsOfAnInstanceAreThePods(t *testing.T) {
 	})
 }
 
-// TestSecondInstanceIsToldWithoutALock: who is told asks the service, which may be slow, and creates of other pods go on meanwhile.
+// TestSecondInstanceIsToldWithoutALock: Double may call the slow service, so it is called without a lock, and
+// other pods are accepted meanwhile.
 func TestSecondInstanceIsToldWithoutALock(t *testing.T) {
 	created := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running", created: created}, {id: "i2", uid: "a", state: "Running", created: created.Add(time.Second)}}}

@@ -20,14 +20,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// instance is what the service of the tests has.
+// instance is an instance of the tests' service.
 type instance struct {
 	id, uid, state   string
 	created, changed time.Time
 	deleted          bool
 }
 
-// service answers what it has, or fails, and counts. A test that runs changes it by edit.
+// service returns its instances or its error, and counts the calls. A running test changes it through edit.
 type service struct {
 	mu             sync.Mutex
 	have           []instance
@@ -68,7 +68,7 @@ func (s *service) edit(change func()) {
 	change()
 }
 
-// has lets the service have these instances, which change at this moment.
+// has sets the instances of the service, all changed now.
 func (s *service) has(all ...instance) {
 	for i := range all {
 		all[i].changed = time.Now()
@@ -78,7 +78,7 @@ func (s *service) has(all ...instance) {
 
 func (s *service) fail(err error) { s.edit(func() { s.err = err }) }
 
-// run runs a cache of the service in a bubble. reports is what it told, as uid=phase.
+// run runs a cache of the service in a bubble. reports contains its reports, as uid=phase.
 func (s *service) run(t *testing.T, change func(*Config[instance]), test func(t *testing.T, c *Cache[instance], reports *[]string)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +145,8 @@ func TestPodsFromBeforeARestartAreFound(t *testing.T) {
 	})
 }
 
-// TestRefresh: what a status is made of beside the service has changed, and is told without a request.
+// TestRefresh: a status may also depend on facts outside the service. When such a fact changes, Refresh reports
+// the new status without a request.
 func TestRefresh(t *testing.T) {
 	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
 	reason := ""
@@ -237,7 +238,7 @@ func TestOneRoundThatFailsIsNoOutage(t *testing.T) {
 	})
 }
 
-// TestAPartialListLosesNothing: what it has counts, and what it lacks does not.
+// TestAPartialListLosesNothing: the instances in a partial list count; a missing instance means nothing.
 func TestAPartialListLosesNothing(t *testing.T) {
 	one, two := instance{id: "i1", uid: "a", state: "Running"}, instance{id: "i2", uid: "b", state: "Running"}
 	s := &service{have: []instance{one, two}}
@@ -488,7 +489,8 @@ func TestPodsThatAreHandedOutDoNotChange(t *testing.T) {
 	})
 }
 
-// TestListsBetweenChanges: where a service tells what changed, complete lists are made for what only they tell, and not in each round.
+// TestListsBetweenChanges: with a service that lists changes, complete lists are made only for the facts that no
+// list of changes shows, and not in each round.
 func TestListsBetweenChanges(t *testing.T) {
 	running := instance{id: "i1", uid: "a", state: "Running"}
 	for _, c := range []struct {
@@ -611,7 +613,8 @@ func TestStatusIsMadeFromTheStatusThatWasTold(t *testing.T) {
 	})
 }
 
-// TestTheOlderInstanceIsThePod though nobody has said yet when the one that was accepted came to be.
+// TestTheOlderInstanceIsThePod: the older of two instances is the pod, even if the creation time of the accepted
+// instance was not known at first.
 func TestTheOlderInstanceIsThePod(t *testing.T) {
 	t0 := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	older, younger := instance{id: "i1", uid: "a", state: "Running", created: t0}, instance{id: "i2", uid: "a", state: "Running", created: t0.Add(time.Second)}
@@ -641,7 +644,8 @@ func TestTheOlderInstanceIsThePod(t *testing.T) {
 	}
 }
 
-// TestWhatHasEndedDoesNotComeBackStopping: a service may call an instance that has ended something else while it removes it.
+// TestWhatHasEndedDoesNotComeBackStopping: while a service removes an ended instance, it may report another
+// state for it. The pod stays gone.
 func TestWhatHasEndedDoesNotComeBackStopping(t *testing.T) {
 	s := &service{have: []instance{{id: "i1", uid: "a", state: "Succeeded", deleted: true}}}
 	s.run(t, nil, func(t *testing.T, c *Cache[instance], reports *[]string) {

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestServiceThatPushesNeedsNoRounds: its lists and its failures count as those of rounds do, and a first list that has all that was made before is
-// complete at once.
+// TestServiceThatPushesNeedsNoRounds: the lists and failures of a service that pushes count as those of rounds
+// do. If the first list has everything that earlier processes made, it is complete at once.
 func TestServiceThatPushesNeedsNoRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{}

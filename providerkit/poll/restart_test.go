@@ -9,8 +9,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// TestAnInstanceOfAnEarlierProcessIsShownLate: lists lack it, and what changes was before anybody asked. It is looked for, as the cluster has
-// it by its status, and until a list must have it nobody says that it is not there.
+// TestAnInstanceOfAnEarlierProcessIsShownLate: lists lack the instance at first, and its last change was before
+// the first round. If the pod's status in the cluster shows that an instance existed, the cache searches for it.
+// The cache is not complete before a list must contain the instance.
 func TestAnInstanceOfAnEarlierProcessIsShownLate(t *testing.T) {
 	made := instance{id: "i1", uid: "a", state: "Running"}
 	for name, c := range map[string]struct {
@@ -67,7 +68,8 @@ func TestAnInstanceOfAnEarlierProcessIsShownLate(t *testing.T) {
 	}
 }
 
-// TestNothingIsCompleteInAnOutage: of what happens meanwhile nobody knows.
+// TestNothingIsCompleteInAnOutage: the cache is not complete during an outage, because changes in this time are
+// unknown.
 func TestNothingIsCompleteInAnOutage(t *testing.T) {
 	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
 	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
