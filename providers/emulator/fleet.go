@@ -52,7 +52,7 @@ type Fleet struct {
 
 	mu     sync.Mutex
 	groups map[string]*Seen // guarded by mu
-	order  []string         // guarded by mu; IDs as they were started
+	order  []string         // guarded by mu; IDs in the order of starts
 }
 
 // NewFleet returns a fleet that runs its groups at the runner. The runner gets the files of groups from objects.

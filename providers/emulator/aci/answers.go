@@ -9,8 +9,8 @@ type Fate string
 
 // The fates.
 const (
-	Never  Fate = "never"  // the group cannot be, whoever changes what
-	Mended Fate = "mended" // the operator, or the owner of an image or a share, can mend it
+	Never  Fate = "never"  // no change elsewhere makes the group possible
+	Mended Fate = "mended" // the operator, or the owner of an image or a share, can repair it
 	Later  Fate = "later"  // another try may do
 	Made   Fate = "made"   // a group of this name is there
 )

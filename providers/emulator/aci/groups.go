@@ -26,12 +26,12 @@ type group struct {
 	name    string
 	id      string // in the fleet
 	asked   Request
-	shows   map[string]any // as it was asked for, without what is secret
+	shows   map[string]any // the request, without secrets
 	created time.Time
-	failed  string // why it could not be started
+	failed  string // why the group could not be started
 	ending  bool   // its deletion was asked for
-	stopped bool   // so was that it stops
-	again   bool   // it is started again when it has ended
+	stopped bool   // a stop was requested
+	again   bool   // the group starts again when it has ended
 	events  map[string]event
 }
 
@@ -184,7 +184,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request, name string, data
 		case !old.asked.isUpdatedBy(&asked):
 			refuse(w, http.StatusBadRequest, codeUpdate, "The updates on container group '"+name+"' are invalid: restart policy, network, CPU and memory do not change.")
 		default:
-			s.get(w, r, name) // the same request again changes nothing
+			s.get(w, r, name) // the same request changes nothing
 		}
 		return
 	}
@@ -400,7 +400,7 @@ func (s *Server) shown(ctx context.Context) ([]map[string]any, error) {
 	for _, one := range seen {
 		there[one.ID] = !one.Gone
 	}
-	for id, g := range byID { // what could not be started is in no fleet, nor is what was stopped
+	for id, g := range byID { // a group that could not be started is in no fleet, and neither is a stopped one
 		state := "Failed"
 		if g.failed == "" {
 			state = "Succeeded"

@@ -75,7 +75,7 @@ type Server struct {
 	mu       sync.Mutex
 	groups   map[string]*group   // guarded by mu; by name
 	started  int                 // guarded by mu
-	stale    []map[string]any    // guarded by mu; what lists say in the place of what is
+	stale    []map[string]any    // guarded by mu; the frozen content of lists; nil: lists are not frozen
 	sessions map[string]*session // guarded by mu
 	windows  map[int]*window     // guarded by mu; by limits
 }

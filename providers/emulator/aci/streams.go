@@ -74,7 +74,7 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request, name, container st
 	}
 	g := s.find(name)
 	switch {
-	case len(strings.Fields(asked.Command)) != 1: // as the vendor's documentation of exec says
+	case len(strings.Fields(asked.Command)) != 1: // the vendor's documentation of exec requires one word
 		refuse(w, http.StatusBadRequest, "InvalidCommand", "The command is one program, without arguments.")
 		return
 	case g == nil:
@@ -105,7 +105,7 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request, id string) {
 	upgrader := websocket.Upgrader{}
 	conn, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		return // it has answered
+		return // the upgrader has answered
 	}
 	defer conn.Close()
 	if kind, data, err := conn.ReadMessage(); err != nil || kind != websocket.TextMessage || string(data) != one.password {
@@ -114,7 +114,7 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request, id string) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	in, feed := io.Pipe()
-	defer in.Close() // who still writes has nobody who reads
+	defer in.Close() // later writes have no reader
 	go func() {
 		defer cancel()
 		for {
@@ -132,7 +132,7 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request, id string) {
 	err = runner.RunInContainer(ctx, namespace, name, one.container, []string{one.program}, &streams{in: in, out: &output{conn: conn}, size: one.size})
 	if err != nil && ctx.Err() == nil {
 		var code interface{ ExitStatus() int }
-		if !errors.As(err, &code) { // it did not run
+		if !errors.As(err, &code) { // the command did not run
 			_, _ = fmt.Fprintf(&output{conn: conn}, "%v\n", err)
 		}
 	}

@@ -55,11 +55,11 @@ func (s *Server) full(ctx context.Context, g *group) (map[string]any, error) {
 	case again && errdefs.IsNotFound(err):
 		s.runAgain(ctx, g)
 		return s.full(ctx, g)
-	case again: // it ends first
+	case again: // the group ends first
 		properties["provisioningState"] = "Succeeded"
 		properties["instanceView"] = map[string]any{"state": "Pending", "events": []event{}}
 		return body, nil
-	case stopped && errdefs.IsNotFound(err): // containers are recycled, with what they have been
+	case stopped && errdefs.IsNotFound(err): // containers are removed, with their states
 		properties["provisioningState"] = "Succeeded"
 		properties["instanceView"] = map[string]any{"state": "Stopped", "events": []event{}}
 		return body, nil

@@ -38,7 +38,7 @@ type Gate struct {
 
 	mu     sync.Mutex
 	nonces map[string]bool      // guarded by mu
-	only   map[string][]string  // guarded by mu; what a key may do since Permit
+	only   map[string][]string  // guarded by mu; the allowed actions of a key since Permit
 	ends   map[string]time.Time // guarded by mu; when a key ends since Expire
 }
 

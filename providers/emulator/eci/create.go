@@ -53,7 +53,7 @@ func (s *Server) create(r *http.Request, form url.Values) (object, error) {
 
 // start runs the containers of a group, as a group of the fleet with the ID run.
 func (s *Server) start(ctx context.Context, g *group, run string) error {
-	out := emulator.Group{ID: run, Spec: *g.spec.DeepCopy(), Files: map[string]map[string][]byte{}} // by names that no other group has
+	out := emulator.Group{ID: run, Spec: *g.spec.DeepCopy(), Files: map[string]map[string][]byte{}} // the names of files are unique among groups
 	for i := range out.Spec.Volumes {
 		if from := out.Spec.Volumes[i].Secret; from != nil {
 			from.SecretName = run + "." + out.Spec.Volumes[i].Name
@@ -101,7 +101,7 @@ func (s *Server) register(f fields, spec corev1.PodSpec, files map[string]map[st
 			return g, true, nil
 		}
 	}
-	if id, lost := s.tokens[token]; lost && token != "" { // of a group that is no more
+	if id, lost := s.tokens[token]; lost && token != "" { // the token of a group that is gone
 		return &group{id: id}, true, nil
 	}
 	for _, id := range disks(f) {

@@ -24,7 +24,7 @@ var fieldsFile []byte
 var table = sync.OnceValue(func() map[string]any {
 	var file struct{ Operations map[string]any }
 	if err := json.Unmarshal(fieldsFile, &file); err != nil {
-		panic(err) // it is built in
+		panic(err) // the file is built in
 	}
 	return file.Operations
 })

@@ -67,6 +67,6 @@ func (f fields) texts(name string) (out []string) {
 const maxRequest = 8 << 20
 
 func readBody(r *http.Request) []byte {
-	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRequest)) // one that is cut has another signature
+	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRequest)) // a cut body has another signature
 	return body
 }

@@ -271,7 +271,7 @@ func brokenRule(f fields) error {
 
 // sizeOf returns how many bytes a file has.
 func sizeOf(file fields) int {
-	data, _ := base64.StdEncoding.DecodeString(file.text("Content")) // podOf refuses what is no base64
+	data, _ := base64.StdEncoding.DecodeString(file.text("Content")) // podOf refuses invalid base64
 	return len(data)
 }
 

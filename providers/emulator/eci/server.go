@@ -38,7 +38,7 @@ type Server struct {
 	mu       sync.Mutex
 	groups   []*group            // guarded by mu; the oldest first
 	made     int                 // guarded by mu; how many groups there were
-	tokens   map[string]string   // guarded by mu; the IDs of groups by the tokens of their creates, also of those that are no more
+	tokens   map[string]string   // guarded by mu; the IDs of groups by the tokens of their creates, including groups that are gone
 	sessions map[string]*session // guarded by mu; by the secret of their addresses
 }
 
@@ -55,7 +55,7 @@ type group struct {
 	changed         time.Time // the states of containers
 	run             string    // the ID in the fleet
 	restarts        int       // how many runs came before
-	again           bool      // it is started again when its containers have ended
+	again           bool      // the group starts again when its containers have ended
 }
 
 // failure is an error answer of the service.
@@ -329,7 +329,7 @@ func (s *Server) startAgain(ctx context.Context) error {
 			return err
 		}
 		s.mu.Lock()
-		stopped := !g.again // it was deleted in between
+		stopped := !g.again // the group was deleted in between
 		g.again, g.run, g.changed = false, next, time.Now()
 		g.restarts++
 		s.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 type shown struct {
 	*group
 	seen  emulator.Seen
-	again bool // it is being restarted
+	again bool // the group is being restarted
 }
 
 // list returns the groups of a request. It removes groups whose containers have gone.
@@ -175,7 +175,7 @@ func stateOf(s corev1.ContainerState) object {
 		out["Waiting"] = object{"Reason": w.Reason, "Message": w.Message}
 	}
 	if r := s.Running; r != nil {
-		out["Running"] = object{"StartedAtstartedAt": stamp(r.StartedAt.Time)} // the service calls it so
+		out["Running"] = object{"StartedAtstartedAt": stamp(r.StartedAt.Time)} // the service's own spelling
 	}
 	if t := s.Terminated; t != nil {
 		out["Terminated"] = object{

@@ -152,7 +152,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	}
 	conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 	if err != nil {
-		return // it has answered
+		return // the upgrader has answered
 	}
 	defer conn.Close()
 	plain := s.Plain.Load()
@@ -175,7 +175,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 				data = data[1:]
 			}
 			if c.stdin {
-				_, _ = typed.Write(data) // a command that has ended reads no more
+				_, _ = typed.Write(data) // an ended command reads no more
 			}
 		}
 	}()

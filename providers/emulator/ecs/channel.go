@@ -29,8 +29,8 @@ type dataChannel struct {
 
 	mu     sync.Mutex
 	number int64            // guarded by mu; of the next message
-	unsaid map[int64][]byte // guarded by mu; what is not acknowledged
-	next   int64            // the number that is expected
+	unsaid map[int64][]byte // guarded by mu; messages without an acknowledgement
+	next   int64            // the next expected number
 	ended  chan struct{}
 }
 

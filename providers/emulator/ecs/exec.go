@@ -113,9 +113,9 @@ func (s *Server) channel(w http.ResponseWriter, r *http.Request) {
 	}
 	conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 	if err != nil {
-		return // it has answered
+		return // the upgrader has answered
 	}
-	defer conn.Close() // it is closed once more
+	defer conn.Close() // a second close does no harm
 	var open struct{ MessageSchemaVersion, RequestID, TokenValue, ClientID string }
 	if conn.ReadJSON(&open) != nil || open.TokenValue != c.token || open.MessageSchemaVersion != "1.0" {
 		return
@@ -125,13 +125,13 @@ func (s *Server) channel(w http.ResponseWriter, r *http.Request) {
 	in, typed := io.Pipe()
 	defer in.Close() // it never fails
 	t := &terminal{in: in, sizes: make(chan api.TermSize, 1)}
-	t.sizes <- api.TermSize{Width: 80, Height: 24} // as the agent begins
+	t.sizes <- api.TermSize{Width: 80, Height: 24} // the agent's first size
 	defer t.close()
 	keys := make(chan []byte, mostKeys)
 	defer close(keys)
 	go func() {
 		for data := range keys {
-			_, _ = typed.Write(data) // a command that has ended reads no more
+			_, _ = typed.Write(data) // an ended command reads no more
 		}
 	}()
 	d := newDataChannel(conn)
@@ -155,7 +155,7 @@ func (s *Server) channel(w http.ResponseWriter, r *http.Request) {
 			case 1:
 				select {
 				case keys <- data:
-				default: // nobody reads
+				default: // no reader
 					return end()
 				}
 			case 3:
@@ -180,7 +180,7 @@ func (s *Server) channel(w http.ResponseWriter, r *http.Request) {
 	s.count(-1)
 	said := ""
 	var exit utilexec.ExitError
-	if err != nil && !errors.As(err, &exit) { // a session tells no exit code
+	if err != nil && !errors.As(err, &exit) { // a session reports no exit code
 		said = err.Error()
 	}
 	d.close(said)

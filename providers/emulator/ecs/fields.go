@@ -25,7 +25,7 @@ var fieldsFile []byte
 var table = sync.OnceValue(func() map[string]map[string]any {
 	var file struct{ Operations map[string]map[string]any }
 	if err := json.Unmarshal(fieldsFile, &file); err != nil {
-		panic(err) // it is built in
+		panic(err) // the file is built in
 	}
 	return file.Operations
 })

@@ -49,7 +49,7 @@ func (s *Server) tell(t *task) {
 	detail := map[string]any{}
 	for name, value := range shown {
 		if seconds, ok := value.(float64); ok && strings.HasSuffix(name, "At") {
-			value = time.UnixMilli(int64(seconds * 1000)).UTC().Format(time.RFC3339Nano) // events have times as texts
+			value = time.UnixMilli(int64(seconds * 1000)).UTC().Format(time.RFC3339Nano) // events have times as strings
 		}
 		detail[name] = value
 	}
@@ -58,7 +58,7 @@ func (s *Server) tell(t *task) {
 		"time": time.Now().UTC().Format(time.RFC3339), "resources": []string{t.arn}, "detail": detail,
 	})
 	if err != nil {
-		return // it is of texts and numbers
+		return // it has only strings and numbers
 	}
 	q := &s.queue
 	if q.last++; len(q.messages) < mostMessages {

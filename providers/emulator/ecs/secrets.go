@@ -14,7 +14,7 @@ import (
 type secret struct {
 	arn, text string
 	binary    []byte
-	leaving   bool // it is scheduled for deletion
+	leaving   bool // scheduled for deletion
 	tags      any
 	// Times. The last one is a day.
 	created, changed, accessed time.Time
@@ -43,7 +43,7 @@ func (s *Server) createSecret(body []byte) (any, error) {
 	if (in.SecretString == "") == (in.SecretBinary == nil) || len(in.SecretString) > 65536 {
 		return nil, refusal{"InvalidParameterException", "want a text or bytes, at most 65536"}
 	}
-	s.last++ // a secret that is made anew has another ARN
+	s.last++ // a secret that is made again has another ARN
 	made := &secret{arn: s.arn("secretsmanager", fmt.Sprintf("secret:%s-%06d", in.Name, s.last%1000000)), text: in.SecretString, binary: in.SecretBinary, tags: in.Tags}
 	made.created, made.changed = time.Now(), time.Now()
 	s.secrets[in.Name] = made

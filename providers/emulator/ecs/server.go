@@ -72,16 +72,16 @@ type Server struct {
 	mu          sync.Mutex
 	definitions map[string][]*definition // guarded by mu; by family
 	tasks       map[string]*task         // guarded by mu; by ID
-	order       []string                 // guarded by mu; IDs as they were started
+	order       []string                 // guarded by mu; IDs in the order of starts
 	tokens      map[string]*task         // guarded by mu; by client token
 	secrets     map[string]*secret       // guarded by mu; by name
 	streams     map[string]*stream       // guarded by mu; by group and name
 	sessions    map[string]*session      // guarded by mu; by ID
-	commands    int                      // guarded by mu; of sessions that run
-	stale       *listed                  // guarded by mu; what lists say; nil for what is
+	commands    int                      // guarded by mu; running commands of sessions
+	stale       *listed                  // guarded by mu; the frozen content of lists; nil: lists are not frozen
 	limits      map[string]*limit        // guarded by mu; by operation
 	queue       queue
-	last        int // guarded by mu; number of the last thing that was made
+	last        int // guarded by mu; number of the last created object
 }
 
 // New returns a server without tasks. Its tasks end with ctx.
@@ -189,7 +189,7 @@ func Throttled(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) answer(r *http.Request, service, operation string, body []byte) (out any, err error) {
 	g := gate{keys: s.config.Keys, region: s.config.Region, now: s.config.Now}
-	if service == "iam" { // it is in one region
+	if service == "iam" { // IAM is in one region
 		g.region = "us-east-1"
 	}
 	if code, message := g.refuses(r, body, service); code != "" {
@@ -215,10 +215,10 @@ func (s *Server) answer(r *http.Request, service, operation string, body []byte)
 	if !s.spend(operation) {
 		return nil, refusal{"ThrottlingException", "Rate exceeded"}
 	}
-	if operation == "ReceiveMessage" { // it waits
+	if operation == "ReceiveMessage" { // the request waits for messages
 		return s.receiveMessage(r.Context(), body)
 	}
-	if operation == "FilterLogEvents" { // it asks the runner
+	if operation == "FilterLogEvents" { // the request asks the runner
 		return s.filterLogEvents(r.Context(), body)
 	}
 	do := map[string]func([]byte) (any, error){

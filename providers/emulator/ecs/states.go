@@ -61,7 +61,7 @@ func (t *task) end(c containerDefinition) *corev1.ContainerStateTerminated {
 		return nil
 	case k.State.Terminated != nil:
 		return k.State.Terminated
-	case c.RestartPolicy == nil && k.LastTerminationState.Terminated != nil: // the runner starts it again, the service does not
+	case c.RestartPolicy == nil && k.LastTerminationState.Terminated != nil: // the runner starts it again, but the service does not
 		return k.LastTerminationState.Terminated
 	case !t.stopping.IsZero() && k.State.Running == nil && k.LastTerminationState.Terminated != nil:
 		return k.LastTerminationState.Terminated
@@ -161,7 +161,7 @@ func (s *Server) startLate(t *task) {
 	}
 	t.late.began = true
 	group := emulator.Group{ID: t.id + lateSuffix, Spec: t.late.spec}
-	go func() { // it may report at once
+	go func() { // the runner may report at once
 		err := s.fleet.Start(s.ctx, group)
 		s.mu.Lock()
 		stopping := !t.stopping.IsZero()
@@ -170,7 +170,7 @@ func (s *Server) startLate(t *task) {
 		}
 		s.mu.Unlock()
 		if err == nil && stopping {
-			_ = s.fleet.Stop(s.ctx, group.ID, 0) // it may have ended
+			_ = s.fleet.Stop(s.ctx, group.ID, 0) // the group may have ended
 		}
 	}()
 }
@@ -201,8 +201,8 @@ func (s *Server) halt(t *task, code, reason string) {
 			grace = max(grace, int64(*c.StopTimeout))
 		}
 	}
-	go func() { // it may report at once
-		for _, done := range s.pumpsOf(t) { // what has ended is read to its end before it is removed
+	go func() { // the runner may report at once
+		for _, done := range s.pumpsOf(t) { // the log of an ended container is read to its end before the container is removed
 			select {
 			case <-done:
 			case <-time.After(grown):
@@ -214,7 +214,7 @@ func (s *Server) halt(t *task, code, reason string) {
 			}
 		}
 		for _, id := range []string{t.id, t.id + lateSuffix} {
-			_ = s.fleet.Stop(s.ctx, id, grace) // it may be gone, or never have been
+			_ = s.fleet.Stop(s.ctx, id, grace) // the group may be gone, or may never have existed
 		}
 	}()
 }

@@ -21,14 +21,14 @@ type task struct {
 	provider                                             string // of capacity; empty for a launch type
 	definition                                           *definition
 	request                                              []byte
-	tags                                                 []any // as the request has them
+	tags                                                 []any // as in the request
 	untagged                                             bool  // the service has deleted the tags
 	exec                                                 bool
 	created, pulled, started, stopping, stopped          time.Time
-	gone                                                 time.Time // when the runner ceased to have it
+	gone                                                 time.Time // when the runner no longer had it
 	status                                               corev1.PodStatus
-	late                                                 *late                    // of containers that wait for the end of others; nil if there are none
-	said                                                 string                   // what was told of it last
+	late                                                 *late                    // the containers that wait for the end of others; nil: none
+	said                                                 string                   // its last reported state
 	pumps                                                map[string]chan struct{} // of logs, by container and run; closed at the end
 }
 
@@ -178,7 +178,7 @@ func (s *Server) stopTask(body []byte) (any, error) {
 	if len(in.Reason) > 1024 {
 		return nil, refusal{"InvalidParameterException", "reason: want at most 1024 characters"}
 	}
-	t.untagged = true // API_StopTask of the service's reference, read on 2026-11-28: it deletes the tags of the task
+	t.untagged = true // API_StopTask of the service's reference, read on 2026-11-28: StopTask deletes the tags of the task
 	s.halt(t, "UserInitiated", in.Reason)
 	s.settle(t)
 	s.tell(t)

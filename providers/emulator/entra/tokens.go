@@ -152,7 +152,7 @@ func answer(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // a client that is gone gets nothing
+	_, _ = w.Write(data) // a client that has gone gets no answer
 }
 
 // Principal changes the account with the right to log in. Issued tokens stay valid unless drop is true.

@@ -25,7 +25,7 @@ func aciService(_ context.Context, b behind) service {
 	s.Subnets = []string{"/subscriptions/" + subscription + subnet}
 	return service{
 		Handler: s, report: b.fleet().Report, operation: func(r *http.Request) string { return aci.Operation(r, nil) }, made: aciMade, left: s.Left,
-		groupOf: func(id string) string { return id[:strings.LastIndex(id, "-")] }, // a group that is made again has a number of its own
+		groupOf: func(id string) string { return id[:strings.LastIndex(id, "-")] }, // a group that is made again has a new number
 		settings: func(url, caFile string) string {
 			return fmt.Sprintf(`apiVersion: aci.virtual-kubelet.io/v1alpha1
 kind: ACIProviderConfiguration
@@ -62,6 +62,6 @@ func aciMade(r *http.Request, body, _ []byte) (id, pod string) {
 		return "", ""
 	}
 	var in struct{ Tags map[string]string }
-	_ = json.Unmarshal(body, &in) // one that is refused has none
+	_ = json.Unmarshal(body, &in) // a refused request has no name
 	return path.Base(r.URL.Path), cmp.Or(in.Tags[identity.TagName], in.Tags["PodName"], "?")
 }

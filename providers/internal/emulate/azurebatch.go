@@ -69,7 +69,7 @@ func azurebatchMade(r *http.Request, body, _ []byte) (id, pod string) {
 		return "", ""
 	}
 	var in struct{ ID, DisplayName string }
-	_ = json.Unmarshal(body, &in) // one that is refused has none
+	_ = json.Unmarshal(body, &in) // a refused request has no name
 	return in.ID, path.Base(in.DisplayName)
 }
 
@@ -88,7 +88,7 @@ type tasks struct {
 	store  *azurebatch.Store
 
 	mu      sync.Mutex
-	reports map[string]chan *corev1.Pod // guarded by mu; of tasks that run, by their IDs, which are the names of their pods
+	reports map[string]chan *corev1.Pod // guarded by mu; running tasks by their IDs, which are the names of their pods
 }
 
 // report takes a report of the runner.
@@ -153,5 +153,5 @@ func (t *tasks) Run(ctx context.Context, s azurebatch.Start) (int, error) {
 func (t *tasks) stop(pod *corev1.Pod) {
 	pod = pod.DeepCopy()
 	pod.DeletionTimestamp = new(metav1.Now())
-	_ = t.runner.DeletePod(context.Background(), pod) // it may be gone
+	_ = t.runner.DeletePod(context.Background(), pod) // the pod may be gone
 }

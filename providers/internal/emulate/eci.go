@@ -59,7 +59,7 @@ func eciMade(r *http.Request, body, answer []byte) (id, pod string) {
 	if r.Header.Get("X-Acs-Action") != "CreateContainerGroup" {
 		return "", ""
 	}
-	form, _ := url.ParseQuery(string(body)) // the service has refused one that is none
+	form, _ := url.ParseQuery(string(body)) // the service has refused an invalid form
 	for name, values := range r.URL.Query() {
 		form[name] = append(form[name], values...)
 	}

@@ -32,7 +32,7 @@ func (j *journal) write(format string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	now := time.Now()
-	_, _ = fmt.Fprintf(j.to, "%d.%06d "+format+"\n", append([]any{now.Unix(), now.Nanosecond() / 1000}, args...)...) // who reads it waits for more
+	_, _ = fmt.Fprintf(j.to, "%d.%06d "+format+"\n", append([]any{now.Unix(), now.Nanosecond() / 1000}, args...)...) // a failed write leaves the reader waiting
 }
 
 // left records the number of leftovers of each kind, and then of all kinds.
@@ -82,7 +82,7 @@ type heard struct {
 	http.ResponseWriter
 	status  int
 	body    bytes.Buffer
-	refused bool // it was too much for a quota
+	refused bool // a quota refused the request
 }
 
 // WriteHeader implements http.ResponseWriter.

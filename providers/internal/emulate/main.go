@@ -72,8 +72,8 @@ type behind struct {
 	runner   nodeutil.Provider
 	objects  *emulator.Objects
 	groups   *emulator.Fleet
-	capacity string // that the node offers
-	dir      string // for what the service keeps
+	capacity string // the capacity of the node
+	dir      string // the directory for data of the service
 }
 
 // fleet returns the fleet of a service without its own fleet.
@@ -230,7 +230,7 @@ func stopAll(ctx context.Context, runner node.PodLifecycleHandler) {
 		for _, pod := range pods {
 			pod = pod.DeepCopy()
 			pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(1))
-			_ = runner.DeletePod(ctx, pod) // it is asked again
+			_ = runner.DeletePod(ctx, pod) // the loop tries again
 		}
 		select {
 		case <-tick.C:

@@ -64,7 +64,7 @@ func stackpathMade(r *http.Request, body, answer []byte) (id, pod string) {
 			Metadata struct{ Labels map[string]string }
 		}
 	}
-	_ = json.Unmarshal(body, &in)    // the service has refused one that is none
+	_ = json.Unmarshal(body, &in)    // the service has refused an invalid body
 	_ = json.Unmarshal(answer, &out) // an error has none
 	return out.Workload.ID, in.Workload.Metadata.Labels[identity.TagName]
 }

@@ -121,7 +121,7 @@ func open(o Options) (*Cluster, error) {
 	if o.Megabytes == 0 {
 		o.Megabytes = 16000
 	}
-	dir, err := os.MkdirTemp("/var/tmp", "slurm-") // short, because of sockets in it; containers have a different /tmp
+	dir, err := os.MkdirTemp("/var/tmp", "slurm-") // short enough for sockets in it; containers have a different /tmp
 	if err != nil {
 		return nil, err
 	}

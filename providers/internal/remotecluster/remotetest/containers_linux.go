@@ -61,7 +61,7 @@ func StartContainers(t *testing.T, api *testapi.API, images string) *Worker {
 	w := &Worker{API: api, Name: api.NodeName(t)}
 	startProgram(t, api, w.Name, api.NodeCredentials(t, w.Name), nil, "process",
 		"apiVersion: process.virtual-kubelet.io/v1alpha1\nkind: ProcessProviderConfiguration\nisolation: runc\nstateDir: "+filepath.Join(t.TempDir(), "state")+"\nimages: ["+images+"]\n")
-	label := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, Label, w.Name) // a patch, as the node writes its object too
+	label := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, Label, w.Name) // a patch, because the node writes the object too
 	if _, err := api.Client.CoreV1().Nodes().Patch(t.Context(), w.Name, types.MergePatchType, []byte(label), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func startProgram(t *testing.T, api *testapi.API, name string, credentials testa
 	t.Helper()
 	binary := os.Getenv("VK_BIN")
 	if binary == "" {
-		binary, _ = filepath.Abs("../../bin/virtual-kubelet") // of a path that is not empty: never fails
+		binary, _ = filepath.Abs("../../bin/virtual-kubelet") // never fails for a path that is not empty
 	}
 	if _, err := os.Stat(binary); err != nil {
 		if os.Getenv("VK_REQUIRE_TESTAPI") == "1" {
@@ -97,7 +97,7 @@ func startProgram(t *testing.T, api *testapi.API, name string, credentials testa
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // that it ended is what counts
+		_ = cmd.Wait() // its result does not matter
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)

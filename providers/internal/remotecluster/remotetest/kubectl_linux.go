@@ -68,10 +68,10 @@ func (s *scenario) open(t *testing.T, terminal bool, args ...string) *session {
 		k.cmd.Stdin, k.cmd.Stdout, k.cmd.Stderr = slave, slave, slave
 		k.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 		k.cmd.Env = append(k.cmd.Env, "TERM=dumb")
-		defer slave.Close() // kubectl has it
+		defer slave.Close() // kubectl has its own copy
 		go func() {
 			defer close(read)
-			_, _ = io.Copy(k.out, master) // it ends with an error when nobody has the other side
+			_, _ = io.Copy(k.out, master) // fails when the other side is closed
 		}()
 	} else {
 		close(read)
@@ -84,7 +84,7 @@ func (s *scenario) open(t *testing.T, terminal bool, args ...string) *session {
 		<-read
 		k.ended <- err
 	}()
-	t.Cleanup(func() { _ = k.cmd.Process.Kill() }) // an error means that it has ended
+	t.Cleanup(func() { _ = k.cmd.Process.Kill() }) // an error means that kubectl has ended
 	return k
 }
 

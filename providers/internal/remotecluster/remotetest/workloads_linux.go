@@ -19,8 +19,8 @@ import (
 
 // Settings of Workloads.
 const (
-	envAll     = "VK_WORKLOADS"         // 1: every provider does it, and not only one, and tokens are renewed when they are to be; short: those are renewed early
-	envResults = "VK_WORKLOADS_RESULTS" // a folder for what came of it
+	envAll     = "VK_WORKLOADS"         // "1": run it for every provider, and renew tokens at their real time; "short": renew them early
+	envResults = "VK_WORKLOADS_RESULTS" // a directory for the results
 )
 
 // Workloads describes a run of common workloads through a provider: with kubectl, through the built program, in

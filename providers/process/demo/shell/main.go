@@ -78,7 +78,7 @@ func script(r *interp.Runner, source io.Reader, name string) error {
 // interactive runs line by line. It prints the error of a line, and goes on with the next line.
 func interactive(r *interp.Runner, stdin io.Reader, stdout, stderr io.Writer) error {
 	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt) // at the prompt it means nothing
+	signal.Notify(interrupts, os.Interrupt) // the prompt ignores the signal
 	for {
 		parser := syntax.NewParser()
 		fmt.Fprint(stdout, "$ ")
