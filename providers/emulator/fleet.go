@@ -178,7 +178,7 @@ func (f *Fleet) forget(id string) {
 	f.drop(id)
 }
 
-// drop removes a group. f.mu is held.
+// drop removes a group. The caller holds f.mu.
 func (f *Fleet) drop(id string) {
 	delete(f.groups, id)
 	f.order = slices.DeleteFunc(f.order, func(other string) bool { return other == id })

@@ -111,7 +111,7 @@ func (s *Server) Run(id string) string {
 	return id
 }
 
-// byID returns the group with an ID, or nil. s.mu is held.
+// byID returns the group with an ID, or nil. The caller holds s.mu.
 func (s *Server) byID(id string) *group {
 	for _, g := range s.groups {
 		if g.id == id {

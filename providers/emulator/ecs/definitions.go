@@ -203,7 +203,7 @@ func unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 func (d *definition) status() string { return d.raw["status"].(string) }
 
 // definition finds a definition by its family, by family and revision, or by ARN. A family alone means its
-// newest active revision. s.mu is held.
+// newest active revision. The caller holds s.mu.
 func (s *Server) definition(said string) *definition {
 	s.purge()
 	name := said[strings.LastIndex(said, "/")+1:]
@@ -291,7 +291,7 @@ func (s *Server) deleteTaskDefinitions(body []byte) (any, error) {
 	return map[string]any{"taskDefinitions": done, "failures": failures}, nil
 }
 
-// purge forgets deleted revisions without tasks. s.mu is held.
+// purge forgets deleted revisions without tasks. The caller holds s.mu.
 func (s *Server) purge() {
 	for _, revisions := range s.definitions {
 		for i, d := range revisions {

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
-// start runs the containers of a task. s.mu is held. The runner must not report before s.mu is released.
+// start runs the containers of a task. The caller holds s.mu. The runner must not report before s.mu is released.
 func (s *Server) start(t *task) error {
 	spec := corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}
 	for _, v := range t.definition.Volumes { // a file system of EFS is an empty directory here

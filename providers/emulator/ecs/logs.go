@@ -23,7 +23,7 @@ type event struct {
 	IngestionTime int64  `json:"ingestionTime"`
 }
 
-// pump begins to copy the log of each new run. s.mu is held.
+// pump begins to copy the log of each new run. The caller holds s.mu.
 func (s *Server) pump(t *task) {
 	for _, c := range t.definition.ContainerDefinitions {
 		l, k := c.LogConfiguration, t.of(c.Name)

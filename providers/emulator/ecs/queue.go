@@ -30,7 +30,7 @@ type letter struct {
 	given         int       // how often
 }
 
-// tell sends the state of a task if it has changed. s.mu is held.
+// tell sends the state of a task if it has changed. The caller holds s.mu.
 func (s *Server) tell(t *task) {
 	if s.tasks[t.id] == nil {
 		return
@@ -78,7 +78,7 @@ func (s *Server) queueOf(url string) error {
 	return nil
 }
 
-// receiveMessage waits for messages. s.mu is not held.
+// receiveMessage waits for messages. The caller does not hold s.mu.
 func (s *Server) receiveMessage(ctx context.Context, body []byte) (any, error) {
 	var in struct {
 		QueueURL                             string

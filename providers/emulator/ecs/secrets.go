@@ -50,7 +50,7 @@ func (s *Server) createSecret(body []byte) (any, error) {
 	return map[string]any{"ARN": made.arn, "Name": in.Name}, nil
 }
 
-// find returns a secret by name or ARN. s.mu is held.
+// find returns a secret by name or ARN. The caller holds s.mu.
 func (s *Server) find(id string) (*secret, error) {
 	for name, one := range s.secrets {
 		if name == id || one.arn == id {
@@ -60,7 +60,7 @@ func (s *Server) find(id string) (*secret, error) {
 	return nil, refusal{"ResourceNotFoundException", "Secrets Manager can't find the specified secret."}
 }
 
-// use returns a secret that is open to reads and writes. s.mu is held.
+// use returns a secret that is open to reads and writes. The caller holds s.mu.
 func (s *Server) use(id string) (*secret, error) {
 	one, err := s.find(id)
 	if err == nil && one.leaving {
@@ -219,7 +219,7 @@ func (s *Server) Secrets() (names []string) {
 }
 
 // value returns the value of a secret in a definition. from has the ARN, a key of a JSON object, and nothing for
-// stage and version. An ARN alone means the whole secret. s.mu is held.
+// stage and version. An ARN alone means the whole secret. The caller holds s.mu.
 func (s *Server) value(from string) (string, error) {
 	if one, err := s.find(from); err == nil && !one.leaving {
 		one.access()

@@ -78,7 +78,7 @@ func (t *task) began(c containerDefinition) bool {
 // startError is the reason of a container that the runner could not start.
 const startError = "StartError"
 
-// settle moves a task on by the states of its containers. s.mu is held.
+// settle moves a task on by the states of its containers. The caller holds s.mu.
 func (s *Server) settle(t *task) {
 	if !t.stopped.IsZero() {
 		return
@@ -149,7 +149,7 @@ func (t *task) waitedFor(name string) bool {
 	})
 }
 
-// startLate runs the containers that wait for others, after these have ended. s.mu is held.
+// startLate runs the containers that wait for others, after these have ended. The caller holds s.mu.
 func (s *Server) startLate(t *task) {
 	if t.late == nil || t.late.began || !t.stopping.IsZero() {
 		return
@@ -175,7 +175,7 @@ func (s *Server) startLate(t *task) {
 	}()
 }
 
-// isGone reports whether nothing of a task runs any more. s.mu is held.
+// isGone reports whether nothing of a task runs any more. The caller holds s.mu.
 func (s *Server) isGone(t *task) bool {
 	ids := []string{t.id}
 	if t.late != nil && t.late.began {
@@ -189,7 +189,7 @@ func (s *Server) isGone(t *task) bool {
 	return true
 }
 
-// halt lets a task stop. The first reason counts. s.mu is held.
+// halt lets a task stop. The first reason counts. The caller holds s.mu.
 func (s *Server) halt(t *task, code, reason string) {
 	if !t.stopping.IsZero() {
 		return
@@ -228,7 +228,7 @@ func (s *Server) pumpsOf(t *task) []chan struct{} {
 	return t.logs()
 }
 
-// show returns a task as the service shows it. s.mu is held.
+// show returns a task as the service shows it. The caller holds s.mu.
 func (s *Server) show(t *task, tags bool) map[string]any {
 	at := func(when time.Time) any {
 		if when.IsZero() {

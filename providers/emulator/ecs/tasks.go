@@ -128,7 +128,7 @@ func (s *Server) runTask(body []byte) (any, error) {
 	return map[string]any{"tasks": []any{s.show(t, true)}, "failures": []any{}}, nil
 }
 
-// vcpus returns the virtual CPUs of all tasks that have not stopped. s.mu is held.
+// vcpus returns the virtual CPUs of all tasks that have not stopped. The caller holds s.mu.
 func (s *Server) vcpus() (n float64) {
 	for _, t := range s.tasks {
 		if t.stopped.IsZero() {
@@ -154,7 +154,7 @@ func (s *Server) task(said string) *task {
 	return t
 }
 
-// drop forgets a task. s.mu is held.
+// drop forgets a task. The caller holds s.mu.
 func (s *Server) drop(t *task) {
 	if t.stopped.IsZero() {
 		t.definition.users--

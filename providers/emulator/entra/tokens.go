@@ -113,7 +113,7 @@ type pass struct {
 	audience string
 }
 
-// give answers with a token for an audience. t.mu is held.
+// give answers with a token for an audience. The caller holds t.mu.
 func (t *Tokens) give(w http.ResponseWriter, audience string) {
 	if first, _, several := strings.Cut(audience, "/.default "); several { // with openid and offline_access
 		audience = first
