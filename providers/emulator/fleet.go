@@ -46,7 +46,7 @@ type Fleet struct {
 	runner  nodeutil.Provider
 	objects *Objects
 	lag     time.Duration
-	// Linger is how long the fleet shows a group after its containers have gone; 0 means the lag. It must not
+	// Linger is the time for which the fleet shows a group whose containers have gone; 0 means the lag. It must not
 	// change after the first request.
 	Linger time.Duration
 

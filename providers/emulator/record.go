@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// maxBody is how many bytes of a request are read.
+// maxBody is the maximum number of bytes that are read of a request.
 const maxBody = 8 << 20
 
 // Request is a request to the server.
@@ -29,9 +29,9 @@ type Request struct {
 type Fault struct {
 	// Operations are the operations with the fault; none means all.
 	Operations []string
-	// Times is how many requests have the fault; 0 means all, until the fault ends.
+	// Times is the number of requests with the fault; 0 means all, until the fault ends.
 	Times int
-	// Delay is how long a request waits before anything else.
+	// Delay is the time that a request waits before anything else.
 	Delay time.Duration
 	// Hang leaves a request without an answer, and without an effect, until its client gives up.
 	Hang bool

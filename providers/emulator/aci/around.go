@@ -110,7 +110,7 @@ func (s *Server) operation(w http.ResponseWriter, r *http.Request, id string) {
 // metricNames are the names of the metrics of a batch.
 var metricNames = []string{"CpuUsage", "MemoryUsage"}
 
-// maxBatch is how many resources a batch may have.
+// maxBatch is the maximum number of resources in a batch.
 const maxBatch = 50
 
 // metrics answers with the usage of the containers of several groups at once.

@@ -62,11 +62,11 @@ type Server struct {
 	ReadOnly bool
 	// Limits bound the number of requests of operations.
 	Limits []Limit
-	// Quota is how many groups there may be. 0 means any number, and a negative number means none.
+	// Quota is the maximum number of groups. 0 means any number, and a negative number means none.
 	Quota int
 	// Page is the number of groups on a page of a list; 0 means 100.
 	Page int
-	// Grace is how many seconds the containers of a deleted group have to end; New sets 30.
+	// Grace is the grace period of a deleted group in seconds; New sets 30.
 	Grace int64
 
 	fleet *emulator.Fleet

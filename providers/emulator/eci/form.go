@@ -63,7 +63,7 @@ func (f fields) texts(name string) (out []string) {
 	return out
 }
 
-// maxRequest is how many bytes of a request are read.
+// maxRequest is the maximum number of bytes that are read of a request.
 const maxRequest = 8 << 20
 
 func readBody(r *http.Request) []byte {

@@ -30,7 +30,7 @@ const (
 	// is the limit that a public client assumes: PyPI eci-as-sandbox 0.2.2.
 	mostWords, longestWord, longestCommand = 20, 256, 2048
 	sessionPath                            = "/exec/"
-	// sessionFor is how long the address of a session is valid.
+	// sessionFor is the time for which the address of a session is valid.
 	sessionFor = 30 * time.Second
 )
 

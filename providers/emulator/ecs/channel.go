@@ -17,7 +17,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// header is how many bytes a message has before its payload. Its fields, by offset: length of the header up to the length of the payload 0, type 4, version 36,
+// header is the length of the header of a message in bytes. Its fields, by offset: length of the header up to the length of the payload 0, type 4, version 36,
 // date 40, number 48, flags 56, ID 64 with its halves exchanged, SHA-256 of the payload 80, type of the payload 112, its length 116.
 const header = 120
 

@@ -22,7 +22,7 @@ import (
 // channelPath begins the paths of data channels.
 const channelPath = "/v1/data-channel/"
 
-// mostKeys is how many messages of input wait for a command that does not read.
+// mostKeys is the maximum number of input messages that wait for a command.
 const mostKeys = 4096
 
 // session is a requested command.

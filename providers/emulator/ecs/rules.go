@@ -17,7 +17,7 @@ type rule struct {
 	broken func(d *definition) string
 }
 
-// maxDefinition is how many bytes a task definition has at most.
+// maxDefinition is the maximum size of a task definition in bytes.
 const maxDefinition = 64 << 10
 
 // rules are the published rules. The first rule that a definition breaks refuses it.

@@ -40,16 +40,16 @@ type Config struct {
 	// CapacityProviders are the names of the capacity providers of each cluster. Default: none, as in a cluster
 	// that was made without.
 	CapacityProviders []string
-	// VCPUs is how many tasks may have together. Default: 1000.
+	// VCPUs is the maximum number of vCPUs of all tasks together. Default: 1000.
 	VCPUs int
 	// Revisions is the maximum number of revisions of a family of task definitions. Secrets is the maximum
 	// number of secrets. Default: the quotas of the services, 1,000,000 and 500,000. Sources:
 	// docs.aws.amazon.com: general/latest/gr/ecs-service.html and
 	// secretsmanager/latest/userguide/reference_limits.html, 2026-11-28.
 	Revisions, Secrets int
-	// Lag is how long it takes until a new task shows.
+	// Lag is the time until a new task shows.
 	Lag time.Duration
-	// Keep is how long a stopped task shows. Default: an hour.
+	// Keep is the time for which a stopped task shows. Default: an hour.
 	Keep time.Duration
 	// Quick lets a container with a restart policy start again however short its run was. The service starts a
 	// container again only if it ran for its restartAttemptPeriod, which is at least a minute. A server that is

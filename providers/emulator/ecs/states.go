@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
-// grown is how long a task without containers waits for the last report about them.
+// grown is the time for which a task without containers waits for the last report about them.
 const grown = 3 * time.Second
 
 // Report takes a report of the runner: hand it to the runner's NotifyPods.

@@ -41,7 +41,7 @@ type taskRule struct {
 	broken func(providers []string, in *taskRequest) string
 }
 
-// maxGroup is how many characters the name of a task group has at most.
+// maxGroup is the maximum length of the name of a task group, in characters.
 const maxGroup = 255
 
 // taskRules are the published rules. The first rule that a request breaks refuses it.

@@ -90,7 +90,7 @@ func (t *Tokens) token(w http.ResponseWriter, r *http.Request, tenant string) {
 
 // Tokens gives tokens, and knows them.
 type Tokens struct {
-	// TokenLife is how long a token is valid; New sets an hour.
+	// TokenLife is the lifetime of a token; New sets an hour.
 	TokenLife time.Duration
 	// Identities are identities of machines besides the principal, by client or by resource. Set them before the
 	// first request.

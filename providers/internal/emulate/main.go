@@ -86,7 +86,7 @@ var services = map[string]func(context.Context, behind) service{"aci": aciServic
 // IDs of groups that must end.
 const leftQuestion = "left?"
 
-// late is how late lists are.
+// late is the delay of lists.
 const late = 500 * time.Millisecond
 
 func main() {
@@ -213,7 +213,7 @@ func replace(file, text string) error {
 	return os.Rename(file+".new", file)
 }
 
-// patience is how long containers have to end.
+// patience is the time that containers have to end.
 const patience = 30 * time.Second
 
 // stopAll ends all containers.

@@ -28,7 +28,7 @@ const (
 )
 
 const (
-	// startsAfter is how long the containers of a group take to start. stopsAfter is how long they take to stop.
+	// startsAfter is the time that the containers of a group take to start, and stopsAfter the time to stop.
 	// Both are much less than at a cloud.
 	startsAfter, stopsAfter = 5 * time.Second, time.Second
 )
