@@ -24,7 +24,7 @@ func TestDoctor(t *testing.T) {
 	for name, c := range map[string]struct {
 		config func(*Config)
 		fault  func(*azure)
-		wants  []string // none: all is well
+		wants  []string // none: there are no problems
 	}{
 		"no mistake":                   {},
 		"another subscription":         {config: func(c *Config) { c.SubscriptionID = "sub-2" }, wants: []string{"SubscriptionNotFound", "look at subscriptionID"}},

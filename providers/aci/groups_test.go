@@ -29,9 +29,9 @@ type shelf struct {
 	mu     sync.Mutex
 	states map[string]string    // guarded by mu; the states of the containers, by the names of groups
 	jobs   map[string]bool      // guarded by mu; the groups that are never restarted
-	hidden map[string]bool      // guarded by mu; lists lack them
+	hidden map[string]bool      // guarded by mu; the groups that lists lack
 	fails  map[string]int       // guarded by mu; a request for the group is answered by this status
-	asked  map[string]time.Time // guarded by mu; when a group was asked for last
+	asked  map[string]time.Time // guarded by mu; the time of the last request for a group
 	lists  int                  // guarded by mu
 	gets   int                  // guarded by mu
 	slow   int                  // guarded by mu; the HTTP status of lists, 0 means success

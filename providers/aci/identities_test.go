@@ -39,7 +39,7 @@ func TestIdentitiesOfPods(t *testing.T) {
 		pod.Spec.InitContainers, pod.Spec.Containers[0].Image = nil, c.image
 		pod.Annotations[AnnotationIdentity] = c.asks
 		r := resolve(pod)
-		r.Logins = append(r.Logins, node.RegistryCredential{Registry: "home.azurecr.io", Username: "old", Password: "p"}) // which the identity goes before
+		r.Logins = append(r.Logins, node.RegistryCredential{Registry: "home.azurecr.io", Username: "old", Password: "p"}) // the identity takes precedence over this login
 		group, err := m.group(r)
 		if err != nil {
 			t.Fatal(err)

@@ -121,7 +121,7 @@ func public(c *Config) { c.Network = Network{Public: new(true)} }
 func TestPublishedC1BurstablePodRuns(t *testing.T) {
 	for name, c := range map[string]struct {
 		resources   []corev1.ResourceRequirements
-		cpu, memory float64 // of the request of the first container
+		cpu, memory float64 // the request of the first container
 		limit       float64 // of its CPU
 	}{
 		"the pod of azure-aci#17": {[]corev1.ResourceRequirements{{Requests: list("1.2", "0.9G"), Limits: list("1.5", "0.9G")}}, 1.2, 0.9, 1.2},

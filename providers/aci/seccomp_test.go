@@ -27,7 +27,7 @@ func TestSeccompProfiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		from      Seccomp
 		pod, main *corev1.SeccompProfile
-		want      string // of the message, or the beginning of the profile in base64
+		want      string // a part of the message, or the beginning of the profile in base64
 		err       bool
 	}{
 		"none":                   {both, nil, nil, "", false},

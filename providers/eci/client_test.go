@@ -155,8 +155,8 @@ func TestKeysAreRenewed(t *testing.T) {
 	}{
 		{0, nil, 1, true},
 		{50 * time.Minute, nil, 1, true},
-		{5 * time.Minute, errors.New("dark"), 2, true}, // good for five minutes yet
-		{time.Second, nil, 2, true},                    // and not asked for in each request
+		{5 * time.Minute, errors.New("dark"), 2, true}, // valid for another five minutes
+		{time.Second, nil, 2, true},                    // and not requested again each time
 		{keyRetry, nil, 3, true},
 		{2 * time.Hour, errors.New("dark"), 4, false},
 		{time.Second, nil, 4, false},

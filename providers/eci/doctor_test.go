@@ -35,7 +35,7 @@ func TestDoctor(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		seed  func(h *home)
-		wants []string // none: all is well
+		wants []string // none: there are no problems
 	}{
 		{"no mistake", func(*home) {}, nil},
 		{"another region", func(h *home) { h.config.Region = "cn-beijing" }, []string{"InvalidRegionId", "look at region"}},

@@ -60,7 +60,7 @@ func (c *caller) Resize() <-chan api.TermSize { return c.resize }
 
 // words returns a command with the given number of bytes in JSON.
 func words(bytes int) (command []string) {
-	for left := bytes - 1; left > 0; { // a word has quotes and a comma or a bracket besides
+	for left := bytes - 1; left > 0; { // in JSON, each word also has quotes and a comma or a bracket
 		n := min(left, 200)
 		if left-n > 0 && left-n < 4 {
 			n -= 4

@@ -131,7 +131,7 @@ func TestRestartWritesNothing(t *testing.T) {
 	if got := h.writes() - before; got != 0 {
 		t.Errorf("the restart wrote %d times", got)
 	}
-	if got := len(h.region.front.Requests("DescribeContainerGroups")); got != 3 { // of 20 groups each
+	if got := len(h.region.front.Requests("DescribeContainerGroups")); got != 3 { // in requests of 20 groups each
 		t.Errorf("whose 45 groups are was asked for %d times, want 3", got)
 	}
 	first := len(h.region.front.Requests()) - all

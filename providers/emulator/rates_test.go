@@ -30,12 +30,12 @@ func TestRatesAreKept(t *testing.T) {
 		}{
 			{"Run", 0, 200}, {"Run", 0, 200}, {"Run", 0, 200}, {"Run", 0, 429}, // its own burst
 			{"Stop", 0, 200}, {"Stop", 0, 429}, // the shared rate is used up
-			{"List", 0, 200},          // which has no rate
+			{"List", 0, 200},          // List has no rate
 			{"Run", time.Second, 200}, // one of each came back, and two for both
-			{"Run", 0, 429},           // its own is empty
+			{"Run", 0, 429},           // Run's own rate is empty
 			{"Stop", 0, 200},          // and the other rate lost nothing
-			{"Stop", 0, 429},          // which is empty now
-			{"Stop", time.Hour, 200},  // full, and not more
+			{"Stop", 0, 429},          // the shared rate is empty now
+			{"Stop", time.Hour, 200},  // full, but not above the burst
 			{"Stop", 0, 200}, {"Stop", 0, 200}, {"Stop", 0, 200}, {"Stop", 0, 429},
 		} {
 			time.Sleep(step.after)

@@ -142,7 +142,7 @@ func TestTokensAreWrittenOnce(t *testing.T) {
 			}
 		}
 	}
-	versions := func() int { return len(c.Requests("CreateSecret", "PutSecretValue")) - 1 } // one is the key of names
+	versions := func() int { return len(c.Requests("CreateSecret", "PutSecretValue")) - 1 } // one of them is for the key of names
 	tries()
 	if n := versions(); n != 1 {
 		t.Errorf("five tries to create a pod wrote %d versions of its secret, want one", n)
@@ -180,7 +180,7 @@ func TestSecretOfARefusedPodIsRemoved(t *testing.T) {
 	if err := p.kit.CreatePod(t.Context(), pod); !errdefs.IsInvalidInput(err) {
 		t.Fatalf("got %v", err)
 	}
-	if n := len(c.Requests("CreateSecret")); n != 2 { // one is the key of names
+	if n := len(c.Requests("CreateSecret")); n != 2 { // one of them is for the key of names
 		t.Fatalf("%d secrets were kept, so this proves nothing", n)
 	}
 	tick := everyMoment(t)

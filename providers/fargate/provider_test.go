@@ -422,7 +422,7 @@ func TestTaskThatDoesNotShowYetIsNotGone(t *testing.T) {
 		_, _, known = p.kit.Cache().Get(pod.UID)
 		return known
 	}
-	p.client = &letters{} // which has no task
+	p.client = &letters{} // this service has no task
 	for range 2 * goneAfter {
 		if !round() {
 			t.Fatal("a task that ECS has not shown yet is gone")
@@ -507,7 +507,7 @@ func TestChangesAreTold(t *testing.T) {
 	for range 3 {
 		c.Interrupt(id)
 	}
-	until(t, p, "told", "over", isOver) // within a minute: the next round is in half an hour
+	until(t, p, "told", "over", isOver) // within a minute, although the next round is in half an hour
 	tick := everyMoment(t)
 	for c.Queued() > 0 {
 		tick("the messages are removed")

@@ -30,7 +30,7 @@ type letters struct {
 	closed   error      // of the queue
 	reads    int        // the number of reads
 	partly   bool       // every second answer has only some of the messages, as with SQS
-	given    int        // how many of messages were received
+	given    int        // the number of received messages
 	asked    [][]string // the tasks of each request
 }
 

@@ -148,7 +148,7 @@ func (s *shelled) listen(ctx context.Context, pod *corev1.Pod, port int32) error
 			}
 			go func() {
 				defer conn.Close()
-				_ = s.PortForward(ctx, pod.Namespace, pod.Name, port, conn) // the caller sees an end
+				_ = s.PortForward(ctx, pod.Namespace, pod.Name, port, conn) // the caller sees the end of the connection
 			}()
 		}
 	}()

@@ -46,10 +46,10 @@ type cloud struct {
 	mu       sync.Mutex
 	policy   map[string]bool      // guarded by mu; the allowed actions
 	used     map[string]bool      // guarded by mu; the requested actions
-	tokens   map[string]time.Time // guarded by mu; until when they are good
+	tokens   map[string]time.Time // guarded by mu; the expiry of each token
 	logins   int                  // guarded by mu
 	networks map[string][]network // guarded by mu; by namespace
-	quota    int                  // guarded by mu; of pods, 0 for none
+	quota    int                  // guarded by mu; the maximum number of pods, 0 for none
 	throttle string               // guarded by mu; Retry-After of the answers; "" for none
 	seen     []string             // guarded by mu; method and path
 	refused  []string             // guarded by mu; the problems of refused pods

@@ -29,7 +29,7 @@ type home struct {
 	cloud  *cloud
 	config Config
 	line   *remotetest.Line
-	skew   atomic.Int64 // of the clock of the machine, in nanoseconds
+	skew   atomic.Int64 // the offset of the machine's clock, in nanoseconds
 }
 
 func newHome(t *testing.T, c *cloud, cluster string) *home {

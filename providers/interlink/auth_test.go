@@ -96,7 +96,7 @@ func TestCertificatesAreRotated(t *testing.T) {
 	mine.IssueInto(t, own, "node")
 	eventually(t, "the next certificate to be taken", func() bool { return connect() == nil })
 	stopServer()
-	write(t, ca, string(other.PEM)) // both change their authority
+	write(t, ca, string(other.PEM)) // both sides change their authority
 	serve(other)
 	other.IssueInto(t, own, "node")
 	eventually(t, "the next authority to be taken", func() bool { return connect() == nil })

@@ -68,7 +68,7 @@ func left(dir string, cloud *inprocess.Cloud, namespace string) (map[string][]st
 	}
 	names, err := providertest.FilesBelow(dir)
 	for _, name := range names {
-		data, _ := os.ReadFile(filepath.Join(dir, name)) // a folder and a socket have none
+		data, _ := os.ReadFile(filepath.Join(dir, name)) // directories and sockets have no data
 		if strings.Contains(name, namespace) || strings.HasPrefix(name, "state/") && bytes.Contains(data, []byte(namespace)) {
 			out["files"] = append(out["files"], name)
 		}

@@ -28,7 +28,7 @@ func doubtOutlives(t *testing.T, s *site, p *provider, pod *corev1.Pod, code int
 		t.Fatal("it has succeeded")
 	}
 	s.set(func(s *site) { delete(s.code, wire.PathCreate) })
-	if code == http.StatusConflict { // a refusal is no doubt
+	if code == http.StatusConflict { // a refusal leaves no doubt
 		if err := p.CreatePod(t.Context(), pod); err != nil || s.jobs[pod.UID] != 2 {
 			t.Errorf("after a refusal: %v", err)
 		}
@@ -102,7 +102,7 @@ func TestLostAnswerIsFoundBesideOtherPods(t *testing.T) {
 		}
 		begin := time.Now()
 		f.again("create m2", func() error {
-			time.Sleep(700 * time.Millisecond) // never in the moment in which all are asked for
+			time.Sleep(700 * time.Millisecond) // never at the time of the request for all pods
 			return p.CreatePod(t.Context(), second.DeepCopy())
 		})
 		if took := time.Since(begin); took > 3*keptFor {

@@ -96,7 +96,7 @@ func (l ledger) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	switch string(what) {
 	case "after":
 		die()
-	case "soon": // when this has returned, or the record is written, or the answer
+	case "soon": // after this return, during the write of the record, or during the answer
 		go die()
 	case "hold":
 		for range time.Tick(time.Millisecond) {
@@ -220,7 +220,7 @@ func TestKill9(t *testing.T) {
 	eventually(t, "nothing to be left", func() bool {
 		left, _ := filepath.Glob(filepath.Join(h.dir, "*s*", "*"))
 		records, _ := os.ReadDir(filepath.Join(h.dir, "state", "pods"))
-		return len(left) == 1 && len(records) == 0 // the folder of the records
+		return len(left) == 1 && len(records) == 0 // the directory of the records
 	})
 }
 

@@ -174,7 +174,7 @@ func TestKilledBetweenSubmissionAndAnswer(t *testing.T) {
 		p, stop := h.start()
 		first := p.CreatePod(h.Context(), pod.DeepCopy())
 		stop()
-		p, stop = h.start() // killed, and started again
+		p, stop = h.start() // killed and restarted
 		if err := p.CreatePod(h.Context(), pod.DeepCopy()); err != nil {
 			t.Fatalf("round %d: %v (the first: %v)", i, err, first)
 		}

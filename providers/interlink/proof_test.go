@@ -24,11 +24,11 @@ import (
 // site is a server whose answers a test chooses.
 type site struct {
 	mu         sync.Mutex
-	code       map[string]int           // guarded by mu; by path, of answers other than 200
-	jobs       map[types.UID]int        // guarded by mu; how many were submitted
+	code       map[string]int           // guarded by mu; status codes other than 200, by path
+	jobs       map[types.UID]int        // guarded by mu; the number of submissions
 	hide       bool                     // guarded by mu; submitted pods are not reported yet
-	answer     string                   // guarded by mu; to creates, in the place of a job
-	containers []corev1.ContainerStatus // guarded by mu; of every pod
+	answer     string                   // guarded by mu; the answer to creates, instead of a job
+	containers []corev1.ContainerStatus // guarded by mu; the statuses of every pod
 	requests   int                      // guarded by mu
 	home       *remotetest.Home         // the cluster of the node
 }
@@ -133,7 +133,7 @@ type direct struct{ http.Handler }
 // RoundTrip implements http.RoundTripper.
 func (d direct) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	defer func() {
-		if recover() != nil { // the handler breaks the connection off
+		if recover() != nil { // the handler closes the connection
 			err = io.EOF
 		}
 	}()
@@ -152,7 +152,7 @@ func TestNotFoundOfAProxyIsNoProof(t *testing.T) {
 		p.answer()
 		s.set(func(s *site) { s.hide = true })
 		for range 2 {
-			p.answer() // answers of before the stop do not count
+			p.answer() // answers from before the stop do not count
 		}
 		s.set(func(s *site) { s.code[wire.PathDelete] = http.StatusNotFound })
 		if err := p.DeletePod(t.Context(), pod); err == nil || errdefs.IsNotFound(err) {

@@ -58,7 +58,7 @@ type published struct {
 
 	mu     sync.Mutex
 	jobs   map[types.UID]*publishedJob // guarded by mu; the jobs that were not deleted
-	made   map[types.UID]int           // guarded by mu; how many were submitted
+	made   map[types.UID]int           // guarded by mu; the number of submissions
 	kept   []wire.PodStatus            // guarded by mu
 	keptAt time.Time                   // guarded by mu
 	broken map[types.UID]bool          // guarded by mu; a request that contains one of these pods is answered with 500

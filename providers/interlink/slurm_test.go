@@ -84,7 +84,7 @@ func TestRunnerSlurm(t *testing.T) {
 	startPlugin(t, h.dir, slurm.Provider(), config)
 	h.Until("the plugin is back", func() (bool, string) { err := p.Ping(h.Context()); return err == nil, fmt.Sprint(err) })
 	h.UntilRuns(p, service)
-	eventually(t, "the service's is the only job after a restart", func() bool { return jobs() == 1 }) // the other's script has ended before its job
+	eventually(t, "the service's is the only job after a restart", func() bool { return jobs() == 1 }) // the other pod's script has ended before its job
 	h.Delete(p, pod)
 	h.Delete(p, service)
 	h.UntilGone(p, pod)

@@ -184,7 +184,7 @@ func TestRefusalIsSaid(t *testing.T) {
 	pod := u.Pod("default", "large", stays())
 	u.Until("the pod is refused", func() (bool, string) {
 		err := p.CreatePod(t.Context(), pod.DeepCopy())
-		if err == nil { // the policy holds a moment later
+		if err == nil { // the policy takes effect a moment later
 			u.Delete(p, pod)
 			return false, "it was made"
 		}

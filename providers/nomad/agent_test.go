@@ -28,7 +28,7 @@ type agent struct {
 	dir, url string
 	port     int
 	token    string // with all rights
-	least    string // with the policy of the README
+	least    string // a token with the policy of the README
 	acl      bool
 	server   bool       // the agent has no client
 	joins    *agent     // the server of an agent that is only a client

@@ -86,7 +86,7 @@ func TestRequestsOfAPod(t *testing.T) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for _, r := range l.requests {
-			if r != "GET /v1/nodes" { // they wait for changes of clients, which are not the pod's
+			if r != "GET /v1/nodes" { // these requests wait for changes of clients and do not belong to the pod
 				out = append(out, strings.TrimRight(strings.ReplaceAll(r, h.d.store.owner.prefix(), ""), "0123456789abcdef-"))
 			}
 		}

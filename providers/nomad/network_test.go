@@ -152,7 +152,7 @@ func TestNothingIsLeftOfAPod(t *testing.T) {
 	a := newAgent(t, agent{acl: true})
 	c := a.config("left")
 	h := openHome(t, c, objects{secret: map[string][]byte{"a": []byte(canary)}, configMap: map[string][]byte{"c": []byte("conf")}})
-	before := a.traces(t) // of pods of other agents on this machine
+	before := a.traces(t) // traces of other agents' pods on this machine
 	own := func() []string {
 		return slices.DeleteFunc(a.traces(t), func(s string) bool { return slices.Contains(before, s) })
 	}

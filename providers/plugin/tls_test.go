@@ -24,7 +24,7 @@ import (
 type remote struct {
 	address string
 	stop    func()
-	shown   atomic.Pointer[big.Int] // the serial number of the node's certificate last
+	shown   atomic.Pointer[big.Int] // the serial number of the last shown certificate of the node
 }
 
 // serveTLS serves the provider mock. The issuer issues its certificate, and nodes must show a certificate of

@@ -40,7 +40,7 @@ func TestContractOverTheWire(t *testing.T) {
 			return nil, errors.Join(err, b.Close())
 		}
 		open, shut := b.Open, b.Close
-		before := make(chan error, 1) // how the plugin of before ended
+		before := make(chan error, 1) // how the previous plugin ended
 		before <- nil
 		b.Open = func(ctx context.Context) (node.PodLifecycleHandler, error) {
 			if err := <-before; err != nil {

@@ -331,7 +331,7 @@ func (m *noisyNode) watch(name string) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		again := time.NewTicker(500 * time.Millisecond) // a runtime takes much of the machine for each
+		again := time.NewTicker(500 * time.Millisecond) // each exec costs a runtime much of the machine's time
 		defer again.Stop()
 		for {
 			if out, err := m.exec(name, "echo here"); err != nil || out != "here\n" {

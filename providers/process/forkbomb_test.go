@@ -90,7 +90,7 @@ func removeCgroups(text string) {
 		}
 		select {
 		case <-deadline:
-			return // the next test has other names
+			return // the next test uses other names
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

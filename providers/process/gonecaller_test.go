@@ -104,7 +104,7 @@ func TestSecurityE12CommandThatLeavesAWriterEnds(t *testing.T) {
 		if status.Code(err) != codes.DeadlineExceeded {
 			t.Errorf("got %v, want an error that the time is over", err)
 		}
-	case <-time.After(25 * time.Second): // less than the session is given up after
+	case <-time.After(25 * time.Second): // less than the time after which the session gives up
 		t.Error("the command holds its session")
 	}
 }

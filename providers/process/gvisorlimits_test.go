@@ -53,7 +53,7 @@ func TestGVisorIsKilledWhenItsPodWouldBe(t *testing.T) {
 	for i, score := range []int64{900, 500, 700} {
 		w.run(fmt.Sprintf("c%d", i), func(c *runtimeapi.ContainerConfig) { c.Linux.Resources = resources(0, score) }, "sleep", "600")
 		want := []string{"900", "500", "500"}[i]
-		w.until(fmt.Sprintf("the score %s after a container of score %d", want, score), func() bool { // set beside the start
+		w.until(fmt.Sprintf("the score %s after a container of score %d", want, score), func() bool { // the score is set concurrently with the start
 			got, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", w.sandboxProcess(w.sandbox).PID))
 			return err == nil && strings.TrimSpace(string(got)) == want
 		})

@@ -25,7 +25,7 @@ func TestPodCIDRThatTheMachineUsesIsRefused(t *testing.T) {
 		"172.16.0.0/12": "172.17.0.0/16 of the machine's interface docker0",
 		"10.244.0.0/16": "10.244.3.0/24 of the machine's interface flannel.1",
 		"10.244.3.0/24": "10.244.3.0/24 of the machine's interface flannel.1",
-		"10.200.0.0/24": "", // a part of where a wider route leads
+		"10.200.0.0/24": "", // a part of a range with a wider route
 		"172.18.0.0/16": "",
 	} {
 		r := &Runtime{config: Config{StateDir: t.TempDir(), PodCIDR: podCIDR}}

@@ -87,7 +87,7 @@ func (w *world) reached(container, address, port string) bool {
 	case strings.Contains(said, "ended with 1\n") && strings.Contains(said, "can't connect"):
 		return false
 	}
-	w.t.Fatalf("%s:%s: got %q", address, port, said) // refused addresses are refused at once
+	w.t.Fatalf("%s:%s: got %q", address, port, said) // refused addresses must fail at once
 	return false
 }
 
@@ -382,7 +382,7 @@ func TestHostPortThatIsTakenIsToldToThePod(t *testing.T) {
 		t.Fatal(err)
 	}
 	var taken net.Listener
-	w.until("the port of the network process that ended", func() bool { // its last thread closes the port, which may be later than its end
+	w.until("the port of the network process that ended", func() bool { // the last thread closes the port, perhaps after the end of the process
 		var err error
 		taken, err = net.Listen("tcp4", address)
 		return err == nil

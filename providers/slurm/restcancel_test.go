@@ -76,7 +76,7 @@ func TestJobsAreCancelledSideBySide(t *testing.T) {
 		mu.Unlock()
 		select {
 		case <-full:
-		case <-time.After(10 * time.Second): // so many are never under way
+		case <-time.After(10 * time.Second): // more requests than this are never under way
 			open()
 		}
 		mu.Lock()

@@ -46,7 +46,7 @@ func TestPublishedC60RulesOfSlurm(t *testing.T) {
 		change       func(pod *corev1.Pod)
 		flag         string
 		want         []string // the values of the flag; nil: the flag is absent
-		refused      bool     // with the path of the annotation
+		refused      bool     // the error has the path of the annotation
 	}{
 		{"cpus-per-task is a number", "futureverse/future.batchtools#41, 2019-03-29", func(*corev1.Pod) {}, "--cpus-per-task", []string{"1"}, false},
 		{"cpus-per-task is a whole number", "futureverse/future.batchtools#41, 2019-03-29", limit(corev1.ResourceCPU, "1500m"), "--cpus-per-task", []string{"2"}, false},

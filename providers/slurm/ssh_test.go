@@ -32,7 +32,7 @@ func FuzzQuoted(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, word string) {
 		if strings.Contains(word, "\x00") {
-			return // no command line has one
+			return // a command line cannot contain a NUL
 		}
 		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", "printf '%s|' "+quoted(word)+" "+quoted(word+"'")).CombinedOutput()
 		if want := word + "|" + word + "'|"; err != nil || string(out) != want {

@@ -57,7 +57,7 @@ func TestJobsAreToldTogether(t *testing.T) {
 		p.pods[uid] = pod
 	}
 	var running sync.WaitGroup
-	p.tell(t.Context(), &running) // the commands wait at the gate: this does not
+	p.tell(t.Context(), &running) // the commands wait at the gate, but tell does not
 	p.tell(t.Context(), &running) // while commands run, no further job is told
 	open, err := os.OpenFile(gate, os.O_RDWR, 0)
 	if err != nil {
@@ -191,7 +191,7 @@ func TestGraceDoesNotBeginAnew(t *testing.T) {
 		t.Fatal("the order was written")
 	}
 	first := time.Now().Add(time.Hour + endTime - 30*time.Minute)
-	p.pods["u"].stop.until = first // half of the time has passed
+	p.pods["u"].stop.until = first // half of the grace period has passed
 	if err := errors.Join(os.Remove(p.place.pod("u")), os.Mkdir(p.place.pod("u"), 0o700)); err != nil {
 		t.Fatal(err)
 	}

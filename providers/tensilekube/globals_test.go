@@ -138,7 +138,7 @@ func TestGlobalServices(t *testing.T) {
 		return apierrors.IsNotFound(err) && len(u.slicesOf("other")) == 0, fmt.Sprint(err)
 	})
 	u.line.Writes()
-	for _, value := range []string{"three", "four"} { // all is compared in between
+	for _, value := range []string{"three", "four"} { // everything is compared in between
 		u.Put("refreshed", "objects", value)
 		var writes []string
 		u.Until("a change of a ConfigMap", func() (bool, string) { writes = u.line.Writes(); return len(writes) > 0, "" })

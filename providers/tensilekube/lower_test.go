@@ -64,7 +64,7 @@ func (n *silentNode) speak() (stop func()) {
 		for {
 			select {
 			case <-ticker.C:
-				_ = say(ctx) // the next one may
+				_ = say(ctx) // the next report may succeed
 			case <-ctx.Done():
 				return
 			}

@@ -66,7 +66,7 @@ func TestOutagesBetweenClusters(t *testing.T) {
 type breakage struct {
 	name  string
 	fault faultproxy.Fault
-	says  string        // is in the node's condition meanwhile; "": the node may be Ready, and work goes on
+	says  string        // the text in the node's condition meanwhile; "": the node may be Ready, and work goes on
 	lasts time.Duration // at least
 }
 

@@ -19,7 +19,7 @@ func TestLowerClusterIsRestored(t *testing.T) {
 	t.Parallel()
 	lower := testapi.New(t, testapi.Options{})
 	h := newHome(t, testapi.Start(t), startWorker(t, lower))
-	h.direct = true // a connection is refused then, which is not the end of a watch
+	h.direct = true // a direct connection is refused during the restore, which a watch does not take for its end
 	const each = 12 // more than half of the pods at once, so that their loss is doubted
 	h.start()
 	h.create("stays", each)

@@ -104,7 +104,7 @@ func startTarget(t *testing.T, cpus ...string) *testapi.API {
 type source struct {
 	*testing.T
 	api     *testapi.API
-	targets map[string]*testapi.API // by the name of the node
+	targets map[string]*testapi.API // by names of nodes
 	config  Config
 	access  *rest.Config // of agents
 	ns      string

@@ -48,7 +48,7 @@ func TestFit(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cpu   string
 		place remotecluster.Placement
-		want  string // the node, or a part of why there is none
+		want  string // the node, or a part of the reason why there is none
 	}{
 		"the node with most left":        {cpu: "500m", want: "b"},
 		"the sum is not enough":          {cpu: "2500m", want: "2 of 5: too little cpu: 2500m wanted, at most 2 free"},

@@ -235,7 +235,7 @@ func TestOneOldListLosesNoPod(t *testing.T) {
 	stays.Spec.Containers[0].Args = program.Program{Stay: time.Hour}.Args()
 	all := func(pods []*corev1.Pod) []*corev1.Pod { return pods }
 	none := func([]*corev1.Pod) []*corev1.Pod { return nil }
-	before := func([]*corev1.Pod) []*corev1.Pod { // the list is read, then the pod is made
+	before := func([]*corev1.Pod) []*corev1.Pod { // the list is read before the pod is created
 		if code, body := s.send(t, http.MethodPost, "/create", wire.Retrieved{Pod: stays}); code != http.StatusOK {
 			t.Fatal(code, body)
 		}
@@ -245,7 +245,7 @@ func TestOneOldListLosesNoPod(t *testing.T) {
 	s = newServer(t, func(p nodeutil.Provider) nodeutil.Provider { return lists{p, &list} })
 	for i, step := range []struct {
 		list   func([]*corev1.Pod) []*corev1.Pod
-		passed time.Duration // since the list before
+		passed time.Duration // since the previous list
 		lost   bool
 	}{
 		{before, 0, false}, {none, 0, false}, {all, doubtedFor, false}, {none, doubtedFor, false}, {none, 0, false}, {none, doubtedFor / 2, false},

@@ -131,7 +131,7 @@ func TestHasteWearsOff(t *testing.T) {
 			}
 			return a.times["waits"] - before
 		}
-		if n := after(10 * time.Second); n != 4 { // the first round is before the pause is over
+		if n := after(10 * time.Second); n != 4 { // the first round comes before the end of the pause
 			t.Errorf("%d requests in the first 5 rounds", n)
 		}
 		after(20 * time.Minute)

@@ -67,7 +67,7 @@ func TestReplacedKubeconfig(t *testing.T) {
 		"no token": kubeconfig(server.URL, ""), "no context": strings.Replace(kubeconfig(server.URL, "lost"), "current-context: c", "current-context: d", 1),
 	} {
 		write(content)
-		for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); { // files are looked at ten times a second
+		for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); { // the files are checked ten times a second
 			if token := sent(); token != "Bearer two" {
 				t.Fatalf("%s: sent %q, want the last token that was good", name, token)
 			}

@@ -39,9 +39,9 @@ type remote struct {
 	mu       sync.Mutex
 	dark     chan struct{}          // guarded by mu; closed while the server does not answer
 	cut      chan struct{}          // guarded by mu; closed when watches end
-	posted   map[string]*corev1.Pod // guarded by mu; by name: no watch shows them
+	posted   map[string]*corev1.Pod // guarded by mu; the created pods by name, which no watch shows
 	hangs    chan struct{}          // guarded by mu; nil, or closed when deletions may be answered
-	loses    bool                   // guarded by mu; the answers to creates of pods
+	loses    bool                   // guarded by mu; loses the answers to creates of pods
 	refuses  string                 // guarded by mu; the end of the path and the field selector that may not be listed or watched
 	requests []string               // guarded by mu
 }

@@ -54,14 +54,14 @@ func TestSilentIAMStallsNobody(t *testing.T) {
 			t.Errorf("%d of 10 requests waited, and %d logins were tried, want one each", late, logins-1)
 		}
 
-		time.Sleep(10 * time.Minute) // the token has ended
+		time.Sleep(10 * time.Minute) // the token has expired
 		begin = time.Now()
 		for _, patience := range []time.Duration{time.Minute, time.Second, 2 * time.Second} {
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
 				if patience < time.Minute {
-					time.Sleep(time.Millisecond) // the first one asks
+					time.Sleep(time.Millisecond) // the first request asks for a token
 				}
 				_, err := tokens.Token(ctx, "")
 				if !errors.Is(err, context.DeadlineExceeded) {

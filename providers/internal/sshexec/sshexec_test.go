@@ -247,7 +247,7 @@ func TestShellsGetTheWordsAsTheyAre(t *testing.T) {
 		ran = true
 		for _, name := range programs {
 			if name == "time" && shell[0] == "busybox" {
-				continue // an applet, which goes before PATH
+				continue // a shell with this applet prefers it to PATH
 			}
 			words := []string{name, "", "A=~", "=ls", "~", "#x", "%1", "it's", "$HOME `x`", "a\nb", "{a,b}", "*", `\`, "-n", "C=d", "if"}
 			cmd := exec.CommandContext(t.Context(), path, append(slices.Clone(shell[1:]), "-c", Quote(words))...)

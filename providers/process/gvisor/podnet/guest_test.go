@@ -162,7 +162,7 @@ type guest struct {
 	stack   *stack.Stack
 	address netip.Addr
 	control *net.UnixConn // keeps the pod
-	card    int           // the network's end, which a supervisor keeps
+	card    int           // the network's end of the pair, which a supervisor keeps
 }
 
 func (d *daemon) guest(name, address string, ports ...HostPort) *guest {

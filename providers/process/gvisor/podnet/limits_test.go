@@ -210,7 +210,7 @@ func TestSecurityK3PodsDoNotWriteToTheLog(t *testing.T) {
 	defer unix.Close(network)
 	defer unix.Close(card)
 	p.attach(Pod{Name: "ns/a", Address: netip.MustParseAddr("10.88.0.5")}, network)
-	for _, to := range []string{"127.0.0.1", "0.0.0.0", testGateway.String()} { // the stack has words for the first
+	for _, to := range []string{"127.0.0.1", "0.0.0.0", testGateway.String()} { // the stack has an error message for the first address
 		if err := unix.Sendto(card, packet("10.88.0.5", to, 80), 0, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -119,7 +119,7 @@ func TestSecurityK1SandboxesReachNoAddressOfTheMachine(t *testing.T) {
 		// The loopback interface of the sandbox has the same listeners, and their answers say so.
 		for _, a := range forbidden() {
 			if strings.HasPrefix(a, "127.") || a == "0.0.0.0" || a == "0.1.2.3" || strings.HasPrefix(a, "2") {
-				continue // never leaves the sandbox
+				continue // the packet never leaves the sandbox
 			}
 			for _, address := range []string{a + ":13", "[::ffff:" + a + "]:13"} {
 				if got, err := s.exec("dial", "tcp", address); err == nil || !strings.Contains(got, "refused") {
@@ -271,7 +271,7 @@ func TestSecurityK4SandboxesHaveNamespacesOfTheirOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		devices, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/dev", s.pid))
-		if lines := strings.Count(string(devices), "\n"); err != nil || lines != 3 { // two of header, and lo
+		if lines := strings.Count(string(devices), "\n"); err != nil || lines != 3 { // two header lines, and lo
 			t.Errorf("the sandbox has devices: %s, %v", devices, err)
 		}
 		return string(b)

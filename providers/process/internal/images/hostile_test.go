@@ -157,7 +157,7 @@ func sparse() []byte {
 	out.Write(extended)
 	block(records)
 	out.Write(header(tar.Header{Typeflag: tar.TypeReg, Name: "f", Size: 512})[:512])
-	block("0\n") // the map: no part of the file has content
+	block("0\n") // an empty map: no part of the file has content
 	block("")
 	block("")
 	return out.Bytes()

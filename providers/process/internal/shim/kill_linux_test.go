@@ -63,7 +63,7 @@ func TestOnlyMembersOfAGroupAreKilled(t *testing.T) {
 	}
 	in, inEnded := sleeper(t)
 	out, _ := sleeper(t)
-	list(0, in, os.Getpid()) // 0 is a process of another namespace, and for kill all of this one's group
+	list(0, in, os.Getpid()) // 0 is a process of another namespace, but for kill it means this process group
 	if err := killSome(dir, []int{in, out}); err != nil {
 		t.Fatal(err)
 	}
