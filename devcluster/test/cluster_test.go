@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package test runs the devcluster binary and checks what its README promises.
+// Package test runs the devcluster binary and checks the promises of its README.
 //
-// The binary is $DEVCLUSTER_BIN or bin/devcluster in the repository; without one the tests are
-// skipped. They are a package of their own so that nothing of Kubernetes is linked into them.
+// The binary is $DEVCLUSTER_BIN or bin/devcluster in the repository. Without a binary the tests are skipped. The
+// tests have a package of their own, so that nothing of Kubernetes is linked into them.
 package test
 
 import (
@@ -19,7 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startLimit is for machines that do much else; a start usually takes three seconds.
+// startLimit is the time limit for a start. It is generous, because the machine may be busy with other work; a
+// start usually takes three seconds.
 const startLimit = 60 * time.Second
 
 // cli runs devcluster with a base directory of its own.
@@ -57,7 +58,7 @@ func (c *cli) try(args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// run runs a command that has to succeed and returns what it wrote.
+// run runs a command, which must succeed, and returns its output.
 func (c *cli) run(args ...string) string {
 	c.t.Helper()
 	stdout, stderr, code := c.try(args...)
@@ -67,7 +68,7 @@ func (c *cli) run(args ...string) string {
 	return stdout
 }
 
-// up starts a cluster in the background, and sees to it that it is stopped at the test's end.
+// up starts a cluster in the background. The end of the test stops it.
 func (c *cli) up(args ...string) {
 	c.t.Helper()
 	name := "--name=default"
@@ -121,8 +122,8 @@ func (c *cli) pid(args ...string) int {
 	return pid
 }
 
-// watchProcess returns a function that waits until the process has ended. Its descriptor is of that
-// very process, not of a later one with the same number.
+// watchProcess returns a function that waits until the process has ended. It uses a descriptor of this process,
+// so a later process with the same ID does not matter.
 func watchProcess(t *testing.T, pid int) (ended func()) {
 	t.Helper()
 	fd, err := unix.PidfdOpen(pid, 0)

@@ -87,7 +87,7 @@ spec:
   containers: [{name: c, image: i}]
 `
 
-// serve is a kubelet that answers each request with its path and the user that it comes from.
+// serve starts a kubelet that answers each request with its path and the name in the client certificate.
 func serve(t *testing.T, dir string) *httptest.Server {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "kubelet.crt"), filepath.Join(dir, "kubelet.key"))

@@ -16,7 +16,7 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 )
 
-// api answers as an API server whose authorizer knows of the pod after so many questions.
+// api answers as an API server whose authorizer learns of the pod only after the given number of questions.
 func api(user string, knows int) (client *fake.Clientset, questions *int) {
 	client, questions = fake.NewClientset(), new(int)
 	client.PrependReactor("create", "selfsubjectreviews", func(clientgotesting.Action) (bool, runtime.Object, error) {

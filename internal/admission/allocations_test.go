@@ -41,7 +41,8 @@ func TestShortage(t *testing.T) {
 	}
 }
 
-// TestReservationStaysUntilItsPodHasEnded: what was admitted a moment ago is nowhere else yet, and must not make room for the next.
+// TestReservationStaysUntilItsPodHasEnded: a pod that was just admitted is not in any list yet. Its reservation
+// still counts for the next pod.
 func TestReservationStaysUntilItsPodHasEnded(t *testing.T) {
 	pod := func(uid types.UID) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// scripted is a source whose API server is at a version and may be down.
+// scripted is the source of an API server that is at the given version and may be down.
 type scripted struct {
 	version string
 	down    func() error

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// streams is an API server whose watches end after one event, or go on saying nothing.
+// streams is an API server whose watches end after one event, or stay open and silent.
 type streams struct {
 	from  []string // the versions of the watches
 	first func(*watch.FakeWatcher)

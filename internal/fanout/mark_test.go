@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestNewerClientsAskAViewToo: what client-go asks an informer in its newer versions only, a view answers as well.
-// This file is built with older ones too, so it cannot call it by name.
+// TestNewerClientsAskAViewToo: a view has the methods that only newer versions of client-go call. This file is
+// also built with older versions, so it cannot call the methods by name.
 func TestNewerClientsAskAViewToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := NewPods(newPodAPI().source(), []string{"a"}, 0)

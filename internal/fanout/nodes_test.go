@@ -20,7 +20,7 @@ func node(name, uid, version string) *corev1.Node {
 
 var errOwnWatch = errors.New("a watch of its own")
 
-// direct is the client for what is not shared.
+// direct is the client for requests that are not shared.
 type direct struct{ corev1client.NodeInterface }
 
 func (direct) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
@@ -87,7 +87,8 @@ func TestWatchOfOneNode(t *testing.T) {
 	}
 }
 
-// TestNodeGoneWhileNobodyWatched has a list lack a node that was there.
+// TestNodeGoneWhileNobodyWatched: a list lacks a node that existed before. The watch of this node gets one
+// DELETED event.
 func TestNodeGoneWhileNobodyWatched(t *testing.T) {
 	n := NewNodes(direct{}, nil, []string{"a", "b"})
 	r := (*nodeRouter)(n)

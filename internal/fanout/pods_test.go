@@ -25,7 +25,7 @@ func pod(node, name, uid, version string) *corev1.Pod {
 	}
 }
 
-// journal notes the events that a node is shown.
+// journal records the events that a node gets.
 type journal struct {
 	mu    sync.Mutex
 	lines []string // guarded by mu
@@ -37,7 +37,7 @@ func (j *journal) note(format string, args ...any) {
 	j.lines = append(j.lines, fmt.Sprintf(format, args...))
 }
 
-// take returns what was noted since the last call, in alphabetical order.
+// take returns the events since the last call, in alphabetical order.
 func (j *journal) take() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -64,7 +64,7 @@ func (j *journal) OnDelete(obj any) {
 	j.note("delete %s/%s", obj.(*corev1.Pod).Name, obj.(*corev1.Pod).UID)
 }
 
-// twoNodes returns a watch of the nodes a and b, and what each is shown.
+// twoNodes returns a watch of the nodes a and b, and a journal of each node's events.
 func twoNodes(t *testing.T) (p *Pods, router *podRouter, a, b *journal) {
 	t.Helper()
 	p = NewPods(nil, []string{"a", "b"}, 0)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TestKickTakesRetriesAndNothingElse: what waits for a time is mixed with what waits
-// for a retry, in every order of a heap.
+// TestKickTakesRetriesAndNothingElse: Kick makes all retries ready, and no key that waits for a time. The test
+// mixes both kinds in many orders of the heap.
 func TestKickTakesRetriesAndNothingElse(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -69,7 +69,7 @@ func TestKickTakesRetriesAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestKickMeetsWhatIsDue: among the retries are some whose time has come, and that nobody has looked at yet.
+// TestKickMeetsWhatIsDue: some of the kicked retries are due already, but no worker has looked yet.
 func TestKickMeetsWhatIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(always(0))
@@ -88,8 +88,7 @@ func TestKickMeetsWhatIsDue(t *testing.T) {
 	})
 }
 
-// TestPlacesAreNeverExceeded: workers that are reused, idle and replaced take no more than
-// the places that there are.
+// TestPlacesAreNeverExceeded: reused, idle and replaced workers never take more than the given number of places.
 func TestPlacesAreNeverExceeded(t *testing.T) {
 	const places = 3
 	var j journal

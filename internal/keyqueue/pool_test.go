@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// shareJournal is what work on several queues has shown.
+// shareJournal records the work of several queues.
 type shareJournal struct {
 	mu                   sync.Mutex
 	inside, most, others int            // at a time: of the queues that are Shared, and of the one that is not
@@ -45,8 +45,8 @@ func (j *shareJournal) work(queue string, shared bool, takes time.Duration) Work
 	}
 }
 
-// TestQueuesShareALimit: of many queues, those that are Shared do no more at a time than the limit, none waits for ever, and what was promised
-// to each of them alone is kept.
+// TestQueuesShareALimit: many Shared queues together never exceed the limit, and none of them waits for ever. A
+// queue that is not Shared keeps its own number of places.
 func TestQueuesShareALimit(t *testing.T) {
 	const queues, keys, most, places = 20, 30, 7, 3
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestQueuesShareALimit(t *testing.T) {
 		if took := j.last["alone"].Sub(began); took != keys/places*time.Second {
 			t.Errorf("the queue that shares no limit took %v for %d keys in %d places", took, keys, places)
 		}
-		// All of them together are busy all the time, and so in turn that the first ends late.
+		// Together the queues are busy all the time, and they take turns, so even the first queue ends late.
 		whole := time.Duration((queues*keys+most-1)/most) * time.Second
 		first, last := whole, time.Duration(0)
 		for i := range queues {
@@ -97,7 +97,8 @@ func TestQueuesShareALimit(t *testing.T) {
 	})
 }
 
-// TestWorkThatHangsHoldsUpNobodyElse: all that may be done at a time hangs, in one queue, and the others go on soon.
+// TestWorkThatHangsHoldsUpNobodyElse: when hanging work of one queue uses up the whole limit, the other queues
+// soon go on.
 func TestWorkThatHangsHoldsUpNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -133,7 +134,8 @@ func TestWorkThatHangsHoldsUpNobodyElse(t *testing.T) {
 	})
 }
 
-// TestSharedPlaceThatHangsIsGivenUp: work that has yielded keeps its place no longer than until then, and its part of the limit for a moment.
+// TestSharedPlaceThatHangsIsGivenUp: work keeps its place only until it yields, and its part of the limit only
+// for a moment longer.
 func TestSharedPlaceThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -176,7 +178,8 @@ func TestSharedPlaceThatHangsIsGivenUp(t *testing.T) {
 	})
 }
 
-// TestNothingToDoCostsNoGoroutine: a queue that has nothing to do at the moment has no goroutine, and many queues have few for what comes now and then.
+// TestNothingToDoCostsNoGoroutine: an idle queue has no goroutine, and many queues with occasional work have few
+// goroutines.
 func TestNothingToDoCostsNoGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -214,13 +217,14 @@ func TestNothingToDoCostsNoGoroutine(t *testing.T) {
 	})
 }
 
-// goroutines counts those of pools, of all that there are.
+// goroutines counts the goroutines of all pools.
 func goroutines() int {
 	stacks := make([]byte, 1<<20)
 	return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("keyqueue.(*pool).run("))
 }
 
-// TestDoLendsAStack: what is done is done in a goroutine of the pool, if there is one, and has been done then.
+// TestDoLendsAStack: Do calls the function in a goroutine of the pool, if there is a pool, and returns when the
+// function has returned.
 func TestDoLendsAStack(t *testing.T) {
 	shared, end := Share(t.Context(), 1)
 	defer end()

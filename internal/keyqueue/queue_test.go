@@ -168,8 +168,7 @@ func (*grows) Failed(_ context.Context, _ string, tries int, _ time.Time, _ erro
 }
 func (g *grows) Succeeded(string) { g.succeeded++ }
 
-// TestAddNowBeginsTheBackoffAnew: what failed before the news says nothing of what is asked
-// for now. A Kick brings no news.
+// TestAddNowBeginsTheBackoffAnew: AddNow brings news, so earlier failures no longer count. Kick brings no news.
 func TestAddNowBeginsTheBackoffAnew(t *testing.T) {
 	var j journal
 	policy := &grows{}
@@ -311,7 +310,8 @@ func BenchmarkAddAndWork(b *testing.B) {
 	}
 }
 
-// TestBacklogIsWhatWaitsForAWorker, and how long: not what works, nor what waits for its time.
+// TestBacklogIsWhatWaitsForAWorker: Backlog returns the number of keys that wait for a worker, and their longest
+// wait. It counts neither keys in work nor keys that wait for a time.
 func TestBacklogIsWhatWaitsForAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New()

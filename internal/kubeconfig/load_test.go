@@ -14,7 +14,8 @@ const (
 	last  = `{apiVersion: v1, kind: Config, current-context: b, contexts: [{name: b, context: {cluster: b, user: u}}], clusters: [{name: b, cluster: {server: "https://b.example"}}], users: [{name: u, user: {tokenFile: token}}]}`
 )
 
-// TestLoadReadsListsAsKubectlDoes: files are merged, the first one decides, and those that are not there do not count.
+// TestLoadReadsListsAsKubectlDoes: the files of a list are merged, the first file has priority, and missing
+// files are ignored.
 func TestLoadReadsListsAsKubectlDoes(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestSteadyWorkAsksForARenewal: while it still passes, and not so early that busy nodes renew twice as often as others.
+// TestSteadyWorkAsksForARenewal: work asks for a renewal while it still passes the fence, and not so early that
+// busy nodes renew twice as often as others.
 func TestSteadyWorkAsksForARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFence()
@@ -36,7 +37,8 @@ func TestSteadyWorkAsksForARenewal(t *testing.T) {
 	})
 }
 
-// TestARenewalIsWantedOnce: what asks while one is on its way asks for none after it, or busy nodes would renew again a second later.
+// TestARenewalIsWantedOnce: work during a renewal does not ask for another renewal. Otherwise busy nodes would
+// renew again a second later.
 func TestARenewalIsWantedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFence()

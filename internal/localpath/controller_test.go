@@ -201,7 +201,8 @@ func TestWhatWasSeenMayBeOld(t *testing.T) {
 	})
 }
 
-// TestAProcessThatStandsByDoesNothing: what the one that acts for the node did not do is done once this one does.
+// TestAProcessThatStandsByDoesNothing: a standby process changes nothing. When it becomes active, it does the
+// work that the former active process left undone.
 func TestAProcessThatStandsByDoesNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.claim("old", nil)

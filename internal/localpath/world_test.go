@@ -65,7 +65,7 @@ func (w *world) start() {
 	w.settle()
 }
 
-// settle lets all be done that is to be done soon.
+// settle waits until all work that is due soon is done.
 func (w *world) settle() {
 	time.Sleep(10 * time.Second)
 	synctest.Wait()
@@ -91,7 +91,7 @@ func (w *world) remove(_ context.Context, name string) error {
 	return w.err
 }
 
-// has is what directories there are.
+// has returns the names of the existing directories.
 func (w *world) has() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +117,7 @@ func (w *world) said() string {
 	}
 }
 
-// claim makes one that the scheduler has given to the node.
+// claim creates a claim that the scheduler has given to the node.
 func (w *world) claim(name string, change func(*corev1.PersistentVolumeClaim)) {
 	w.Helper()
 	claim := &corev1.PersistentVolumeClaim{
@@ -143,7 +143,7 @@ func (w *world) forget(name string) {
 	w.settle()
 }
 
-// volumes are those that there are, by name.
+// volumes returns the existing volumes, by name.
 func (w *world) volumes() map[string]*corev1.PersistentVolume {
 	w.Helper()
 	list, err := w.api.CoreV1().PersistentVolumes().List(w.Context(), metav1.ListOptions{})

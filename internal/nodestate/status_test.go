@@ -49,7 +49,7 @@ func mustStatusPatch(t rapid.TB, server *corev1.Node, want *corev1.NodeStatus, r
 	return patch
 }
 
-// inSync returns a server's node that holds all of want.
+// inSync returns the server's node with everything in want.
 func inSync(t rapid.TB, want *corev1.NodeStatus) *corev1.Node {
 	t.Helper()
 	return applyStatus(t, &corev1.Node{}, mustStatusPatch(t, &corev1.Node{}, want, true))
@@ -158,8 +158,8 @@ func TestUnreadableOwnershipRemovesNothing(t *testing.T) {
 	}
 }
 
-// TestOnePatchIsEnough draws any two statuses, one after the other, on a node on
-// which others write too: one patch must reach the second and leave the others alone.
+// TestOnePatchIsEnough: for any two statuses of a node, one patch leads from the first to the second. It leaves
+// the fields of other writers alone.
 func TestOnePatchIsEnough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first, second := drawStatus(t, "first"), drawStatus(t, "second")

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// silence is an API server that takes requests and never answers.
+// silence is an API server that accepts requests and never answers.
 type silence struct{}
 
 func (silence) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -22,7 +22,7 @@ func (silence) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// refusal is an API server that nobody can reach.
+// refusal is an API server that cannot be reached.
 type refusal struct{}
 
 func (refusal) RoundTrip(*http.Request) (*http.Response, error) {

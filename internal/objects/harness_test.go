@@ -18,8 +18,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// harness is a running store in front of an API in memory. It lives in a synctest
-// bubble, which also fails the test if a goroutine is left when the test ends.
+// harness is a running store in front of an API in memory. It lives in a synctest bubble, which also fails the
+// test if a goroutine is left at its end.
 type harness struct {
 	*Store
 	t      *testing.T
@@ -91,7 +91,7 @@ func (h *harness) setFail(err error) {
 	h.fail = err
 }
 
-// takeChanged returns the pods that were told since the last call.
+// takeChanged returns the pods that were reported since the last call.
 func (h *harness) takeChanged() []string {
 	synctest.Wait()
 	h.mu.Lock()
@@ -145,7 +145,7 @@ func podUsing(name string, configMaps ...string) *corev1.Pod {
 	return pod
 }
 
-// value reads a ConfigMap and says what came: its value, or the error.
+// value reads a ConfigMap and returns its value or the error.
 func (h *harness) value(name string) (string, error) {
 	h.t.Helper()
 	cm, err := h.ConfigMap(h.t.Context(), "ns", name)

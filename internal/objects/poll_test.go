@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/accessreview"
 )
 
-// answers are what the API server says about an identity.
+// answers are the answers of the API server about an identity.
 type answers struct{ may, fail atomic.Bool }
 
 // answering lets client answer reviews about a user.
@@ -38,7 +38,7 @@ func answering(client *fake.Clientset, user string, mayList bool) *answers {
 	return says
 }
 
-// checkerFor is the checker of a service account that may list, or may not.
+// checkerFor returns the checker of a service account. mayList decides whether the account may list.
 func checkerFor(user string, mayList bool) *accessreview.Checker {
 	client := fake.NewClientset()
 	answering(client, user, mayList)

@@ -118,7 +118,7 @@ func TestBeforeAndAfterRun(t *testing.T) {
 			t.Errorf("requests before Run: %v", got)
 		}
 		h.run()
-		// The question that nobody waits for any more was asked all the same.
+		// The store sent the request although its caller had given up.
 		if got := h.takeChanged(); !slices.Equal(got, []string{"a"}) {
 			t.Errorf("told %v, want the pod that gave up", got)
 		}

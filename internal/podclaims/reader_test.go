@@ -48,7 +48,7 @@ func (c *cluster) reader() Reader {
 	}
 }
 
-// bound is a cluster in which all is well.
+// bound returns a cluster in which the claim is bound and nothing is wrong.
 func bound() *cluster {
 	term := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}}}
 	return &cluster{

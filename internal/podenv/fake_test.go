@@ -55,7 +55,7 @@ func (m *memoryObjects) Secret(_ context.Context, _, name string) (*corev1.Secre
 	return secret, nil
 }
 
-// events is a recorder that remembers.
+// events is a recorder that keeps its events.
 type events struct {
 	Reasons  []string
 	Messages []string
@@ -108,8 +108,7 @@ func podWith(c corev1.Container) *corev1.Pod {
 	}
 }
 
-// lines writes an environment the way env(1) does; a variable that is left to the
-// provider shows its source.
+// lines writes an environment as env(1) does. A variable that is left to the provider shows its source.
 func lines(env []corev1.EnvVar) string {
 	var out strings.Builder
 	for _, v := range env {

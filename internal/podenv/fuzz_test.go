@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// script turns lines of text into a container, so that a fuzzer can write pods: a
-// letter says what, the words after it what with.
+// script turns lines of text into a container, so that a fuzzer can write pods. The first letter of a line
+// selects the kind of entry, and the words after it are its values.
 func script(text string) corev1.Container {
 	var c corev1.Container
 	for line := range strings.Lines(text) {

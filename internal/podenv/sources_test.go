@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// canary is what no error and no event may show.
+// canary is a value that no error and no event may contain.
 const canary = "c4n4ry-v4lu3"
 
 func TestMissingAndUnreadable(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// issuer gives tokens, and remembers what it was asked for.
+// issuer issues tokens and records the requests.
 type issuer struct {
 	asked []authenticationv1.TokenRequest
 	err   error
@@ -254,7 +254,8 @@ func TestClocks(t *testing.T) {
 	})
 }
 
-// TestSecurityC5TokensLastAsLongAsThePodCanRun: a token that nobody can replace lives until the deadline of the pod, and longer for no pod. The audience stays.
+// TestSecurityC5TokensLastAsLongAsThePodCanRun: a token that cannot be replaced lives until the deadline of the
+// pod, and no other token lives that long. The audience does not change.
 func TestSecurityC5TokensLastAsLongAsThePodCanRun(t *testing.T) {
 	seconds := func(n int64) *int64 { return &n }
 	for _, c := range []struct {

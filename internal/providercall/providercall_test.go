@@ -65,7 +65,8 @@ func TestSlowCallIsTold(t *testing.T) {
 	})
 }
 
-// TestNotFoundIsNoError in metrics and spans: it is an answer. Who is told when to come again is counted apart.
+// TestNotFoundIsNoError: in metrics and spans, NotFound is an answer and not an error. RetryAfter has a result
+// of its own.
 func TestNotFoundIsNoError(t *testing.T) {
 	for want, err := range map[string]error{
 		"ok":          nil,

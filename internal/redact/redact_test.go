@@ -35,7 +35,8 @@ func asJSON(s string) string {
 	return string(data)
 }
 
-// TestResultsOfContainersStay: what a container writes as its result is not taken for a credential.
+// TestResultsOfContainersStay: the termination message of a container is its own result, so only known values
+// are redacted in it.
 func TestResultsOfContainersStay(t *testing.T) {
 	const result = `{"access_token":"of somebody else","image":"oci://image@sha256:1234"}`
 	s := &corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{
@@ -116,8 +117,8 @@ func TestOverlappingValuesLeaveNothing(t *testing.T) {
 	}
 }
 
-// TestShortValuesAreNotLookedFor: what is shorter than a secret is a setting that happens to be in a Secret, and
-// none of its forms is taken out of a text, however long the form is.
+// TestShortValuesAreNotLookedFor: a short value in a Secret is probably a plain setting. Neither the value nor a
+// longer form of it is redacted.
 func TestShortValuesAreNotLookedFor(t *testing.T) {
 	short := known("http", "prod", "true", "8080", "1", "on", "", "seven77", "prod\n\n\n\n\n", "    on    ", `"<&>"`)
 	for _, said := range []string{

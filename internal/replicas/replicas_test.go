@@ -68,7 +68,7 @@ func TestSharesAreEvenAndStable(t *testing.T) {
 			if nodes < 100 {
 				continue
 			}
-			// One more: what moves is little more than its share.
+			// With one more member, little more than its share moves.
 			moved := 0
 			for node, owner := range owners(Assign(all, append(names("m-", members), "m-new"))) {
 				if owners(shares)[node] != owner {
@@ -251,7 +251,7 @@ func TestALeaseThatSomebodyDeletes(t *testing.T) {
 	})
 }
 
-// lateLeases is a client whose answers are late: the process is stopped meanwhile.
+// lateLeases is a client whose answers come late, as if the process had been stopped meanwhile.
 type lateLeases struct{ coordclientset.LeaseInterface }
 
 func (l lateLeases) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
@@ -260,7 +260,7 @@ func (l lateLeases) Get(ctx context.Context, name string, o metav1.GetOptions) (
 	return got, err
 }
 
-// TestAnAnswerThatIsLate says no more than what was so when it was asked for.
+// TestAnAnswerThatIsLate: a late answer counts from the time of its request, not from the time of its arrival.
 func TestAnAnswerThatIsLate(t *testing.T) {
 	inGroup(t, func(t *testing.T, client *fake.Clientset, start func(string) (*Group, func())) {
 		a := New(lateLeases{client.CoordinationV1().Leases("kube-node-lease")}, "g", "a", "host")
@@ -289,7 +289,8 @@ func TestAnAnswerThatIsLate(t *testing.T) {
 	})
 }
 
-// slowLeases is a client of an API server that takes seconds for what is written, before or after it does it.
+// slowLeases is a client of an API server that needs seconds for a write, before or after it carries out the
+// write.
 type slowLeases struct {
 	coordclientset.LeaseInterface
 	before, after time.Duration
@@ -312,7 +313,8 @@ func (l slowLeases) Patch(ctx context.Context, name string, kind types.PatchType
 	return patched, err
 }
 
-// TestASlowAPIServer: whoever is in the group stays in it, whether it is the request or the answer that takes so long.
+// TestASlowAPIServer: a member stays in the group while the API server is slow, whether the requests or the
+// answers are slow.
 func TestASlowAPIServer(t *testing.T) {
 	for name, slow := range map[string]slowLeases{
 		"requests": {before: 5 * time.Second, after: time.Millisecond},

@@ -53,7 +53,7 @@ var format = config.Format[settings]{
 
 const header = "apiVersion: cloud.example/v1\nkind: CloudConfiguration\n"
 
-// write makes a file of that name, in a directory that is then the working directory.
+// write makes a temporary directory the working directory, and writes a file there.
 func write(t *testing.T, name, content string) {
 	t.Helper()
 	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
@@ -111,7 +111,7 @@ func TestEnvironmentIsAboveTheFile(t *testing.T) {
 	}
 }
 
-// A file is refused with the place that is wrong, and what would be right.
+// TestFilesThatAreRefused: the error names the wrong place in the file, and the remedy.
 func TestFilesThatAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, tt := range []struct{ name, content, want string }{
@@ -152,7 +152,7 @@ func TestVariablesThatAreRefused(t *testing.T) {
 	}
 }
 
-// Files from before there were versions are read by the provider, whatever they are written in.
+// TestUnversionedFiles: the provider itself reads files from before there were versions, in any format.
 func TestUnversionedFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	old := format
@@ -176,7 +176,8 @@ func TestUnversionedFiles(t *testing.T) {
 	}
 }
 
-// TestRenamedFieldIsReadByItsOldName: from files and from the environment, with a warning that names the new one.
+// TestRenamedFieldIsReadByItsOldName: the old name works in files and in the environment, and causes a warning
+// with the new name.
 func TestRenamedFieldIsReadByItsOldName(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var said bytes.Buffer

@@ -11,7 +11,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 )
 
-// An instance at a service has a name that is the same whenever it is asked for again, and tags by which it is found after a restart.
+// An instance at a service has a name that is the same in every retry, and tags by which it is found after a
+// restart.
 func Example() {
 	owner := identity.Owner{Cluster: "prod", Node: "vk-1"}
 	pod := identity.Of(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u1"}})

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
 )
 
-// ended is the log of a container that has ended: what is there, and then no more.
+// ended is the log of an ended container: it returns the existing lines once, and then EOF.
 type ended struct{ lines []logs.Line }
 
 func (e *ended) Next(context.Context, bool) ([]logs.Line, error) {
@@ -24,7 +24,8 @@ func (e *ended) Next(context.Context, bool) ([]logs.Line, error) {
 	return lines, nil
 }
 
-// What GetContainerLogs returns, for a backend that has lines: tail, since, timestamps and the rest are done by the reader.
+// A GetContainerLogs for a backend that returns lines. The reader implements tail, since, timestamps and the
+// other options.
 func Example() {
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	source := &ended{lines: []logs.Line{{At: at, Text: []byte("one\n")}, {At: at.Add(time.Second), Text: []byte("two\n")}}}

@@ -22,7 +22,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// source gives lines in batches; then more come, if that is asked for, until more is closed.
+// source returns lines in batches. With wait, it then returns the batches of more until more is closed.
 type source struct {
 	batches [][]logs.Line
 	more    chan []logs.Line
@@ -62,7 +62,7 @@ func line(second int, text string) logs.Line {
 	return logs.Line{At: noon.Add(time.Duration(second) * time.Second), Text: []byte(text)}
 }
 
-// expected is what the options mean, said plainly.
+// expected returns the output for the options, by a simple implementation.
 func expected(old, later []logs.Line, o api.ContainerLogOpts, now time.Time) string {
 	since := o.SinceTime
 	if o.SinceSeconds > 0 {
@@ -180,7 +180,7 @@ func TestReaderTellsWhatTheSourceSays(t *testing.T) {
 	}
 }
 
-// A tail that does not follow ends, also of a log that always has more to give.
+// TestTailEnds: a tail without follow ends, even if the log always has more lines.
 func TestTailEnds(t *testing.T) {
 	asked := 0
 	s := sourceFunc(func() ([]logs.Line, error) {
@@ -195,7 +195,8 @@ func TestTailEnds(t *testing.T) {
 	}
 }
 
-// What comes after the old lines is not cut, however much comes at once.
+// TestTailIsOfOldLines: the tail limits the old lines only. All later lines are returned, even if many come at
+// once.
 func TestTailIsOfOldLines(t *testing.T) {
 	asked := 0
 	s := sourceFunc(func() ([]logs.Line, error) {
@@ -215,7 +216,7 @@ func TestTailIsOfOldLines(t *testing.T) {
 	}
 }
 
-// A tail of lines that would fill the memory keeps the newest.
+// TestTailIsBounded: a tail whose lines would fill the memory keeps the newest lines.
 func TestTailIsBounded(t *testing.T) {
 	const size, n = 1 << 20, 100
 	batch := 0

@@ -79,7 +79,7 @@ func TestRereadGivesEachLineOnce(t *testing.T) {
 	})
 }
 
-// TestRereadReadsOnceWithoutFollow, and a time that is asked for is passed on.
+// TestRereadReadsOnceWithoutFollow: without follow, the log is read once. The requested time is passed on.
 func TestRereadReadsOnceWithoutFollow(t *testing.T) {
 	b := &book{text: "2026-01-01T00:00:01Z a\n2026-01-01T00:00:02Z b\n"}
 	now := time.Date(2026, 1, 1, 0, 0, 12, 0, time.UTC)
@@ -93,7 +93,8 @@ func TestRereadReadsOnceWithoutFollow(t *testing.T) {
 	}
 }
 
-// TestRereadErrors: the first read's is that of the log; later ones end it, unless they say when to ask again.
+// TestRereadErrors: the error of the first read is the error of the log. A later error ends the log, unless it
+// carries a time to retry.
 func TestRereadErrors(t *testing.T) {
 	broken := errors.New("broken")
 	b := &book{err: errdefs.RetryAfter(broken, time.Second)}

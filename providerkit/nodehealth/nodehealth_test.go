@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestWell: each condition is there once, whatever there was, and only Ready is true.
+// TestWell: each condition exists once, whatever the node had before, and only Ready is true.
 func TestWell(t *testing.T) {
 	n := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}, {Type: corev1.NodeDiskPressure}}}}
 	Well(n, "Backend")

@@ -23,7 +23,7 @@ func (objects) Secret(context.Context, *corev1.Pod, string) (*corev1.Secret, err
 	return &corev1.Secret{}, nil
 }
 
-// The files of a volume, for a backend that takes files.
+// The files of a volume, for a backend that accepts files.
 func ExampleSources_Files() {
 	volume := &corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 		LocalObjectReference: corev1.LocalObjectReference{Name: "app"},

@@ -10,7 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// What a service says of its containers becomes the status that a kubelet would report.
+// The states that a service reports for its containers become the status that a kubelet would report.
 func Example() {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever,

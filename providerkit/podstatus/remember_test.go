@@ -10,7 +10,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// TestRememberedRuns: of a backend that tells one run, the one before is the one that was seen, and no other.
+// TestRememberedRuns: if a backend reports one run only, the last state is the previous run that was seen, and
+// never an unseen run.
 func TestRememberedRuns(t *testing.T) {
 	p := pod(corev1.RestartPolicyAlways, nil, container("a"))
 	seen := func(c podstatus.Container, restarts int32) podstatus.Container {

@@ -187,7 +187,8 @@ func TestStatusHasWhatTheBackendSays(t *testing.T) {
 	}
 }
 
-// Whatever a backend says: nothing is invented, and what runs has not ended.
+// TestStatusInventsNothing: for any report of a backend, the status contains only reported exit codes, and a pod
+// with running containers has not ended.
 func TestStatusInventsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, seen := anyPod(t), podstatus.Pod{Ended: rapid.Bool().Draw(t, "ended"), Failed: rapid.Bool().Draw(t, "failed")}

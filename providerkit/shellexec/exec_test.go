@@ -19,8 +19,8 @@ import (
 	utilexec "k8s.io/utils/exec"
 )
 
-// shells are the programs that are sh in images, with the arguments before those of sh. That of alpine is the shell of busybox with another C library:
-// SHELLEXEC_ALPINE_BUSYBOX names the program of an image.
+// shells lists the programs that serve as sh in images, with their arguments. The shell of alpine is busybox
+// with another C library: SHELLEXEC_ALPINE_BUSYBOX names the program from an image.
 var shells = map[string][]string{
 	"dash":    {"dash"},
 	"bash":    {"bash"},
@@ -30,7 +30,7 @@ var shells = map[string][]string{
 	"alpine":  {os.Getenv("SHELLEXEC_ALPINE_BUSYBOX"), "sh"},
 }
 
-// TestMain adds mvdan.cc/sh, which is the shell of the first pod's image.
+// TestMain adds mvdan.cc/sh, the shell in the image of the demo's first pod.
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "shellexec-")
 	if err != nil {
@@ -62,7 +62,7 @@ func inShells(t *testing.T, test func(t *testing.T, shell []string)) {
 	}
 }
 
-// session is a command that runs in a shell of the machine, with what the service has of it.
+// session is a command in a shell of this machine, with the streams of a service's session.
 type session struct {
 	options Options
 	in      *string
@@ -70,7 +70,7 @@ type session struct {
 	out     bytes.Buffer
 }
 
-// waiting is an input that begins when it is told to.
+// waiting is an input that begins on demand.
 type waiting struct {
 	begin <-chan struct{}
 	io.Reader
@@ -82,7 +82,8 @@ func (w waiting) Read(data []byte) (int, error) {
 	return w.Reader.Read(data)
 }
 
-// run runs it, cuts the output into small pieces, and returns the exit code. A terminal is what the two files are of one, and else they are pipes.
+// run runs the command, cuts its output into small pieces, and returns the exit code. If the options ask for a
+// terminal, the session's two files are a terminal, and otherwise pipes.
 func (s *session) run(t *testing.T, shell []string, dir string) (code int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -160,7 +161,7 @@ func (s *session) run(t *testing.T, shell []string, dir string) (code int) {
 	}
 }
 
-// everyByte has all bytes, and lines that look like the last one.
+// everyByte returns all bytes, and lines that look like the end of the input.
 func everyByte() string {
 	var all strings.Builder
 	for range 20 {
@@ -172,7 +173,8 @@ func everyByte() string {
 	return all.String()
 }
 
-// TestShellTellsCodeAndEndOfInput runs commands with pipes, by both scripts that work with pipes, and on terminals that the caller did not ask for.
+// TestShellTellsCodeAndEndOfInput runs commands with pipes, by the two scripts that work with pipes, and on
+// terminals that the caller did not request.
 func TestShellTellsCodeAndEndOfInput(t *testing.T) {
 	inShells(t, func(t *testing.T, shell []string) {
 		for way, o := range map[string]Options{
@@ -211,7 +213,7 @@ func TestShellTellsCodeAndEndOfInput(t *testing.T) {
 	})
 }
 
-// TestCommandEndsBeforeItsInput: a caller who does not type is not waited for.
+// TestCommandEndsBeforeItsInput: a session ends with its command, without waiting for the caller's input.
 func TestCommandEndsBeforeItsInput(t *testing.T) {
 	inShells(t, func(t *testing.T, shell []string) {
 		for way, o := range map[string]Options{"reading": {By: Reading}, "words on a terminal": {By: Words, Terminal: true}, "typing": {By: Typing, Terminal: true}} {
@@ -226,7 +228,8 @@ func TestCommandEndsBeforeItsInput(t *testing.T) {
 	})
 }
 
-// TestShellOnTerminalOfCaller has a terminal that the caller asked for: of its size, with its keys, and as it was before the script was typed.
+// TestShellOnTerminalOfCaller: a terminal that the caller requested has the caller's size, its keys work, and
+// its modes are the same as before the script was typed.
 func TestShellOnTerminalOfCaller(t *testing.T) {
 	inShells(t, func(t *testing.T, shell []string) {
 		for way, o := range map[string]Options{"words": {By: Words}, "typing": {By: Typing}} {
@@ -256,7 +259,7 @@ func TestShellOnTerminalOfCaller(t *testing.T) {
 	})
 }
 
-// TestOutputIsPassedOnInPieces cuts what a session prints at every place.
+// TestOutputIsPassedOnInPieces cuts the output of a session at every place.
 func TestOutputIsPassedOnInPieces(t *testing.T) {
 	for _, c := range []struct {
 		name, begin, text, want string

@@ -21,7 +21,8 @@ type screen struct {
 func (s screen) TTY() bool                   { return s.tty }
 func (s screen) Resize() <-chan api.TermSize { return s.sizes }
 
-// TestFirstSizeOfATerminal: later sizes keep nobody waiting, and a caller that sends none is not waited for.
+// TestFirstSizeOfATerminal: FirstSize reads later sizes, too, so the caller never blocks. It does not wait for
+// ever for a caller that sends no size.
 func TestFirstSizeOfATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

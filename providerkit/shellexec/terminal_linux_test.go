@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onTerminal gives a command a terminal of its own, and returns the end of who looks at it.
+// onTerminal gives a command a terminal of its own, and returns the user's end of the terminal.
 func onTerminal(t *testing.T, cmd *exec.Cmd) *os.File {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

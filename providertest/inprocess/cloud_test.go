@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestStoppedContainersAreNoInstance: the last container of a pod has ended a moment before the pod is over, and who sees the containers only
-// says that the pod is gone.
+// TestStoppedContainersAreNoInstance: a pod whose containers have all stopped has no instance. The last
+// container ends a moment before the pod is over, and an observer of the containers already sees no pod.
 func TestStoppedContainersAreNoInstance(t *testing.T) {
 	done, open := make(chan struct{}), make(chan struct{})
 	close(done)

@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 )
 
-// scenarios are histories, and the invariants that each breaks.
+// scenarios are histories, with the invariants that each history breaks.
 var scenarios = []struct {
 	name   string
 	steps  []func(*scenario)

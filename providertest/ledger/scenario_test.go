@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 )
 
-// scenario is a history that is told a second at a time.
+// scenario is a history whose steps are one second apart.
 type scenario struct {
 	ledger.History
 	now  time.Time
@@ -147,7 +147,7 @@ func ended(phase corev1.PodPhase, code int32) corev1.PodStatus {
 	}}}
 }
 
-// endedRunning is the status of a pod that has ended, and its container has not.
+// endedRunning is the status of an ended pod whose container has not ended.
 var endedRunning = corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: running("", 0).ContainerStatuses}
 
 func steps(s ...func(*scenario)) []func(*scenario) { return s }

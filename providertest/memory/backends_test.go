@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// shown is what GetPod and GetPods say of the pods of one name, by UID and phase.
+// shown returns the results of GetPod and GetPods for the pods of one name, as UID and phase.
 func shown(t *testing.T, b *memory.Backend, name string) (get string, list []string) {
 	t.Helper()
 	text := func(p *corev1.Pod) string { return fmt.Sprintf("%s %s", p.UID, p.Status.Phase) }
@@ -38,7 +38,7 @@ func shown(t *testing.T, b *memory.Backend, name string) (get string, list []str
 	return get, list
 }
 
-// wantShown compares what is shown of pod p.
+// wantShown checks the results of shown for pod p.
 func wantShown(t *testing.T, b *memory.Backend, when, get string, list ...string) {
 	t.Helper()
 	gotGet, gotList := shown(t, b, "p")

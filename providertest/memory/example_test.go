@@ -13,8 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// The answer to the first CreatePod is lost. Who then calls it again without a look
-// at the backend has the pod twice, and the ledger shows it.
+// The answer to the first CreatePod is lost. A caller that repeats the call without a look at the backend has
+// the pod twice, and the ledger shows this.
 func Example() {
 	ctx := context.Background()
 	backend := memory.New()

@@ -63,8 +63,8 @@ func paths(want map[identifier]string) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// load describes the packages of the tree. A package that does not exist or does not compile
-// is reported, and then lacks its identifiers.
+// load describes the packages of the tree. It reports a package that does not exist or does not compile; this
+// package then lacks its identifiers.
 func load(t *testing.T, paths []string) map[identifier]string {
 	t.Helper()
 	mode := packages.NeedName | packages.NeedFiles | packages.NeedTypes | packages.NeedImports | packages.NeedExportFile
@@ -77,8 +77,8 @@ func load(t *testing.T, paths []string) map[identifier]string {
 		for _, e := range p.Errors {
 			t.Errorf("package %s: %v", p.PkgPath, e)
 		}
-		// The go command, which reads the packages, is another process: without a look at
-		// the files here, the result of an older tree would be taken from the test cache.
+		// The go command reads the packages in another process. Without this look at the files, the test cache
+		// would return the result of an older tree.
 		for _, file := range p.GoFiles {
 			if _, err := os.Stat(file); err != nil {
 				t.Error(err)
@@ -91,7 +91,7 @@ func load(t *testing.T, paths []string) map[identifier]string {
 	return have
 }
 
-// compare says what differs, sorted. Structs may have the fields of grown more.
+// compare returns the differences, sorted. Structs may have the additional fields in grown.
 func compare(want, have map[identifier]string, grown map[string]map[string]string) (faults []string) {
 	for id, typ := range want {
 		switch got, ok := have[id]; {
@@ -118,7 +118,7 @@ func compare(want, have map[identifier]string, grown map[string]map[string]strin
 	return faults
 }
 
-// idle finds what grown names and the tree does not have, or has had from the first.
+// idle returns the entries of grown that the tree does not have, or that api.txt already has.
 func idle(want, have map[identifier]string, grown map[string]map[string]string) (faults []string) {
 	for owner, fields := range grown {
 		dot := strings.LastIndex(owner, ".")

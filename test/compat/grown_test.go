@@ -8,9 +8,9 @@ const (
 	nodeutilPath = nodePath + "/nodeutil"
 )
 
-// grown names the fields that structs of the public API have beyond api.txt, each with its
-// reason. Only configuration may grow: programs fill it by the names of its fields, and none
-// was seen that converts it or writes it without keys. What carries data is converted.
+// grown names the fields that structs of the public API have beyond api.txt, each with its reason. Only
+// configuration may grow: programs fill it by field names, and no program was found that converts it or writes
+// it without field names. Structs that carry data are converted, so they must not grow.
 var grown = map[string]map[string]string{
 	nodePath + ".PodControllerConfig": {
 		"NodeName":              "the Node authorizer allows live reads by node only",

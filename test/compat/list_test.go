@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// identifier is what a line of the list is about.
+// identifier is the subject of a line in the list.
 type identifier struct{ path, kind, name string }
 
 func (i identifier) String() string { return i.path + " " + i.kind + " " + i.name }
@@ -73,8 +73,8 @@ func describeType(o *types.TypeName, add func(kind, name, typ string)) {
 	}
 }
 
-// typeString prints a type with full import paths and without the names of
-// parameters, on which no caller can depend.
+// typeString prints a type with full import paths and without the names of parameters, because no caller can
+// depend on these names.
 func typeString(t types.Type) string {
 	switch t := t.(type) {
 	case *types.Signature:
@@ -89,7 +89,7 @@ func typeString(t types.Type) string {
 		return map[types.ChanDir]string{types.SendRecv: "chan ", types.SendOnly: "chan<- ", types.RecvOnly: "<-chan "}[t.Dir()] +
 			typeString(t.Elem())
 	case *types.Named:
-		// A type that nobody outside can name counts as what it is made of.
+		// A type that other modules cannot name counts as its underlying type.
 		if p := t.Obj().Pkg(); p != nil && strings.Contains("/"+p.Path()+"/", "/internal/") {
 			return typeString(t.Underlying())
 		}
@@ -97,8 +97,8 @@ func typeString(t types.Type) string {
 	return types.TypeString(t, (*types.Package).Path)
 }
 
-// signature prints a function type. The list puts even a single result of a
-// declared function in parentheses, but not that of a function type.
+// signature prints a function type. The list puts a single result of a declared function in parentheses, but not
+// a single result of a function type.
 func signature(s *types.Signature, declared bool) string {
 	params := elements(s.Params())
 	if s.Variadic() {

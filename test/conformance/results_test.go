@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/suite"
 )
 
-// reportOf is one of ginkgo's reports, of a single test.
+// reportOf returns a report of ginkgo with a single test.
 func reportOf(name, state string) string {
 	return `[{"SpecReports": [{"LeafNodeType": "It", "LeafNodeText": "` + name + `", "State": "` + state + `"}]}]`
 }

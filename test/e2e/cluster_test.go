@@ -17,7 +17,7 @@ var (
 	nodeName   = flag.String("node-name", "", "the node to test")
 )
 
-// TestEndToEnd runs the suite on a node that is there already:
+// TestEndToEnd runs the suite on an existing node:
 //
 //	go test -tags e2e ./test/e2e -node-name my-node
 func TestEndToEnd(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestLabelsAreFoundByName holds for the kubelet's names and the ones that
-// providers in the field use, in any order.
+// TestLabelsAreFoundByName: labels are found by the kubelet's names and by the names that known providers use,
+// in any order.
 func TestLabelsAreFoundByName(t *testing.T) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(`

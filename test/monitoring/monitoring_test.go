@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoring tries the alerts of deploy/monitoring with a real Prometheus, on faults of a node that it scrapes.
+// Package monitoring tests the alerts of deploy/monitoring with a real Prometheus, on faults of a node that it
+// scrapes.
 package monitoring
 
 import (
@@ -114,7 +115,7 @@ func (a *alertmanager) await(ctx context.Context, t *testing.T, fire bool, alert
 	}
 }
 
-// faster makes minutes of the alerts seconds, so that a test need not last as long.
+// faster turns the minutes of the alerts into seconds, to shorten the test.
 func faster(rules string) string {
 	rules = regexp.MustCompile(`for: \d+m`).ReplaceAllString(rules, "for: 1s")
 	rules = regexp.MustCompile(`\[\d+m\]`).ReplaceAllString(rules, "[5s]")

@@ -51,7 +51,8 @@ func TestReportTellsWhatDoesNotHold(t *testing.T) {
 	}
 }
 
-// TestSharedNodesNeedNoTestOfTheirOwnCertificates: only where it is skipped, and only for nodes that are shared.
+// TestSharedNodesNeedNoTestOfTheirOwnCertificates: the row needs no proof if its test was skipped and the nodes
+// are shared.
 func TestSharedNodesNeedNoTestOfTheirOwnCertificates(t *testing.T) {
 	for _, c := range []struct {
 		shared, outcome string

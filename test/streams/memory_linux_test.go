@@ -30,7 +30,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// streamServer makes the test program a node's server, whose memory is that of streams.
+// streamServer turns the test program into a node's server, to measure the memory of streams.
 const streamServer = "VK_TEST_STREAM_SERVER"
 
 func TestMain(m *testing.M) {
@@ -46,8 +46,8 @@ type zeroes struct{}
 
 func (zeroes) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// serveStreams serves over TLS until its standard input ends. The providers are those that hold most: one reads nothing of a client, one writes
-// without an end.
+// serveStreams serves over TLS until its standard input ends. Its providers make the node hold the most data:
+// one does not read the client's input, and one writes without end.
 func serveStreams() {
 	debug.SetGCPercent(60) // as the daemon has it when it holds much
 	s := httptest.NewUnstartedServer(api.PodHandler(api.PodHandlerConfig{
@@ -158,7 +158,7 @@ func (n node) dial(path string, header []string) (net.Conn, error) {
 	return conn, nil
 }
 
-// attack is what a client sends until the node takes no more.
+// attack is the data that a client sends until the node accepts no more.
 type attack struct {
 	name, path string
 	header     []string
@@ -232,7 +232,8 @@ func (a attack) fill(conn net.Conn) {
 	}
 }
 
-// With as many sessions as a user may have, each of which does its worst, the memory of the node's process grows by 256 MiB at most.
+// TestSecurityE11MemoryOfAllStreamsIsBounded: a user opens as many sessions as are allowed, and each session
+// does its worst. The memory of the node's process grows by 256 MiB at most.
 func TestSecurityE11MemoryOfAllStreamsIsBounded(t *testing.T) {
 	const sessions, most = 1500, 256 << 10 // in KiB
 	for _, a := range attacks(t) {

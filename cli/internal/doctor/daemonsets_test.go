@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// virtualNode is a node with the labels and the taint that the program gives it.
+// virtualNode returns a node with the labels and the taint of this program.
 func virtualNode(labels ...string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: nodeutil.NodeLabels("n1")}}
 	n.Labels[corev1.LabelOSStable], n.Labels[corev1.LabelArchStable] = "linux", "amd64"
@@ -54,8 +54,9 @@ func notIn(key string, values ...string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpNotIn, Values: values}
 }
 
-// TestPublishedB2DoctorNamesDaemonSetsThatCannotRun: a DaemonSet whose pod lands on the node and cannot run there, or that tolerates every
-// taint, is named with the field and with the remedy, as a warning; others are not.
+// TestPublishedB2DoctorNamesDaemonSetsThatCannotRun: the doctor warns of a DaemonSet whose pod lands on the node
+// and cannot run there, or which tolerates every taint. The warning names the field and the remedy. Other
+// DaemonSets cause no warning.
 func TestPublishedB2DoctorNamesDaemonSetsThatCannotRun(t *testing.T) {
 	only := capability.Only(capability.EmptyDir)
 	for _, tc := range []struct {
@@ -109,7 +110,8 @@ func TestPublishedB2DoctorNamesDaemonSetsThatCannotRun(t *testing.T) {
 	}
 }
 
-// TestRemedyIsTheSameEachTime: of an agent that keeps away from two labels, such as prometheus-node-exporter.
+// TestRemedyIsTheSameEachTime: an agent that keeps away from two labels, such as prometheus-node-exporter, gets
+// the same remedy each time.
 func TestRemedyIsTheSameEachTime(t *testing.T) {
 	set, node := away(proxySet(), notIn("eks.amazonaws.com/compute-type", "fargate"), notIn("type", "virtual-kubelet")), virtualNode("type", "")
 	first := keepAway(&set, node)
@@ -120,7 +122,8 @@ func TestRemedyIsTheSameEachTime(t *testing.T) {
 	}
 }
 
-// TestDaemonSetsNeedARightToBeLookedAt: no node may list them, and that is nothing wrong.
+// TestDaemonSetsNeedARightToBeLookedAt: without the right to list DaemonSets, which no node has, the check is
+// skipped and nothing is reported as wrong.
 func TestDaemonSetsNeedARightToBeLookedAt(t *testing.T) {
 	w := newWorld(t)
 	w.Node, w.denied, w.sets = virtualNode(), "list daemonsets", []appsv1.DaemonSet{proxySet()}
@@ -131,8 +134,8 @@ func TestDaemonSetsNeedARightToBeLookedAt(t *testing.T) {
 	}
 }
 
-// TestPublishedB2AgentsOfCloudsKeepAway: the affinities of published agents keep them from a node with the labels that it has; those for which
-// it takes a label of the cloud are named with it.
+// TestPublishedB2AgentsOfCloudsKeepAway: the affinities of published agents keep their pods from a node with its
+// own labels. Some agents need a label of the cloud on the node; the table names this label.
 func TestPublishedB2AgentsOfCloudsKeepAway(t *testing.T) {
 	for _, agent := range []struct {
 		source      string

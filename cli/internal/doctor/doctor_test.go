@@ -82,7 +82,7 @@ func TestPublishedD12LabelThatANodeMayNotSetIsSaid(t *testing.T) {
 	}
 }
 
-// advising is a backend with a program that others keep.
+// advising is a backend whose advice concerns a program that other projects maintain.
 type advising struct{ backend }
 
 func (advising) Advise(context.Context) ([]string, []Advice) {
@@ -204,7 +204,7 @@ func TestEveryMisconfigurationIsFound(t *testing.T) {
 	}
 }
 
-// TestBackendThatHangs makes only the one check, so that its short time is not that of the others.
+// TestBackendThatHangs runs this one check only, so that its short time limit does not apply to other checks.
 func TestBackendThatHangs(t *testing.T) {
 	for _, hangs := range []backend{
 		func(context.Context) error { select {} },
@@ -299,7 +299,7 @@ func listen(t *testing.T, address string) net.Listener {
 	return l
 }
 
-// speakHTTP answers whatever is sent without TLS.
+// speakHTTP answers every connection with HTTP, without TLS.
 func speakHTTP(l net.Listener) {
 	for {
 		c, err := l.Accept()

@@ -42,7 +42,7 @@ type world struct {
 	ca *testpki.Authority
 	Config
 
-	// What the API server has and says.
+	// The state and the answers of the API server.
 	user    string
 	token   string // that is accepted
 	denied  string // "verb resource" that is not allowed
@@ -83,7 +83,7 @@ func (w *world) examine() *Report {
 	return w.examineWith(w.Kubeconfig)
 }
 
-// examineWith has another kubeconfig in the settings than the one that is written.
+// examineWith runs the doctor with the given kubeconfig in the settings, instead of the kubeconfig of the world.
 func (w *world) examineWith(kubeconfig string) *Report {
 	w.Helper()
 	if cluster := w.kubeconfig.Clusters["test"]; cluster.Server == "" {
@@ -146,7 +146,7 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// review allows whatever is not denied.
+// review allows everything except denied.
 func (w *world) review(req *http.Request) *authorizationv1.SelfSubjectAccessReview {
 	review := &authorizationv1.SelfSubjectAccessReview{}
 	body, err := io.ReadAll(req.Body)
@@ -218,7 +218,8 @@ func (w *world) write(dir, name, kind string, der []byte) string {
 	return path
 }
 
-// certificate is a template that is valid from then to then, for the address.
+// certificate returns a template for a certificate of the address. It is valid between the two times, relative
+// to now.
 func certificate(from, to time.Duration, address string) *x509.Certificate {
 	return &x509.Certificate{
 		Subject: pkix.Name{CommonName: "system:node:n1", Organization: []string{nodesGroup}}, NotBefore: time.Now().Add(from), NotAfter: time.Now().Add(to),
@@ -243,7 +244,7 @@ func (w *world) csr(signer string, conditions ...certificatesv1.CertificateSigni
 	}
 }
 
-// held is a lease that a process on the host renewed just now.
+// held returns a lease that a process on the host has just renewed.
 func held(host string) *coordinationv1.Lease {
 	seconds := int32(40)
 	return &coordinationv1.Lease{

@@ -57,7 +57,8 @@ func newCluster(t *testing.T, base, name string) Dir {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// This process's number is one that is alive: a program that believed it would be wrong.
+	// The record has the process ID of this test, which is alive. A program that trusts the ID alone would be
+	// wrong.
 	if err := d.WriteRecord(Record{Server: "https://127.0.0.1:1", Port: 1, PID: os.Getpid()}); err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func keys(t *testing.T) map[string]crypto.Signer {
 	return map[string]crypto.Signer{"ED25519": ed, "ECDSAP384": ec, "RSA3072": r}
 }
 
-// TestARequestProvesThatTheKeyIsOurs has an API server's view of what is sent, in both versions.
+// TestARequestProvesThatTheKeyIsOurs checks the sent request as an API server does, in both versions of the API.
 func TestARequestProvesThatTheKeyIsOurs(t *testing.T) {
 	for kind, key := range keys(t) {
 		for _, version := range []string{"v1", "v1beta1"} {
@@ -124,7 +124,8 @@ func proves(public crypto.PublicKey, proof []byte) bool {
 	return false
 }
 
-// TestSecurityD1TheKeyOfACertificateIsNotSent: whoever reads requests must not get what they are for.
+// TestSecurityD1TheKeyOfACertificateIsNotSent: a request does not contain the private key, because other users
+// may read requests.
 func TestSecurityD1TheKeyOfACertificateIsNotSent(t *testing.T) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certapi"
 )
 
-// server is an API server that has a group of APIs, and says what it was asked.
+// server is an API server with a group of APIs. It records its requests.
 type server struct {
 	mu     sync.Mutex
 	served map[string][]string // resources by version
@@ -69,14 +69,15 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer writes JSON; that the client has gone is the client's to notice.
+// answer writes JSON. It ignores a client that has gone, because the client notices this itself.
 func answer(w io.Writer, o any) { _ = json.NewEncoder(w).Encode(o) }
 
 func (s *server) api(t *testing.T) *certapi.API {
 	t.Helper()
 	at := httptest.NewServer(s)
 	t.Cleanup(at.Close)
-	// The content type is what nodes use for all else: these kinds must not depend on it.
+	// The content type is protobuf, as nodes use it for other kinds. The requests for these kinds must not
+	// depend on it.
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: at.URL, ContentConfig: rest.ContentConfig{
 		ContentType: "application/vnd.kubernetes.protobuf", AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
 	}})
@@ -86,7 +87,7 @@ func (s *server) api(t *testing.T) *certapi.API {
 	return certapi.New(client.CoreV1().RESTClient())
 }
 
-// questions are what the server was asked since the last time.
+// questions returns the requests since the last call.
 func (s *server) questions() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// words takes everything that does not begin with "bad".
+// words accepts every content that does not begin with "bad".
 func words(contents [][]byte) (string, error) {
 	text := string(contents[0])
 	if strings.HasPrefix(text, "bad") {

@@ -103,7 +103,7 @@ func (s *script) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// says checks what was told since the last call.
+// says checks the reports since the last call.
 func (s *script) says(want ...string) {
 	s.Helper()
 	if told := s.take(); !slices.Equal(told, want) {
@@ -149,7 +149,8 @@ func TestRenewedInTime(t *testing.T) {
 	})
 }
 
-// TestCertificateIsToldFirst: who waits for the certificate may stop or kill the process next, so what is written when it is told is there.
+// TestCertificateIsToldFirst: a caller that waits for the certificate may stop the process next. So the report,
+// and everything that it writes, comes before Obtained.
 func TestCertificateIsToldFirst(t *testing.T) {
 	run(t, approve, func(s *script) {
 		<-s.Obtained()
@@ -162,8 +163,8 @@ func TestCertificateIsToldFirst(t *testing.T) {
 	})
 }
 
-// TestCertificateThatIsDatedBack: one that is past its renewal from the beginning is used for half of what
-// is left.
+// TestCertificateThatIsDatedBack: a new certificate may already be past its time of renewal. It is used for half
+// of its remaining life.
 func TestCertificateThatIsDatedBack(t *testing.T) {
 	leaf := &x509.Certificate{NotBefore: time.Now().Add(-5 * time.Minute), NotAfter: time.Now().Add(10 * time.Second)}
 	earliest := time.Now().Add(5 * time.Second)
@@ -225,7 +226,8 @@ func TestNobodyApproves(t *testing.T) {
 	})
 }
 
-// TestCertificateThatHasEnded: a signer, or a clock, that is wrong is not asked without a pause.
+// TestCertificateThatHasEnded: a signer may give an expired certificate, or a clock may be wrong. The next
+// request comes after a pause.
 func TestCertificateThatHasEnded(t *testing.T) {
 	run(t, nobody, func(s *script) {
 		s.signer.Answer(t, approve, -time.Minute)

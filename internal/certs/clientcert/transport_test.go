@@ -44,7 +44,7 @@ func server(t *testing.T, ca *testpki.Authority, delay time.Duration) *httptest.
 	return s
 }
 
-// client is one that takes its certificate from dir, and looks at it every few milliseconds.
+// client returns a client with the certificate in dir. It checks dir every few milliseconds.
 func client(t *testing.T, ca *testpki.Authority, dir, host string) *http.Client {
 	t.Helper()
 	cfg := &rest.Config{Host: host, TLSClientConfig: rest.TLSClientConfig{
@@ -127,8 +127,8 @@ func TestSecurityB4RotationsLoseNoRequest(t *testing.T) {
 	}
 }
 
-// TestFilesThatDoNotFit: between the replacement of the certificate and that of its key, and
-// while one is missing, the last pair that fitted is used.
+// TestFilesThatDoNotFit: between the replacement of the certificate and of its key, and while one file is
+// missing, the last matching pair is used.
 func TestFilesThatDoNotFit(t *testing.T) {
 	ca, dir, next := testpki.New(t), t.TempDir(), t.TempDir()
 	ca.IssueInto(t, dir, "client")

@@ -179,8 +179,8 @@ func TestTheNextCertificateComesInTime(t *testing.T) {
 	})
 }
 
-// TestWhatIsValidIsGivenThroughSyncErrors: neither an outage nor a refusal takes a certificate before its end, and nothing
-// gives one that has ended.
+// TestWhatIsValidIsGivenThroughSyncErrors: during an outage or after a refusal, Get returns a certificate until
+// its end, and not longer.
 func TestWhatIsValidIsGivenThroughSyncErrors(t *testing.T) {
 	for name, begin := range map[string]func(*signer){
 		"outage": func(s *signer) { s.err = errors.New("no answer") },

@@ -162,8 +162,8 @@ func TestABundleThatComesIsSeenSoon(t *testing.T) {
 	})
 }
 
-// TestSilenceIsNotAbsence: an outage of the API server takes no certificates from running pods, and is no
-// reason to start one without those that are optional.
+// TestSilenceIsNotAbsence: during an outage of the API server, running pods keep their certificates. A new pod
+// does not start without its optional certificates because of the outage.
 func TestSilenceIsNotAbsence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &cluster{named: map[string]string{"n": block("CERTIFICATE", "1")}, err: errors.New("no answer")}

@@ -13,7 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// run starts a pod with one container that sleeps, and returns the ids of sandbox and container.
+// run starts a pod with one sleeping container, and returns the IDs of sandbox and container.
 func run(t *testing.T, c *Containerd) (sandbox, container string) {
 	t.Helper()
 	image, err := BusyboxImage("vk.test/busybox:1")
@@ -59,7 +59,7 @@ func runtimeClient(t *testing.T, c *Containerd) runtimeapi.RuntimeServiceClient 
 	return runtimeapi.NewRuntimeServiceClient(conn)
 }
 
-// leftovers are what a containerd in this place has on the machine.
+// leftovers returns everything that a containerd in this place has on the machine.
 func leftovers(t *testing.T, c *Containerd) (found []string) {
 	t.Helper()
 	if _, err := os.Stat(c.Dir); err == nil {
@@ -118,7 +118,7 @@ func TestPlaceOfAKilledProcessIsCleaned(t *testing.T) {
 	if found := leftovers(t, first); len(found) < 4 {
 		t.Fatalf("a running pod has only %v on the machine; the test sees too little", found)
 	}
-	// What is left of a process that is killed: its containers, and the containerd dies with it.
+	// When its process is killed, containerd dies too, and the containers remain.
 	if err := first.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// fixture is a proxy in front of a server that answers like an API server.
+// fixture is a proxy in front of a server that answers as an API server does.
 type fixture struct {
 	*testing.T
 	*Proxy
@@ -115,7 +115,7 @@ func (f *fixture) next(w watch.Interface) watch.Event {
 	}
 }
 
-// ended waits for the end of a watch, which may tell why it ended but nothing else.
+// ended waits for the end of a watch. The watch may report the reason of its end, and no other event.
 func (f *fixture) ended(w watch.Interface) {
 	f.Helper()
 	for event := f.next(w); event.Type != ""; event = f.next(w) {
@@ -201,7 +201,7 @@ func TestShareAndRetryAfter(t *testing.T) {
 	}
 }
 
-// get asks without client-go, which tries again by itself.
+// get sends a request without client-go, which would retry by itself.
 func (f *fixture) get() *http.Response {
 	f.Helper()
 	req, err := http.NewRequestWithContext(f.Context(), http.MethodGet, f.server.URL+"/api/v1/pods", nil)

@@ -20,7 +20,7 @@ func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: name}, Spec: corev1.PodSpec{NodeName: "n"}}
 }
 
-// received returns what a watch has, without waiting for more.
+// received returns the available events of a watch, without waiting for more.
 func received(w watch.Interface) (out []string) {
 	for {
 		synctest.Wait()

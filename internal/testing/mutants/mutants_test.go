@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// of is a package whose tests look at one of two conditions, and at one of two calls.
+// of is a package. Its tests check one of two conditions and one of two calls.
 var of = map[string]string{
 	"go.mod": "module example.org/m\ngo 1.26\n",
 	"m.go": `package m
@@ -54,7 +54,7 @@ func TestEven(t *testing.T) {
 `,
 }
 
-// write writes that package into a new folder.
+// write writes the package into a new folder.
 func write(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -66,7 +66,8 @@ func write(t *testing.T) (dir string) {
 	return dir
 }
 
-// TestMutantsAreFound: those of what the tests do not look at pass, also where no test comes. What is not built has none.
+// TestMutantsAreFound: mutants of untested code pass and are listed, including code that no test reaches. Files
+// that are not built have no mutants.
 func TestMutantsAreFound(t *testing.T) {
 	out := capture(t, func() error { return run(t.Context(), options{dir: write(t), budget: time.Hour}) })
 	want := `m.go:10: count() is left out, and the tests pass (1 reach it)
@@ -102,7 +103,7 @@ func TestNoMutantIsTriedWhenTheTimeIsOver(t *testing.T) {
 	}
 }
 
-// capture returns what f prints.
+// capture returns the output of f.
 func capture(t *testing.T, f func() error) string {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "out"))

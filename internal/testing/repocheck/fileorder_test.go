@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// drawn are uses between n files: about one of every three arrows that there could be.
+// drawn returns random uses between n files: about a third of all possible arrows.
 func drawn(r *rand.Rand, n int) (u uses, files []string) {
 	u = uses{}
 	for i := range n {

@@ -116,7 +116,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestLanesUseTheCache: a lane that runs again takes what passed from the cache of go test, and its tests count.
+// TestLanesUseTheCache: a repeated lane takes its passed tests from the cache of go test. These tests are
+// counted.
 func TestLanesUseTheCache(t *testing.T) {
 	dir, records := t.TempDir(), t.TempDir()
 	write(t, dir, "go.mod", "module fixture\n\ngo 1.26\n")

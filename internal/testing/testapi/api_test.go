@@ -64,7 +64,7 @@ func TestNodeCredentials(t *testing.T) {
 	})
 }
 
-// checkNode checks that the credentials are the node's and nobody else's.
+// checkNode checks that the credentials are valid for this node and for no other node.
 func checkNode(t *testing.T, node string, c NodeCredentials) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)

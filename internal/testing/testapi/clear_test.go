@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestClearEndsWhatRuns: pods are gone at once, and the namespace goes with those that something would make again.
+// TestClearEndsWhatRuns: Clear removes pods at once. It deletes the namespace if a controller would recreate the
+// pods.
 func TestClearEndsWhatRuns(t *testing.T) {
 	a := Start(t)
 	for name, owned := range map[string]bool{"nobody's": false, "owned": true} {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// recorder is a test whose end is not the test's.
+// recorder records fatal errors and skips instead of ending the test.
 type recorder struct {
 	testing.TB
 	fatal, skip []string

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestTail shows that the end of all that was written is kept, whatever the pieces, in memory that does not grow.
+// TestTail: the buffer keeps the end of the written text, for pieces of any size, in constant memory.
 func TestTail(t *testing.T) {
 	for _, piece := range []int{7, 100, tailSize - 1, tailSize, tailSize + 1, 5 * tailSize} {
 		t.Run(fmt.Sprint(piece), func(t *testing.T) {

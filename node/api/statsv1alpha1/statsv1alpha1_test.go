@@ -9,7 +9,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// Whatever the kubelet's package exports in all versions that the library is built with is here too, and is the same.
+// TestEveryNameIsHere: this package has every exported name that all supported versions of the kubelet's package
+// have, with the same type.
 func TestEveryNameIsHere(t *testing.T) {
 	const (
 		kubelet = "k8s.io/kubelet/pkg/apis/stats/v1alpha1"

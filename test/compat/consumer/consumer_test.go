@@ -12,10 +12,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// minor is the version of Kubernetes that the program asks for, two before the newest.
+// minor is the version of Kubernetes that the program requires, two before the newest.
 const minor = "v0.35."
 
-// TestLibraryDoesNotRaiseKubernetes: the program is built with the versions that it asks for. The libraries of
+// TestLibraryDoesNotRaiseKubernetes: the program is built with the versions that it requires. The libraries of
 // streams exist only from v0.36 on, and need none of the others.
 func TestLibraryDoesNotRaiseKubernetes(t *testing.T) {
 	of := map[string]string{}

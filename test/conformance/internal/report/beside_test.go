@@ -32,7 +32,8 @@ func TestWhatRanAgain(t *testing.T) {
 }
 
 func TestPageSaysWhatPassedOnlyAlone(t *testing.T) {
-	// A reason for the failure is none for what passed in the end, and does not hide what the test said.
+	// A known reason for a failure does not apply to a test that passed in the end, and does not hide the
+	// message of the test.
 	page := Page{Results: WithAgain(beside, again), Known: Known{"a": "it is slow"}, Parts: []Part{{Title: "All", Groups: []string{"node"}}}, Runs: []Run{
 		{Set: "first", Report: Report{Results: beside, Procs: 8, Took: 31 * time.Minute}}, {Set: "again", Report: Report{Results: again, Procs: 1, Took: time.Minute}},
 	}}
