@@ -148,7 +148,8 @@ spec:
 	}
 }
 
-// TestPodInTheNetworkOfTheNodeNeedsNoHostPorts: the API server writes a host port into each port of such a pod.
+// TestPodInTheNetworkOfTheNodeNeedsNoHostPorts: the API server sets a host port for each port of a pod with
+// hostNetwork, so these host ports need no feature.
 func TestPodInTheNetworkOfTheNodeNeedsNoHostPorts(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{{
 		Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}},

@@ -31,7 +31,7 @@ var settingRow = regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\| `([A-Za-z]+)` \\
 var ownFields = []string{"kubeconfig", "bootstrapKubeconfig", "certDir", "nodeName", "nodes", "shareNodes", "provider", "providerConfig", "port", "disableKubeletAPI",
 	"tlsCertFile", "tlsPrivateKeyFile", "serverTLSBootstrap", "clientCAFile", "selfSignedServingCertificate"}
 
-// configSchema is the schema of the value config.
+// configSchema returns the schema of the value config.
 func configSchema(t *testing.T) string {
 	t.Helper()
 	reference, err := os.ReadFile("../docs/configuration.md")

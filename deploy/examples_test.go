@@ -104,7 +104,7 @@ func TestExamplesOfTheREADMEAreRendered(t *testing.T) {
 	}
 }
 
-// merge returns m with one more value, and makes it if it is nil.
+// merge returns m with one more value. If m is nil, merge makes a map.
 func merge(m map[string]string, key, value string) map[string]string {
 	if m == nil {
 		m = map[string]string{}
@@ -113,7 +113,7 @@ func merge(m map[string]string, key, value string) map[string]string {
 	return m
 }
 
-// TestRestrictedNamespaceAdmitsTheExamples of the README.
+// TestRestrictedNamespaceAdmitsTheExamples: a restricted namespace admits the pods of the README's examples.
 func TestRestrictedNamespaceAdmitsTheExamples(t *testing.T) {
 	c := newCluster(t)
 	for heading, given := range examples(t) {

@@ -114,7 +114,7 @@ func objects(t *testing.T, manifests string) (list []*unstructured.Unstructured)
 	return list
 }
 
-// find returns the one object of a kind.
+// find returns the only object of a kind.
 func find(t *testing.T, list []*unstructured.Unstructured, kind string) *unstructured.Unstructured {
 	t.Helper()
 	i := slices.IndexFunc(list, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind })

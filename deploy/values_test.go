@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// decode reads the one object of a kind into out, without unknown or doubled fields.
+// decode decodes the only object of a kind into out. Unknown and duplicate fields are errors.
 func decode(t *testing.T, manifests, kind string, out any) {
 	t.Helper()
 	text, err := yaml.Marshal(find(t, objects(t, manifests), kind))

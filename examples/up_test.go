@@ -92,7 +92,7 @@ func kill(t *testing.T, file string) {
 	}
 }
 
-// groupsOfPods are the control groups of a pod, by its UID.
+// groupsOfPods returns the control groups of a pod, by its UID.
 func groupsOfPods(t *testing.T, uid string) (found []string) {
 	t.Helper()
 	if uid == "" {

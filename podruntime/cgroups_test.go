@@ -154,7 +154,8 @@ func TestSandboxHasRoomBesideItsContainers(t *testing.T) {
 	}
 }
 
-// TestPidsLimitNeedsCgroups: nobody else could keep it.
+// TestPidsLimitNeedsCgroups: without cgroups, podPidsLimit is an error, because no other mechanism could enforce
+// it.
 func TestPidsLimitNeedsCgroups(t *testing.T) {
 	node := corev1.NodeStatus{}
 	if _, err := openCgroups(Config{PodPidsLimit: 100, Node: &corev1.Node{}}, reserved{}, node); err == nil || !strings.Contains(err.Error(), "podPidsLimit") {
@@ -168,7 +169,8 @@ func TestPidsLimitNeedsCgroups(t *testing.T) {
 	}
 }
 
-// TestResizedPodHasRoomForItsContainers: its own limit is raised before theirs, and lowered after.
+// TestResizedPodHasRoomForItsContainers: the limit of a pod is raised before the limits of its containers, and
+// lowered after them.
 func TestResizedPodHasRoomForItsContainers(t *testing.T) {
 	root := t.TempDir()
 	c, err := openCgroups(Config{CgroupParent: "/", CgroupRoots: map[string]string{"": root}, Node: &corev1.Node{}}, reserved{}, corev1.NodeStatus{})

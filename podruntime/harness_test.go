@@ -131,7 +131,7 @@ func (w *world) restart(pods ...*corev1.Pod) {
 	}
 }
 
-// create wants a pod.
+// create asks the runtime to create a pod.
 func (w *world) create(pod *corev1.Pod) {
 	w.t.Helper()
 	if err := w.runtime.CreatePod(w.t.Context(), pod.DeepCopy()); err != nil {
@@ -139,7 +139,7 @@ func (w *world) create(pod *corev1.Pod) {
 	}
 }
 
-// delete wants the end of a pod.
+// delete asks the runtime to delete a pod.
 func (w *world) delete(pod *corev1.Pod, grace int64) {
 	w.t.Helper()
 	p := pod.DeepCopy()
@@ -211,7 +211,7 @@ func dump(s *corev1.PodStatus) string {
 	return fmt.Sprintf("%+v", *s)
 }
 
-// recorder notes events as "reason message (field)".
+// recorder records events as "reason message (field)".
 type recorder struct{ w *world }
 
 func (r recorder) Event(object runtime.Object, _, reason, message string) {

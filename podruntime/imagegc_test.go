@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/image"
 )
 
-// fill leaves so many percent of the disk of images free, until images have been looked at twice.
+// fill leaves free percent of the disk of images free, until the images have been checked twice.
 func (w *world) fill(free uint64) {
 	w.mu.Lock()
 	w.space = image.Disk{Capacity: 100, Available: free}

@@ -41,7 +41,7 @@ func TestPodRunsAndIsDeleted(t *testing.T) {
 	})
 }
 
-// TestReportMayAskBack: whoever gets a report, the first one too, may ask for the pod before it returns.
+// TestReportMayAskBack: the receiver of a report may call GetPod before it returns, even for the first report.
 func TestReportMayAskBack(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		w.heard = func(pod *corev1.Pod) {

@@ -268,7 +268,8 @@ func TestWhoListensLateHearsOfPressure(t *testing.T) {
 	})
 }
 
-// TestPodThatDoesNotEndKeepsNoOtherFromBeingEvicted: it is told once, and the next one goes.
+// TestPodThatDoesNotEndKeepsNoOtherFromBeingEvicted: each eviction is reported once, and the next pod is evicted
+// although an earlier pod does not end.
 func TestPodThatDoesNotEndKeepsNoOtherFromBeingEvicted(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		m := w.underPressure()

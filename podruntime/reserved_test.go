@@ -57,7 +57,7 @@ func TestAllocatableIsWithoutWhatIsReserved(t *testing.T) {
 	})
 }
 
-// TestCapacityOfTheConfigurationCounts: also where the node said another before.
+// TestCapacityOfTheConfigurationCounts: the configured capacity replaces a capacity that the node already has.
 func TestCapacityOfTheConfigurationCounts(t *testing.T) {
 	r := &Runtime{cfg: Config{Root: t.TempDir(), Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}}}
 	s := &corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourcePods: resource.MustParse("7")}}

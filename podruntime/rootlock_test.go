@@ -13,7 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
 )
 
-// TestOneProcessUsesTheDirectory: a second process does nothing while the first lives, and says so; then it has its pods.
+// TestOneProcessUsesTheDirectory: a second process does nothing while the first one lives, and its Ping returns
+// the reason. When the first process has ended, the second one has its pods.
 func TestOneProcessUsesTheDirectory(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		pod := podOf("p", "main")

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// calls replaces some methods of the provider; nil ones stay as they are.
+// calls replaces some methods of the provider. Methods whose function is nil do not change.
 type calls struct {
 	*inprocess.Provider
 	create func(context.Context, *corev1.Pod) error

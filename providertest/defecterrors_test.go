@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// without lacks requests, and says so with errors of a wrong kind.
+// without lacks some requests, and refuses them with errors of a wrong kind.
 type without struct {
 	*inprocess.Provider
 	attach, forward error

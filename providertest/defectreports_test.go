@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// tells replaces how reports are passed on.
+// tells replaces the function that passes reports on.
 func tells(pass func(p *corev1.Pod, notify func(*corev1.Pod))) func(*calls) {
 	return func(c *calls) {
 		c.notify = func(ctx context.Context, notify func(*corev1.Pod)) {

@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// A provider of your own has a test such as this one. Its pods run in an image with a shell.
+// Your own provider has a test like this one. Its pods run in an image with a shell.
 func ExampleRun() {
 	_ = func(t *testing.T) { // func TestContract(t *testing.T)
 		container, command := providertest.Shell("busybox")

@@ -82,7 +82,7 @@ func TestResultFilesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestKeep: results of tests are kept where the environment says so, and nowhere else.
+// TestKeep: results of tests are written only into the directory that the environment names.
 func TestKeep(t *testing.T) {
 	dir := t.TempDir()
 	keep := func(s providertest.Subject) {

@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestNode is the life of the smallest node: it registers as itself, and the API server reaches it
-// on the loopback interface, with certificates checked on both sides.
+// TestNode plays the life of the smallest node. It registers itself, and the API server reaches it on the
+// loopback interface. Both sides check certificates.
 func TestNode(t *testing.T) {
 	c := newCLI(t)
 	c.up()
@@ -71,7 +71,7 @@ func TestNode(t *testing.T) {
 	if strings.TrimSpace(out) != "yes" {
 		t.Errorf("may the API server use a node's API? got %q, want yes", out)
 	}
-	// A documented limit, and not ours: the API server proxies to no loopback address.
+	// This is a documented limit of Kubernetes: the API server does not proxy to loopback addresses.
 	_, stderr, code := c.try("kubectl", "get", "--raw=/api/v1/nodes/"+name+"/proxy/healthz")
 	if code == 0 || !strings.Contains(stderr, "address not allowed") {
 		t.Errorf("proxy to the node: got exit code %d and %q, want that the address is not allowed", code, stderr)

@@ -130,7 +130,7 @@ func TestEachNodeSeesItsOwnPods(t *testing.T) {
 	}
 }
 
-// TestListAfterAGap has changes happen while nobody watches.
+// TestListAfterAGap: the first list after a gap shows the changes during the gap.
 func TestListAfterAGap(t *testing.T) {
 	p, r, a, b := twoNodes(t)
 	replace(r, pod("a", "same", "1", "1"), pod("a", "changed", "2", "1"), pod("a", "gone", "3", "1"), pod("a", "moved", "4", "1"), pod("a", "again", "5", "1"))
@@ -196,7 +196,7 @@ func replaceOne(r *podRouter, p *Pods, node string, j *journal) {
 	_ = r.Add(pod(node, "p-"+node, node, "1"))
 }
 
-// TestRun has a real reflector feed the nodes.
+// TestRun: a real reflector feeds the nodes.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newPodAPI()

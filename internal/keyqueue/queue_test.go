@@ -160,7 +160,7 @@ func TestAddNowAndKickEndADelay(t *testing.T) {
 	}
 }
 
-// grows doubles the delay from a second on, and counts how often it is told of a success.
+// grows doubles the delay, beginning with one second, and counts the reported successes.
 type grows struct{ succeeded int }
 
 func (*grows) Failed(_ context.Context, _ string, tries int, _ time.Time, _ error) (time.Duration, bool) {

@@ -20,7 +20,7 @@ type sight struct {
 	left   time.Duration
 }
 
-// heldBy is a lease with the mark of a holder, "" for none, at its nth renewal.
+// heldBy returns a lease with the mark of a holder, or with no mark if holder is "", at its nth renewal.
 func heldBy(holder string, renewal int) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{}
 	if holder != "" {

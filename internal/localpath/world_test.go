@@ -104,7 +104,7 @@ func (w *world) breaks(err error) {
 	w.err = err
 }
 
-// said are the events since the last time.
+// said returns the events since the last call.
 func (w *world) said() string {
 	var all []string
 	for {

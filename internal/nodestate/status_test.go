@@ -55,7 +55,7 @@ func inSync(t rapid.TB, want *corev1.NodeStatus) *corev1.Node {
 	return applyStatus(t, &corev1.Node{}, mustStatusPatch(t, &corev1.Node{}, want, true))
 }
 
-// reported is a status as a provider reports it.
+// reported returns a status as a provider reports it.
 func reported() corev1.NodeStatus {
 	return corev1.NodeStatus{
 		Phase:    corev1.NodeRunning,

@@ -92,7 +92,7 @@ func service(namespace, name, ip string, ports ...corev1.ServicePort) *corev1.Se
 	}
 }
 
-// podWith is a pod with one container.
+// podWith returns a pod with one container.
 func podWith(c corev1.Container) *corev1.Pod {
 	c.Name = "app"
 	return &corev1.Pod{

@@ -52,7 +52,7 @@ func (i *issuer) client() *fake.Clientset {
 	return client
 }
 
-// projection is the source of a token in a volume.
+// projection returns the source of a token in a volume.
 func projection(audience string, seconds int64) *corev1.ServiceAccountTokenProjection {
 	return &corev1.ServiceAccountTokenProjection{Audience: audience, ExpirationSeconds: &seconds, Path: "token"}
 }

@@ -32,7 +32,7 @@ func names(prefix string, n int) (out []string) {
 	return out
 }
 
-// owners is the member of each node.
+// owners returns the member of each node.
 func owners(shares map[string][]string) map[string]string {
 	all := map[string]string{}
 	for member, nodes := range shares {
@@ -82,13 +82,14 @@ func TestSharesAreEvenAndStable(t *testing.T) {
 	}
 }
 
-// member is a lease as its member has renewed it for the nth time.
+// member returns the lease of a member at its nth renewal.
 func member(name string, n int) coordinationv1.Lease {
 	at := metav1.NewMicroTime(time.Unix(int64(n), 0))
 	return coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}, Spec: coordinationv1.LeaseSpec{RenewTime: &at, HolderIdentity: ptr.To("host")}}
 }
 
-// TestWhoIsGone has a process look every second, except where it says otherwise.
+// TestWhoIsGone: a member is gone if its lease shows no sign of life for long enough. The process looks every
+// second, except where the case has a pause.
 func TestWhoIsGone(t *testing.T) {
 	a1, a2, left, b := member("a", 1), member("a", 2), member("a", 1), member("b", 1)
 	left.Spec.HolderIdentity = ptr.To("")
@@ -227,7 +228,8 @@ func TestNobodyIsGoneWhileTheAPIServerIsSilent(t *testing.T) {
 	})
 }
 
-// TestALeaseThatSomebodyDeletes again and again comes back each time, and nobody is gone meanwhile.
+// TestALeaseThatSomebodyDeletes: a lease that is deleted again and again comes back each time, and no member
+// counts as gone meanwhile.
 func TestALeaseThatSomebodyDeletes(t *testing.T) {
 	inGroup(t, func(t *testing.T, client *fake.Clientset, start func(string) (*Group, func())) {
 		a, _ := start("a")

@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// server serves cfg and says when a request is over.
+// server serves cfg and reports the end of each request.
 type server struct {
 	*httptest.Server
 	served chan struct{} // one value per request that was served

@@ -116,8 +116,8 @@ func TestOtherErrorsReachClientWithText(t *testing.T) {
 	})
 }
 
-// The client closes its end of stdin while the session goes on. The protocol
-// v4 over WebSocket cannot tell.
+// TestStdinEndsWhenClientHalfCloses: the client closes its end of stdin while the session goes on. The protocol
+// v4 over WebSocket cannot transmit this.
 func TestStdinEndsWhenClientHalfCloses(t *testing.T) {
 	overTransports(t, func(t *testing.T, stream streamFunc) {
 		if strings.Contains(t.Name(), "v4") {

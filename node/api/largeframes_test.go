@@ -87,7 +87,7 @@ func untilCut(ctx context.Context, _, _, _ string, _ []string, _ api.AttachIO) e
 	return ctx.Err()
 }
 
-// Over SPDY the stream for errors says it.
+// TestSecurityE11SPDYClientIsToldWhyItIsCut: over SPDY, the error stream carries the reason.
 func TestSecurityE11SPDYClientIsToldWhyItIsCut(t *testing.T) {
 	s := serve(t, api.PodHandlerConfig{RunInContainer: untilCut})
 	conn := upgraded(t, s, execPath+"&input=1", toSPDY("v4.channel.k8s.io")...)

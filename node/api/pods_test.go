@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// resolvedPod is a pod as a provider has it: with Secrets in its environment.
+// resolvedPod returns a pod as a provider gets it, with the values of Secrets in its environment.
 func resolvedPod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1234", Annotations: map[string]string{"a": "canary"}},

@@ -88,7 +88,8 @@ func TestSecurityE2SessionsAreLimited(t *testing.T) {
 	within(t, started, 10*time.Second, "start of a session after one has ended")
 }
 
-// One client forwards as many connections as it may; one more is refused, and the others go on.
+// TestSecurityE2ForwardedConnectionsAreLimited: one client forwards as many connections as allowed. A further
+// connection is refused, and the others go on.
 func TestSecurityE2ForwardedConnectionsAreLimited(t *testing.T) {
 	const most = 500
 	for over, dialer := range forwardDialers {

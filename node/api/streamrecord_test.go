@@ -67,7 +67,7 @@ func recorded(t *testing.T, cfg api.PodHandlerConfig, wrap ...func(http.Response
 	return s, next, said
 }
 
-// onePod is the pod of the node in these tests.
+// onePod returns the pod of the node in these tests.
 func onePod(namespace, name string) (*corev1.Pod, error) {
 	if namespace != "default" || name != "web" {
 		return nil, nil

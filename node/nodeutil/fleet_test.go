@@ -105,8 +105,7 @@ func startFleet(t *testing.T, opts ...NodeOpt) (*Fleet, *http.ServeMux) {
 	return f, mux
 }
 
-// TestFleetAnswersForTheNodeThatIsAsked has requests authorized for one node and answered
-// by the same.
+// TestFleetAnswersForTheNodeThatIsAsked: a request is authorized for one node, and the same node answers it.
 func TestFleetAnswersForTheNodeThatIsAsked(t *testing.T) {
 	var asked []string
 	auth := &onlyFor{NodeRequestAttr: NodeRequestAttr{NodeName: "a"}, asked: &asked}

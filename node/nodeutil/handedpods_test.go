@@ -31,7 +31,7 @@ func withoutProbes(cfg *NodeConfig) error {
 	return nil
 }
 
-// probedPod is a pod of the node n1 with a probe of a port.
+// probedPod returns a pod of the node n1 with a probe of a port.
 func probedPod() *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "probed", UID: "1"}, Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{
 		Name: "c", Image: "i", LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(1)}}},

@@ -17,7 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// TestARefusedListIsTalkedOfOnce, however often it is tried.
+// TestARefusedListIsTalkedOfOnce: a refused list is logged once, however often it is retried.
 func TestARefusedListIsTalkedOfOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := &lineLogger{}

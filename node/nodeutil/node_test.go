@@ -211,7 +211,7 @@ func TestProviderShapesTheNode(t *testing.T) {
 	}
 }
 
-// TestPort has the port of the server in the node whenever it is known.
+// TestPort: the node has the port of the server as soon as this port is known.
 func TestPort(t *testing.T) {
 	outsideCluster(t)
 	cert, key := testpki.New(t).Issue(t, "n1")

@@ -28,8 +28,8 @@ const apiLatency = 5 * time.Millisecond
 // writersOfPods is how many writes of pods a node has under way at most, see node.PodController.
 const writersOfPods = 32
 
-// remoteAPI is an API server without a network: it answers each request with an empty object, or
-// as refuse says.
+// remoteAPI is an API server without a network. It answers each request with an empty object, or refuses the
+// request if refuse returns true.
 type remoteAPI struct {
 	refuse   func(nth int64) bool // nil: none
 	requests atomic.Int64
@@ -120,8 +120,9 @@ func TestReadsForPodsDoNotWaitForTheClient(t *testing.T) {
 	})
 }
 
-// TestFault15RefusedWritesAreSlowAtTheDefaultRate: an API server that protects itself sets the pace, however fast the client
-// may be. Nine writes of ten are refused for a minute, and the client comes back when it was told to.
+// TestFault15RefusedWritesAreSlowAtTheDefaultRate: an API server that protects itself sets the pace, however
+// fast the client may be. The API server refuses nine writes of ten for a minute, and the client returns at the
+// time that each refusal names.
 func TestFault15RefusedWritesAreSlowAtTheDefaultRate(t *testing.T) {
 	const storm = time.Minute
 	synctest.Test(t, func(t *testing.T) {

@@ -90,8 +90,8 @@ func TestSecurityB4TenRotationsLoseNoRequest(t *testing.T) {
 	}
 }
 
-// ask sends requests, several at a time, until they came with so many certificates. It returns
-// with how many they did, and the errors.
+// ask sends requests, several at a time, until they have used want certificates. It returns the number of used
+// certificates, and the errors.
 func ask(t *testing.T, client kubernetes.Interface, want int) (int, []error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -43,7 +43,7 @@ func (n *Node) ask(req *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// servedPaths returns a path for each route of the node, as the router itself tells.
+// servedPaths returns a path for each route of the node, as listed by the router itself.
 func servedPaths(t *testing.T, n *Node) []string {
 	t.Helper()
 	handler := n.handler()
@@ -174,7 +174,8 @@ func TestSecurityE9ProfilesAreOffAndGuarded(t *testing.T) {
 	}
 }
 
-// TestSecurityE10SeriesAreBounded asks for ten thousand paths by random methods, as somebody and as nobody.
+// TestSecurityE10SeriesAreBounded: ten thousand paths with random methods, requested with and without
+// credentials, make a limited number of series.
 func TestSecurityE10SeriesAreBounded(t *testing.T) {
 	n := authenticatedNode(t, newReviews(t), func(h http.Handler) http.Handler { return h })
 	paths := servedPaths(t, n)

@@ -113,7 +113,7 @@ func TestSecurityE1SlowClientsAreCut(t *testing.T) {
 	})
 }
 
-// TestSecurityE1HeadersHave64KiBAtMost has one header within the limit, and one beyond.
+// TestSecurityE1HeadersHave64KiBAtMost sends a header within the limit, and a header beyond it.
 func TestSecurityE1HeadersHave64KiBAtMost(t *testing.T) {
 	ca := testpki.New(t)
 	cfg := serverConfig(t, ca)

@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 )
 
-// TestRefusedClientHoldsNoConnection promises a body and never sends it. Nobody
-// reads it, so nobody must wait for it.
+// TestRefusedClientHoldsNoConnection: a refused client promises a body and never sends it. The server does not
+// wait for the body, because no handler reads it.
 func TestRefusedClientHoldsNoConnection(t *testing.T) {
 	ca := testpki.New(t)
 	reviews := newReviews(t)

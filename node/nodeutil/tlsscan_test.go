@@ -94,7 +94,7 @@ func handshake(addr string, from, to uint16, suites ...uint16) (version, suite u
 	return conn.ConnectionState().Version, conn.ConnectionState().CipherSuite
 }
 
-// pairs are certificates by kind of key, as it is called in the names of suites.
+// pairs returns certificates by kind of key. The kinds are named as in the names of cipher suites.
 func pairs(t *testing.T) map[string]tls.Certificate {
 	t.Helper()
 	ec, err := tls.LoadX509KeyPair(testpki.New(t).Issue(t, "n1"))

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestOneLateRequestClosesNothing: many nodes share the connection of the heartbeats. It is
-// closed when nobody has an answer, not when one request is late.
+// TestOneLateRequestClosesNothing: many nodes share the connection of the heartbeats. It is closed when no
+// request gets an answer, not when one request is late.
 func TestOneLateRequestClosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var closed atomic.Int32

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// BenchmarkTick is one run of an exec probe, from the queue to the result.
+// BenchmarkTick measures one run of an exec probe, from the queue to the result.
 func BenchmarkTick(b *testing.B) {
 	p := New(Config{Exec: func(context.Context, string, []string, time.Duration) ([]byte, []byte, error) { return nil, nil, nil }})
 	p.Ensure(running("a", liveness(execProbe("live", delay(1))), readiness(execProbe("ready"))))

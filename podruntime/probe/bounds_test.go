@@ -39,7 +39,8 @@ func TestNoMoreProbesAtOnceThanAllowed(t *testing.T) {
 	})
 }
 
-// TestProbeThatCannotBeMadeIsTriedAsOftenAsConfigured in a row.
+// TestProbeThatCannotBeMadeIsTriedAsOftenAsConfigured: Tries limits the consecutive tries of a probe that cannot
+// be run.
 func TestProbeThatCannotBeMadeIsTriedAsOftenAsConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -52,7 +53,8 @@ func TestProbeThatCannotBeMadeIsTriedAsOftenAsConfigured(t *testing.T) {
 	})
 }
 
-// TestExecMayTakeAsMuchLongerAsConfigured until it has failed.
+// TestExecMayTakeAsMuchLongerAsConfigured: an exec probe fails only after its time limit and the configured
+// ExecSlack.
 func TestExecMayTakeAsMuchLongerAsConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Config{ExecSlack: time.Minute, Exec: func(ctx context.Context, _ string, _ []string, _ time.Duration) ([]byte, []byte, error) {

@@ -93,7 +93,7 @@ var (
 	errRuntime = errors.New("the runtime is away")
 )
 
-// after lets so much time pass since the beginning of the test.
+// after waits until the time d has passed since the beginning of the test.
 func (w *world) after(d time.Duration) {
 	w.t.Helper()
 	time.Sleep(d - time.Since(w.start))

@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// asked makes a probe once and tells "outcome: output" or the error.
+// asked runs a probe once and returns "outcome: output", or the error.
 func asked(t *testing.T, target Target, handler corev1.ProbeHandler) string {
 	t.Helper()
 	p := New(Config{})

@@ -47,7 +47,8 @@ func unknown(name string) podstatus.Container {
 	return podstatus.Container{Name: name, State: podstatus.Exited, Run: podstatus.Run{ID: "x://" + name}}
 }
 
-// tell writes a status in a line: phase, then each container with its state, r for ready, and how it ended before.
+// tell returns a status as one line: the phase, and each container with its state, r for ready, and its last
+// end.
 func tell(s corev1.PodStatus) string {
 	var b strings.Builder
 	fmt.Fprint(&b, s.Phase)

@@ -388,7 +388,8 @@ func TestTheFirstInstanceIsThePod(t *testing.T) {
 	})
 }
 
-// TestRequestsAtRest is the promise of the package: they do not grow with the pods.
+// TestRequestsAtRest tests the promise of the package: the number of requests at rest does not grow with the
+// pods.
 func TestRequestsAtRest(t *testing.T) {
 	s := &service{}
 	for i := range 1000 {

@@ -84,7 +84,8 @@ func TestRestartIsALostAnswer(t *testing.T) {
 	}
 }
 
-// TestPodOfAnEarlierProcessIsMadeOnceItCannotAppear: nobody made it, so it is made, and not later than it must be.
+// TestPodOfAnEarlierProcessIsMadeOnceItCannotAppear: a pod from before a restart has no instance. The provider
+// makes one, as soon as an instance of the earlier process can no longer appear.
 func TestPodOfAnEarlierProcessIsMadeOnceItCannotAppear(t *testing.T) {
 	for kind, c := range map[string]struct {
 		again  Again
@@ -191,7 +192,7 @@ func TestPodOfAnEarlierProcessThatIsGoneIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// TestPodThatAsksForMoreThanIsDeclaredIsRefused with the path of the field, and the service is not asked.
+// TestPodThatAsksForMoreThanIsDeclaredIsRefused: the error names the field, and the service gets no request.
 func TestPodThatAsksForMoreThanIsDeclaredIsRefused(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		p, _ := h.start(nil, func(c *Config) { c.Capabilities = capability.Only() })
@@ -337,7 +338,7 @@ func TestDeleteWhileTheAnswerIsLostWaits(t *testing.T) {
 	}
 }
 
-// TestErrorsQuoteNoSecret of the pod; the words of the spec stay.
+// TestErrorsQuoteNoSecret: values of the pod's Secrets are removed from errors. Values in the spec stay.
 func TestErrorsQuoteNoSecret(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		p, _ := h.start(nil)

@@ -19,7 +19,8 @@ func (unreadable) PullCredentials(context.Context, *corev1.Pod) ([]node.Registry
 	return nil, errors.New("the Secret cannot be read")
 }
 
-// TestPullSecretsAreReadForAServiceThatTakesThem, and no pod of another one waits for them.
+// TestPullSecretsAreReadForAServiceThatTakesThem: pods of a service without logins do not wait for their pull
+// Secrets.
 func TestPullSecretsAreReadForAServiceThatTakesThem(t *testing.T) {
 	for _, none := range []bool{false, true} {
 		bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {

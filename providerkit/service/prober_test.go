@@ -104,14 +104,14 @@ func (a *asker) target(t *testing.T) probing.Target {
 	return probing.Target{}
 }
 
-// count is how many containers are probed, and how often Run is under way.
+// count returns the number of probed containers, and how often Run is under way.
 func (a *asker) count() (containers, runs int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.targets), a.runs
 }
 
-// judged is how often a container was probed anew.
+// judged returns how often a container was probed anew.
 func (a *asker) judged() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -212,7 +212,7 @@ func (c *clinic) requests() []string {
 	return slices.Clone(c.asked)
 }
 
-// events are those since the last call.
+// events returns the events since the last call.
 func (c *clinic) events() (all []string) {
 	for len(c.recorder.Events) > 0 {
 		all = append(all, <-c.recorder.Events)
@@ -246,7 +246,7 @@ func byCommand(change ...func(*corev1.Probe)) *corev1.Probe {
 	return p
 }
 
-// shown is how a pod is shown by now.
+// shown returns the pod as the provider shows it now.
 func shown(t *testing.T, p *Provider[vm], pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	synctest.Wait()
@@ -310,7 +310,8 @@ func TestProbeThatNeedsAnAddressWaitsForIt(t *testing.T) {
 	})
 }
 
-// TestFailedProbeEndsThePodWhereNothingRestarts says why, though the program ended well when it was told to.
+// TestFailedProbeEndsThePodWhereNothingRestarts: if the service cannot restart containers, a failed probe ends
+// the pod. The pod's status gives the reason, even if the program exited with code 0.
 func TestFailedProbeEndsThePodWhereNothingRestarts(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		c := newClinic(h, Probes{Liveness: byCommand()})
@@ -544,7 +545,7 @@ func TestRefusedRestartIsTheEnd(t *testing.T) {
 	}
 }
 
-// TestContainerThatFailsAgainIsRestartedLessOften as a kubelet does.
+// TestContainerThatFailsAgainIsRestartedLessOften: repeated restarts have a growing back-off, as at a kubelet.
 func TestContainerThatFailsAgainIsRestartedLessOften(t *testing.T) {
 	for _, between := range []string{"", "waits"} {
 		bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
@@ -573,7 +574,8 @@ func TestContainerThatFailsAgainIsRestartedLessOften(t *testing.T) {
 	}
 }
 
-// TestPodThatIsDeletedIsNotRestartedByItsProbes also if it is deleted while the restart waits, for its back-off or for the service.
+// TestPodThatIsDeletedIsNotRestartedByItsProbes: a deleted pod is not restarted, even if the restart already
+// waits for its back-off or for the service.
 func TestPodThatIsDeletedIsNotRestartedByItsProbes(t *testing.T) {
 	for name, throttled := range map[string]bool{"back-off": false, "throttled": true} {
 		t.Run(name, func(t *testing.T) {

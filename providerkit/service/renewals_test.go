@@ -40,7 +40,8 @@ func TestRenewalsAfterARestartAreApart(t *testing.T) {
 	}
 }
 
-// TestTokensOfAPodThatHasEndedAreLeft: the cluster gives it no new ones.
+// TestTokensOfAPodThatHasEndedAreLeft: the tokens of an ended pod are not replaced, because the cluster gives
+// such a pod no new tokens.
 func TestTokensOfAPodThatHasEndedAreLeft(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		driver := &renewing{cloud: h.cloud, begun: time.Now()}

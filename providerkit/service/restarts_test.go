@@ -76,7 +76,7 @@ func (c *crashing) Stop(ctx context.Context, pod *corev1.Pod, v vm) error {
 	return c.cloud.Stop(ctx, pod, v)
 }
 
-// pauses are the times between starts.
+// pauses returns the times between the starts.
 func (c *crashing) pauses() (out []string) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -221,7 +221,8 @@ func TestRestartCountGoesOn(t *testing.T) {
 	})
 }
 
-// TestBackoffGoesOnAfterARestartOfTheProcess also if the first list is answered late: the container is started again when its back-off is over.
+// TestBackoffGoesOnAfterARestartOfTheProcess: after a restart of the process, a container is started when its
+// back-off is over, even if the first list is answered late.
 func TestBackoffGoesOnAfterARestartOfTheProcess(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		d := &crashing{cloud: h.cloud, code: 3, runs: func(int) time.Duration { return 10 * time.Millisecond }}
@@ -339,7 +340,7 @@ func TestStartsThatHangHoldUpNoOtherPod(t *testing.T) {
 	})
 }
 
-// TestStartThatFailsIsTriedAgain with the back-off, and counts no run.
+// TestStartThatFailsIsTriedAgain: a failed start is retried with the back-off, and does not count as a run.
 func TestStartThatFailsIsTriedAgain(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		d := &crashing{cloud: h.cloud, code: 3, runs: func(int) time.Duration { return 0 }, fails: errors.New("busy")}

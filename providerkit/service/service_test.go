@@ -314,7 +314,7 @@ func (h *home) delete(p *Provider[vm], pod *corev1.Pod) {
 	h.Fatal("the pod is not gone")
 }
 
-// count is how many instances were made, and how many are there.
+// count returns the number of instances that were made, and the number of existing instances.
 func (c *cloud) count() (made, there int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -328,7 +328,7 @@ func (c *cloud) edit(change func()) {
 	change()
 }
 
-// number is a counter of the cloud.
+// number returns the value of a counter of the cloud.
 func (c *cloud) number(n *int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -62,7 +62,7 @@ func TestPodThatMayAppearIsNotMissing(t *testing.T) {
 	})
 }
 
-// TestPingerDecidesWhetherTheServiceIsWell, also while lists fail.
+// TestPingerDecidesWhetherTheServiceIsWell: the driver's own Ping decides, even while lists fail.
 func TestPingerDecidesWhetherTheServiceIsWell(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		d := &pinged{cloud: h.cloud}
@@ -118,7 +118,8 @@ func TestDoubtfulStopOfAnEndedInstanceIsAskedAgain(t *testing.T) {
 	})
 }
 
-// TestUnlistedServiceIsAskedBeforeASecondCreate: whoever tries again long after an answer was lost, or a process ended, finds the instance of before.
+// TestUnlistedServiceIsAskedBeforeASecondCreate: a retry long after a lost answer, or after a restart, finds the
+// earlier instance.
 func TestUnlistedServiceIsAskedBeforeASecondCreate(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
@@ -152,7 +153,8 @@ func TestUnlistedServiceIsAskedBeforeASecondCreate(t *testing.T) {
 	}
 }
 
-// TestUnlistedProviderIsNoAuthority, and has all other abilities.
+// TestUnlistedProviderIsNoAuthority: an Unlisted provider does not claim to answer for all pods. It has all
+// other abilities.
 func TestUnlistedProviderIsNoAuthority(t *testing.T) {
 	var p any = Unlisted[vm]{Provider: New[vm](Config{}, &cloud{})}
 	if _, is := p.(node.PodAuthority); is {

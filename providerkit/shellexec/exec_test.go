@@ -299,7 +299,8 @@ func TestInputOnCookedTerminalIsRefused(t *testing.T) {
 	}
 }
 
-// TestSessionWithoutShellShowsWhatItPrinted: it may say why there is no shell.
+// TestSessionWithoutShellShowsWhatItPrinted: the output of a session without a shell is shown, because it may
+// give the reason.
 func TestSessionWithoutShellShowsWhatItPrinted(t *testing.T) {
 	var out bytes.Buffer
 	e := New(Options{Stdout: &out})
@@ -314,7 +315,8 @@ func TestSessionWithoutShellShowsWhatItPrinted(t *testing.T) {
 	}
 }
 
-// TestSendEndsWithItsSession: nobody is ready for the script, and none for the input.
+// TestSendEndsWithItsSession: Send ends with the session, although no shell is ready for the script or the
+// input.
 func TestSendEndsWithItsSession(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -325,7 +327,7 @@ func TestSendEndsWithItsSession(t *testing.T) {
 	}
 }
 
-// TestWordsAreShort: services take words of 256 characters, and the script with a terminal is one.
+// TestWordsAreShort: services accept words of at most 256 characters, and the script for a terminal is one word.
 func TestWordsAreShort(t *testing.T) {
 	for _, o := range []Options{{By: Reading}, {By: Reading, TTY: true, Rows: 65535, Columns: 65535}} {
 		for _, word := range New(o).Command() {

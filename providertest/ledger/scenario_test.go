@@ -77,7 +77,7 @@ func report(uid types.UID, status corev1.PodStatus) func(*scenario) {
 	return func(s *scenario) { s.add(ledger.Entry{Verb: ledger.Report, UID: uid, Status: &status}) }
 }
 
-// has is the state of the instance at the backend, whether it reports it or not.
+// has sets the state of the instance at the backend, reported or not.
 func has(uid types.UID, status corev1.PodStatus) func(*scenario) {
 	return func(s *scenario) { s.add(ledger.Entry{Verb: ledger.Status, UID: uid, Status: &status}) }
 }
@@ -98,7 +98,7 @@ func show(uid types.UID, change func(*corev1.Pod)) func(*scenario) {
 	}
 }
 
-// others changes the pod in the API server as somebody else than the node.
+// others changes the pod in the API server as a writer other than the node.
 func others(uid types.UID, change func(*corev1.Pod)) func(*scenario) {
 	return func(s *scenario) {
 		before := s.pods[uid]

@@ -22,7 +22,7 @@ import (
 //go:embed api.txt
 var apiList string
 
-// TestPublicAPI fails when a provider in the field would no longer compile.
+// TestPublicAPI fails when a known provider would no longer compile.
 func TestPublicAPI(t *testing.T) {
 	want := parseList(t, apiList)
 	if len(want) < 294 {

@@ -46,7 +46,7 @@ func describeType(o *types.TypeName, add func(kind, name, typ string)) {
 	switch u := o.Type().Underlying().(type) {
 	case *types.Interface:
 		add("type", o.Name(), "interface")
-		// Unexported methods count too: nobody outside could implement one.
+		// Unexported methods count too, because no other package could implement them.
 		methods = types.NewMethodSet(o.Type())
 		for m := range methods.Methods() {
 			add("method", o.Name()+"."+m.Obj().Name(), signature(m.Obj().(*types.Func).Signature(), true))

@@ -14,7 +14,7 @@ import (
 // workloads is the folder of the examples; each is run as a user would.
 const workloads = "../../examples/workloads/"
 
-// waitTime is patience as kubectl wants it.
+// waitTime is patience as an argument of kubectl.
 const waitTime = "--timeout=3m"
 
 func TestExamples(t *testing.T) {

@@ -47,8 +47,8 @@ spec:
   containers: [{name: c, image: "busybox:1.36", command: ["sleep", "1000"]}]
 `
 
-// containers are the ids of all containers of the test's pods but the late one, by pod and name, and
-// how often all of them restarted.
+// containers returns the IDs of all containers of the test's pods, by pod and name, and the sum of their
+// restarts. It leaves out the late pod.
 func (w *world) containers() (ids map[string]string, restarts int32) {
 	w.Helper()
 	list, err := w.api.Client.CoreV1().Pods(w.namespace).List(w.Context(), metav1.ListOptions{})

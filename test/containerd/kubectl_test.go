@@ -18,8 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// tools is a pod to work in; the server on port 9000 greets whoever says its name, repeats the rest, and leaves a
-// file when the caller is gone. In the containers called like protocols somebody can type.
+// tools is a pod to work in. The server on port 9000 greets a caller who sends a name, repeats the rest, and
+// writes a file when the caller has gone. The containers named after protocols read typed input.
 const tools = `
 apiVersion: v1
 kind: Pod
@@ -222,7 +222,7 @@ func (u user) portForward() {
 	}
 }
 
-// echo says something and wants an answer.
+// echo sends a text and waits for the expected answer.
 func (u user) echo(conn net.Conn, say, want string) {
 	u.Helper()
 	wrote := make(chan error, 1)

@@ -125,7 +125,7 @@ func (u user) metrics() {
 	}
 }
 
-// bridge is the address of this machine in the network of the pod.
+// bridge returns the address of this machine in the network of the pod.
 func (u user) bridge(pod net.IP) string {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {

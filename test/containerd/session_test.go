@@ -32,7 +32,7 @@ var protocols = map[string][]string{
 	"spdy":      {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false", "KUBECTL_PORT_FORWARD_WEBSOCKETS=false"},
 }
 
-// as is the user in a subtest.
+// as returns the user in a subtest.
 func (u user) as(t *testing.T) user {
 	w := *u.world
 	w.T = t
@@ -148,7 +148,7 @@ func (s *session) ends(code int) string {
 	return s.out.String()
 }
 
-// interrupt is Ctrl-C of a user without a terminal.
+// interrupt sends SIGINT to kubectl, as Ctrl-C does.
 func (s *session) interrupt() {
 	s.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {

@@ -65,7 +65,7 @@ func TestFault20DeniedStatusHurtsNobodyElse(t *testing.T) {
 		percentile(delays, 0.99).Round(time.Millisecond), took.Round(time.Millisecond))
 }
 
-// otherNamespace is the same world seen from a second namespace.
+// otherNamespace returns the same world with a second namespace.
 func (w *world) otherNamespace() *world {
 	w.Helper()
 	other := *w

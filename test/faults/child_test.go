@@ -26,7 +26,7 @@ const (
 	childFiles      = "VK_FAULTS_CHILD_FILES"
 )
 
-// runChild is the daemon: it runs until it is killed, or its standard input ends.
+// runChild runs the daemon until it is killed or its standard input ends.
 func runChild() error {
 	files, err := strconv.ParseUint(os.Getenv(childFiles), 10, 32)
 	if err != nil {
@@ -96,7 +96,7 @@ func (w *world) startChild(files int) (address string, open func() int) {
 	return fmt.Sprintf("127.0.0.1:%d", node.Status.DaemonEndpoints.KubeletEndpoint.Port), open
 }
 
-// childMain is called before the tests: in a child process it never returns.
+// childMain is called before the tests. In a child process it never returns.
 func childMain() {
 	if os.Getenv(childNode) == "" {
 		return

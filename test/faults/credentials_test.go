@@ -73,7 +73,7 @@ func TestFault23RotatedClientCertificate(t *testing.T) {
 		outcomes.all.Load(), outcomes.refused.Load(), outcomes.handshakes.Load(), outcomes.cut.Load())
 }
 
-// nodeConfig is the node's own identity, in files.
+// nodeConfig returns the node's own identity, in files.
 func (w *world) nodeConfig() *rest.Config {
 	w.Helper()
 	dir := w.TempDir()

@@ -110,7 +110,7 @@ func (p *pods) note(what string, err error) {
 	p.lines = append(p.lines, what)
 }
 
-// begin creates the pod, changed as the case wants it.
+// begin creates the pod with the given changes.
 func (p *pods) begin(changes ...func(*corev1.Pod)) {
 	p.Helper()
 	pod := &corev1.Pod{

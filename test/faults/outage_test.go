@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestFault09OutageLosesNoStatus changes every pod's status while the API server refuses
-// connections, and ends a quarter of them. Somebody else creates a pod meanwhile.
+// TestFault09OutageLosesNoStatus changes every pod's status while the API server refuses connections, and ends a
+// quarter of the pods. Another client creates a pod meanwhile. No status is lost.
 func TestFault09OutageLosesNoStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -96,7 +96,7 @@ func (w *world) removeMany(names []string, options metav1.DeleteOptions) {
 	w.forEach(names, func(name string) error { return w.podClient().Delete(w.Context(), name, options) })
 }
 
-// atOnce are the options of a forced deletion.
+// atOnce returns the options of a forced deletion.
 func atOnce() metav1.DeleteOptions { return *metav1.NewDeleteOptions(0) }
 
 func (w *world) forEach(names []string, do func(string) error) {

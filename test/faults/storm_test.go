@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// TestFault15StormOfRefusals answers nine requests of ten with 429 while all pods change. Of
-// those for the lease it is every second: API servers have a priority level of their own for them.
+// TestFault15StormOfRefusals answers nine requests of ten with 429 while all pods change. Of the lease requests
+// it refuses every second, because API servers have a priority level of their own for them.
 func TestFault15StormOfRefusals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -136,7 +136,7 @@ func (v *view[T]) history(since time.Time) (out []version[T]) {
 	return out
 }
 
-// await returns the objects, once they are as done wants them.
+// await returns the objects as soon as done returns true for them.
 func (v *view[T]) await(t *testing.T, what string, done func([]T) bool) []T {
 	t.Helper()
 	timeout := time.NewTimer(patience)

@@ -37,7 +37,7 @@ func (w *world) gap(meanwhile func()) (healed time.Time) {
 	return healed
 }
 
-// awaitRequests waits until the daemon has made n such requests.
+// awaitRequests waits until the daemon has made n requests for which keep returns true.
 func (w *world) awaitRequests(n int, keep func(faultproxy.Request) bool) {
 	w.Helper()
 	if err := w.proxy.Await(w.Context(), n, keep); err != nil {
@@ -45,7 +45,8 @@ func (w *world) awaitRequests(n int, keep func(faultproxy.Request) bool) {
 	}
 }
 
-// TestFault12DeletionLostInAWatchGap deletes pods while nobody looks.
+// TestFault12DeletionLostInAWatchGap: pods are deleted while the daemon cannot watch them. Their instances are
+// stopped afterwards.
 func TestFault12DeletionLostInAWatchGap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -72,7 +73,8 @@ func TestFault12DeletionLostInAWatchGap(t *testing.T) {
 		"orphans gone at the backend %v after the gap, other pods touched 0", took.Round(time.Millisecond))
 }
 
-// TestFault13SameNameAcrossAWatchGap replaces pods by others of the same names while nobody looks.
+// TestFault13SameNameAcrossAWatchGap: pods are replaced by pods with the same names while the daemon cannot
+// watch them.
 func TestFault13SameNameAcrossAWatchGap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -27,7 +27,7 @@ type query struct {
 	name                string // "": all
 }
 
-// await watches until the objects are as done wants them, and returns them.
+// await watches the objects until done returns true for them, and returns them.
 func await[T interface {
 	runtime.Object
 	metav1.Object

@@ -58,7 +58,7 @@ func (p leaky) knows() (secrets []string) {
 	return secrets
 }
 
-// leak is a text with all of them, in several forms, and longer than an object should carry.
+// leak returns a text with all secrets in several forms. It is longer than an object should carry.
 func (p leaky) leak() string {
 	text := "the backend refuses https://robot:c4n4ry-url@backend.example"
 	for _, secret := range p.knows() {
@@ -160,8 +160,8 @@ func (w *world) answers(port int32, paths ...string) map[string]string {
 	return bodies
 }
 
-// TestSecurityD1NoSecretLeavesTheNode lets a provider say all the secrets it knows, wherever it can say something, and looks for
-// them wherever somebody may look.
+// TestSecurityD1NoSecretLeavesTheNode lets a provider put all its secrets into every text that it can return.
+// Then the test searches for the secrets in every place that users can read.
 func TestSecurityD1NoSecretLeavesTheNode(t *testing.T) {
 	t.Parallel()
 	w, got := newNeedyWorld(t)

@@ -60,7 +60,7 @@ func (w *world) localVolume(name, onNode string) {
 	})
 }
 
-// TestClaimsOfPods has a node with nothing but its own identity.
+// TestClaimsOfPods: a node that has only its own identity can read the claims of its pods.
 func TestClaimsOfPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

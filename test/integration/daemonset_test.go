@@ -64,7 +64,7 @@ func TestPublishedB2RolloutPassesTheNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// pods waits until the set has these images by node, and the one on the plain node runs.
+	// pods waits until the set has these images by node, and the pod on the plain node runs.
 	pods := func(want map[string]string) {
 		t.Helper()
 		what := fmt.Sprintf("the pods of the set are %v", want)

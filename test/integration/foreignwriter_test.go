@@ -49,8 +49,7 @@ func TestReadinessGateOfAnotherWriter(t *testing.T) {
 	})
 }
 
-// writeGate writes the gate n times, about fifty times a second, while the node has something to say
-// about the same pod.
+// writeGate writes the gate n times, about fifty times a second, while the node also writes to the pod.
 func (w *world) writeGate(n int) {
 	w.Helper()
 	ticker := time.NewTicker(20 * time.Millisecond)

@@ -66,7 +66,7 @@ func (w *world) createJob(name string) {
 	}
 }
 
-// awaitJobPod waits until the job's pod after the given number of failed ones runs.
+// awaitJobPod waits until a pod of the job runs and the given number of pods has failed before it.
 func (w *world) awaitJobPod(failed int) (job *corev1.Pod) {
 	w.Helper()
 	w.awaitPods("the job's pod runs", func(pods []*corev1.Pod) bool {

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// user is somebody with kubectl.
+// user is a user of kubectl.
 type user struct {
 	*world
 	t   *testing.T // of the subtest
@@ -61,7 +61,7 @@ func TestNodeProxy(t *testing.T) {
 	user{world: w, t: t}.raw()
 }
 
-// command is kubectl in the test's namespace.
+// command returns a kubectl command in the test's namespace.
 func (u user) command(args []string) *exec.Cmd {
 	u.t.Helper()
 	cmd := u.api.KubectlCommand(u.t, append([]string{"--namespace=" + u.namespace}, args...)...)
@@ -85,7 +85,7 @@ func (u user) kubectl(args ...string) string {
 	return u.typing("", args...)
 }
 
-// typing is kubectl with input.
+// typing runs kubectl with input and returns its output.
 func (u user) typing(input string, args ...string) string {
 	u.t.Helper()
 	stdout, stderr, err := u.run(input, args)

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// greeting is the backend in memory with commands that say hello.
+// greeting is the backend in memory with commands that print hello.
 type greeting struct{ notifying }
 
 func (greeting) RunInContainer(_ context.Context, _, _, _ string, _ []string, attach api.AttachIO) error {
@@ -67,7 +67,7 @@ func TestThousandExecs(t *testing.T) {
 	}
 }
 
-// execs runs so many commands, over each protocol in turn.
+// execs runs n commands, over each protocol in turn.
 func (w *world) execs(n int) {
 	w.Helper()
 	url := w.client().CoreV1().RESTClient().Post().Namespace(w.namespace).Resource("pods").Name("web").SubResource("exec").

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestMetricsServerMayScrapeWithAToken has a service account with the role of metrics-server: get on
-// nodes/metrics, and nothing else on nodes. A second one may list pods in the same fine-grained way.
+// TestMetricsServerMayScrapeWithAToken: a service account with the role of metrics-server, which may only get
+// nodes/metrics, can scrape the node. A second account may only get nodes/pods, and can list the node's pods.
 func TestMetricsServerMayScrapeWithAToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -45,5 +45,5 @@ func enterNamespace() {
 	_ = syscall.Exec(unshare, append(append(args, self), os.Args[1:]...), env)
 }
 
-// inNamespace tells whether the tests are in their own namespace, with nodeAddress.
+// inNamespace reports whether the tests are in their own namespace, with nodeAddress.
 func inNamespace() bool { return os.Getenv(insideVar) != "" }

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// registerAgain is how long a node may be missing after somebody deleted it.
+// registerAgain is the longest time that a deleted node may be missing.
 const registerAgain = 10 * time.Second
 
 func TestNodeIsDeleted(t *testing.T) {

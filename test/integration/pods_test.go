@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// client is the administrator's.
+// client returns the administrator's client.
 func (w *world) client() kubernetes.Interface { return w.api.Client }
 
 func (w *world) pods() corev1client.PodInterface { return w.client().CoreV1().Pods(w.namespace) }
@@ -60,7 +60,7 @@ func (w *world) remove(name string, options metav1.DeleteOptions) {
 	}
 }
 
-// atOnce are the options of a force delete.
+// atOnce returns the options of a forced deletion.
 func atOnce() metav1.DeleteOptions { return *metav1.NewDeleteOptions(0) }
 
 // createMany creates pods, several at a time, and returns their names.

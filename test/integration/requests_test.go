@@ -37,7 +37,7 @@ type requests struct {
 	all     []request // guarded by mu
 }
 
-// watch lets a client made from config tell its requests.
+// watch records the requests of every client made from config.
 func (r *requests) watch(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &recorder{next: next, to: r} })
 }

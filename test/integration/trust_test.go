@@ -79,7 +79,8 @@ func (a authority) sign(t *testing.T, template *x509.Certificate, public any) st
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}))
 }
 
-// TestCertificatesOfPods has a real API server, of today, and a node with nothing but its own identity.
+// TestCertificatesOfPods: with a present version of the API server, a node that has only its own identity gets
+// the certificates of its pods.
 func TestCertificatesOfPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

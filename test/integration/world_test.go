@@ -105,7 +105,7 @@ func (w *world) newProvider(nodeutil.ProviderConfig) (nodeutil.Provider, node.No
 	return notifying{p}, nil, nil
 }
 
-// awaitBackend waits until the backend is as done wants it.
+// awaitBackend waits until done returns true. It calls done at each change of the backend.
 func (w *world) awaitBackend(what string, done func() bool) {
 	w.Helper()
 	w.changed.wait(w.T, fmt.Sprintf("%s (it has %d pods)", what, w.backend.Len()), done)

@@ -51,7 +51,7 @@ func program(t *testing.T, name string) string {
 	return ""
 }
 
-// TestAlertsFireInTime and are over in time, by promtool.
+// TestAlertsFireInTime: the alerts begin and end in time, by promtool.
 func TestAlertsFireInTime(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), program(t, "promtool"), "test", "rules", "rules_test.yaml")
 	cmd.Dir = filepath.Dir(rulesFile)
@@ -122,7 +122,7 @@ func faster(rules string) string {
 	return regexp.MustCompile(`offset \d+m`).ReplaceAllString(rules, "offset 5s")
 }
 
-// startPrometheus scrapes target and tells the alertmanager.
+// startPrometheus starts a Prometheus that scrapes target and sends its alerts to alertmanager.
 func startPrometheus(ctx context.Context, t *testing.T, target, alertmanager string) {
 	t.Helper()
 	dir, binary := t.TempDir(), program(t, "prometheus")
@@ -156,7 +156,7 @@ scrape_configs: [{job_name: virtual-kubelet, honor_labels: true, static_configs:
 	})
 }
 
-// provider says by its Ping how the backend is.
+// provider reports the state of the backend by its Ping.
 type provider struct {
 	*memory.Backend
 	node.NodeProvider
@@ -190,12 +190,12 @@ func startNode(ctx context.Context, t *testing.T, wg *sync.WaitGroup, api *memap
 	t.Cleanup(factory.Shutdown)
 }
 
-// bound is a pod of the node.
+// bound returns a pod of the node.
 func bound(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: name}, Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 }
 
-// awaitRunning waits until so many pods run.
+// awaitRunning waits until n pods run.
 func awaitRunning(ctx context.Context, t *testing.T, api *memapi.API, n int) {
 	t.Helper()
 	w, err := api.Pods("d").Watch(ctx, metav1.ListOptions{ResourceVersion: "0"})

@@ -127,7 +127,7 @@ func startNode(t *testing.T) node {
 	return node{strings.TrimSpace(address), cmd.Process.Pid}
 }
 
-// resident is a figure of the memory of the node's process, in KiB.
+// resident returns a memory figure of the node's process, in KiB.
 func (n node) resident(t *testing.T, field string) int {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.pid))

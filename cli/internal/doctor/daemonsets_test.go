@@ -26,8 +26,9 @@ func virtualNode(labels ...string) *corev1.Node {
 	return n
 }
 
-// proxySet has the keys of the DaemonSets of kube-proxy in virtual-kubelet/virtual-kubelet#20, admiraltyio/admiralty#114 and
-// kubernetes-sigs/azurefile-csi-driver#454: it tolerates every taint, and wants the machine.
+// proxySet returns a DaemonSet with the fields of the kube-proxy DaemonSets in
+// virtual-kubelet/virtual-kubelet#20, admiraltyio/admiralty#114 and kubernetes-sigs/azurefile-csi-driver#454: it
+// tolerates every taint, and needs the host.
 func proxySet() appsv1.DaemonSet {
 	set := appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}}
 	set.Spec.Template.Spec = corev1.PodSpec{

@@ -232,7 +232,7 @@ func TestKubeconfigThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestBootstrap has nothing yet but the credentials to ask for others with.
+// TestBootstrap: a node that has only its bootstrap credentials has no findings, and its rights are not checked.
 func TestBootstrap(t *testing.T) {
 	w := newWorld(t)
 	w.BootstrapKubeconfig, w.RequestsCertificate = w.Kubeconfig, true
@@ -245,7 +245,7 @@ func TestBootstrap(t *testing.T) {
 	}
 }
 
-// TestTheNodeRunsHere has the port in use and the lease held, both by the node itself.
+// TestTheNodeRunsHere: the node itself uses the port and holds the lease, so neither is a finding.
 func TestTheNodeRunsHere(t *testing.T) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -257,7 +257,7 @@ func TestTheNodeRunsHere(t *testing.T) {
 	if r := w.examine(); len(r.Findings) > 0 {
 		t.Errorf("got %+v, want nothing", r.Findings)
 	}
-	// Another program on the port is found once nobody holds the lease.
+	// When no process holds the lease, a program on the port is a finding.
 	w.lease.Annotations[holderAnnotation] = ""
 	if r := w.examine(); len(r.Findings) != 1 || r.Findings[0].Check != "port" {
 		t.Errorf("got %+v, want the port", r.Findings)

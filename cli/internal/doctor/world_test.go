@@ -227,7 +227,7 @@ func certificate(from, to time.Duration, address string) *x509.Certificate {
 	}
 }
 
-// csr is a request of the node to a signer.
+// csr returns a request of the node to a signer.
 func (w *world) csr(signer string, conditions ...certificatesv1.CertificateSigningRequestCondition) *certificatesv1.CertificateSigningRequest {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -253,7 +253,7 @@ func held(host string) *coordinationv1.Lease {
 	}
 }
 
-// registered is the node as the API server has it.
+// registered returns the node object in the API server.
 func registered(p int) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}

@@ -97,8 +97,8 @@ const (
 	deleteVariable = "STATE_TEST_DELETE"
 )
 
-// TestMain lets this test binary be the other process: it holds a cluster's lock until its
-// standard input ends, and deletes the cluster before it lets go if it is told to.
+// TestMain lets this test binary be the other process. It holds a cluster's lock until its standard input ends.
+// On demand it deletes the cluster before it releases the lock.
 func TestMain(m *testing.M) {
 	path := os.Getenv(holdVariable)
 	if path == "" {

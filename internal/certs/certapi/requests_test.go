@@ -109,7 +109,7 @@ func isOf(public crypto.PublicKey, key crypto.Signer) bool {
 	return ok && p.Equal(key.Public())
 }
 
-// proves is how an API server looks at a proof.
+// proves checks a proof as an API server does.
 func proves(public crypto.PublicKey, proof []byte) bool {
 	uid := []byte("pod-uid")
 	digest := sha256.Sum256(uid)

@@ -56,7 +56,7 @@ func inWorld(t *testing.T, test func(t *testing.T, s *signer, b *Manager)) {
 	})
 }
 
-// manager is one as a new process has it.
+// manager returns a new Manager, as in a new process.
 func (s *signer) manager() *Manager {
 	return New(Config{
 		Requests: s, Recorder: s.events,

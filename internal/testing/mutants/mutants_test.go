@@ -95,7 +95,7 @@ func TestDrawnMutantsAreThoseOfTheSeed(t *testing.T) {
 	}
 }
 
-// TestNoMutantIsTriedWhenTheTimeIsOver: the report says how many were.
+// TestNoMutantIsTriedWhenTheTimeIsOver: the report gives the number of tried mutants.
 func TestNoMutantIsTriedWhenTheTimeIsOver(t *testing.T) {
 	out := capture(t, func() error { return run(t.Context(), options{dir: write(t), draw: 4, budget: -time.Hour}) })
 	if want := "0 of 9 mutants were tried, and 0 of these pass the tests\n"; out != want {

@@ -38,7 +38,7 @@ func (u uses) up(order []string) (n int) {
 	return n
 }
 
-// fewest tries all orders of the rest after the ones before.
+// fewest tries all orders of the files in rest, after the files in before.
 func (u uses) fewest(before, rest []string) int {
 	if len(rest) == 0 {
 		return u.up(before)

@@ -135,7 +135,7 @@ func TestLanesUseTheCache(t *testing.T) {
 	}
 }
 
-// TestLanesFailByThemselves: no test says why go test failed.
+// TestLanesFailByThemselves: a lane fails if go test fails without a failed test.
 func TestLanesFailByThemselves(t *testing.T) {
 	lane := record{Dir: t.TempDir(), Env: os.Environ()}
 	var out bytes.Buffer

@@ -54,7 +54,8 @@ func TestSysctlsOfOthersAreForbidden(t *testing.T) {
 	}
 }
 
-// TestSysctlsOfTheMachineCannotBeAllowed: they are of no namespace, so a pod would set them for everybody.
+// TestSysctlsOfTheMachineCannotBeAllowed: these sysctls have no namespace, so a pod would set them for the whole
+// host.
 func TestSysctlsOfTheMachineCannotBeAllowed(t *testing.T) {
 	for _, pattern := range []string{"", "*", "kernel.*", "kernel.panic", "vm.swappiness", "fs.*", "network.a", "net.*.b", "net"} {
 		if _, err := NewSysctls([]string{"net.core.somaxconn", pattern}, false); err == nil || !strings.Contains(err.Error(), `"`+pattern+`"`) {

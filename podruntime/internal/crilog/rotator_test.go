@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// rotation is a Rotator of one log.
+// rotation returns a Rotator of one log.
 func rotation(r *runtime, d *Dir) *Rotator {
 	return &Rotator{
 		Dir: d, MaxSize: 100, MaxFiles: 3,

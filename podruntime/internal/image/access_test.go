@@ -39,7 +39,7 @@ func newTenants(t *testing.T) *tenants {
 	return w
 }
 
-// restart is another process.
+// restart replaces the Puller, as a new process does.
 func (w *tenants) restart() {
 	w.t.Helper()
 	p, err := New(Config{

@@ -104,7 +104,7 @@ func state(s corev1.ContainerState) string {
 	return ""
 }
 
-// summary is the phase and a line per container and condition.
+// summary returns the phase, and a line for each container and condition.
 func summary(s corev1.PodStatus) string {
 	lines := []string{string(s.Phase)}
 	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {

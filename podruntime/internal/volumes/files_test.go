@@ -186,7 +186,8 @@ func TestDownwardAPI(t *testing.T) {
 	}
 }
 
-// TestSecurityD3RefreshBringsNothingBack: whoever looks after volumes may come late, when the pod has ended.
+// TestSecurityD3RefreshBringsNothingBack: a Refresh may come late, after the pod's volumes were removed. It does
+// not create files again.
 func TestSecurityD3RefreshBringsNothingBack(t *testing.T) {
 	w := newWorld(t)
 	w.secrets["s"] = &corev1.Secret{Data: map[string][]byte{"key": []byte("value")}}

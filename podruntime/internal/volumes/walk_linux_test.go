@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeDeep makes so many directories in each other, with a file in the last one.
+// makeDeep makes nested directories of the given depth. The last one contains a file.
 func makeDeep(t *testing.T, dir string, depth int) {
 	t.Helper()
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

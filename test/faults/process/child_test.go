@@ -83,7 +83,7 @@ func (c *child) wait(stdout io.Reader) {
 	_ = c.stdin.Close()
 }
 
-// start is launch, and waits until the node is ready.
+// start launches the daemon and waits until the node is ready.
 func (w *world) start(env ...string) *child {
 	w.Helper()
 	c := w.launch(env...)

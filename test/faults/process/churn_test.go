@@ -18,8 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// churn makes pods come, change and go for as long as it runs. It begins a pod at every
-// tick, however long the earlier ones take, up to a limit: so it never dries up.
+// churn creates, changes and removes pods as long as it runs. It begins a pod at every tick, however long the
+// earlier pods take, up to a limit. So it never dries up.
 type churn struct {
 	*world
 	cancel context.CancelFunc
@@ -29,7 +29,7 @@ type churn struct {
 // churnLimit is how many pods may be on their way at once.
 const churnLimit = 150
 
-// churnAt starts churn of so many pods a second.
+// churnAt starts churn with the given number of new pods per second.
 func (w *world) churnAt(perSecond int) *churn {
 	ctx, cancel := context.WithCancel(w.Context())
 	c := &churn{world: w, cancel: cancel}
@@ -124,7 +124,7 @@ func (a *actor) job() {
 	a.awaitGone()
 }
 
-// forced is deleted without grace, and another of the same name comes within milliseconds.
+// forced deletes a pod without grace, and creates another pod of the same name within milliseconds.
 func (a *actor) forced() {
 	a.create(corev1.RestartPolicyAlways)
 	a.awaitPhase(corev1.PodRunning)
@@ -132,7 +132,7 @@ func (a *actor) forced() {
 	a.plain()
 }
 
-// early is deleted while it starts.
+// early deletes a pod while it starts.
 func (a *actor) early() {
 	a.create(corev1.RestartPolicyAlways)
 	a.pause(100)
@@ -253,7 +253,7 @@ func (a *actor) fail(format string, args ...any) {
 	}
 }
 
-// pause waits for up to so many milliseconds.
+// pause waits for a random time, up to the given number of milliseconds.
 func (a *actor) pause(milliseconds int) {
 	select {
 	case <-time.After(time.Duration(a.random.IntN(milliseconds)) * time.Millisecond):

@@ -12,8 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/daemon"
 )
 
-// TestMain is also the daemon's main function: the tests start their own binary again. They spend
-// most of their time waiting, so more of them run at once than there are processors, unless -parallel says otherwise.
+// TestMain is also the daemon's main function, because the tests start their own binary again. The tests spend
+// most of their time waiting. So more of them run at once than there are processors, unless -parallel is set.
 func TestMain(m *testing.M) {
 	daemon.Main()
 	klog.SetLogger(klog.New(nil))

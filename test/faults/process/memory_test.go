@@ -95,7 +95,7 @@ func TestNothingIsLeftOfAStorm(t *testing.T) {
 	t.Logf("goroutines %d, then %d; file descriptors %d, then %d", goroutines, after, files, open)
 }
 
-// wave is some seconds of churn with some sessions.
+// wave runs some seconds of churn and some sessions.
 func (w *world) wave(c *child) {
 	w.Helper()
 	churn := w.churnAt(10)

@@ -197,7 +197,7 @@ func (w *world) awaitEvent(text string) {
 
 var panicCount = regexp.MustCompile(`(?m)^virtual_kubelet_provider_panics_total\{.*\} (\d+)$`)
 
-// panics is the daemon's own count.
+// panics returns the daemon's own count of panics.
 func (c *child) panics() (n int) {
 	c.Helper()
 	for _, m := range panicCount.FindAllStringSubmatch(c.ask("metrics"), -1) {

@@ -43,7 +43,7 @@ type shares struct {
 	rssMost      int       // bytes
 }
 
-// replica is one daemon of them.
+// replica is one of the daemons.
 type replica struct {
 	*child
 	member string

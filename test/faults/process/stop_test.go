@@ -103,7 +103,7 @@ func (w *world) run(ctx context.Context, spdy bool, pod string, output io.Writer
 	return executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: output, Stderr: &bytes.Buffer{}})
 }
 
-// firstWrite tells when something is written.
+// firstWrite closes begun at the first write.
 type firstWrite struct {
 	begun chan struct{}
 	told  bool

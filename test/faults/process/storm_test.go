@@ -77,7 +77,7 @@ func (w *world) instances() map[types.UID]string {
 // daemon would stop none of them for minutes, as after a loss of the API server's data.
 const patientEvery = 4
 
-// storm kills the daemon, once in a period, while pods come and go, for as long as more says so.
+// storm kills the daemon once per period, while pods come and go, as long as more returns true.
 func (w *world) storm(perSecond int, period time.Duration, m *measured, more func() bool) {
 	w.Helper()
 	churn := w.churnAt(perSecond)

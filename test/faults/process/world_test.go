@@ -72,7 +72,7 @@ func newWorldIn(t *testing.T, api *testapi.API, times backend.Times) *world {
 	return w
 }
 
-// nodeOf is the node of the nth pod.
+// nodeOf returns the node of the nth pod.
 func (w *world) nodeOf(n int) string {
 	if len(w.nodes) == 0 {
 		return w.node
@@ -89,7 +89,7 @@ func (w *world) await(what string, done func() bool) {
 	w.awaitUnless(nil, what, done)
 }
 
-// awaitUnless is await, and returns when other is closed too.
+// awaitUnless is await, but also returns when other is closed.
 func (w *world) awaitUnless(other <-chan struct{}, what string, done func() bool) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
