@@ -51,7 +51,7 @@ func (k *known) lives(context.Context, string) (map[string]lived, error) {
 
 func (*known) stop() {}
 
-// TestLivesAreWaitedFor: until the backend knows both times of each pod.
+// TestLivesAreWaitedFor: awaitLives waits until the backend knows both times of each pod.
 func TestLivesAreWaitedFor(t *testing.T) {
 	at := time.Unix(1700000000, 0)
 	whole := lived{began: at, ended: at}
@@ -133,7 +133,8 @@ func TestSlurmIsReadByFiles(t *testing.T) {
 	}
 }
 
-// TestGoalsAtSchedulers: each scenario has its own agents, lines and goals, and is no part of all.
+// TestGoalsAtSchedulers: the scenario of each scheduler has its own agents, lines and goals, and does not belong
+// to "all".
 func TestGoalsAtSchedulers(t *testing.T) {
 	some := func(lag, cpu float64, asked requests) []*round {
 		return []*round{{

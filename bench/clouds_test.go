@@ -69,7 +69,8 @@ func TestEndsAtRest(t *testing.T) {
 	}
 }
 
-// TestCloudsAreScenarios: one name for all of them, each with the same goals of its own agent.
+// TestCloudsAreScenarios: one name selects the scenarios of all clouds. Each scenario has the same goals, for
+// its own agent.
 func TestCloudsAreScenarios(t *testing.T) {
 	chosen, err := chooseScenarios(clouds)
 	if err != nil || len(chosen) != len(cloudServices) {
@@ -102,7 +103,8 @@ func TestCloudsAreScenarios(t *testing.T) {
 	}
 }
 
-// TestQueueIsUsedWhereItIsWanted: and taken out elsewhere; an emulator without one is left out.
+// TestQueueIsUsedWhereItIsWanted: the queue stays in the configuration of an agent with push, and is removed for
+// the others. With push, an emulator without a queue is skipped.
 func TestQueueIsUsedWhereItIsWanted(t *testing.T) {
 	const with, without = "region: r\nqueue: https://q\ncapacity: {}\n", "region: r\ncapacity: {}\n"
 	for _, c := range []struct {
@@ -120,7 +122,7 @@ func TestQueueIsUsedWhereItIsWanted(t *testing.T) {
 	}
 }
 
-// TestEmulatorIsToldWhichGroupsEnd: by its input.
+// TestEmulatorIsToldWhichGroupsEnd: the emulator reads the ended groups from its input.
 func TestEmulatorIsToldWhichGroupsEnd(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "cat")
 	in, err := cmd.StdinPipe()

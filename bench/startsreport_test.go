@@ -22,7 +22,8 @@ func sampleRuntimes() outcome {
 	}}
 }
 
-// TestTableOfRuntimes: percentiles are of the pods of all rounds, the rest is the median of rounds, and goals are judged only where both are there.
+// TestTableOfRuntimes: percentiles cover the pods of all rounds, other figures are the median of the rounds. A
+// goal is judged only where both of its figures exist.
 func TestTableOfRuntimes(t *testing.T) {
 	var out bytes.Buffer
 	if err := sampleRuntimes().printStarts(&out, agentNames); err != nil {

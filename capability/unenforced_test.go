@@ -108,7 +108,8 @@ func TestAcceptedFeaturesAreTakenOutOfThePod(t *testing.T) {
 	}
 }
 
-// TestAcceptedByDefault: a restricted pod runs where each pod is a virtual machine, and nothing else of its security is left out unless it is named.
+// TestAcceptedByDefault: where each pod is a virtual machine, a restricted pod is accepted. Other security
+// fields are left out only if their feature is named.
 func TestAcceptedByDefault(t *testing.T) {
 	main := func(security string) string {
 		return "{spec: {containers: [{name: a, securityContext: " + security + "}]}}"
@@ -144,7 +145,8 @@ func TestAcceptedByDefault(t *testing.T) {
 	}
 }
 
-// TestOwnProfileAndPowerAreNeverAccepted: not by name either.
+// TestOwnProfileAndPowerAreNeverAccepted: fields that add power, or name a profile of the pod's own, are
+// refused, even if their feature is accepted by name.
 func TestOwnProfileAndPowerAreNeverAccepted(t *testing.T) {
 	d := capability.Only().Accept(capability.Features()...)
 	for _, security := range []string{
@@ -157,7 +159,7 @@ func TestOwnProfileAndPowerAreNeverAccepted(t *testing.T) {
 	}
 }
 
-// TestFieldsOfAFeatureThatIsThere: a backend may have a feature without some of its fields.
+// TestFieldsOfAFeatureThatIsThere: a backend may have a feature without some of the feature's fields.
 func TestFieldsOfAFeatureThatIsThere(t *testing.T) {
 	pod := podOf(t, "{spec: {containers: [{name: a, securityContext: {runAsUser: 1, capabilities: {add: [A], drop: [B]}}}]}}")
 	d := capability.All().LacksFields("they are only added", capability.Capabilities, "capabilities.drop")

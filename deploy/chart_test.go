@@ -247,7 +247,7 @@ func TestAvailability(t *testing.T) {
 	}
 }
 
-// TestMemoryIsKeptBelowTheLimit: Go knows nine tenths of it.
+// TestMemoryIsKeptBelowTheLimit: GOMEMLIMIT is nine tenths of the memory limit.
 func TestMemoryIsKeptBelowTheLimit(t *testing.T) {
 	for limit, want := range map[any]string{"512Mi": "483183820", "1Gi": "966367641", "1000000000": "900000000", "1G": "900000000", "1.5Gi": "", nil: ""} {
 		var pods appsv1.Deployment

@@ -109,7 +109,8 @@ func (c *cluster) until(what string, done func(ctx context.Context) (bool, error
 	}
 }
 
-// TestSecurityG4RestrictedNamespaceAdmitsThePod installs the chart where nothing else than restricted pods may run.
+// TestSecurityG4RestrictedNamespaceAdmitsThePod installs the chart in a namespace that admits restricted pods
+// only.
 func TestSecurityG4RestrictedNamespaceAdmitsThePod(t *testing.T) {
 	for name, given := range modes {
 		t.Run(name, func(t *testing.T) {

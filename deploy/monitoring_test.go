@@ -26,7 +26,8 @@ var monitored = values{
 	},
 }
 
-// TestChartMonitorsNodes: the ServiceMonitor finds the pods, the PrometheusRule has the alerts as they are tested, and each dashboard is whole.
+// TestChartMonitorsNodes: the ServiceMonitor selects the pods, the PrometheusRule has the tested alerts, and
+// each dashboard is complete.
 func TestChartMonitorsNodes(t *testing.T) {
 	manifests, err := render(t, "nodes", monitored)
 	if err != nil {

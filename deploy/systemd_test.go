@@ -36,7 +36,8 @@ func unit(t *testing.T, path string) map[string][]string {
 	return values
 }
 
-// TestPodsOutliveTheUnit: a restart of the daemon ends no container, takes no cgroup from one, and is tried for ever.
+// TestPodsOutliveTheUnit: a restart of the daemon neither ends a container nor removes its cgroup. Restarts are
+// tried for ever.
 func TestPodsOutliveTheUnit(t *testing.T) {
 	values := unit(t, unitFile)
 	for key, want := range map[string]string{
@@ -78,7 +79,8 @@ func TestSettingsOfTheUnit(t *testing.T) {
 	}
 }
 
-// TestUnitIsCorrect asks systemd, where it is installed. The program need not be.
+// TestUnitIsCorrect verifies the unit with systemd-analyze, where systemd is installed. The program itself need
+// not be installed.
 func TestUnitIsCorrect(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"testing"
 )
 
-// TestProgramsOfARelease: make up takes the files of a release when they are there and whole, and builds else.
+// TestProgramsOfARelease: make up uses the files of a release if they exist and are complete, and otherwise
+// builds the programs.
 func TestProgramsOfARelease(t *testing.T) {
 	platform := runtime.GOOS + "_" + runtime.GOARCH
 	const program = "#!/bin/sh\necho released\n"

@@ -39,7 +39,8 @@ func TestRuntimeBelowHasLess(t *testing.T) {
 	}
 }
 
-// TestSecurityF3PodsThatAskForPowerAreRefused: one field each, in a pod, an init container and a debug container.
+// TestSecurityF3PodsThatAskForPowerAreRefused has one such field at a time, in a container, an init container
+// and a debug container.
 func TestSecurityF3PodsThatAskForPowerAreRefused(t *testing.T) {
 	yes, unmasked := true, corev1.UnmaskedProcMount
 	privileged := &corev1.SecurityContext{Privileged: &yes}

@@ -12,7 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
 )
 
-// TestPodsThatAreDeletedAtOnceEndTogether: no pod waits for the end of another one, however slow the runtime is with each step.
+// TestPodsThatAreDeletedAtOnceEndTogether: pods that are deleted at the same time end in parallel, however slow
+// the runtime is.
 func TestPodsThatAreDeletedAtOnceEndTogether(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		const grace = 10

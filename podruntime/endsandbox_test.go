@@ -42,7 +42,8 @@ func (e *enderRuntime) StopContainer(ctx context.Context, id string, timeout int
 	return e.RuntimeService.StopContainer(ctx, id, timeout)
 }
 
-// TestRuntimeIsToldThatAPodEnds: before a container of it is stopped, and not where one is stopped to be started again.
+// TestRuntimeIsToldThatAPodEnds: the runtime learns the end of a sandbox before the first container of the pod
+// is stopped. A stop for a restart does not end the sandbox.
 func TestRuntimeIsToldThatAPodEnds(t *testing.T) {
 	var sick atomic.Bool
 	config := fakecri.Config{Exec: func(context.Context, fakecri.Container, []string) fakecri.Answer {

@@ -38,7 +38,8 @@ func TestPostStartHookThatFailsEndsTheContainer(t *testing.T) {
 	})
 }
 
-// TestProbesBeginAfterThePostStartHook: to a kubelet, a container does not run before.
+// TestProbesBeginAfterThePostStartHook: probes begin after the postStart hook, because a kubelet does not
+// consider the container running before.
 func TestProbesBeginAfterThePostStartHook(t *testing.T) {
 	var early, probes atomic.Int32
 	var hooked atomic.Bool

@@ -100,7 +100,8 @@ func TestWhoAsksForUsageDoesNotWaitForAWalk(t *testing.T) {
 	})
 }
 
-// TestPodThatTakesLongToMeasureKeepsNobodyWaiting: it has its turn less often.
+// TestPodThatTakesLongToMeasureKeepsNobodyWaiting: a pod whose measurement is slow is measured less often, and
+// delays no other pod.
 func TestPodThatTakesLongToMeasureKeepsNobodyWaiting(t *testing.T) {
 	inMeter(t, func(t *testing.T, m *measuring) {
 		pod := podOf("web")

@@ -256,7 +256,8 @@ func TestPodWithAnUnsafeSysctlIsRejected(t *testing.T) {
 	})
 }
 
-// TestSysctlOfTheNetworkIsRejectedWithoutOne: its pod would set it for the machine, or run without it.
+// TestSysctlOfTheNetworkIsRejectedWithoutOne: where pods share the host's network, a pod with a network sysctl
+// is rejected. Otherwise it would set the sysctl for the host, or run without it.
 func TestSysctlOfTheNetworkIsRejectedWithoutOne(t *testing.T) {
 	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
 		w.kill()
@@ -305,7 +306,8 @@ func TestGetPodsDoesNotWaitForEachPodOfARuntimeThatHangs(t *testing.T) {
 	})
 }
 
-// TestContainerThatCannotStartEndsByItsPolicy: the pod fails where nothing is restarted, and backs off with its last end where all is.
+// TestContainerThatCannotStartEndsByItsPolicy: a container that cannot start fails its pod with the restart
+// policy Never. With Always, it backs off and shows its last end.
 func TestContainerThatCannotStartEndsByItsPolicy(t *testing.T) {
 	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
 		w.Script(fakecri.ByName("main"), fakecri.Life{StartError: errors.New(`exec: "none": executable file not found`)})

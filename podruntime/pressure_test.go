@@ -253,7 +253,8 @@ func TestFullDiskIsSeenWhileImagesCannotGo(t *testing.T) {
 	})
 }
 
-// TestWhoListensLateHearsOfPressure: the node is registered after the pods of before a restart are known.
+// TestWhoListensLateHearsOfPressure: a listener that comes late gets the present conditions, because the node is
+// registered after the pods from before a restart are known.
 func TestWhoListensLateHearsOfPressure(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		m := w.underPressure()
@@ -311,7 +312,8 @@ func TestEvictionWaitsForTheLastOne(t *testing.T) {
 	})
 }
 
-// TestPodThatRunsIsNotRefusedAfterARestart: it is there already, and only its turn to be evicted ends it.
+// TestPodThatRunsIsNotRefusedAfterARestart: pressure does not refuse a pod that already runs; only an eviction
+// ends it.
 func TestPodThatRunsIsNotRefusedAfterARestart(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		w.underPressure()

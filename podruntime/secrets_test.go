@@ -49,8 +49,8 @@ func (w *world) secretsLeft() (found []string) {
 	return found
 }
 
-// TestSecurityD3SecretsGoWithThePod: 5 s after its end nothing of a Secret is on the machine, also if the process is killed
-// while the pod ends.
+// TestSecurityD3SecretsGoWithThePod: 5 s after the end of a pod, nothing of its Secret is on the machine, even
+// if the process is killed while the pod ends.
 func TestSecurityD3SecretsGoWithThePod(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "") // volumes are then where secretsLeft looks
 	for name, test := range map[string]func(w *world, pod *corev1.Pod){
@@ -97,7 +97,8 @@ func hasEnded(s *corev1.PodStatus) bool {
 	return len(s.ContainerStatuses) > 0 && s.ContainerStatuses[0].State.Terminated != nil
 }
 
-// TestVolumesAreLookedAtAgainWhenItIsTime: not as soon as they are there.
+// TestVolumesAreLookedAtAgainWhenItIsTime: volumes are refreshed after their interval, and not right after their
+// setup.
 func TestVolumesAreLookedAtAgainWhenItIsTime(t *testing.T) {
 	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
 		pod := podWithSecret("web")
@@ -127,8 +128,8 @@ func TestVolumesAreLookedAtAgainWhenItIsTime(t *testing.T) {
 	})
 }
 
-// TestSecurityD3SecretsOfAPodThatNobodyKnowsGo: the machine lost its containers while no process looked after them, and
-// the API server has forgotten the pod.
+// TestSecurityD3SecretsOfAPodThatNobodyKnowsGo: the machine lost the pod's containers while no process ran, and
+// the API server no longer has the pod. The files of its Secret are removed.
 func TestSecurityD3SecretsOfAPodThatNobodyKnowsGo(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {

@@ -179,7 +179,7 @@ func TestLeft(t *testing.T) {
 	})
 }
 
-// TestLeftoversOfABackendThatDoesNotAnswer: silence is not "nothing is there".
+// TestLeftoversOfABackendThatDoesNotAnswer: a backend that does not answer is an error, and not an empty list.
 func TestLeftoversOfABackendThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := inProcess(nil)

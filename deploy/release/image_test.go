@@ -136,7 +136,7 @@ func TestPublishedD14CommandOfTheChartIsInTheImage(t *testing.T) {
 	}
 }
 
-// TestSecurityG4DockerfileMakesTheSameImage holds the description for container engines to the image.
+// TestSecurityG4DockerfileMakesTheSameImage: the Dockerfile for container engines describes the same image.
 func TestSecurityG4DockerfileMakesTheSameImage(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "image", "Dockerfile"))
 	if err != nil {

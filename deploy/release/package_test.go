@@ -131,7 +131,8 @@ func TestArchiveHasTheInstalledFiles(t *testing.T) {
 	}
 }
 
-// TestKrewManifestNamesTheArchives: krew finds each archive by its checksum, and in it the program and the licence.
+// TestKrewManifestNamesTheArchives: krew finds each archive and verifies its checksum. The archive contains the
+// program and the licence.
 func TestKrewManifestNamesTheArchives(t *testing.T) {
 	r, archives := smallRelease(t)
 	if err := r.writeKrew(archives); err != nil {
@@ -248,7 +249,8 @@ func TestChartOfAReleaseTakesItsImage(t *testing.T) {
 	}
 }
 
-// TestLicencesComeFromTheFilesOfAModule: each is recognised by its text, and the notice has each text once.
+// TestLicencesComeFromTheFilesOfAModule: each licence is recognised by its text, and the notice contains each
+// text once.
 func TestLicencesComeFromTheFilesOfAModule(t *testing.T) {
 	modules, goroot, ours := t.TempDir(), t.TempDir(), t.TempDir()
 	const mit = "Permission is hereby granted,\n free of charge"
@@ -284,7 +286,7 @@ func TestLicencesComeFromTheFilesOfAModule(t *testing.T) {
 	}
 }
 
-// TestSecurityG2LicencesOfAllModulesAreNamed: no module in a binary is without a licence, and the notice names each.
+// TestSecurityG2LicencesOfAllModulesAreNamed: each module in a binary has a licence, and the notice names it.
 func TestSecurityG2LicencesOfAllModulesAreNamed(t *testing.T) {
 	dir := nativeRelease(t)
 	notice, err := os.ReadFile(filepath.Join(dir, "NOTICE_"+testVersion+".txt"))
@@ -311,7 +313,8 @@ func TestSecurityG2LicencesOfAllModulesAreNamed(t *testing.T) {
 	}
 }
 
-// TestSecurityG3SignatureIsOfTheChecksums: the public key verifies the signature of SHA256SUMS, and of nothing else.
+// TestSecurityG3SignatureIsOfTheChecksums: the public key verifies the signature of SHA256SUMS, and of no other
+// content.
 func TestSecurityG3SignatureIsOfTheChecksums(t *testing.T) {
 	dir := t.TempDir()
 	public, private, err := ed25519.GenerateKey(nil)

@@ -288,7 +288,8 @@ func TestBinarySaysWhatItIsMadeOf(t *testing.T) {
 	}
 }
 
-// TestControlPlaneIsBuiltAsByTheScript: with other flags all of Kubernetes would be compiled again.
+// TestControlPlaneIsBuiltAsByTheScript: the build uses the flags of hack/goenv.sh. With other flags, all of
+// Kubernetes would be compiled again.
 func TestControlPlaneIsBuiltAsByTheScript(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "bash", "-c", `. ../../hack/goenv.sh; printf '%s\n' "${quick_kubernetes[@]}"`).Output()
 	if err != nil {

@@ -111,7 +111,7 @@ func serve(t *testing.T, dir string) *httptest.Server {
 	return server
 }
 
-// TestKubeconfigIsSelfContained: it can be copied to any place on this machine.
+// TestKubeconfigIsSelfContained: a kubeconfig also works after it was copied to another place on this machine.
 func TestKubeconfigIsSelfContained(t *testing.T) {
 	c := newCLI(t)
 	c.up("--name=copy")

@@ -57,7 +57,8 @@ func TestListsAskForTheLatestVersion(t *testing.T) {
 	}
 }
 
-// TestOutageEndsWithinTwoSeconds: a reflector's own pause would be up to half a minute.
+// TestOutageEndsWithinTwoSeconds: after an outage, the list comes within two seconds. A reflector alone would
+// pause for up to half a minute.
 func TestOutageEndsWithinTwoSeconds(t *testing.T) {
 	for name, failure := range map[string]error{
 		"refused":     errors.New("connection refused"),
@@ -104,7 +105,8 @@ func TestRefusalIsAnAnswer(t *testing.T) {
 	}
 }
 
-// TestRestoredAPIServerIsListedAnew: a watch from a version of the future would be silent.
+// TestRestoredAPIServerIsListedAnew: a restored API server has an older version, so the source lists anew. A
+// watch from a future version would be silent.
 func TestRestoredAPIServerIsListedAnew(t *testing.T) {
 	s := &scripted{version: "700"}
 	source := s.source()

@@ -79,7 +79,7 @@ func TestWatchGoesOnWhereItsStreamBroke(t *testing.T) {
 	}
 }
 
-// TestWatchEndsWhenItsVersionIsGone lets the reflector list anew.
+// TestWatchEndsWhenItsVersionIsGone: the watch ends, so that the reflector lists anew.
 func TestWatchEndsWhenItsVersionIsGone(t *testing.T) {
 	gone := statusOf(apierrors.NewResourceExpired("too old"))
 	s := &streams{first: func(w *watch.FakeWatcher) { w.Error(gone) }, whole: 1}

@@ -167,7 +167,7 @@ func TestHandlersComeAndGo(t *testing.T) {
 	}
 }
 
-// TestResync shows each pod once in a round, and not all of them together.
+// TestResync: a round of resync shows each pod once, and spreads the pods over the round.
 func TestResync(t *testing.T) {
 	var names []string
 	for i := range 100 {

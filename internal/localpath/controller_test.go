@@ -134,7 +134,8 @@ func TestWhatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestAKillAtAnyStepIsMadeGood: the controller is stopped after each step, and another one goes on.
+// TestAKillAtAnyStepIsMadeGood: the controller is stopped after each step, and the next controller completes the
+// work.
 func TestAKillAtAnyStepIsMadeGood(t *testing.T) {
 	for step, verb := range map[string]string{"after the directory was made": "create", "after the directory was removed": "delete"} {
 		t.Run(step, func(t *testing.T) {
@@ -184,7 +185,8 @@ func TestOnlyWhatIsReleasedIsRemoved(t *testing.T) {
 	}
 }
 
-// TestWhatWasSeenMayBeOld: the API server is asked before anything is removed.
+// TestWhatWasSeenMayBeOld: the controller reads the volume from the API server before it removes anything,
+// because its cache may be outdated.
 func TestWhatWasSeenMayBeOld(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.claim("data", nil)

@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestSeriesWithTheLabelsOfTheOverflowIsMergedIntoIt: a gather with two values of one series would fail.
+// TestSeriesWithTheLabelsOfTheOverflowIsMergedIntoIt: a source with the labels of the overflow series is merged
+// into this series. Otherwise a gather would fail because of two values of one series.
 func TestSeriesWithTheLabelsOfTheOverflowIsMergedIntoIt(t *testing.T) {
 	g := &Gauge{desc: prometheus.NewDesc("g", "help", []string{"a", "b"}, nil), labels: 2, merge: Sum, from: map[int]source{}}
 	const more = 50 // sources come in any order, so each of these may be beyond the limit

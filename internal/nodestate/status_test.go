@@ -218,7 +218,8 @@ func drawStatus(t *rapid.T, label string) *corev1.NodeStatus {
 	return status
 }
 
-// TestFieldNamesAreThoseOfTheJSON: for every field of a status, given and zero.
+// TestFieldNamesAreThoseOfTheJSON: fieldNames returns the JSON names of the fields, for random statuses and for
+// fields with zero values.
 func TestFieldNamesAreThoseOfTheJSON(t *testing.T) {
 	f := randfill.New().NilChance(0.3).NumElements(0, 2).RandSource(rand.NewSource(1))
 	for range 300 {

@@ -109,7 +109,8 @@ func TestIdentitiesThatMayListWatch(t *testing.T) {
 	}
 }
 
-// TestRefusedListsEndInGets: the checker had no answer, or an older one, so the list is tried first.
+// TestRefusedListsEndInGets: the checker has no answer or an outdated one, so the store lists first. After the
+// refusal it uses gets.
 func TestRefusedListsEndInGets(t *testing.T) {
 	for name, checker := range map[string]func() (*accessreview.Checker, func()){
 		"no answer at first": func() (*accessreview.Checker, func()) {

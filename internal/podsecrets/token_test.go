@@ -119,7 +119,8 @@ func TestSecurityC5TokensAreBoundToThePodAndItsAudience(t *testing.T) {
 	}
 }
 
-// TestSecurityC5TokensAreRenewedInTime asks every minute for 48 hours, as a volume is kept up to date.
+// TestSecurityC5TokensAreRenewedInTime requests the token every minute for 48 hours, as the update of a volume
+// does.
 func TestSecurityC5TokensAreRenewedInTime(t *testing.T) {
 	for life, use := range map[int64]time.Duration{
 		600:        8 * time.Minute,

@@ -133,7 +133,7 @@ func TestShortValuesAreNotLookedFor(t *testing.T) {
 	}
 }
 
-// TestSecurityD2ShortestSecretIsTakenOutInEveryForm: from eight bytes on nothing of a value is shown.
+// TestSecurityD2ShortestSecretIsTakenOutInEveryForm: a value of eight bytes or more is removed in every form.
 func TestSecurityD2ShortestSecretIsTakenOutInEveryForm(t *testing.T) {
 	const value = `a/"b<c&d`
 	for name, form := range map[string]string{

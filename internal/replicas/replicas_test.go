@@ -204,7 +204,8 @@ func TestMembersSeeEachOther(t *testing.T) {
 	})
 }
 
-// TestNobodyIsGoneWhileTheAPIServerIsSilent: after an outage all members are as they were, and hold nothing of before until they have renewed.
+// TestNobodyIsGoneWhileTheAPIServerIsSilent: during and after an outage no member counts as gone. A member holds
+// nothing from before the outage, and holds new things after its next renewal.
 func TestNobodyIsGoneWhileTheAPIServerIsSilent(t *testing.T) {
 	inGroup(t, func(t *testing.T, client *fake.Clientset, start func(string) (*Group, func())) {
 		var silent atomic.Bool

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// TestFault48SurplusStreamsHoldNothing opens more SPDY streams than the request announced, while the
-// session runs.
+// TestFault48SurplusStreamsHoldNothing: a client opens more SPDY streams than it announced while the session
+// runs. Each session ends at the first surplus stream, and leaves no goroutine behind.
 func TestFault48SurplusStreamsHoldNothing(t *testing.T) {
 	const clients, surplus = 10, 7
 	started := make(chan struct{}, clients)

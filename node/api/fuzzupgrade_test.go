@@ -54,8 +54,8 @@ func converse(t *testing.T, s server, request, after string) *http.Response {
 	return resp
 }
 
-// FuzzUpgradeHeaders asks for upgrades in every way. The answer is 101 or an error of the client; no
-// handler panics, and none repeats the token.
+// FuzzUpgradeHeaders requests upgrades in every way. The answer is 101 or a client error, no handler panics, and
+// no answer repeats the token.
 func FuzzUpgradeHeaders(f *testing.F) {
 	for _, seed := range [][4]string{
 		{"Upgrade", "SPDY/3.1", "v4.channel.k8s.io", ""},

@@ -216,7 +216,7 @@ func TestSecurityE11SizeOfATerminalIsBounded(t *testing.T) {
 	}
 }
 
-// A session counts until the provider has returned: its command may run on when its client has gone.
+// A session counts until the provider has returned, because its command may run on after its client has left.
 func TestSecurityE12SessionCountsUntilItsCommandHasEnded(t *testing.T) {
 	begun, over := make(chan struct{}, 1), make(chan struct{})
 	s := serve(t, api.PodHandlerConfig{

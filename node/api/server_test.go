@@ -137,7 +137,8 @@ func TestStatsAndMetricsFormats(t *testing.T) {
 	}
 }
 
-// It used to panic: two handlers for one pattern.
+// TestAttachPodMetricsRoutesOnServeMux: the routes do not conflict on an http.ServeMux. They once had two
+// handlers for one pattern, which panics.
 func TestAttachPodMetricsRoutesOnServeMux(t *testing.T) {
 	cfg := whole()
 	serveMux := http.NewServeMux()

@@ -122,8 +122,8 @@ func TestPodFilters(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsHaveTheirOwnLimits gives only a client, as programs in the field do,
-// and exhausts it.
+// TestHeartbeatsHaveTheirOwnLimits: heartbeats get through when the limit of the given client is used up. Many
+// programs give only a client.
 func TestHeartbeatsHaveTheirOwnLimits(t *testing.T) {
 	var path atomic.Value
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

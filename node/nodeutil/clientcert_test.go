@@ -48,7 +48,8 @@ func (b *bootstrapping) node(opts ...NodeOpt) (*Node, error) {
 	}, opts...)...)
 }
 
-// TestSecurityB4TheTokenIsForAskingOnly: the clients of the node never have it.
+// TestSecurityB4TheTokenIsForAskingOnly: the bootstrap token is used for certificate requests only; the node's
+// clients never have it.
 func TestSecurityB4TheTokenIsForAskingOnly(t *testing.T) {
 	b := newBootstrapping(t)
 	n, err := b.node()
@@ -70,7 +71,8 @@ func TestSecurityB4TheTokenIsForAskingOnly(t *testing.T) {
 	}
 }
 
-// TestSecurityB4KubeconfigOfAnotherHand: its certificate is used, and renewed from now on.
+// TestSecurityB4KubeconfigOfAnotherHand: the node uses the certificate in a kubeconfig that an administrator
+// wrote, and renews it from now on.
 func TestSecurityB4KubeconfigOfAnotherHand(t *testing.T) {
 	b := newBootstrapping(t)
 	if err := os.Remove(b.bootstrap); err != nil {
@@ -138,7 +140,8 @@ func TestBootstrapMistakes(t *testing.T) {
 	}
 }
 
-// TestSecurityB4KubeconfigIsWrittenAtOnce: readable by its owner, and not again when nothing has changed.
+// TestSecurityB4KubeconfigIsWrittenAtOnce: the kubeconfig is readable by its owner only, and is not written
+// again when nothing has changed.
 func TestSecurityB4KubeconfigIsWrittenAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "kubeconfig")
 	cluster := &clientcmdapi.Cluster{Server: "https://h", CertificateAuthorityData: []byte("ca"), ProxyURL: "http://proxy.example:3128"}

@@ -118,7 +118,8 @@ func (p *latePod) GetObjectKind() schema.ObjectKind {
 	return p.Pod.GetObjectKind()
 }
 
-// TestEventThatIsRecordedDuringTheEndIsNotSent: nothing is sent once the end of the node has taken the last events.
+// TestEventThatIsRecordedDuringTheEndIsNotSent: an event is not sent if it is recorded after the end of the node
+// has taken the last events.
 func TestEventThatIsRecordedDuringTheEndIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -156,7 +157,8 @@ func TestEventThatIsRecordedDuringTheEndIsNotSent(t *testing.T) {
 	})
 }
 
-// TestMalformedEventIsDroppedAtOnce: it would be as malformed the next time, and the events behind it wait.
+// TestMalformedEventIsDroppedAtOnce: a malformed event is not retried. It would fail again, and the events
+// behind it wait.
 func TestMalformedEventIsDroppedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

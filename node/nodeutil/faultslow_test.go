@@ -28,7 +28,7 @@ type endless struct{ line []byte }
 func (e endless) Read(p []byte) (int, error) { return copy(p, e.line), nil }
 func (endless) Close() error                 { return nil }
 
-// TestFault48LogClientsThatNeverReadAreCut asks for endless logs and reads nothing.
+// TestFault48LogClientsThatNeverReadAreCut: the server cuts clients that request endless logs and read nothing.
 func TestFault48LogClientsThatNeverReadAreCut(t *testing.T) {
 	ca := testpki.New(t)
 	cfg := serverConfig(t, ca)

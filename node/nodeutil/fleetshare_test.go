@@ -164,7 +164,8 @@ func inShares(t *testing.T, test func(t *testing.T, client *fake.Clientset, back
 	})
 }
 
-// TestProcessesShareNodes: each node runs in exactly one process, evenly, when processes come and go, and its pods are left alone.
+// TestProcessesShareNodes: while processes come and go, each node runs in exactly one process, and the shares
+// stay even. The pods are left alone.
 func TestProcessesShareNodes(t *testing.T) {
 	inShares(t, func(t *testing.T, _ *fake.Clientset, backend *shared, start func() process) {
 		even := func(what string, all ...process) {
@@ -239,7 +240,8 @@ func TestOneNodeThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestNodesThatEndDoNotKeepOthersDown: a node is started again after its own pause, although another node ends each few seconds.
+// TestNodesThatEndDoNotKeepOthersDown: a node restarts after its own pause, although another node ends every few
+// seconds.
 func TestNodesThatEndDoNotKeepOthersDown(t *testing.T) {
 	inShares(t, func(t *testing.T, _ *fake.Clientset, backend *shared, start func() process) {
 		for i := range 7 {
@@ -313,7 +315,7 @@ func TestNodesThatGoLeaveNothing(t *testing.T) {
 	})
 }
 
-// TestOneSharedNodeAndItsServer: a process without the node answers for itself.
+// TestOneSharedNodeAndItsServer: a process that does not hold the only node answers health checks itself.
 func TestOneSharedNodeAndItsServer(t *testing.T) {
 	outsideCluster(t)
 	f, err := NewFleet([]string{"a"}, makeNamed, WithClient(fake.NewClientset()), func(cfg *NodeConfig) error { cfg.ShareNodes = "g"; return nil })

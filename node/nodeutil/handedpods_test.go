@@ -78,7 +78,8 @@ func TestListerHasNothingThatThePodRunsWithout(t *testing.T) {
 	}
 }
 
-// TestPodWithAllItAsksForIsHandedAsItIs: the pod of the cache is no copy where nothing is left out.
+// TestPodWithAllItAsksForIsHandedAsItIs: if no field is left out of a pod, the provider gets the pod of the
+// cache without a copy.
 func TestPodWithAllItAsksForIsHandedAsItIs(t *testing.T) {
 	outsideCluster(t)
 	n, err := NewNode("n1", func(ProviderConfig) (Provider, node.NodeProvider, error) { return declaring{newMemory()}, nil, nil }, WithClient(fake.NewClientset()),

@@ -152,7 +152,7 @@ func TestSecurityA3OddPathsReachNoHandler(t *testing.T) {
 	}
 }
 
-// TestSecurityE9ProfilesAreOffAndGuarded asks with and without the permission, and with and
+// TestSecurityE9ProfilesAreOffAndGuarded requests the profiles with and without the permission, and with and
 // without the setting.
 func TestSecurityE9ProfilesAreOffAndGuarded(t *testing.T) {
 	n := authenticatedNode(t, newReviews(t), func(h http.Handler) http.Handler { return h })

@@ -109,7 +109,8 @@ func TestAPIServerAwayOnlyDelays(t *testing.T) {
 	<-n.Done()
 }
 
-// TestControllerErrorEndsTheNode breaks the pod controller by its number of workers.
+// TestControllerErrorEndsTheNode: an invalid number of workers makes the pod controller fail, and the node ends
+// with its error.
 func TestControllerErrorEndsTheNode(t *testing.T) {
 	outsideCluster(t)
 	n, err := NewNode("n1", newMemory().asProvider, WithClient(fake.NewClientset()))

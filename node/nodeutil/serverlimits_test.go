@@ -80,7 +80,8 @@ func open(t *testing.T, conn net.Conn) time.Duration {
 	return time.Since(begin)
 }
 
-// TestSecurityE1SlowClientsAreCut sends a part of a header, and nothing after an answer.
+// TestSecurityE1SlowClientsAreCut: the server closes a connection after 10 s with half a header, and an idle
+// connection after 90 s.
 func TestSecurityE1SlowClientsAreCut(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, p *pipes, clientTLS *tls.Config) {
 		conn := tls.Client(p.dial(), clientTLS)
@@ -152,7 +153,8 @@ func TestSecurityE3HandshakesThatStallAreCut(t *testing.T) {
 	})
 }
 
-// TestSecurityE4HTTP2IsOff offers it in the handshake, begins with it, and asks for an upgrade.
+// TestSecurityE4HTTP2IsOff: a client offers HTTP/2 in the handshake, begins with it, and asks for an upgrade.
+// The server accepts none of them.
 func TestSecurityE4HTTP2IsOff(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, p *pipes, clientTLS *tls.Config) {
 		offering := clientTLS.Clone()

@@ -115,7 +115,7 @@ func TestSecurityB1ServingCertificateIsRotatedUnderLoad(t *testing.T) {
 	}
 }
 
-// TestSecurityB1NewAddress: a node with another address asks for another certificate.
+// TestSecurityB1NewAddress: a node with a new address requests a certificate for this address.
 func TestSecurityB1NewAddress(t *testing.T) {
 	a := startAsking(t, certificatesv1.CertificateApproved, nil)
 	until(t, "the first certificate is served", func() bool { return a.answers(t) })
@@ -130,8 +130,8 @@ func TestSecurityB1NewAddress(t *testing.T) {
 	})
 }
 
-// TestSecurityB3DeniedRequestIsTold: with a condition, an event and one line in the log; and nothing
-// is served meanwhile.
+// TestSecurityB3DeniedRequestIsTold: a denied request causes a condition, an event and one line in the log. The
+// server answers no connection meanwhile.
 func TestSecurityB3DeniedRequestIsTold(t *testing.T) {
 	a := startAsking(t, certificatesv1.CertificateDenied, nil)
 	until(t, "the node has the condition", func() bool { return a.condition(t).Status == corev1.ConditionTrue })

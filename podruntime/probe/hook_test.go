@@ -29,7 +29,7 @@ func TestHookErrors(t *testing.T) {
 	}
 }
 
-// Only no answer at all is a failure of an HTTP hook.
+// TestHookHTTP: an HTTP hook fails only if there is no answer at all.
 func TestHookHTTP(t *testing.T) {
 	var seen *http.Request
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

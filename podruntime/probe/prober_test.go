@@ -182,7 +182,7 @@ func TestTerminatingPod(t *testing.T) {
 	})
 }
 
-// A slow probe runs again at once, and never twice at a time.
+// TestSlowProbe: a probe that takes longer than its period runs again at once, and never twice at a time.
 func TestSlowProbe(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.answer["ready"] = func() error { time.Sleep(3 * time.Second); return nil }

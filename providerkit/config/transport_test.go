@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestTransportVerifiesByTheFile lets the server of the file in, and no other one.
+// TestTransportVerifiesByTheFile: the transport trusts the server of the CA file, and no other server.
 func TestTransportVerifiesByTheFile(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()

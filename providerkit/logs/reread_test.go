@@ -46,7 +46,8 @@ func (b *book) source() Reread {
 	}
 }
 
-// TestRereadGivesEachLineOnce: lines of one time come in several reads, and the log loses its beginning.
+// TestRereadGivesEachLineOnce: each line is returned once, although several reads return lines with the same
+// time, and although the log loses its beginning.
 func TestRereadGivesEachLineOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &book{text: "2026-01-01T00:00:01Z a\n2026-01-01T00:00:02Z b\n"}

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// TestSecretWordIsFound: directly, through another variable, and where a variable may be of a Secret.
+// TestSecretWordIsFound: SecretWord finds a Secret in a command or argument, directly, through another variable,
+// and if the variable may come from a whole Secret.
 func TestSecretWordIsFound(t *testing.T) {
 	from := func(name string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}

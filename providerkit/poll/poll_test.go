@@ -166,7 +166,7 @@ func TestRefresh(t *testing.T) {
 	})
 }
 
-// TestServiceThatNeverAnswersIsAway: a List without a time limit must not leave the node Ready for ever.
+// TestServiceThatNeverAnswersIsAway: a List that never returns does not leave the node Ready for ever.
 func TestServiceThatNeverAnswersIsAway(t *testing.T) {
 	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
 	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
@@ -178,7 +178,8 @@ func TestServiceThatNeverAnswersIsAway(t *testing.T) {
 	})
 }
 
-// TestServiceThatFailsIsAskedAgainWithinSlowest: its users wait for it to be mended.
+// TestServiceThatFailsIsAskedAgainWithinSlowest: a failing service is asked at least once per Slowest, because
+// users wait for its repair.
 func TestServiceThatFailsIsAskedAgainWithinSlowest(t *testing.T) {
 	s := &service{}
 	s.run(t, func(c *Config[instance]) { c.Slowest = 10 * time.Second }, func(t *testing.T, _ *Cache[instance], _ *[]string) {
@@ -217,7 +218,7 @@ func TestAnErrorIsNeverAnEmptyList(t *testing.T) {
 	})
 }
 
-// TestOneRoundThatFailsIsNoOutage: a node is not to go for one answer of 503.
+// TestOneRoundThatFailsIsNoOutage: a single answer of 503 does not make the node unready.
 func TestOneRoundThatFailsIsNoOutage(t *testing.T) {
 	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
 	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
@@ -567,7 +568,8 @@ func TestAListThatBeganBeforeTheCreateProvesNothing(t *testing.T) {
 	})
 }
 
-// TestAPodWithoutASpecIsAskedForAgain: the pods of the cluster may come later than the first list.
+// TestAPodWithoutASpecIsAskedForAgain: a pod's spec may arrive after the first list. The cache asks for it again
+// and reports the new status.
 func TestAPodWithoutASpecIsAskedForAgain(t *testing.T) {
 	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
 	var of *corev1.Pod
@@ -592,7 +594,8 @@ func TestAPodWithoutASpecIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// TestStatusIsMadeFromTheStatusThatWasTold: of the pod of the cluster after a restart, then of the last report.
+// TestStatusIsMadeFromTheStatusThatWasTold: after a restart, the status is computed from the pod's status in the
+// cluster, and later from the last report.
 func TestStatusIsMadeFromTheStatusThatWasTold(t *testing.T) {
 	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
 	s.run(t, func(c *Config[instance]) {
@@ -665,7 +668,7 @@ func TestWhatHasEndedDoesNotComeBackStopping(t *testing.T) {
 	})
 }
 
-// TestAcceptedKeepsWhatAListSaid: the answer to a create may be slower than a list.
+// TestAcceptedKeepsWhatAListSaid: the answer to a create may arrive after a list. The state from the list stays.
 func TestAcceptedKeepsWhatAListSaid(t *testing.T) {
 	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
 	s.run(t, nil, func(t *testing.T, c *Cache[instance], reports *[]string) {

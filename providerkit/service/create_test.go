@@ -105,7 +105,8 @@ func TestPodOfAnEarlierProcessIsMadeOnceItCannotAppear(t *testing.T) {
 	}
 }
 
-// TestServiceThatMakesAnotherIsNotAskedInDoubt: until the time of the service is over, it is asked for the instance alone.
+// TestServiceThatMakesAnotherIsNotAskedInDoubt: after a create without an answer, the provider only searches for
+// the instance. The second create runs when the service's time is over.
 func TestServiceThatMakesAnotherIsNotAskedInDoubt(t *testing.T) {
 	bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
 		p, _ := h.start(nil)
@@ -175,7 +176,8 @@ func TestRefusalAfterALostAnswerFailsNoPod(t *testing.T) {
 	}
 }
 
-// TestPodOfAnEarlierProcessThatIsGoneIsNotWaitedFor: its instance was found and has stopped, so none can appear.
+// TestPodOfAnEarlierProcessThatIsGoneIsNotWaitedFor: the instance of an earlier process was found and has
+// stopped, so a delete does not wait for another one.
 func TestPodOfAnEarlierProcessThatIsGoneIsNotWaitedFor(t *testing.T) {
 	bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
 		p, stop := h.start(nil)
@@ -355,7 +357,8 @@ func TestErrorsQuoteNoSecret(t *testing.T) {
 	})
 }
 
-// TestWhatMayAppearIsAskedForLessAndLessOften: a delete after a create without an answer waits for all its time, and costs few requests.
+// TestWhatMayAppearIsAskedForLessAndLessOften: a delete after a create without an answer waits for the service's
+// whole time, and sends few requests.
 func TestWhatMayAppearIsAskedForLessAndLessOften(t *testing.T) {
 	for kind, again := range policies {
 		t.Run(kind, func(t *testing.T) {

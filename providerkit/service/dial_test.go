@@ -54,7 +54,7 @@ func (h *halves) Close() error { h.closed = true; return nil }
 
 func addressed(ip string) *corev1.Pod { return &corev1.Pod{Status: corev1.PodStatus{PodIP: ip}} }
 
-// TestForwardByDialPassesTheEndOfTheInputOn: the pod answers when it has all, and its answer comes back whole.
+// TestForwardByDialPassesTheEndOfTheInputOn: the pod sees the end of the input, and its whole answer comes back.
 func TestForwardByDialPassesTheEndOfTheInputOn(t *testing.T) {
 	for ip, want := range map[string]string{"10.1.2.3": "10.1.2.3:8080", "fd00::1": "[fd00::1]:8080"} {
 		var asked string

@@ -16,8 +16,8 @@ func appears(c *cloud, in *Inputs) (vm, error) {
 	return vm{}, errLost
 }
 
-// TestInstanceThatAppearsLateIsFoundBeforeTheDoubtEnds: the last question is asked when no instance can appear any more, as neither lists nor
-// questions need have come since it appeared.
+// TestInstanceThatAppearsLateIsFoundBeforeTheDoubtEnds: the last search runs when no further instance can
+// appear. An instance that appeared shortly before may be in no earlier list or search.
 func TestInstanceThatAppearsLateIsFoundBeforeTheDoubtEnds(t *testing.T) {
 	for kind, again := range policies {
 		for _, deleted := range []bool{false, true} {
@@ -47,8 +47,8 @@ func TestInstanceThatAppearsLateIsFoundBeforeTheDoubtEnds(t *testing.T) {
 	}
 }
 
-// TestKnownInstanceEndsTheDoubt: a list has it, so no other one is waited for when it has stopped, whether its create had no answer or an earlier
-// process made it.
+// TestKnownInstanceEndsTheDoubt: when a list shows the instance of a pod, a delete does not wait for a second
+// one. This holds for a create without an answer and for the instance of an earlier process.
 func TestKnownInstanceEndsTheDoubt(t *testing.T) {
 	for kind, again := range policies {
 		for _, restart := range []bool{false, true} {

@@ -80,7 +80,7 @@ func TestListOfPodsIsAnErrorWhileListsFail(t *testing.T) {
 	})
 }
 
-// TestStopIsConfirmedByLists: the service forgets the instance at once, and the pod is there until lists lack it.
+// TestStopIsConfirmedByLists: the service forgets a stopped instance at once. The pod stays until lists lack it.
 func TestStopIsConfirmedByLists(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		p, _ := h.start(nil)

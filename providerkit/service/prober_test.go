@@ -290,7 +290,8 @@ func TestProbesOfTheNodeSayHowReadyAContainerIs(t *testing.T) {
 	})
 }
 
-// TestProbeThatNeedsAnAddressWaitsForIt: until then the container is not ready.
+// TestProbeThatNeedsAnAddressWaitsForIt: a probe that needs the pod's address waits for it. The container is not
+// ready until then.
 func TestProbeThatNeedsAnAddressWaitsForIt(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		c := newClinic(h, Probes{Readiness: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}}})
@@ -736,7 +737,8 @@ func TestExecOfAProbe(t *testing.T) {
 	}
 }
 
-// TestExecProbesAreAsSeldomAsTheConfigurationSays changes nothing of the pod, nor of a probe by the network.
+// TestExecProbesAreAsSeldomAsTheConfigurationSays: ExecProbeEvery is the shortest period of exec probes. The pod
+// and its network probes do not change.
 func TestExecProbesAreAsSeldomAsTheConfigurationSays(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		often := func(p *corev1.Probe) { p.PeriodSeconds = 2 }

@@ -23,7 +23,8 @@ func withToken(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// TestRenewalsAfterARestartAreApart: they do not come at once, and before the tokens end.
+// TestRenewalsAfterARestartAreApart: after a restart, the renewals of the pods are spread over time, and come
+// before the tokens expire.
 func TestRenewalsAfterARestartAreApart(t *testing.T) {
 	now, seconds := time.Now(), map[time.Duration]bool{}
 	for i := range 100 {

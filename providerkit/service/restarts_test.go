@@ -120,7 +120,8 @@ func is(t *testing.T, p *Provider[vm], pod *corev1.Pod) string {
 	return text
 }
 
-// TestStarterHasTheBackoffOfAKubelet: at once, and then after 10 s, twice as long each time, and 5 minutes at most.
+// TestStarterHasTheBackoffOfAKubelet: the first restart is immediate, the next one comes after 10 s, and the
+// pause doubles up to 5 minutes.
 func TestStarterHasTheBackoffOfAKubelet(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		d := &crashing{cloud: h.cloud, code: 3, runs: func(int) time.Duration { return 10 * time.Millisecond }}
@@ -359,7 +360,7 @@ func TestStartThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestCrashLoopThatIsDeletedHasEnded: it does not wait for a start any more.
+// TestCrashLoopThatIsDeletedHasEnded: a deleted pod in a crash loop has ended, and is not started again.
 func TestCrashLoopThatIsDeletedHasEnded(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		d := &crashing{cloud: h.cloud, code: 3, runs: func(int) time.Duration { return 10 * time.Millisecond }}

@@ -89,7 +89,8 @@ type pinged struct {
 
 func (p *pinged) Ping(context.Context) error { return p.err }
 
-// TestDoubtfulStopOfAnEndedInstanceIsAskedAgain: its records would stay at the service if the pod were gone with the first answer.
+// TestDoubtfulStopOfAnEndedInstanceIsAskedAgain: a doubtful answer to the stop of an ended instance does not
+// remove the pod. Otherwise its records would stay at the service.
 func TestDoubtfulStopOfAnEndedInstanceIsAskedAgain(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
 		p, _ := h.start(nil)

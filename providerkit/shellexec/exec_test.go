@@ -291,7 +291,7 @@ func TestOutputIsPassedOnInPieces(t *testing.T) {
 	}
 }
 
-// TestInputOnCookedTerminalIsRefused: the terminal would print it again.
+// TestInputOnCookedTerminalIsRefused: a cooked terminal would echo the input, so the session is refused.
 func TestInputOnCookedTerminalIsRefused(t *testing.T) {
 	e := New(Options{Terminal: true, Input: true})
 	if _, err := e.Write([]byte("\x1e" + e.mark + " cooked\r\n")); !errors.Is(err, ErrNoTTY) {

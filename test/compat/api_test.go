@@ -133,7 +133,7 @@ func idle(want, have map[identifier]string, grown map[string]map[string]string) 
 	return faults
 }
 
-// TestCompareFindsEveryKindOfBreak keeps TestPublicAPI from passing for want of eyes.
+// TestCompareFindsEveryKindOfBreak proves that TestPublicAPI can fail.
 func TestCompareFindsEveryKindOfBreak(t *testing.T) {
 	const before = `package p
 		type Store interface { Get(name string) (int, error) }

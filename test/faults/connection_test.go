@@ -49,7 +49,8 @@ func (w *world) awaitReadyNode() {
 	w.nodes.awaitOne(w.T, "the node is ready", nodeReady)
 }
 
-// TestFault17BlackholeIsForgottenSoon lets all packets vanish without a word.
+// TestFault17BlackholeIsForgottenSoon: all packets vanish without an error, and the daemon soon gives up the
+// connection.
 func TestFault17BlackholeIsForgottenSoon(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -62,7 +62,8 @@ var writers = []writer{
 	},
 }
 
-// TestFault19ForeignWritesSurvive lets three others write the pods while the daemon does.
+// TestFault19ForeignWritesSurvive: three other writers change the pods at the same time as the daemon. No write
+// is lost.
 func TestFault19ForeignWritesSurvive(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

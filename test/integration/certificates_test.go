@@ -103,8 +103,8 @@ func (w *world) decide(csr *certificatesv1.CertificateSigningRequest, as certifi
 	}
 }
 
-// TestSecurityB4TokenBecomesTheNode: with nothing but a bootstrap token the node comes to run as
-// system:node:NAME, renews its certificate with itself, and starts again without the token.
+// TestSecurityB4TokenBecomesTheNode: a node with only a bootstrap token gets the identity system:node:NAME. It
+// renews its certificate with this identity, and starts again without the token.
 func TestSecurityB4TokenBecomesTheNode(t *testing.T) {
 	t.Parallel()
 	w := newWorldIn(t, testapi.New(t, testapi.Options{

@@ -20,7 +20,7 @@ func TestEndToEndSuite(t *testing.T) {
 	w.endToEnd()
 }
 
-// TestEndToEndSuiteWithContainers runs it against the provider process.
+// TestEndToEndSuiteWithContainers runs the same suite against the provider process.
 func TestEndToEndSuiteWithContainers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

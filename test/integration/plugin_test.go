@@ -41,7 +41,8 @@ func (w *world) pythonPlugin(python, dir string) (kill func()) {
 	return kill
 }
 
-// TestPythonPlugin uses the provider in Python as its users do, with the real program, and kills it: the pod is the same afterwards.
+// TestPythonPlugin uses the provider in Python as its users do, with the real program. The provider is killed,
+// and the pod stays the same.
 func TestPythonPlugin(t *testing.T) {
 	t.Parallel()
 	python := "/usr/bin/python3" // that of Debian's package

@@ -47,7 +47,8 @@ func TestPodsReachTheirAPIServer(t *testing.T) {
 	w.awaitGone(pod.Name, ran.UID)
 }
 
-// TestProbesReachPodsOnly: probes of the node reach the pod in its network, and no server of the machine by its name for itself.
+// TestProbesReachPodsOnly: the node's probes reach a pod in its network. They do not reach a server of the host
+// by a name for the host itself.
 func TestProbesReachPodsOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -105,8 +105,8 @@ func TestProgramsOfTheProviderAreNamed(t *testing.T) {
 	}
 }
 
-// TestEveryMisconfigurationIsFound makes one thing wrong at a time: it is found, with its cause and
-// its remedy, and nothing else is.
+// TestEveryMisconfigurationIsFound makes one setting wrong at a time. The doctor reports this one, with its
+// cause and its remedy, and nothing else.
 func TestEveryMisconfigurationIsFound(t *testing.T) {
 	for _, tc := range []struct {
 		name                string

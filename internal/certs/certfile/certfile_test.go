@@ -76,7 +76,8 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// TestKeyPairThatDoesNotFit: certificate and key are replaced one after the other.
+// TestKeyPairThatDoesNotFit: between the replacements of certificate and key, the pair does not match, and the
+// last matching pair stays in use.
 func TestKeyPairThatDoesNotFit(t *testing.T) {
 	ca, dir, next := testpki.New(t), t.TempDir(), t.TempDir()
 	cert, key := ca.IssueInto(t, dir, "n1")

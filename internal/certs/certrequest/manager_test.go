@@ -176,7 +176,7 @@ func TestCertificateThatIsDatedBack(t *testing.T) {
 	}
 }
 
-// TestStoreInFiles: one key is on disk, readable by its owner.
+// TestStoreInFiles: the store has one key on disk, and only its owner can read it.
 func TestStoreInFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
 	store, err := InFiles(dir, "kubelet-client")
@@ -245,7 +245,7 @@ func TestCertificateThatHasEnded(t *testing.T) {
 	})
 }
 
-// TestCertificateOfAnotherNode: the folder was another node's, or the node had another name.
+// TestCertificateOfAnotherNode: a stored certificate for another node name is not used.
 func TestCertificateOfAnotherNode(t *testing.T) {
 	pair, err := tls.LoadX509KeyPair(testpki.New(t).Issue(t, "system:node:other"))
 	if err != nil {
@@ -302,7 +302,8 @@ func TestDeletedRequestIsMadeAgain(t *testing.T) {
 	})
 }
 
-// TestRenewalThatNobodyApproves: the old certificate is used to its end, and nothing afterwards.
+// TestRenewalThatNobodyApproves: while the renewal is not approved, the old certificate is used until its end,
+// and no certificate afterwards.
 func TestRenewalThatNobodyApproves(t *testing.T) {
 	run(t, approve, func(s *script) {
 		s.pass(time.Second)

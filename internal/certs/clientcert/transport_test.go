@@ -101,7 +101,8 @@ func await(t *testing.T, c *http.Client, url, dir string) {
 	}
 }
 
-// TestSecurityB4RotationsLoseNoRequest: ten client certificates, one after the other, under load.
+// TestSecurityB4RotationsLoseNoRequest replaces the client certificate ten times under load, and no request
+// fails.
 func TestSecurityB4RotationsLoseNoRequest(t *testing.T) {
 	ca, dir := testpki.New(t), t.TempDir()
 	ca.IssueInto(t, dir, "client")
@@ -155,7 +156,7 @@ func TestFilesThatDoNotFit(t *testing.T) {
 	await(t, c, s.URL, dir)
 }
 
-// TestAwaiting: requests fail, without a pause, until the files are there.
+// TestAwaiting: until the files exist, requests fail at once.
 func TestAwaiting(t *testing.T) {
 	ca, dir := testpki.New(t), t.TempDir()
 	s := server(t, ca, 0)
@@ -202,7 +203,8 @@ func TestWhatIsNotReloaded(t *testing.T) {
 	}
 }
 
-// TestHostWithoutScheme: client-go takes a host for https only if it sees a certificate.
+// TestHostWithoutScheme: requests to a host without a scheme use https. client-go decides this by the presence
+// of a certificate.
 func TestHostWithoutScheme(t *testing.T) {
 	cert, key := testpki.New(t).Issue(t, "client")
 	cfg, err := Reloading(&rest.Config{Host: "127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{CertFile: cert, KeyFile: key}})

@@ -125,7 +125,7 @@ func TestRestoreGoesBackAndTellsNobody(t *testing.T) {
 	})
 }
 
-// TestShorterGraceEndsNotInThePast: when all of it is over, a second is left.
+// TestShorterGraceEndsNotInThePast: a shorter grace period whose time has already passed ends in one second.
 func TestShorterGraceEndsNotInThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := New()
@@ -185,7 +185,8 @@ func TestLostAnswerTookEffect(t *testing.T) {
 	}
 }
 
-// TestEndsAreNotTakenBack: as the API server, for every list of containers by its own rules.
+// TestEndsAreNotTakenBack: as at the API server, an ended container cannot run again, by the rules of each list
+// of containers.
 func TestEndsAreNotTakenBack(t *testing.T) {
 	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 	always := corev1.ContainerRestartPolicyAlways

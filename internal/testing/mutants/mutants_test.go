@@ -80,7 +80,7 @@ m.go:16: count() is left out, and no test reaches it
 	}
 }
 
-// TestDrawnMutantsAreThoseOfTheSeed: a draw can be repeated, and another seed draws others.
+// TestDrawnMutantsAreThoseOfTheSeed: the same seed draws the same mutants, and another seed draws others.
 func TestDrawnMutantsAreThoseOfTheSeed(t *testing.T) {
 	all := make([]mutant, 100)
 	for i := range all {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestKeysAreFound makes key material of every kind, here and now, and looks for it.
+// TestKeysAreFound generates key material of every kind, and the check finds it.
 func TestKeysAreFound(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

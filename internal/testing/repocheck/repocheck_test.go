@@ -38,7 +38,7 @@ func loadArchive(t *testing.T, name string) *Tree {
 	return tree
 }
 
-// TestEveryRuleCanBeBroken keeps the checks from passing for want of eyes.
+// TestEveryRuleCanBeBroken proves that each check finds a violation.
 func TestEveryRuleCanBeBroken(t *testing.T) {
 	tree := loadArchive(t, filepath.Join("testdata", "broken.txtar"))
 	directions := []Direction{

@@ -33,7 +33,7 @@ func TestOldWordsAreFound(t *testing.T) {
 	}
 }
 
-// TestWordsReadsTheRepository plants old words in a repository.
+// TestWordsReadsTheRepository: old words in a repository are found.
 func TestWordsReadsTheRepository(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{

@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestRightsCountAtOnce asks with the first request after the rights were given, many times: the authorizer needs a moment to see them.
+// TestRightsCountAtOnce: new rights are in force when Allow returns, although the authorizer needs a moment to
+// see them. The test sends the first request many times.
 func TestRightsCountAtOnce(t *testing.T) {
 	api := Start(t)
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}}

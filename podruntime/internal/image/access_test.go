@@ -219,7 +219,8 @@ func TestSecurityI6NoCredentialIsOnDisk(t *testing.T) {
 	}
 }
 
-// TestPasswordsThatChangeDoNotAddUp: registries give tokens for hours.
+// TestPasswordsThatChangeDoNotAddUp: registries issue tokens for a few hours, so only the newest credentials are
+// remembered.
 func TestPasswordsThatChangeDoNotAddUp(t *testing.T) {
 	w := newTenants(t)
 	for n := range 3 * maxCredentials {

@@ -144,7 +144,8 @@ func TestRestartOfAllContainersBeginsWithTheInitContainers(t *testing.T) {
 		7s Start b-1`)
 }
 
-// TestRestartOfAllContainersReplacesWhatWasAboutToStart: its start was under way when the other container ended.
+// TestRestartOfAllContainersReplacesWhatWasAboutToStart: a container whose start was under way when another
+// container ended is replaced, too.
 func TestRestartOfAllContainersReplacesWhatWasAboutToStart(t *testing.T) {
 	all := rule(corev1.ContainerRestartRuleActionRestartAllContainers, corev1.ContainerRestartRuleOnExitCodesOpIn, 7)
 	s := newSim(t, newPod(corev1.RestartPolicyNever, initOne("i"), mainOne("a", own(corev1.ContainerRestartPolicyNever), all), mainOne("b")))

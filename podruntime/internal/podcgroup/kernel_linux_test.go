@@ -14,7 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestKernelKeepsTheLimitsOfAPod: a pod has no more processes than it may, in whichever group below its own, and with it all of them go.
+// TestKernelKeepsTheLimitsOfAPod: the kernel limits the processes of a pod in all groups below the pod's group.
+// Removing the pod's group ends all of them.
 func TestKernelKeepsTheLimitsOfAPod(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("cgroups need the rights of root")

@@ -89,7 +89,7 @@ func (w *world) summary(s *Stats) *statsv1alpha1.Summary {
 
 const pod, machineNetwork = runtimeapi.NamespaceMode_POD, runtimeapi.NamespaceMode_NODE
 
-// An old runtime knows containers only: a pod is their sum.
+// TestPodIsTheSumOfItsContainers: an old runtime measures containers only, so the usage of a pod is their sum.
 func TestPodIsTheSumOfItsContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, fakecri.Config{NoPodStats: true})

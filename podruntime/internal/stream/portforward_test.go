@@ -95,7 +95,7 @@ func TestPortForwardEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A runtime without port-forward is done without.
+// TestPortForwardDials: for a runtime without port-forward, Streams dials the pod itself.
 func TestPortForwardDials(t *testing.T) {
 	noLeaks(t)
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

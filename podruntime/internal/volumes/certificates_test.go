@@ -84,7 +84,8 @@ func TestCertificatesFollowTheCluster(t *testing.T) {
 	}
 }
 
-// TestSecurityD3KeysOfCertificatesAreInMemory: where the machine has a file system in memory, no disk ever has a key.
+// TestSecurityD3KeysOfCertificatesAreInMemory: if the machine has a file system in memory, no key is ever on a
+// disk.
 func TestSecurityD3KeysOfCertificatesAreInMemory(t *testing.T) {
 	w := newWorld(t)
 	a := &authority{bundle: "ca", issue: "canary"}
@@ -130,7 +131,8 @@ func TestARestartOffersTheKeyThatTheVolumeHas(t *testing.T) {
 	}
 }
 
-// TestAKeyIsReadInsideTheVolumeOnly: the path of a key is the pod's choice.
+// TestAKeyIsReadInsideTheVolumeOnly: the pod chooses the path of a key, so the path is resolved inside the
+// volume only.
 func TestAKeyIsReadInsideTheVolumeOnly(t *testing.T) {
 	w := newWorld(t)
 	a := &authority{bundle: "ca", issue: "1"}

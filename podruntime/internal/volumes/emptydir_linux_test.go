@@ -36,7 +36,8 @@ func TestEmptyDirIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestACrashWhileAnEmptyDirIsMade leaves a directory without its mode and group.
+// TestACrashWhileAnEmptyDirIsMade: a crash can leave a directory without its mode and group. The next setup
+// corrects them.
 func TestACrashWhileAnEmptyDirIsMade(t *testing.T) {
 	w := newWorld(t)
 	pod := podOf("u", emptyDir("e", "", ""))
@@ -96,7 +97,8 @@ func TestMemoryIsOfItsSize(t *testing.T) {
 	}
 }
 
-// TestSecurityD3SecretsAreInMemory: after a start of the machine the mount is gone, and nothing may be written to the disk below it.
+// TestSecurityD3SecretsAreInMemory: after a restart of the machine the mount in memory is gone. Refresh mounts
+// it again, and writes nothing to the disk below.
 func TestSecurityD3SecretsAreInMemory(t *testing.T) {
 	w := mounting(t)
 	w.secrets["s"] = &corev1.Secret{Data: map[string][]byte{"k": []byte("v")}}
@@ -136,7 +138,8 @@ func TestSecurityD3SecretsAreInMemoryWithoutMounts(t *testing.T) {
 	}
 }
 
-// TestADirectoryOfSomebodyElseIsNotUsed: /dev/shm is for all users of a machine.
+// TestADirectoryOfSomebodyElseIsNotUsed: /dev/shm is writable for all users of a machine, so a directory of
+// another user, or a link, is not used.
 func TestADirectoryOfSomebodyElseIsNotUsed(t *testing.T) {
 	parent := t.TempDir()
 	link, open := filepath.Join(parent, "link"), filepath.Join(parent, "open")

@@ -168,7 +168,8 @@ func TestRemoveFollowsNothing(t *testing.T) {
 	})
 }
 
-// TestSecurityD3RemovedAfterACrash: another process has only the directories.
+// TestSecurityD3RemovedAfterACrash: a new process removes a pod's volumes although it finds only their
+// directories.
 func TestSecurityD3RemovedAfterACrash(t *testing.T) {
 	both(t, func(t *testing.T, w *world) {
 		w.secrets["s"] = &corev1.Secret{Data: map[string][]byte{"k": []byte("v")}}

@@ -90,7 +90,8 @@ func TestAVolumeIsRemovedWithAllThatIsInItAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestARemovalThatWasCutOffIsFinished: with the volume moved already, and parts of it beside.
+// TestARemovalThatWasCutOffIsFinished: an interrupted removal has moved the volume, and perhaps parts of it. The
+// next removal completes it.
 func TestARemovalThatWasCutOffIsFinished(t *testing.T) {
 	w, base := provisioning(t)
 	for _, dir := range []string{provisionedName + "/deep/er", provisionedName + ".deep-7/x"} {

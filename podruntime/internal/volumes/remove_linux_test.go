@@ -71,7 +71,8 @@ func TestRemoveUnmountsNothingOfTheMachine(t *testing.T) {
 	}
 }
 
-// TestRemoveEntersNoMount: a privileged container mounted the machine in its volume, for all to see.
+// TestRemoveEntersNoMount: a privileged container mounted the host's file system in its volume, with
+// propagation. Remove does not delete files in this mount.
 func TestRemoveEntersNoMount(t *testing.T) {
 	w := mounting(t)
 	base := filepath.Join(w.root, "../machine")
@@ -125,7 +126,8 @@ func TestEmptyDirMode(t *testing.T) {
 	})
 }
 
-// TestSecurityI4DeepVolumesAreRemoved: more directories in each other than this process may have descriptors.
+// TestSecurityI4DeepVolumesAreRemoved: a volume is removed although its directories are nested deeper than this
+// process may have descriptors.
 func TestSecurityI4DeepVolumesAreRemoved(t *testing.T) {
 	w := newWorld(t)
 	pod := podOf("u", emptyDir("e", "", ""))

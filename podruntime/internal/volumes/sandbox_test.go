@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestWhatASandboxMayKeep: of a volume in memory the machine sees nothing then, so nothing else may need it.
+// TestWhatASandboxMayKeep: a sandbox may keep a volume in memory only if nothing else needs it, because the host
+// cannot see its content.
 func TestWhatASandboxMayKeep(t *testing.T) {
 	mount := func(change func(*corev1.VolumeMount)) func(*corev1.Container) {
 		return func(c *corev1.Container) { change(&c.VolumeMounts[0]) }

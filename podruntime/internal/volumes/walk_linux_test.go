@@ -30,7 +30,8 @@ func makeDeep(t *testing.T, dir string, depth int) {
 	must(t, err, unix.Close(file))
 }
 
-// TestUsageOfADeepTreeIsLinear: a path of it is longer than the kernel takes, and there are more levels than descriptors.
+// TestUsageOfADeepTreeIsLinear: the tree has paths longer than the kernel accepts, and more levels than
+// descriptors. The time of a walk is linear.
 func TestUsageOfADeepTreeIsLinear(t *testing.T) {
 	for depth, within := range map[int]time.Duration{2000: 3 * time.Second, 20_000: 20 * time.Second} {
 		t.Run(strconv.Itoa(depth), func(t *testing.T) {

@@ -308,7 +308,8 @@ func TestFault05ReplicasShareNodes(t *testing.T) {
 		s.records.pods, len(steady), s.silent.p(100).Round(time.Millisecond), s.even.p(100).Round(time.Millisecond))
 }
 
-// TestReplicasSoak does the same with a thousand nodes and ten thousand pods, one kill every thirty seconds.
+// TestReplicasSoak does the same as TestFault05ReplicasShareNodes with a thousand nodes and ten thousand pods,
+// and one kill every thirty seconds.
 func TestReplicasSoak(t *testing.T) {
 	if *replicasFor == 0 {
 		t.Skip("this test lasts for as long as it is told to: make soak-replicas, or -replicas=15m and a longer -timeout")

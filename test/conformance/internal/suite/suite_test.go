@@ -25,7 +25,8 @@ func TestAgainSelectsNamesAsTheyAre(t *testing.T) {
 	}
 }
 
-// A cluster is certified for the whole list, so its two sets leave nothing out, and have nothing in common.
+// A cluster is certified for the whole list. So the two sets together contain every test, and have no test in
+// common.
 func TestTheWholeListIsWhole(t *testing.T) {
 	whole, serial := Sets()["conformance"], Sets()["conformance-serial"]
 	for _, name := range []string{
