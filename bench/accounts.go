@@ -87,7 +87,7 @@ type account struct {
 	v2   bool
 }
 
-// cpuTime returns the CPU time of all processes, including those that have ended.
+// cpuTime returns the CPU time of all processes, including ended ones.
 func (a *account) cpuTime() (sum time.Duration, err error) {
 	for _, dir := range a.dirs {
 		used, err := a.cpuTimeOf(dir)

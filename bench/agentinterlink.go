@@ -94,7 +94,7 @@ func (a onInterLink) start(ctx context.Context, m *machine, s scenario, prefix s
 	return node, nil
 }
 
-// edge is the socket of the proxy.
+// edge returns the path of the proxy's socket.
 func (i *interLink) edge() string { return filepath.Join(i.dir, "edge") }
 
 // startServer starts plugin, server and proxy, each on a socket in a folder with a short name, and returns when they answer.

@@ -72,7 +72,7 @@ type auditEvent struct {
 	RequestURI string `json:"requestURI"`
 }
 
-// key is how the request is counted, such as "patch pods/status".
+// key returns the kind under which the request is counted, such as "patch pods/status".
 func (e *auditEvent) key() string {
 	switch {
 	case e.ObjectRef == nil:

@@ -136,14 +136,14 @@ func (l *ledger) requests(from, to time.Time) (requests, error) {
 	return (&audit{seen: l.seen}).requests(from, to), nil
 }
 
-// telling is the program of pods at backends with real programs: it writes its beginning and its end into files
-// that are named after the pod, in the folder that is its first argument, and ends at once when it is asked to.
+// telling is the program of pods at backends with real programs. It writes its beginning and its end into files
+// named after the pod. The folder of the files is its first argument. It ends at once on SIGTERM.
 const telling = `trap 'printf %s "$EPOCHREALTIME" >"$1/$2.ended"; kill $!; exit 0' TERM; printf %s "$EPOCHREALTIME" >"$1/$2.began"; sleep infinity & wait $!`
 
-// errNoTime means that a text is no time.
+// errNoTime means that a text is not a time in seconds.
 var errNoTime = errors.New("no time in seconds")
 
-// seconds reads a time such as 1700000000.123456.
+// seconds parses a time such as 1700000000.123456.
 func seconds(text string) (time.Time, error) {
 	whole, part, _ := strings.Cut(strings.TrimSpace(text), ".")
 	n, err := strconv.ParseInt(whole, 10, 64)

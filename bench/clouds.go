@@ -116,7 +116,7 @@ func (c *cloud) lives(context.Context, string) (map[string]lived, error) {
 	return lives, nil
 }
 
-// groups are the IDs of groups by the names of their pods.
+// groups returns the IDs of groups, by the names of their pods.
 func (c *cloud) groups() (map[string]string, error) {
 	all, err := c.journal()
 	ids := map[string]string{}

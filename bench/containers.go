@@ -7,7 +7,7 @@ import "context"
 // containers is the container runtime of all agents, one after the other.
 type containers interface {
 	Endpoint() string
-	// Cgroup is the control group that pods are made in.
+	// Cgroup returns the control group in which pods are made.
 	Cgroup() string
 	// RemovePods removes the agents' remaining pods.
 	RemovePods(context.Context) error

@@ -19,7 +19,7 @@ import (
 // containerd is a containerd of our own.
 type containerd struct{ *containerdtest.Containerd }
 
-// Cgroup is the control group that pods are made in.
+// Cgroup returns the control group in which pods are made.
 func (c containerd) Cgroup() string { return c.CgroupParent }
 
 // StartBare makes the three calls of CRI that every start of a pod needs: for its sandbox, for its container,

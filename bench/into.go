@@ -39,7 +39,7 @@ const (
 	runtimesEnd   = "<!-- end of the sample of runtimes -->\n"
 )
 
-// That of Liqo stands between these.
+// The sample of Liqo stands between these lines.
 const (
 	liqoBegin = "<!-- begin of the sample with Liqo: written by -into -->\n"
 	liqoEnd   = "<!-- end of the sample with Liqo -->\n"
@@ -76,7 +76,7 @@ func placesOfBackends() (all []place) {
 	return all
 }
 
-// insert writes the table into the file, in place of the one between the markers.
+// insert writes the table into the file, and replaces the table between the markers.
 func (r *report) insert(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

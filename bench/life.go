@@ -121,7 +121,7 @@ func turn(ctx context.Context, begin time.Time, i int, every time.Duration) erro
 	return nil
 }
 
-// newPod is the i-th pod.
+// newPod returns the i-th pod.
 func (l *life) newPod(i int) *corev1.Pod {
 	p := newPod(l.namespace, l.nodes[i%len(l.nodes)], i)
 	if l.scenario.Runtimes {
@@ -186,13 +186,13 @@ func (l *life) wait(ctx context.Context, happened <-chan struct{}) error {
 	}
 }
 
-// total is the time from the beginning until the last pod was seen.
+// total returns the time from the beginning until the last pod was seen.
 func (p phase) total() time.Duration { return latest(p.seen).Sub(p.begin) }
 
-// client is the time of the client's requests.
+// client returns the time of the client's requests.
 func (p phase) client() time.Duration { return latest(p.asked).Sub(p.begin) }
 
-// lag is the time from the last answer to the client until the last pod was seen.
+// lag returns the time from the last answer to the client until the last pod was seen.
 func (p phase) lag() time.Duration { return latest(p.seen).Sub(latest(p.asked)) }
 
 // perPod returns the time of each pod from the answer to the client until it was seen, ascending.

@@ -147,7 +147,7 @@ func apply(ctx context.Context, kubeconfig string, text []byte) error {
 	return nil
 }
 
-// documents are the objects of a text, each of a kind that is known here.
+// documents returns the objects in a text. Only a few kinds are supported.
 func documents(text []byte) (objects []*unstructured.Unstructured, _ error) {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {

@@ -108,7 +108,7 @@ func (c config) idleOf(s scenario) time.Duration {
 	return s.Idle
 }
 
-// pace is the time between two pods of a scenario. The warm-up has none.
+// pace returns the time between two pods of a scenario. The warm-up has no such time.
 func (c config) pace(s scenario) time.Duration {
 	if s.Name == warmUp.Name {
 		return 0

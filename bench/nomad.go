@@ -112,7 +112,7 @@ func (n *nomad) lives(context.Context, string) (map[string]lived, error) {
 	return all, nil
 }
 
-// get is the text of an answer.
+// get returns the text of an answer.
 func (n *nomad) get(ctx context.Context, path string) (string, error) {
 	answer, err := n.open(ctx, path)
 	if err != nil {

@@ -54,7 +54,7 @@ func start(name string, cmd *exec.Cmd, show bool) (*process, error) {
 	return p, nil
 }
 
-// pid is the process's id.
+// pid returns the process's ID.
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
 // cpuTime returns the CPU time of the process and of the one beside it.
@@ -133,7 +133,7 @@ func (t *tail) String() string {
 	return strings.TrimSpace(t.buf.String())
 }
 
-// besideDone is closed when the process beside it has ended; nil if there is none.
+// besideDone returns a channel that is closed when the process beside it has ended, or nil if there is none.
 func (p *process) besideDone() <-chan struct{} {
 	if p.beside == nil {
 		return nil

@@ -97,7 +97,7 @@ func (a *answered) WriteHeader(code int) {
 	a.ResponseWriter.WriteHeader(code)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap lets http.ResponseController find the wrapped writer.
 func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // told records when interLink's server has made a pod, or when the pod has ended. The first time counts.

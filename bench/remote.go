@@ -92,13 +92,13 @@ func since(before, after []time.Time) []time.Duration {
 	return d
 }
 
-// perPod is the number of requests to the lower API server for the life of one pod.
+// perPod returns the number of requests to the lower API server for the life of one pod.
 func (r *remote) perPod() float64 { return float64(r.Requests.sum()) / r.Pods }
 
-// toBoth is the number of requests to both API servers for the life of one pod.
+// toBoth returns the number of requests to both API servers for the life of one pod.
 func (r *round) toBoth() float64 { return float64(r.Requests.sum())/r.Remote.Pods + r.Remote.perPod() }
 
-// listsAtRest are the lists of the lower cluster while there is no work.
+// listsAtRest returns the number of lists of the lower cluster while there is no work.
 func (r *remote) listsAtRest() (n int) {
 	for key, count := range r.Rest {
 		if strings.HasPrefix(key, "list ") {

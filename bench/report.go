@@ -135,7 +135,7 @@ func (o outcome) line(t io.Writer, agents []string, label, format string, of fun
 	fmt.Fprintln(t)
 }
 
-// others are the agents for comparison with ours.
+// others returns the agents to compare with ours.
 func (o outcome) others(agents []string) []string {
 	if len(o.Rounds["ours"]) == 0 {
 		return nil

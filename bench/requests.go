@@ -11,7 +11,7 @@ import (
 // requests are numbers of requests by verb and resource.
 type requests map[string]int
 
-// sum is the number of all requests.
+// sum returns the number of all requests.
 func (r requests) sum() (n int) {
 	for _, count := range r {
 		n += count

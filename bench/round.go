@@ -78,7 +78,7 @@ func runRound(ctx context.Context, m *machine, s scenario, a agent, prefix strin
 	return r, m.dropNodes(ctx)
 }
 
-// live is the life of the pods.
+// live runs the pods through their life.
 func (r *round) live(ctx context.Context, l *life, atRest bool) (err error) {
 	log := l.machine.audit
 	var at marks

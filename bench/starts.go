@@ -177,7 +177,7 @@ func (r *starts) allAtOnce(ctx context.Context, l *life) error {
 	return r.countGone(ctx, l)
 }
 
-// startKeys are the kinds of requests of all agents, the most frequent first.
+// startKeys returns the kinds of requests of all agents, the most frequent first.
 func startKeys(all map[string][]*starts) []string {
 	sum := requests{}
 	for _, rounds := range all {

@@ -15,8 +15,9 @@ var startGoals = append([]goal[*starts]{
 }, append(append(runtimeGoals("gvisor", "kubelet"), runtimeGoals("runc", "before")...),
 	goal[*starts]{label: "runc: one after another, median", scenarios: []string{"runtimes"}, by: "runc", against: "kubelet", limit: 1, of: oneByOneMedian})...)
 
-// runtimeGoals are the goals of this project's agent with a container runtime: to start containers no slower
-// than another agent, to have them gone two seconds after their grace period, and to have little work with that.
+// runtimeGoals returns the goals of this project's agent with a container runtime. It starts containers no
+// slower than another agent, its pods are gone two seconds after their grace period, and it needs little work
+// for this.
 func runtimeGoals(name, against string) []goal[*starts] {
 	here := []string{"runtimes"}
 	return []goal[*starts]{

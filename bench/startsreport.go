@@ -105,7 +105,7 @@ func (o outcome) printStarts(w io.Writer, agents []string) error {
 	return nil
 }
 
-// startMetrics are the lines of the table.
+// startMetrics returns the lines of the table.
 func (o outcome) startMetrics() []startMetric {
 	if o.Runtimes {
 		return runtimeMetrics

@@ -24,7 +24,7 @@ func (t *terminalIO) Stdin() io.Reader { return t.in }
 // Stdout returns the writer for the terminal output.
 func (t *terminalIO) Stdout() io.WriteCloser { return t.out }
 
-// Stderr is nil with a terminal.
+// Stderr returns nil if there is a terminal.
 func (t *terminalIO) Stderr() io.WriteCloser {
 	if t.errors == nil {
 		return nil
@@ -35,7 +35,7 @@ func (t *terminalIO) Stderr() io.WriteCloser {
 // TTY reports whether there is a terminal.
 func (t *terminalIO) TTY() bool { return t.tty }
 
-// Resize is nil without a terminal.
+// Resize returns nil if there is no terminal.
 func (t *terminalIO) Resize() <-chan api.TermSize {
 	if !t.tty {
 		return nil

@@ -107,7 +107,7 @@ func (c *C) Errorf(format string, args ...any) {
 	c.failures = append(c.failures, fmt.Sprintf(format, args...))
 }
 
-// Fatalf is Errorf, and ends the check.
+// Fatalf calls Errorf and ends the check.
 func (c *C) Fatalf(format string, args ...any) {
 	c.Errorf(format, args...)
 	runtime.Goexit()

@@ -127,7 +127,7 @@ func (c *C) answer(what string, request func(ctx context.Context) error) error {
 	}
 }
 
-// updated tells the provider of a change of a label.
+// updated calls UpdatePod with a changed label.
 func (c *C) updated(pod *corev1.Pod) error {
 	changed := pod.DeepCopy()
 	changed.Labels["app"] = "changed"

@@ -201,7 +201,7 @@ func (c *C) runController(api *memapi.API, provider node.PodLifecycleHandler) {
 	}
 }
 
-// empty is an informer of nothing.
+// empty returns an informer without objects.
 func empty[T runtime.Object](list runtime.Object) cache.SharedIndexInformer {
 	var kind T
 	return cache.NewSharedIndexInformer(listsFirst{&cache.ListWatch{

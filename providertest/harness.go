@@ -109,7 +109,7 @@ type Backend struct {
 	// files, folders, volumes, streams of logs, network interfaces, and everything else with a cost of money,
 	// disk or a quota. It includes things that Instances does not count.
 	Left func() (map[string][]string, error)
-	// Kept are the kinds of which some things outlive their pods, by a rule with a bound.
+	// Kept names the kinds of things that may outlive their pods, each with a rule and a bound.
 	Kept map[string]Kept
 }
 

@@ -107,7 +107,7 @@ func (c *C) needsPrint() {
 	}
 }
 
-// tryCreate is CreatePod as the node calls it.
+// tryCreate calls CreatePod as the node does.
 func (c *C) tryCreate(ctx context.Context, pod *corev1.Pod) error {
 	s := c.open()
 	pod = pod.DeepCopy()
@@ -218,7 +218,7 @@ func (c *C) until(what string, condition func() (ok bool, state string)) {
 	c.untilEvery(c.h.Every, what, condition)
 }
 
-// untilEvery is until for an expensive condition.
+// untilEvery is until with the given interval, for an expensive condition.
 func (c *C) untilEvery(every time.Duration, what string, condition func() (ok bool, state string)) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.h.Patience)
 	defer cancel()

@@ -115,7 +115,7 @@ func (f ResultFile) Replace(file *os.File, name string) error {
 	return os.Rename(file.Name(), name)
 }
 
-// CheckResultName returns why a file of that name cannot keep results.
+// CheckResultName returns an error if a file of that name cannot keep results.
 func CheckResultName(name string) error {
 	switch filepath.Ext(name) {
 	case ".json", ".yaml", ".yml":

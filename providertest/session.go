@@ -131,7 +131,7 @@ func (s *session) reportsOf(uid types.UID) (out []*corev1.Pod) {
 	return out
 }
 
-// closeSession is the end of the daemon.
+// closeSession ends the daemon.
 func (c *C) closeSession() {
 	s := c.node
 	if s == nil {

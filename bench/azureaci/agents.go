@@ -94,7 +94,7 @@ type agent struct {
 	command     func(c config, k *cluster, a *cloud, dir, node string, port int) (*exec.Cmd, error)
 }
 
-// ours is this project's program with provider aci.
+// ours returns the command of this project's program with provider aci.
 func ours(c config, k *cluster, a *cloud, dir, node string, port int) (*exec.Cmd, error) {
 	file := filepath.Join(dir, "aci.yaml")
 	text := fmt.Sprintf(`apiVersion: aci.virtual-kubelet.io/v1alpha1
@@ -118,7 +118,7 @@ network: {vnet: %s, subnet: %s}
 	return cmd, nil
 }
 
-// peer is azure-aci's program, as it is downloaded.
+// peer returns the command of the published program azure-aci.
 func peer(c config, k *cluster, a *cloud, dir, node string, port int) (*exec.Cmd, error) {
 	cmd := exec.Command(filepath.Join(c.bin, "azure-aci", "virtual-kubelet"), "--nodename", node) //nolint:noctx // it is ended by end
 	cmd.Env = append(os.Environ(),

@@ -14,9 +14,9 @@ import (
 	"syscall"
 )
 
-// init takes profiles of a program that is built with this file laid over it: of the heap at
-// SIGUSR2, with what the runtime holds as memory, and of the CPU and of allocations until SIGUSR1. What a signal asked for is
-// complete when the file with the suffix .done exists.
+// init takes profiles of the program into which this file is built. SIGUSR2 requests a profile of the heap, with
+// the figures of the runtime's memory. SIGUSR1 ends the profiles of the CPU and of allocations. A requested
+// profile is complete when the file with the suffix .done exists.
 func init() {
 	path := os.Getenv("BENCH_PROFILE")
 	if path == "" {

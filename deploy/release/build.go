@@ -20,7 +20,7 @@ import (
 // source describes how a binary is built.
 type source struct {
 	name string
-	// folder is the folder of the module, below the sources, and what the package to build.
+	// folder is the folder of the module, below the sources. what is the package to build.
 	folder, what string
 	tags         string
 	// variables are the linker settings of variables.

@@ -60,7 +60,7 @@ func (r *release) archive(p platform, programs []built) (string, error) {
 	return name, os.WriteFile(filepath.Join(r.out, name), packed, 0o644)
 }
 
-// tarGzip packs files, with no time but that of the sources.
+// tarGzip packs files. All times in the archive are the time of the sources.
 func (r *release) tarGzip(files []entry) ([]byte, error) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -71,7 +71,7 @@ func (r *release) tarGzip(files []entry) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// zip packs files, with no time but that of the sources.
+// zip packs files. All times in the archive are the time of the sources.
 func (r *release) zip(files []entry) ([]byte, error) {
 	var packed bytes.Buffer
 	z := zip.NewWriter(&packed)
@@ -105,7 +105,8 @@ func (r *release) chartVersion() string {
 	return "0.0.0-" + regexp.MustCompile(`[^0-9A-Za-z-]`).ReplaceAllString(r.version, "-")
 }
 
-// writeChart packs the chart, whose default image is that of this release, as a file for `helm install` and as an OCI layout for registries.
+// writeChart packs the chart as a file for `helm install` and as an OCI layout for registries. The default image
+// of the chart is the image of this release.
 func (r *release) writeChart() error {
 	c, err := loader.LoadDir(filepath.Join(r.root, "deploy", "helm", program)) // it follows links
 	if err != nil {

@@ -104,7 +104,7 @@ func (r *release) spdx(b built, components []component) object {
 	}
 }
 
-// cycloneDX is the document of CycloneDX 1.6.
+// cycloneDX returns the document in the format CycloneDX 1.6.
 func (r *release) cycloneDX(b built, components []component) object {
 	name := filepath.Base(b.path)
 	list, urls := make([]object, 0, len(components)), make([]string, 0, len(components))

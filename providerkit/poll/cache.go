@@ -264,7 +264,8 @@ func (e *entry[T]) setPod(pod *corev1.Pod) {
 	e.pod = next
 }
 
-// refresh makes the status of a pod anew, and returns the pod if it is another one. c.mu is held.
+// refresh computes the status of a pod anew, and returns the pod if the status has changed. The caller holds
+// c.mu.
 func (c *Cache[T]) refresh(e *entry[T]) *corev1.Pod {
 	if !e.known {
 		return nil

@@ -11,7 +11,7 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// GetStatsSummary returns the pods, which use next to nothing.
+// GetStatsSummary returns the statistics of the pods, which use next to nothing.
 func (p *Provider) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
 	c := p.cloud
 	if err := c.request(); err != nil {
@@ -41,7 +41,7 @@ func (p *Provider) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, err
 	return s, nil
 }
 
-// GetMetricsResource returns no metrics: metrics-server reads the stats of a backend that measures something.
+// GetMetricsResource returns no metrics, because this backend measures nothing.
 func (p *Provider) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) {
 	return nil, p.cloud.request()
 }

@@ -245,5 +245,5 @@ func (l *pipeListener) Close() error {
 	return nil
 }
 
-// Addr is nowhere.
+// Addr returns an empty address, because the listener has no network.
 func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }

@@ -107,7 +107,7 @@ func (r *Recorder) History() History {
 	return h
 }
 
-// Err is the first error of writing To.
+// Err returns the first error of writing To.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

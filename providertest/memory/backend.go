@@ -187,5 +187,5 @@ func (b *Backend) Ping(ctx context.Context) error {
 	return lost
 }
 
-// Key is namespace/name of a pod.
+// Key returns namespace/name of a pod.
 func Key(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }

@@ -15,7 +15,7 @@ import (
 // Notifying is a Backend with the ability node.PodNotifier.
 type Notifying struct{ *Backend }
 
-// NotifyPods remembers whom to report to.
+// NotifyPods stores the function for reports.
 func (b Notifying) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
 	_, _ = b.ask(ctx, Notify, "", "") // it can hang or panic, but has no error to return
 	b.mu.Lock()
@@ -46,7 +46,7 @@ func (b *Backend) Reports(how Reports) {
 // unknown, or dead.
 func (b *Backend) Tell(pod *corev1.Pod) { b.deliver(pod, pod.DeepCopy()) }
 
-// tell reports a pod in the way of Reports.
+// tell reports a pod in the way that Reports sets.
 func (b *Backend) tell(pod *corev1.Pod) {
 	b.mu.Lock()
 	how := b.reports

@@ -65,7 +65,7 @@ func (p Program) Args() []string {
 	return []string{string(text)}
 }
 
-// Parse is the reverse of Args.
+// Parse is the inverse of Args.
 func Parse(args []string) (Program, error) {
 	var p Program
 	if len(args) != 1 {

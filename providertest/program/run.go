@@ -59,7 +59,7 @@ func (p Program) Run(ctx context.Context, w World) (code int32) {
 	return p.stay(ctx, w)
 }
 
-// say does all actions that take no time.
+// say performs all actions that take no time.
 func (p Program) say(w World) {
 	for _, path := range p.Need {
 		if _, _, err := w.Read(path); err != nil {

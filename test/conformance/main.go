@@ -168,10 +168,11 @@ func (o *options) outside(ctx context.Context) (err error) {
 		fmt.Sprintf("-procs=%d", o.procs), fmt.Sprintf("-nodes=%d", o.nodes), "-programs="+o.programs, "-results="+o.results, "-work="+o.work, fmt.Sprintf("-hold=%t", o.hold))
 }
 
-// cgroup is as unique as the directory, for several of these programs at a time.
+// cgroup returns the name of the cgroup. It is as unique as the directory, so several of these programs can run
+// at a time.
 func (o *options) cgroup() string { return "/" + filepath.Base(o.work) }
 
-// run is the life of the program in the box.
+// run is the main function of the program in the box.
 func (o *options) run(ctx context.Context) (err error) {
 	// Temporary files end with the box.
 	if err := os.Setenv("TMPDIR", o.work); err != nil {

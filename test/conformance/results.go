@@ -39,7 +39,7 @@ func (o *options) readSets(dir string) (runs []report.Run, merged []report.Resul
 	return runs, report.Merge(sets...), nil
 }
 
-// readAll is readSets with the results of repeated tests, if there are any.
+// readAll returns the results of readSets, with the results of repeated tests, if there are any.
 func (o *options) readAll(dir string) (runs []report.Run, results []report.Result, err error) {
 	runs, results, err = o.readSets(dir)
 	if err != nil {

@@ -34,7 +34,7 @@ var withoutShared = map[int]string{
 // noTest is the prefix of the result of a row without need of a test.
 const noTest = "none: "
 
-// markdown is the report.
+// markdown returns the report.
 func (r *results) markdown() string {
 	page := &rowpage.Page{Intro: preamble, Columns: []string{"#", "Fault", "Measure", "Result", "Tests: injected → measured"}}
 	proven, rows := 0, 0
@@ -60,7 +60,7 @@ func (r *results) markdown() string {
 
 const holds = "holds"
 
-// failure is the result of a row, from all its tests.
+// failure returns the result of a row, computed from all its tests.
 func (r *results) failure(row int) string {
 	if why := without[row]; why != "" {
 		return noTest + why

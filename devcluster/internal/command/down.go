@@ -53,8 +53,8 @@ func newDown(t *target) *cobra.Command {
 	return c
 }
 
-// stop ends the cluster's process, with SIGKILL if SIGTERM does not help in time, and returns the process ID, 0
-// without such a process.
+// stop ends the cluster's process, with SIGKILL if SIGTERM does not end it in time. It returns the process ID,
+// or 0 if there is no process.
 func stop(dir state.Dir) (pid int, err error) {
 	pid, err = dir.Holder()
 	if err != nil || pid == 0 {
@@ -65,7 +65,7 @@ func stop(dir state.Dir) (pid int, err error) {
 		return 0, fmt.Errorf("find process %d of cluster %s: %w", pid, dir.Name, err)
 	}
 	defer func() { _ = process.Release() }()
-	// The number cannot move to another process from now on. Check that it is still ours.
+	// From now on the process ID cannot pass to another process. Check that it is still the cluster's process.
 	if again, err := dir.Holder(); err != nil || again != pid {
 		return 0, err
 	}

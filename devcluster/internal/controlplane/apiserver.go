@@ -29,8 +29,8 @@ func apiServer(o Options, etcdServer string) (func(context.Context) error, error
 	if err := flags.Parse(append(apiServerArgs(o, etcdServer), o.APIServerArgs...)); err != nil {
 		return nil, fmt.Errorf("parse flags of kube-apiserver: %w", err)
 	}
-	// The listener is ours and already open: no other process can take the port, and a client that connects
-	// early waits in its queue instead of being refused.
+	// This process has already opened the listener: no other process can take the port, and a client that
+	// connects early waits in its queue instead of being refused.
 	s.SecureServing.Listener = o.Listener
 	if err := s.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
 		return nil, fmt.Errorf("set feature gates: %w", err)

@@ -27,8 +27,8 @@ type Options struct {
 	// gets its default service account.
 	ControllerManager bool
 	Scheduler         bool
-	// APIServerArgs, ControllerManagerArgs and SchedulerArgs are further command line flags of the components;
-	// they come after ours and override them.
+	// APIServerArgs, ControllerManagerArgs and SchedulerArgs are further command line flags of the components.
+	// They come after the flags of this package and override them.
 	APIServerArgs         []string
 	ControllerManagerArgs []string
 	SchedulerArgs         []string

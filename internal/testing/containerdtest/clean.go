@@ -66,8 +66,8 @@ func (c *Containerd) RemovePods(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// sweep removes everything of a containerd in this slot, by the number of the slot alone: it works for a
-// containerd that was killed long ago.
+// sweep removes everything that a containerd in this slot has left. It needs only the number of the slot, so it
+// works for a containerd that was killed long ago.
 func (c *Containerd) sweep() error {
 	endProcesses(c.slot.dir)
 	errs := []error{Unmount(c.slot.dir), RemoveCgroup(c.CgroupParent)}
@@ -118,7 +118,7 @@ func isOurs(cmdline []byte, dir string) bool {
 	return slices.ContainsFunc(args, func(arg []byte) bool { return bytes.HasPrefix(arg, []byte(dir+"/")) })
 }
 
-// parentOf returns the process that started pid, 0 when it has ended.
+// parentOf returns the process that started pid, or 0 when that process has ended.
 func parentOf(pid int) int {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // it may have ended
 	_, after, _ := bytes.Cut(stat, []byte(") "))              // the name before it may contain anything
@@ -130,7 +130,7 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// Unmount unmounts all that is mounted below dir, the deepest first.
+// Unmount unmounts every mount below dir, the deepest first.
 func Unmount(dir string) error {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

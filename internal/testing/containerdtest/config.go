@@ -33,7 +33,7 @@ type Options struct {
 // pauseImage is the image of sandboxes; no registry has it.
 const pauseImage = "vk.test/pause:1"
 
-// restrict_oom_score_adj keeps runc from lowering its score, because many sandboxes lack the right to do that.
+// restrict_oom_score_adj keeps runc from lowering its OOM score, because many sandboxes lack the right to do so.
 const daemonConfig = `version = 2
 root = %[1]q
 state = %[2]q

@@ -29,7 +29,7 @@ const (
 	stopTime = 30 * time.Second
 )
 
-// Containerd is a containerd of ours.
+// Containerd is a private containerd.
 type Containerd struct {
 	// Dir is containerd's directory. Users may have files there; Close removes it.
 	Dir string
@@ -158,7 +158,7 @@ func (c *Containerd) await(ctx context.Context, d *daemon) error {
 	}
 }
 
-// ready is nil when pods can be run.
+// ready returns nil when containerd can run pods.
 func (c *Containerd) ready(ctx context.Context) error {
 	if _, err := os.Stat(c.socket()); err != nil {
 		return fmt.Errorf("find the socket: %w", err)
@@ -180,7 +180,7 @@ func (c *Containerd) ready(ctx context.Context) error {
 	return nil
 }
 
-// PID is the process of containerd, 0 when it was stopped.
+// PID returns the process ID of containerd, or 0 when it is stopped.
 func (c *Containerd) PID() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,7 +224,7 @@ func (c *Containerd) signal(sig syscall.Signal) error {
 	}
 }
 
-// Restart is Stop and Resume.
+// Restart stops containerd and starts it again.
 func (c *Containerd) Restart(ctx context.Context) error {
 	if err := c.Stop(); err != nil {
 		return err

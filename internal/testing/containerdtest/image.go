@@ -71,7 +71,7 @@ func BusyboxImage(names ...string) (Image, error) {
 	return Image{Names: names, Files: files, Cmd: []string{"sh"}, Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}, nil
 }
 
-// PauseImage is an image for sandboxes: a program that waits, and reaps orphans.
+// PauseImage returns an image for sandboxes. Its program waits and reaps orphans.
 func PauseImage(ctx context.Context, names ...string) (Image, error) {
 	dir, err := os.MkdirTemp("", "vk-pause-")
 	if err != nil {
@@ -92,7 +92,7 @@ func PauseImage(ctx context.Context, names ...string) (Image, error) {
 	return Image{Names: names, Files: map[string]File{"/pause": {Data: data}}, Entrypoint: []string{"/pause"}, User: "65535:65535"}, nil
 }
 
-// Archive is the image in the format of docker save, which all runtimes can load.
+// Archive returns the image in the format of docker save, which all runtimes can load.
 func (i Image) Archive() ([]byte, error) {
 	layer, err := i.layer()
 	if err != nil {
@@ -114,7 +114,7 @@ func (i Image) Archive() ([]byte, error) {
 	return archive([]entry{{"manifest.json", File{Mode: 0o644, Data: manifest}}, {configName, File{Mode: 0o644, Data: config}}, {"layer.tar", File{Mode: 0o644, Data: layer}}})
 }
 
-// layer is the archive of the files, in an order that does not change.
+// layer returns the archive of the files, in a fixed order.
 func (i Image) layer() ([]byte, error) {
 	all := map[string]File{}
 	for name, file := range i.Files {

@@ -56,8 +56,8 @@ func plugins() (string, error) {
 	return "", fmt.Errorf("no network plugin called bridge in %s", strings.Join(pluginFolders, ", "))
 }
 
-// Start is New for a test, which is skipped where no containerd can run. The containerd is closed when
-// the test has ended.
+// Start starts a containerd for a test, as New does, and closes it at the end of the test. Where no containerd
+// can run, it skips the test.
 func Start(t testing.TB, options Options) *Containerd {
 	t.Helper()
 	if err := Missing(); err != nil {

@@ -51,7 +51,7 @@ func (s *slot) file(name ...string) string {
 	return filepath.Join(append([]string{s.dir}, name...)...)
 }
 
-// bridge is the name of the bridge of all pods.
+// bridge returns the name of the bridge of all pods.
 func (s *slot) bridge() string { return fmt.Sprintf("vkt%d", s.number) }
 
 // subnet returns the subnet of the pods' addresses.

@@ -69,8 +69,8 @@ type watching struct {
 	cut context.CancelFunc
 }
 
-// CutWatches breaks the open watches for which on is true, or all if it is nil, and nothing else on their
-// connections. It returns how many there were.
+// CutWatches breaks the open watches for which on returns true, or all watches if on is nil, and nothing else on
+// their connections. It returns the number of broken watches.
 func (p *Proxy) CutWatches(on func(Request) bool) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

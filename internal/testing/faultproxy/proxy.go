@@ -72,7 +72,7 @@ func Start(upstream *rest.Config) (*Proxy, error) {
 		Transport:     p,
 		FlushInterval: -1, // a watch must stream
 		ErrorLog:      quiet,
-		// The client learns as little as from an API server that has gone.
+		// The client gets no answer, as from an API server that has gone.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	ctx, end := context.WithCancel(context.Background())
@@ -106,7 +106,7 @@ func (p *Proxy) RoundTrip(req *http.Request) (*http.Response, error) {
 	return p.itself.RoundTrip(req)
 }
 
-// authority is the proxy's certificate, trusted by clients.
+// authority returns the proxy's certificate, which clients trust.
 func (p *Proxy) authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 }

@@ -30,18 +30,18 @@ type Request struct {
 // Writes reports whether the request changes something.
 func (r Request) Writes() bool { return r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" }
 
-// Is returns a condition for one resource: whether a request has one of the verbs, or any verb if there are
-// none.
+// Is returns a condition: a request is about the resource and has one of the verbs, or any verb if no verb is
+// given.
 func Is(resource string, verbs ...string) func(Request) bool {
 	return func(r Request) bool {
 		return r.Resource == resource && (len(verbs) == 0 || slices.Contains(verbs, r.Verb))
 	}
 }
 
-// Writes is a condition: whether a request changes something.
+// Writes is a condition: the request changes something.
 func Writes(r Request) bool { return r.Writes() }
 
-// Watches is a condition: whether a request is a watch.
+// Watches is a condition: the request is a watch.
 func Watches(r Request) bool { return r.Verb == "watch" }
 
 // parse returns the contents of a request.
@@ -132,7 +132,7 @@ func (r *record) those(keep func(Request) bool) (out []Request) {
 	return out
 }
 
-// Count returns the number of those requests.
+// Count returns the number of requests that Requests would return.
 func (r *record) Count(keep func(Request) bool) int { return len(r.Requests(keep)) }
 
 // Await returns when n requests for which keep is true have come and their answers fulfil the condition, or with

@@ -81,7 +81,7 @@ func parse(version string) (int64, error) {
 	return n, nil
 }
 
-// tooLarge is the answer of a lagging API server.
+// tooLarge returns the error of a lagging API server.
 func tooLarge(asked, have int64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, have), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}

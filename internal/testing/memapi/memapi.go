@@ -61,7 +61,7 @@ type Write struct {
 	At        time.Time
 }
 
-// String is verb and key.
+// String returns verb and key.
 func (w Write) String() string { return w.Verb + " " + w.Key }
 
 // New returns an API without pods.
@@ -205,7 +205,7 @@ func (a *API) delete(by Actor, key string, opts metav1.DeleteOptions) error {
 	return nil
 }
 
-// graceOf is the grace period of a first deletion, in seconds.
+// graceOf returns the grace period of a first deletion, in seconds.
 func graceOf(pod *corev1.Pod, opts metav1.DeleteOptions) int64 {
 	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	switch {

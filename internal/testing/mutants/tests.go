@@ -22,7 +22,7 @@ const (
 	// hang is the extra time for tests with a mutant, in addition to three times the time without one: longer
 	// runs mean an endless mutant.
 	hang = time.Minute
-	// soon is the total time of the first tests, the fastest ones.
+	// soon is the total time of the first tests, which are the fastest ones.
 	soon = 3 * time.Second
 )
 

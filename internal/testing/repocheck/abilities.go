@@ -140,7 +140,7 @@ func (t *Tree) isInterface(dir, name string) bool {
 	return false
 }
 
-// types are the types declared by the file.
+// types returns the types that the file declares.
 func (f *File) types() (specs []*ast.TypeSpec) {
 	for _, d := range f.Syntax.Decls {
 		if group, ok := d.(*ast.GenDecl); ok && group.Tok == token.TYPE {

@@ -16,7 +16,8 @@ import (
 type FileOrder struct {
 	Dir   string
 	Files []string
-	// Arrows counts all arrows. Up are those from a file to a later one: without them, the arrows have no circle.
+	// Arrows counts all arrows. Up has the arrows from a file to a later one. Without these, the arrows form no
+	// circle.
 	Arrows int
 	Up     []Arrow
 }

@@ -13,7 +13,8 @@ import (
 // MethodFile names the file of a method in every provider with the method.
 type MethodFile struct {
 	Method string
-	// Takes is part of the type of one of its parameters: methods of other interfaces have the same name.
+	// Takes is part of the type of one of the method's parameters, because methods of other interfaces have the
+	// same name.
 	Takes string
 	File  string
 }
@@ -29,7 +30,8 @@ type MethodFiles struct {
 	Together string
 }
 
-// MethodFiles checks that each provider has each method in its file, or all of them together.
+// MethodFiles checks that each provider has each method in the method's file, or all methods together in one
+// file.
 func (t *Tree) MethodFiles(m MethodFiles) (breaches []string) {
 	for _, name := range slices.Concat(t.providers(m.Dir, m.Emulators), m.Shared) {
 		var astray []string

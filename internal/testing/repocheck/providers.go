@@ -35,7 +35,7 @@ type Shape struct {
 	Program string
 }
 
-// Providers checks that each provider has the shape, and stands alone.
+// Providers checks that each provider has the required files and is independent of the other providers.
 func (t *Tree) Providers(s Shape) (breaches []string) {
 	names := t.providers(s.Dir, s.Emulators)
 	if len(names) == 0 {
@@ -56,7 +56,7 @@ func (t *Tree) Providers(s Shape) (breaches []string) {
 	return breaches
 }
 
-// providers are the folders with Go files below dir, without the emulators.
+// providers returns the folders with Go files below dir, without the emulators.
 func (t *Tree) providers(dir, emulators string) []string {
 	names := map[string]bool{}
 	for _, f := range t.Files {

@@ -45,7 +45,7 @@ type File struct {
 	fset   *token.FileSet
 }
 
-// Dir is the folder of the file relative to the root; "." at the top.
+// Dir returns the folder of the file relative to the root, or "." at the top.
 func (f *File) Dir() string { return path.Dir(f.Path) }
 
 // IsTest reports whether the file is compiled only for tests.

@@ -27,7 +27,7 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
-// String returns all that was written.
+// String returns the whole written text.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,7 +85,7 @@ func (t *Tail) String() string {
 	return tail(t.buf)
 }
 
-// tail is the end of all, as text.
+// tail returns the end of all, as text.
 func tail(all []byte) string {
 	return strings.ToValidUTF8(string(all[max(0, len(all)-tailSize):]), "?")
 }

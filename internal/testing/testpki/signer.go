@@ -100,7 +100,7 @@ func (s *Signer) get(name string) (*certificatesv1.CertificateSigningRequest, er
 	return nil, apierrors.NewNotFound(certificatesv1.Resource("certificatesigningrequests"), name)
 }
 
-// answer is called with mu held.
+// answer answers a request in the present mode. The caller holds mu.
 func (s *Signer) answer(request *certificatesv1.CertificateSigningRequest) error {
 	if s.mode == "" || len(request.Status.Conditions) > 0 {
 		return nil

@@ -68,8 +68,8 @@ type faults struct {
 	hang   int
 }
 
-// Fail makes the next n calls of a method fail before they do anything; with n < 0 all of them do.
-// A nil error ends that.
+// Fail makes the next n calls of a method fail before they do anything. With n < 0, all calls fail. A nil error
+// ends the fault.
 func (r *Runtime) Fail(method string, n int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +129,7 @@ func pop(list *[]error) error {
 	return err
 }
 
-// do is the path of every call: the record, the faults, and then f without the lock of the runtime.
+// do runs every call: it records the call, applies the faults, and then calls f without the lock of the runtime.
 func do[T any](ctx context.Context, c *Client, method, id string, f func() (T, error)) (T, error) {
 	call, pass, lost := c.begin(method, id)
 	var answer, none T
@@ -155,7 +155,7 @@ func do[T any](ctx context.Context, c *Client, method, id string, f func() (T, e
 	return answer, nil
 }
 
-// act is do without an answer.
+// act is do for a call without an answer.
 func (c *Client) act(ctx context.Context, method, id string, f func() error) error {
 	_, err := do(ctx, c, method, id, func() (struct{}, error) { return struct{}{}, f() })
 	return err

@@ -16,7 +16,7 @@ type watcher struct {
 	more  chan struct{}                        // has room for one value
 }
 
-// tell sends an event to the watchers. The caller has r.mu.
+// tell sends an event to the watchers. The caller holds r.mu.
 func (r *Runtime) tell(s *sandbox, id string, kind runtimeapi.ContainerEventType) {
 	if len(r.watchers) == 0 {
 		return

@@ -54,7 +54,7 @@ func (i *image) name() string {
 	return i.id
 }
 
-// ref is the image by its digest.
+// ref returns the reference of the image by its digest.
 func (i *image) ref() string {
 	name, _, _ := strings.Cut(normalise(i.Name), "@")
 	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {

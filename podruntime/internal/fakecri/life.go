@@ -34,16 +34,16 @@ type Life struct {
 	StartError error
 }
 
-// Forever is a life until the stop of the container.
+// Forever returns a life until the stop of the container.
 func Forever() Life { return Life{} }
 
-// Exit is a life with an immediate end.
+// Exit returns a life that ends at once.
 func Exit(code int32) Life { return Life{Ends: true, Code: code} }
 
-// ExitAfter is a life with an end by itself after a time.
+// ExitAfter returns a life that ends by itself after the time d.
 func ExitAfter(d time.Duration, code int32) Life { return Life{Ends: true, For: d, Code: code} }
 
-// OOM is a life with an end after a time for want of memory.
+// OOM returns a life that ends after the time d for want of memory.
 func OOM(d time.Duration) Life { return Life{Ends: true, For: d, Code: 137, Reason: "OOMKilled"} }
 
 // Match selects the containers of a script.

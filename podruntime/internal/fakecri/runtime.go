@@ -94,8 +94,8 @@ func (c *Client) Close(context.Context) error {
 	return nil
 }
 
-// Restart ends the runtime's daemon and starts it again: calls that wait and streams of events end
-// with Unavailable. Containers go on, and connections can be used again.
+// Restart ends the runtime's daemon and starts it again. Waiting calls and streams of events end with
+// Unavailable. Containers go on, and clients can use their connections again.
 func (r *Runtime) Restart() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

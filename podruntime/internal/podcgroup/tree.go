@@ -167,7 +167,7 @@ func (t *Tree) Forget(uid types.UID) error {
 	return t.share()
 }
 
-// share gives the group of the class Burstable its shares. mu is held.
+// share gives the group of the class Burstable its shares. The caller holds mu.
 func (t *Tree) share() error {
 	sum := int64(0)
 	for _, one := range t.shares {

@@ -37,7 +37,7 @@ func main() {
 	os.Exit(int(p.Run(context.Background(), world(stop))))
 }
 
-// world is this process.
+// world returns the world of this process.
 func world(stop <-chan struct{}) program.World {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)

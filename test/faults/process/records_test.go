@@ -81,7 +81,7 @@ func (r *records) of(name string, uid types.UID) (*life, *podRecord) {
 	return l, p
 }
 
-// number returns the next one. mu is held.
+// number returns the next sequence number. The caller holds mu.
 func (r *records) number() int64 {
 	r.seq++
 	return r.seq

@@ -15,7 +15,7 @@ import (
 
 const hierarchies = "/sys/fs/cgroup"
 
-// Cgroups are the directories of a cgroup: one for each hierarchy of version 1, or one.
+// Cgroups returns the directories of a cgroup: one for each hierarchy of version 1, or one for version 2.
 func Cgroups(name string) ([]string, error) {
 	if _, err := os.Stat(filepath.Join(hierarchies, "cgroup.controllers")); err == nil {
 		return []string{filepath.Join(hierarchies, name)}, nil

@@ -69,7 +69,7 @@ func (c *Cluster) makeNodes(ctx context.Context) error {
 	return nil
 }
 
-// enter is a command in the network of the node.
+// enter returns a command that runs argv in the network of the node.
 func (n *node) enter(argv ...string) []string {
 	if n.netns == "" {
 		return argv

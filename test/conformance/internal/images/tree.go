@@ -100,7 +100,7 @@ func (t *tree) dynamic(names ...string) {
 	}
 }
 
-// static reports whether a program loads no libraries. For ldd such a program is an error.
+// static reports whether a program loads no libraries. ldd fails for such a program.
 func static(program string) bool {
 	file, err := elf.Open(program)
 	if err != nil {

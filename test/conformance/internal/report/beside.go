@@ -35,7 +35,7 @@ func (p Page) beside(b *strings.Builder) {
 		return
 	}
 	others := byName(p.Beside.Results)
-	// Tests of one agent alone are no difference.
+	// A test that only one agent ran is not a difference.
 	common := slices.DeleteFunc(slices.Clone(p.Results), func(r Result) bool {
 		other, ok := others[r.Name]
 		return !ok || other.State == NotRun || r.State == NotRun

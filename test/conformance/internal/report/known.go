@@ -26,7 +26,7 @@ func ReadKnown(file string) (Known, error) {
 	return known, nil
 }
 
-// ParseKnown parses the text of such a file.
+// ParseKnown parses the text of a file of known failures.
 func ParseKnown(text string) (Known, error) {
 	known := Known{}
 	for line := range strings.Lines(text) {
@@ -43,7 +43,7 @@ func ParseKnown(text string) (Known, error) {
 	return known, nil
 }
 
-// Pattern is a regular expression for the names of the tests.
+// Pattern returns a regular expression for the names of the tests.
 func (k Known) Pattern() string {
 	var parts []string
 	for part := range k {

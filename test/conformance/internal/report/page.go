@@ -63,7 +63,7 @@ func (p Page) Unexplained() []string {
 	return names
 }
 
-// String is the page.
+// String returns the text of the page.
 func (p Page) String() string {
 	var b strings.Builder
 	b.WriteString(p.Head)

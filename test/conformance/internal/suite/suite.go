@@ -46,7 +46,7 @@ const NotRun = `InPlacePodLevelResourcesVerticalScaling|MaxContainerBackOff|cont
 // AgainName is the name of the set from [Again].
 const AgainName = "again"
 
-// Again are the tests of these names, one by one.
+// Again returns the set of the named tests, which run one at a time.
 func Again(names []string) Set {
 	quoted := make([]string, len(names))
 	for i, name := range names {
@@ -55,7 +55,7 @@ func Again(names []string) Set {
 	return Set{Name: AgainName, Focus: "(" + strings.Join(quoted, "|") + ")$", Procs: 1, Limit: time.Hour}
 }
 
-// Sets are the selections by name.
+// Sets returns the sets of tests, by name.
 func Sets() map[string]Set {
 	return map[string]Set{
 		"node": {

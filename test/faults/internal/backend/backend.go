@@ -126,7 +126,7 @@ func (b *Backend) faultOf(method, key string) Fault {
 	return script(method, key)
 }
 
-// note records an event of an instance, or of a pod without an instance. mu is held.
+// note records an event of an instance, or of a pod without an instance. The caller holds mu.
 func (b *Backend) note(verb ledger.Verb, step ledger.Step, pod *corev1.Pod, i *instance) {
 	e := ledger.Entry{Verb: verb, Step: step, UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
 	if i != nil {
@@ -138,13 +138,13 @@ func (b *Backend) note(verb ledger.Verb, step ledger.Step, pod *corev1.Pod, i *i
 	b.record(e)
 }
 
-// number returns the next number. mu is held.
+// number returns the next number. The caller holds mu.
 func (b *Backend) number() int {
 	b.numbers++
 	return b.numbers
 }
 
-// find returns the newest instance of that name, nil if there is none. mu is held.
+// find returns the newest instance of that name, or nil if there is none. The caller holds mu.
 func (b *Backend) find(key string) *instance {
 	if list := b.instances[key]; len(list) > 0 {
 		return list[len(list)-1]
@@ -152,7 +152,7 @@ func (b *Backend) find(key string) *instance {
 	return nil
 }
 
-// of returns the instances of the pod. mu is held.
+// of returns the instances of the pod. The caller holds mu.
 func (b *Backend) of(key string, uid types.UID) (found []*instance) {
 	for _, i := range b.instances[key] {
 		if i.pod.UID == uid {
@@ -162,5 +162,5 @@ func (b *Backend) of(key string, uid types.UID) (found []*instance) {
 	return found
 }
 
-// keyOf is namespace/name of a pod.
+// keyOf returns namespace/name of a pod.
 func keyOf(pod *corev1.Pod) string { return fmt.Sprintf("%s/%s", pod.Namespace, pod.Name) }

@@ -119,7 +119,7 @@ func (b *Backend) recorded(verb ledger.Verb, pod *corev1.Pod, do func(*corev1.Po
 	return err
 }
 
-// begin records the beginning of a call; that of a Delete names the instance.
+// begin records the beginning of a call. For a Delete, the entry names the instance.
 func (b *Backend) begin(verb ledger.Verb, pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
