@@ -51,7 +51,7 @@ func (a onRemote) start(ctx context.Context, m *machine, s scenario, prefix stri
 type lower struct {
 	*machine
 	worker      *process
-	controllers *process // that make pods of other objects; nil: none
+	controllers *process // that make pods of other objects; nil: no controllers
 }
 
 // startLower starts a cluster whose pods run on a node of provider mock, with a namespace for them. The node is

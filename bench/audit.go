@@ -52,7 +52,7 @@ func prepareAudit(dir string) (*audit, []string, error) {
 		"--audit-log-batch-buffer-size=1000000",
 		"--audit-log-batch-max-size=1000",
 		"--audit-log-batch-max-wait=" + auditDelay.String(),
-		"--audit-log-batch-throttle-enable=false", // none is dropped
+		"--audit-log-batch-throttle-enable=false", // no event is dropped
 		"--audit-log-maxsize=4096",                // MiB; one file, not several
 	}, nil
 }

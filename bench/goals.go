@@ -12,7 +12,7 @@ import (
 type goal[R any] struct {
 	label     string
 	scenarios []string // empty: all
-	against   string   // the agent that it is compared with; "": none
+	against   string   // the agent to compare with; "": no comparison
 	limit     float64  // of the ratio, or of the value
 	format    string   // of the value, where nothing is compared
 	of        func(R) float64

@@ -66,7 +66,7 @@ func (n *nomad) follow(ctx context.Context) error {
 		for decoder := json.NewDecoder(answer.Body); ; {
 			var some nomadEvents
 			if decoder.Decode(&some) != nil {
-				return // it ends with Nomad, or when it is not needed any more; who waits for a time has a time-out
+				return // it ends with Nomad, or when it is not needed any more; waits for times have a time-out
 			}
 			n.take(some, time.Now())
 		}

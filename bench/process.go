@@ -26,12 +26,12 @@ type process struct {
 	done chan struct{} // closed when the process has ended
 	err  error         // read after done
 
-	account  *account // of all that it needs for its pods; nil: none
-	children bool     // whether its CPU time is also that of the programs that it has run
-	backend  backend  // the system that runs its pods, if it is no cluster; not measured; nil: none
-	program  []string // the command of its pods, without the last argument, which is the name of the pod; nil: none
+	account  *account // of all that it needs for its pods; nil: no account
+	children bool     // its CPU time includes the programs that it has run
+	backend  backend  // the system that runs its pods, if it is not a cluster; not measured; nil: no such system
+	program  []string // the command of its pods, without the last argument, which is the name of the pod; nil: no command
 	lower    *lower   // the cluster that runs its pods; not measured; nil without one
-	beside   *process // is measured with it, and stopped after it; nil: none
+	beside   *process // is measured with it, and stopped after it; nil: no such process
 	stopped  func()   // is called when both have; nil: nothing
 }
 
@@ -43,7 +43,7 @@ func start(name string, cmd *exec.Cmd, show bool) (*process, error) {
 		out = io.MultiWriter(p.said, os.Stderr)
 	}
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt from the terminal is for us, who end it when the pods have ended
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // this program handles an interrupt from the terminal, and ends the process when the pods have ended
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w; build it with make build", name, err)
 	}

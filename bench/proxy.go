@@ -28,7 +28,7 @@ type proxy struct {
 	ended  chan struct{}
 
 	known sync.Mutex
-	pods  map[string]lived // guarded by known; by namespace and name, of a backend that is told of them as interLink's server is
+	pods  map[string]lived // guarded by known; by namespace and name, if the backend gets pods as interLink's server does
 }
 
 // startProxy forwards the connections of the listener to an address of a network, tcp or unix.
@@ -47,7 +47,7 @@ func startProxy(from net.Listener, network, address string) *proxy {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: host}) },
 		Transport:     transport,
 		FlushInterval: -1,                         // streams are handed on at once
-		ErrorLog:      log.New(io.Discard, "", 0), // who does not read an answer to its end is no error
+		ErrorLog:      log.New(io.Discard, "", 0), // a client that does not read an answer to its end is no error
 	}
 	p := &proxy{ended: make(chan struct{}), pods: map[string]lived{}}
 	p.server = &http.Server{Handler: p.handler(to), ReadHeaderTimeout: time.Minute}

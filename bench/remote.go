@@ -21,7 +21,7 @@ type remote struct {
 	RunningLagP99Millis float64  `json:"runningLagP99Millis"`
 	GoneLagP50Millis    float64  `json:"goneLagP50Millis"`
 	GoneLagP99Millis    float64  `json:"goneLagP99Millis"`
-	StartLagP50Millis   float64  `json:"startLagP50Millis,omitempty"` // from when the scheduler started the task or job; 0: it does not tell
+	StartLagP50Millis   float64  `json:"startLagP50Millis,omitempty"` // from the time when the scheduler started the task or job; 0: it does not report this time
 	ExitLagP50Millis    float64  `json:"exitLagP50Millis,omitempty"`  // from when containers exited by themselves, while all was at rest, until the pod was seen to have ended
 	ExitLagP99Millis    float64  `json:"exitLagP99Millis,omitempty"`
 	Unseen              int      `json:"exitsNotSeen,omitempty"` // they count with the time until the wait ended

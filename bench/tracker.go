@@ -98,7 +98,7 @@ func (t *tracker) run(w watch.Interface, again func(version string) (watch.Inter
 func (t *tracker) see(event watch.EventType, pod *corev1.Pod, now time.Time) bool {
 	i, err := strconv.Atoi(strings.TrimPrefix(upperName(pod), podPrefix))
 	if err != nil || i < 0 || i >= len(t.running) {
-		return false // not ours
+		return false // a foreign pod
 	}
 	if pod.Status.Phase == corev1.PodRunning && t.running[i].IsZero() {
 		t.running[i] = now

@@ -101,7 +101,7 @@ func (c *cluster) install(given values) {
 func (c *cluster) until(what string, done func(ctx context.Context) (bool, error)) {
 	c.Helper()
 	if err := wait.PollUntilContextTimeout(c.Context(), 100*time.Millisecond, patience, true, done); err != nil {
-		events, _ := c.Client.CoreV1().Events(c.namespace).List(c.Context(), metav1.ListOptions{}) // to say why
+		events, _ := c.Client.CoreV1().Events(c.namespace).List(c.Context(), metav1.ListOptions{}) // for the reason
 		for _, e := range events.Items {
 			c.Logf("%s %s: %s", e.InvolvedObject.Name, e.Reason, e.Message)
 		}

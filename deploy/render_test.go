@@ -80,7 +80,7 @@ func render(t *testing.T, namespace string, given values) (string, error) {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		text := strings.TrimSpace(strings.ReplaceAll(files[name], "# SPDX-License-Identifier: Apache-2.0\n", ""))
-		if path.Ext(name) == ".yaml" && text != "" && !strings.Contains(name, "/tests/") { // Helm sends a test when it is told to
+		if path.Ext(name) == ".yaml" && text != "" && !strings.Contains(name, "/tests/") { // Helm applies a test only on demand
 			fmt.Fprintf(&out, "---\n%s\n", text)
 		}
 	}

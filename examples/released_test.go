@@ -25,7 +25,7 @@ func TestProgramsOfARelease(t *testing.T) {
 	sum := func(content string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(content))) }
 	for name, tc := range map[string]struct {
 		files map[string]string
-		made  string // what the program is, "" for none
+		made  string // the content of the program, "" for no program
 		said  string
 	}{
 		"no release": {nil, "built\n", ""},

@@ -183,7 +183,7 @@ func TestReadinessIsWhatTheProbeSaysAlsoAfterARestart(t *testing.T) {
 
 func TestEventOfTheRuntimeIsHeardAtOnce(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
-		synctest.Wait() // the events of the start come to somebody who listens
+		synctest.Wait() // the events of the start reach their listener
 		pod := podOf("web", "main")
 		w.create(pod)
 		w.awaitRunning(pod)

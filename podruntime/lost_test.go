@@ -104,7 +104,7 @@ func TestContainersThatAreLostAreNotProbedAnyMore(t *testing.T) {
 		w.awaitRunning(pod)
 		time.Sleep(1500 * time.Millisecond) // between two lists
 		lost, _ := w.Find("web", "main")
-		for _, s := range w.Sandboxes() { // somebody else removes all of the pod, between two lists
+		for _, s := range w.Sandboxes() { // another program removes everything of the pod, between two lists
 			client := w.Client()
 			if err := errors.Join(client.StopPodSandbox(t.Context(), s.ID), client.RemovePodSandbox(t.Context(), s.ID)); err != nil {
 				t.Fatal(err)

@@ -28,7 +28,7 @@ type machine struct {
 	disk  uint64         // guarded by mu
 	ram   uint64         // guarded by mu
 	pids  int64          // guarded by mu
-	fails error          // guarded by mu: of what pods use
+	fails error          // guarded by mu: of the usage of pods
 	nodes []*corev1.Node // guarded by mu: reports
 	// unused makes the disk full as long as the image named unused exists.
 	unused bool // guarded by mu

@@ -29,7 +29,7 @@ func TestSandboxIsToldItsVolumes(t *testing.T) {
 			}
 			w.create(pod)
 			w.awaitRunning(pod)
-			defer func() { // what is mounted goes with it
+			defer func() { // its mounts are removed with it
 				w.delete(pod, 1)
 				w.awaitGone(pod)
 			}()

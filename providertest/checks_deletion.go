@@ -148,7 +148,7 @@ var deletion = []Check{
 			c.needsReports()
 			for name, want := range map[string]struct {
 				p     program.Program
-				grace int64 // enough for who listens, on a busy machine too
+				grace int64 // enough for a program that handles the signal, on a busy machine too
 				code  int32
 			}{
 				"clean":  {program.Program{Print: []string{"begun"}, Stay: program.Forever}, 30, 0},

@@ -73,7 +73,7 @@ var probes = []Check{
 			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 			pod.Spec.Containers[0].LivenessProbe = c.execProbe("/tmp/alive")
 			c.create(pod)
-			c.untilPod(pod, "to end, as its liveness probe fails", terminal) // the program, which is told to stop, decides how
+			c.untilPod(pod, "to end, as its liveness probe fails", terminal) // the program gets a signal, and decides its exit code
 		},
 	},
 	{

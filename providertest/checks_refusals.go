@@ -45,7 +45,7 @@ var refusals = []Check{
 			want := map[string]string{}
 			for _, f := range capability.Features() {
 				ask := asks[f]
-				if declared.Has(f) || ask == nil || f == capability.EphemeralContainers { // these say so in their own statuses
+				if declared.Has(f) || ask == nil || f == capability.EphemeralContainers { // ephemeral containers have their own statuses
 					continue
 				}
 				name := strings.ToLower(string(f))

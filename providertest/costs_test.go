@@ -68,7 +68,7 @@ func measure(t *testing.T, many int) map[string][3]int {
 			}
 			took := k.Took
 			if k.Outcome == providertest.Failed {
-				took = 0 // it waited for what this backend does not do
+				took = 0 // the check waited for a feature that this backend lacks
 			}
 			measured[k.Name] = [3]int{len(pods), containers, int(math.Round(took.Round(100 * time.Millisecond).Seconds()))}
 		}

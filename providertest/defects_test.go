@@ -48,7 +48,7 @@ func TestDefects(t *testing.T) {
 				t.Fatalf("there is no check %s", d.caught)
 			}
 			caught, unexpected := d.judged(t)
-			if !caught || len(unexpected) > 0 { // what depends on what comes first at the same moment, but nothing lasting
+			if !caught || len(unexpected) > 0 { // the order of simultaneous events may decide once, but not twice
 				late, again := d.judged(t)
 				caught = caught || late
 				unexpected = slices.DeleteFunc(unexpected, func(name string) bool { return !slices.Contains(again, name) })

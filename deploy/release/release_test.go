@@ -32,7 +32,7 @@ var native struct {
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if native.dir != "" {
-		_ = os.RemoveAll(native.dir) // what is left is in a folder for such things
+		_ = os.RemoveAll(native.dir) // an error leaves files in a folder for temporary files
 	}
 	os.Exit(code)
 }
@@ -82,7 +82,7 @@ func TestSecurityG3TwoBuildsAreEqual(t *testing.T) {
 	want := sums(t, nativeRelease(t))
 	copied, out := t.TempDir(), t.TempDir()
 	copySources(t, filepath.Join("..", ".."), copied)
-	t.Setenv("GOFLAGS", "-buildvcs=auto") // what is set outside must not matter
+	t.Setenv("GOFLAGS", "-buildvcs=auto") // settings of the environment must not matter
 	if err := makeRelease(t, copied, out); err != nil {
 		t.Fatal(err)
 	}

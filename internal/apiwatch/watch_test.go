@@ -21,7 +21,7 @@ import (
 type streams struct {
 	from  []string // the versions of the watches
 	first func(*watch.FakeWatcher)
-	whole int // so many watches break; the next does not
+	whole int // number of watches that break; the next one does not
 }
 
 func (s *streams) source() *Source {

@@ -70,7 +70,7 @@ func TestWatchOfOneNode(t *testing.T) {
 	expectNext(t, early, "MODIFIED a/1@9")
 
 	expectNext(t, follow(t, n, "a", "9"))                       // nothing that it has not seen
-	expectNext(t, follow(t, n, "a", "5"), "MODIFIED a/1@9")     // what it has missed
+	expectNext(t, follow(t, n, "a", "5"), "MODIFIED a/1@9")     // the missed event
 	expectNext(t, follow(t, n, "a", "words"), "MODIFIED a/1@9") // versions that cannot be compared
 
 	_ = r.Delete(node("a", "1", "11"))
@@ -98,7 +98,7 @@ func TestNodeGoneWhileNobodyWatched(t *testing.T) {
 	expectNext(t, a, "DELETED a/1@20")
 	expectNext(t, b)
 	_ = r.Replace([]any{node("b", "2", "6")}, "21")
-	expectNext(t, a) // it is told once
+	expectNext(t, a) // the event comes once
 }
 
 func TestSlowReaderBeginsAnew(t *testing.T) {

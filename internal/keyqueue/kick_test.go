@@ -76,7 +76,7 @@ func TestKickMeetsWhatIsDue(t *testing.T) {
 		for i := range 1000 {
 			it := &item{key: fmt.Sprint(i)}
 			q.items[it.key] = it
-			q.wait(it, time.Now().Add(time.Duration(i-500)*time.Second), true) // nobody works, so nobody looks
+			q.wait(it, time.Now().Add(time.Duration(i-500)*time.Second), true) // there is no worker, so no key is looked at
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		q.run = &run{ctx: ctx, timer: time.NewTimer(time.Hour)}

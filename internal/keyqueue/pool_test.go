@@ -18,7 +18,7 @@ import (
 // shareJournal records the work of several queues.
 type shareJournal struct {
 	mu                   sync.Mutex
-	inside, most, others int            // at a time: of the queues that are Shared, and of the one that is not
+	inside, most, others int            // at a time: of the Shared queues, and of the other queue
 	done                 map[string]int // by queue
 	last                 map[string]time.Time
 }

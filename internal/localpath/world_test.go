@@ -36,7 +36,7 @@ type world struct {
 	mu   sync.Mutex
 	dirs map[string]bool
 	did  []string
-	err  error // of whatever is done with directories
+	err  error // of every operation on directories
 }
 
 // inWorld runs a test in a bubble, where time is not real.

@@ -142,7 +142,7 @@ func TestFailureIsAnAnswerAndIsRetried(t *testing.T) {
 			t.Errorf("%d lists in 11 minutes of failure, want a growing delay of at most a minute", lists)
 		}
 		h.setFail(errors.New("connection refused"))
-		h.wantValue("mine", "1") // what is known is served
+		h.wantValue("mine", "1") // the known value is served
 	})
 }
 

@@ -24,7 +24,7 @@ func TestFieldRef(t *testing.T) {
 	for _, tt := range []struct {
 		path string
 		pod  func(*corev1.Pod)
-		node []corev1.HostIP // what is known of the node
+		node []corev1.HostIP // the known addresses of the node
 		want string          // "<-": left to the provider
 		bad  string          // the error names this
 	}{

@@ -22,7 +22,7 @@ const canary = "c4n4ry-v4lu3"
 func TestMissingAndUnreadable(t *testing.T) {
 	optional, unreachable := ptr.To(true), apierrors.NewTimeoutError("slow", 1)
 	for _, tt := range []struct {
-		reason  string // the one event
+		reason  string // of the only event
 		from    *corev1.EnvFromSource
 		env     *corev1.EnvVar
 		err     error // answers every read

@@ -98,7 +98,7 @@ func TestWhoIsGone(t *testing.T) {
 	}
 	none := coordinationv1.Lease{}
 	for name, tc := range map[string]struct {
-		looks []coordinationv1.Lease // the lease of a at each look; without a name: there is none
+		looks []coordinationv1.Lease // the lease of a at each look; without a name there is no lease
 		pause map[int]time.Duration  // before the look
 		read  coordinationv1.Lease
 		gone  bool

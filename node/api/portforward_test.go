@@ -152,7 +152,7 @@ func TestSecurityE7PortForwardContextEndsWhenClientLeaves(t *testing.T) {
 				defer conn.Close()
 				for id := range 2 {
 					data, _ := connect(t, conn, id, 80)
-					fmt.Fprint(data, strings.Repeat("x", 100<<10)) // which nobody reads
+					fmt.Fprint(data, strings.Repeat("x", 100<<10)) // the provider does not read it
 					within(t, started, 20*time.Second, "start of a connection")
 				}
 				if broken {

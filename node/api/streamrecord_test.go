@@ -102,7 +102,7 @@ func TestSecurityA11EachStreamLeavesARecord(t *testing.T) {
 		for _, tc := range []struct {
 			err     error
 			outcome string
-			exit    int // below 0: none
+			exit    int // below 0: no exit code
 		}{
 			{nil, "completed", 0},
 			{fmt.Errorf("wrapped: %w", utilexec.CodeExitError{Err: errors.New(secret), Code: 42}), "exited", 42},

@@ -45,7 +45,7 @@ func TestSecurityE5ClosedConnectionHoldsNoMemory(t *testing.T) {
 				if blocks, shared := held(); blocks != 0 || shared != 0 {
 					t.Errorf("after its end the connection holds %d blocks, %d bytes of the shared memory", blocks, shared)
 				}
-				_, _ = far.Write(make([]byte, 64<<10)) // an error means that nobody reads it
+				_, _ = far.Write(make([]byte, 64<<10)) // an error means that the other side does not read
 				if blocks, shared := held(); blocks != 0 || shared != 0 {
 					t.Errorf("of what came after its end the connection holds %d blocks, %d bytes of the shared memory", blocks, shared)
 				}

@@ -24,7 +24,7 @@ func TestDeclareStreams(t *testing.T) {
 		{http.NewServeMux(), nil, []string{webSocketFeature}},
 		{http.NewServeMux(), []string{"A", "Z"}, []string{"A", webSocketFeature, "Z"}},
 		{http.NewServeMux(), []string{webSocketFeature}, []string{webSocketFeature}},
-		{nil, []string{"Z"}, []string{"Z"}}, // the routes are not ours
+		{nil, []string{"Z"}, []string{"Z"}}, // the program serves its own routes
 	} {
 		cfg := &NodeConfig{mux: tt.mux, NodeSpec: corev1.Node{Status: corev1.NodeStatus{DeclaredFeatures: slices.Clone(tt.have)}}}
 		declareStreams(cfg)

@@ -31,7 +31,7 @@ const writersOfPods = 32
 // remoteAPI is an API server without a network. It answers each request with an empty object, or refuses the
 // request if refuse returns true.
 type remoteAPI struct {
-	refuse   func(nth int64) bool // nil: none
+	refuse   func(nth int64) bool // nil refuses no request
 	requests atomic.Int64
 }
 
@@ -178,7 +178,7 @@ func TestHeartbeatsAndEventsHaveLimitsOfTheirOwn(t *testing.T) {
 			"event": func() error { _, err := c.events.Events("d").Get(t.Context(), "e", metav1.GetOptions{}); return err },
 		} {
 			began := time.Now()
-			const n = besidesBurst / 2 // nodes and leases share theirs
+			const n = besidesBurst / 2 // nodes and leases share one limit
 			for range n {
 				if err := send(); err != nil {
 					t.Errorf("%s: %v", name, err)

@@ -33,11 +33,11 @@ func TestSecurityA5AnswersAreKeptForTheirTime(t *testing.T) {
 		want(29*time.Second, "bob", 403)
 		want(31*time.Second, "bob", 200)
 
-		want(119*time.Second, "root", 200) // who it is was kept
+		want(119*time.Second, "root", 200) // the identity was cached
 		api.setDown()
 		want(121*time.Second, "root", 401)
 		api.set(func() { api.down = false })
-		want(122*time.Second, "root", 200) // the permission is the one that was kept
+		want(122*time.Second, "root", 200) // the cached permission is used
 		if n := len(api.accesses); n != 3 {
 			t.Errorf("permissions were asked for %d times, want 3", n)
 		}

@@ -25,7 +25,7 @@ type world struct {
 	start time.Time
 
 	mu      sync.Mutex
-	answer  map[string]func() error // by the command's only word
+	answer  map[string]func() error // by the command's only argument
 	runs    []string                // "5s liveness"
 	events  []string
 	changes int
@@ -104,7 +104,7 @@ func (w *world) wantRuns(want ...string) {
 	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	got := slices.Sorted(slices.Values(w.runs)) // of those at the same time any may be first
+	got := slices.Sorted(slices.Values(w.runs)) // runs at the same time may have any order
 	if slices.Sort(want); !slices.Equal(got, want) {
 		w.t.Errorf("at %s: ran %q, want %q", time.Since(w.start), got, want)
 	}

@@ -524,7 +524,7 @@ func TestListsBetweenChanges(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := &service{have: []instance{running}}
 			s.run(t, func(c *Config[instance]) { c.Changed = s.changed }, func(t *testing.T, cache *Cache[instance], _ *[]string) {
-				after(2 * time.Minute) // what an earlier process made is known
+				after(2 * time.Minute) // instances of an earlier process are known
 				before := s.lists
 				c.begin(s, cache)
 				after(c.not)

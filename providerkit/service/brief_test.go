@@ -18,7 +18,7 @@ import (
 func TestBriefStatesAreNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
-		var mu sync.Mutex // of told
+		var mu sync.Mutex // guards told
 		b := brief{lasts: 2 * time.Second, wake: make(chan struct{}, 1), notify: func(p *corev1.Pod) {
 			mu.Lock()
 			defer mu.Unlock()

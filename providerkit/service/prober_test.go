@@ -127,10 +127,10 @@ type clinic struct {
 	exec     func(ctx context.Context, attach api.AttachIO) error
 
 	began    time.Time     // guarded by cloud.mu; of the run that is on, or is to come
-	between  string        // what is shown before it begins: waits or ends
+	between  string        // the state that is shown before it begins: waits or ends
 	earlier  time.Time     // guarded by cloud.mu; when the run before began
 	restarts int32         // guarded by cloud.mu
-	asked    []string      // guarded by cloud.mu; what was asked for, with the reason
+	asked    []string      // guarded by cloud.mu; the requests, with their reasons
 	fails    error         // guarded by cloud.mu
 	slow     time.Duration // guarded by cloud.mu; how long a request takes
 	ip       string
@@ -223,7 +223,7 @@ func (c *clinic) events() (all []string) {
 // restarting is a clinic that can restart containers. The test decides how much of a restart the clinic shows.
 type restarting struct {
 	*clinic
-	counts bool // it tells how often
+	counts bool // it reports the number of restarts
 }
 
 func (r restarting) Restart(ctx context.Context, of Target[vm], reason string) error {

@@ -54,7 +54,7 @@ type vm struct {
 // cloud is a service whose lists lag. It outlives providers.
 type cloud struct {
 	again  Again
-	faults []func(c *cloud, in *Inputs) (vm, error) // of the next creates; nil is none
+	faults []func(c *cloud, in *Inputs) (vm, error) // of the next creates; nil is no fault
 
 	mu                          sync.Mutex
 	vms                         []vm

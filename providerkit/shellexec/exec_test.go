@@ -66,7 +66,7 @@ func inShells(t *testing.T, test func(t *testing.T, shell []string)) {
 type session struct {
 	options Options
 	in      *string
-	after   string // what the command prints before it gets its input
+	after   string // output of the command after which it gets its input
 	out     bytes.Buffer
 }
 

@@ -20,7 +20,7 @@ func onTerminal(t *testing.T, cmd *exec.Cmd) *os.File {
 		t.Skipf("this machine gives no terminal: %v", err)
 	}
 	t.Cleanup(func() { master.Close() })
-	raw, err := master.SyscallConn() // Fd would let reads block that nobody can end
+	raw, err := master.SyscallConn() // after Fd, reads would block without a way to end them
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func unjustified(call, started *Entry, events []*Event) string {
 		case certainlyBefore(call, v):
 			continue
 		case !certainlyAfter(call, v) && excuses(v, call.At):
-			return "" // of the same moment: who can tell
+			return "" // the events are of the same moment, so the order is unknown
 		}
 		last = v
 	}

@@ -60,7 +60,7 @@ func (b *Backend) start(pod *corev1.Pod, injected, foreign bool) string {
 	case !in.hidden:
 		b.tell(kept)
 	case b.SaysPending:
-		b.deliver(kept, b.hand(kept)) // before all other reports, whatever order these arrive in
+		b.deliver(kept, b.hand(kept)) // before all other reports, in whatever order these arrive
 	}
 	return in.id
 }

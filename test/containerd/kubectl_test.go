@@ -107,7 +107,7 @@ func (u user) execTerminal() {
 	s.awaitSize("30 100")
 	s.resize(40, 120)
 	s.awaitSize("40 120")
-	s.say("sh -c 'echo sleeping$((1+1)); exec sleep 1000'\r") // who says it is in the foreground already
+	s.say("sh -c 'echo sleeping$((1+1)); exec sleep 1000'\r") // its output shows that it is in the foreground already
 	s.hears("sleeping2\r\n")
 	s.say("\x03")
 	s.say("echo back$((1+1)); exit 3\r")

@@ -46,7 +46,7 @@ type session struct {
 	cmd      *exec.Cmd
 	in       io.WriteCloser
 	terminal *os.File        // nil without one
-	out      *testlog.Buffer // what it wrote, to a terminal or to its standard output
+	out      *testlog.Buffer // its output, to a terminal or to its standard output
 	errs     *testlog.Buffer
 	ended    chan error
 }
@@ -81,7 +81,7 @@ func (u user) openTerminal(args ...string) *session {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		_, _ = io.Copy(s.out, master) // it ends with an error when nobody has the other side
+		_, _ = io.Copy(s.out, master) // it ends with an error when the other side is closed
 	}()
 	s.start()
 	_ = slave.Close() // kubectl has it

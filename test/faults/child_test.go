@@ -80,7 +80,7 @@ func (w *world) startChild(files int) (address string, open func() int) {
 	}
 	w.Cleanup(func() {
 		_ = stdin.Close()
-		_ = cmd.Wait() // it was told to end
+		_ = cmd.Wait() // it was ended by a signal
 		if w.Failed() {
 			w.Logf("the daemon with %d files said:\n%s", files, said.Tail())
 		}

@@ -108,7 +108,7 @@ func (w *world) rotate(config *rest.Config) {
 // outcomes counts how requests ended.
 type outcomes struct {
 	all, refused, handshakes, cut atomic.Int64
-	last                          atomic.Value // what failed
+	last                          atomic.Value // the last failure
 }
 
 // observed is a transport that counts the outcomes of requests.

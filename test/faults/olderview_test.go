@@ -120,7 +120,7 @@ func TestFault14RestartAsksForTheLatest(t *testing.T) {
 	}
 	defer w.proxy.Inject(faultproxy.Fault{On: lagging, Revision: list.ResourceVersion})()
 	w.start()
-	w.sleep(12 * time.Second) // longer than a pod that nobody knows is left alone
+	w.sleep(12 * time.Second) // longer than an unknown pod is left alone
 	w.awaitRunning(len(newer))
 	w.untouched(began)
 	stale := w.proxy.Count(func(r faultproxy.Request) bool { return r.At.After(began) && lagging(r) })

@@ -61,7 +61,7 @@ func (c *child) end() {
 	}
 	c.ended = true
 	began := time.Now()
-	_ = c.cmd.Process.Signal(syscall.SIGTERM)                             // an error means that it has ended, which Wait tells
+	_ = c.cmd.Process.Signal(syscall.SIGTERM)                             // an error means that it has ended, as Wait reports
 	kill := time.AfterFunc(patience, func() { _ = c.cmd.Process.Kill() }) // so that the test ends
 	defer kill.Stop()
 	if err := c.cmd.Wait(); err != nil {

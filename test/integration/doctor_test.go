@@ -122,7 +122,7 @@ func TestDoctorOfANode(t *testing.T) {
 		t.Errorf("a certificate for another address: got %+v", d)
 	}
 
-	w.patchStatus(`{"addresses":[{"type":"InternalIP","address":"192.0.2.200"}]}`) // where nobody is
+	w.patchStatus(`{"addresses":[{"type":"InternalIP","address":"192.0.2.200"}]}`) // an unused address
 	w.doctor(credentials, nodeAddress, free).finds(t, "reachable", "does not reach the kubelet API", "192.0.2.200")
 }
 

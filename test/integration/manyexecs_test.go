@@ -49,7 +49,7 @@ func TestThousandExecs(t *testing.T) {
 	w.start()
 	w.startPod(w.pod("web"))
 
-	w.execs(10) // what the process keeps is there afterwards
+	w.execs(10) // goroutines and files that the process keeps exist afterwards
 	before := used(t)
 	w.execs(1000)
 	deadline := time.After(patience)

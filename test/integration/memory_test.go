@@ -74,7 +74,7 @@ func listsAllSecrets(r request) bool {
 // heap returns the bytes of the heap in use.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what finalizers held
+	runtime.GC() // for objects that finalizers held
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

@@ -53,7 +53,7 @@ func TestMetricsServerMayScrapeWithAToken(t *testing.T) {
 			t.Errorf("metric %s is missing", name)
 		}
 	}
-	for path, want := range map[string][2]int{ // what each of the two gets
+	for path, want := range map[string][2]int{ // the status codes for the two accounts
 		"/metrics":          {200, 403},
 		"/metrics/cadvisor": {200, 403},
 		"/metrics/probes":   {200, 403},

@@ -45,7 +45,7 @@ func (w *world) pythonPlugin(python, dir string) (kill func()) {
 // and the pod stays the same.
 func TestPythonPlugin(t *testing.T) {
 	t.Parallel()
-	python := "/usr/bin/python3" // that of Debian's package
+	python := "/usr/bin/python3" // from Debian's package
 	if err := exec.CommandContext(t.Context(), python, "-c", "import grpc, google.protobuf").Run(); err != nil {
 		t.Skipf("no python3 with grpc and protobuf: %v: apt-get install python3-grpcio", err)
 	}

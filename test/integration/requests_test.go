@@ -106,7 +106,7 @@ func (t *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err == nil {
 		one.status = resp.StatusCode
 		if one.status >= http.StatusBadRequest {
-			answer, _ := io.ReadAll(resp.Body) // what cannot be read is missing in a message only
+			answer, _ := io.ReadAll(resp.Body) // an unreadable answer is missing in a message only
 			_ = resp.Body.Close()
 			one.answer = string(answer)
 			resp.Body = io.NopCloser(bytes.NewReader(answer))

@@ -126,7 +126,7 @@ func TestSecurityC3TheClusterRoleIsWhatANodeUses(t *testing.T) {
 		}
 	}
 	for d := range used {
-		if !shipped[d] && !strings.HasPrefix(d.resource, "selfsubject") { // which everybody may
+		if !shipped[d] && !strings.HasPrefix(d.resource, "selfsubject") { // every user may do this
 			t.Errorf("used, and not shipped: %+v", d)
 		}
 	}

@@ -36,7 +36,7 @@ type world struct {
 	config     *rest.Config             // of the node
 	bootstraps bool                     // the node makes its clients itself
 	opts       []nodeutil.NodeOpt
-	within     func(context.Context) context.Context // what Run is called with; nil: as it is
+	within     func(context.Context) context.Context // makes the context of Run; nil does not change it
 	level      slog.Level                            // of the node's log
 	said       *testlog.Buffer                       // the node's log, if all of it is wanted
 }

@@ -96,7 +96,7 @@ type node struct {
 
 func startNode(t *testing.T) node {
 	t.Helper()
-	deaf, err := net.Listen("tcp", "127.0.0.1:0") // what a port-forward reaches: it accepts by its backlog, and reads nothing
+	deaf, err := net.Listen("tcp", "127.0.0.1:0") // the target of a port-forward: it accepts by its backlog, and reads nothing
 	if err != nil {
 		t.Fatal(err)
 	}

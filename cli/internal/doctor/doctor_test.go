@@ -118,7 +118,7 @@ func TestEveryMisconfigurationIsFound(t *testing.T) {
 		}, "configuration", `--taint-effect "Never"`, "environment VKUBELET_TAINT_EFFECT"},
 		{"no address", func(w *world) { w.NodeIP = "" }, "configuration", "--node-ip is not set", "status.podIP"},
 		{"API server does not run", func(w *world) {
-			w.kubeconfig.Clusters["test"].Server = "https://127.0.0.1:" + port(w.Port) // free, so nobody listens
+			w.kubeconfig.Clusters["test"].Server = "https://127.0.0.1:" + port(w.Port) // the port is free, so no program listens
 		}, "api-server", "refuses connections", "see that the API server runs"},
 		{"API server without a name", func(w *world) { w.kubeconfig.Clusters["test"].Server = "https://no-such-host.invalid:6443" },
 			"api-server", "name that cannot be resolved", "DNS"},

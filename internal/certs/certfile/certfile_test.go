@@ -55,7 +55,7 @@ func TestFollow(t *testing.T) {
 			{func() {}, "one", ""},
 			{func() { write(t, path, "two") }, "two", ""},
 			{func() { write(t, path, "bad 3") }, "two", "bad 3"},
-			{func() {}, "two", ""}, // it was said
+			{func() {}, "two", ""}, // it was reported
 			{func() { write(t, path, "bad 4") }, "two", "bad 4"},
 			{func() { _ = os.Remove(path) }, "two", "no such file"},
 			{func() {}, "two", ""},

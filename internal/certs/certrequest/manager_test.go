@@ -44,7 +44,7 @@ type script struct {
 
 	mu   sync.Mutex
 	told []string // guarded by mu; since the last look
-	late []string // guarded by mu; what was told when the certificate had been obtained
+	late []string // guarded by mu; reports that came after the certificate was obtained
 }
 
 // run calls steps while a manager runs.

@@ -34,9 +34,9 @@ type signer struct {
 	life     time.Duration // of certificates
 	after    time.Duration // how long it takes to decide
 	failure  string        // Denied or Failed; "" issues
-	stranger bool          // issues for a key that nobody has
+	stranger bool          // issues certificates for an unknown key
 	events   *record.FakeRecorder
-	told     map[string]string // keys by what they are for, and name
+	told     map[string]string // keys by purpose and name
 }
 
 type asking struct {

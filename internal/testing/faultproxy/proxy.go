@@ -78,7 +78,7 @@ func Start(upstream *rest.Config) (*Proxy, error) {
 	ctx, end := context.WithCancel(context.Background())
 	p.end = end
 	p.server = httptest.NewUnstartedServer(p)
-	_ = p.server.Listener.Close() // replaced by ours
+	_ = p.server.Listener.Close() // replaced by the proxy's own listener
 	p.server.Listener = listener{p.link}
 	p.server.EnableHTTP2 = true
 	p.server.Config.ErrorLog = quiet

@@ -80,7 +80,7 @@ func (p *testProgram) reach(ctx context.Context, places int) error {
 			return
 		}
 		ran++
-		reached, _ := os.ReadFile(file) // an error means that it reaches none
+		reached, _ := os.ReadFile(file) // an error means that it reaches no place
 		for line := range bytes.Lines(reached) {
 			if place, err := strconv.Atoi(string(bytes.TrimSpace(line))); err == nil && place < places {
 				p.reachedBy[place] = append(p.reachedBy[place], timedTest{name, took})

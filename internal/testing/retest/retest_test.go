@@ -68,7 +68,7 @@ func TestMain(m *testing.M) {
 		source string
 		fails  map[string]string // lines of the files
 		fail   bool
-		want   []string // expressions for what retest repeat prints
+		want   []string // regular expressions for the output of retest repeat
 	}{
 		"no failure":      {want: []string{`^DONE 6 tests, 0 skipped, 0 flaky, 0 failures\n$`}},
 		"fails once":      {fails: map[string]string{"TestB": "once\n"}, want: []string{`^repeat fixture.TestB\n`, `FLAKY fixture.TestB\n(.*\n)*.*fixture_test.go:\d+: once\n(.*\n)*DONE 7 tests, 0 skipped, 1 flaky, 0 failures\n$`}},

@@ -37,7 +37,7 @@ type API struct {
 	// API server's own client certificates and the certificates of nodes.
 	CAFile string
 
-	binary  string   // devcluster, empty when another cluster is used and there is none
+	binary  string   // devcluster, empty if another cluster is used and there is no devcluster
 	cluster *cluster // nil when another cluster is used
 }
 

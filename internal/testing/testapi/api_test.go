@@ -110,7 +110,7 @@ func TestPrivateAPIFaults(t *testing.T) {
 		t.Fatalf("get at first: %v", err)
 	}
 	a.Pause(t)
-	for began := time.Now(); ; { // a process that is told to stop does not do so at once
+	for began := time.Now(); ; { // a process ends only some time after its signal
 		err := get(200 * time.Millisecond)
 		if errors.Is(err, context.DeadlineExceeded) {
 			break

@@ -27,7 +27,7 @@ const failureTimeout = 10 * time.Second
 // cluster is a devcluster, running or ended, as a child of this process.
 type cluster struct {
 	binary, base, name string
-	args               []string // of "devcluster up", in addition to the usual ones
+	args               []string // of "devcluster up", in addition to the usual arguments
 	options            Options
 	port               string // of the API server, once known
 

@@ -151,7 +151,7 @@ func TestFollowSurvivesRotation(t *testing.T) {
 			if err := os.Rename(r.path, r.path+ending); err != nil {
 				t.Fatal(err)
 			}
-			r.lines(2) // the runtime goes on writing until it is told
+			r.lines(2) // the runtime goes on writing until it reopens the log
 			if err := r.reopen(t.Context(), "a"); err != nil {
 				t.Fatal(err)
 			}

@@ -26,8 +26,8 @@ type disk struct {
 	mu     sync.Mutex
 	inUse  map[string]bool // guarded by mu
 	space  Disk            // guarded by mu
-	fails  error           // guarded by mu: of the list of what is in use
-	events []string        // of which nobody reads but after synctest.Wait
+	fails  error           // guarded by mu: of the list of images in use
+	events []string        // read only after synctest.Wait
 }
 
 // set changes the machine.

@@ -238,7 +238,7 @@ func TestPublishedB1EndOfAReplacedContainerIsItsLastState(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		policy corev1.RestartPolicy
-		change func(*world) // what replaces the container
+		change func(*world) // the change that replaces the container
 	}{
 		"another image, Never":        {corev1.RestartPolicyNever, image},
 		"another image, OnFailure":    {corev1.RestartPolicyOnFailure, image},

@@ -246,7 +246,7 @@ func TestRuntimeIsAskedOnceASecond(t *testing.T) {
 		if _, err := s.Summary(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a runtime that hangs: %v", err)
 		}
-		w.summary(s) // whoever comes next is answered
+		w.summary(s) // the next caller gets an answer
 	})
 }
 

@@ -170,7 +170,7 @@ func TestSessionEndsWithItsContext(t *testing.T) {
 			ctx, leave := context.WithCancelCause(t.Context())
 			defer leave(nil)
 			typing, typed := io.Pipe()
-			reading, out := io.Pipe() // nobody reads it
+			reading, out := io.Pipe() // the output is not read
 			result := make(chan error, 1)
 			go func() { result <- s.streams.Exec(ctx, s.id, []string{command}, &client{in: typing, out: out}) }()
 			within(t, started, "start")
@@ -180,7 +180,7 @@ func TestSessionEndsWithItsContext(t *testing.T) {
 			if took := time.Since(at); !errors.Is(err, left) || took > 5*time.Second {
 				t.Errorf("%v after %s", err, took)
 			}
-			typed.Close() // what the node's API does when its handler has returned
+			typed.Close() // as the node's API does when its handler has returned
 			reading.Close()
 		})
 	}

@@ -18,9 +18,9 @@ import (
 
 // authority provides trust bundles and certificates.
 type authority struct {
-	bundle string // "" is none
+	bundle string // "" is no bundle
 	issue  string // "" issues nothing
-	had    []byte // what the volume had, the last time
+	had    []byte // the last content of the volume
 }
 
 func (a *authority) TrustBundle(context.Context, *corev1.Pod, *corev1.ClusterTrustBundleProjection) ([]byte, error) {

@@ -80,7 +80,7 @@ func TestAVolumeIsRemovedWithAllThatIsInItAndNothingElse(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(base, "another"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // what is gone may be removed again
+	for range 2 { // a removed volume may be removed again
 		if err := w.RemoveVolume(provisionedName); err != nil {
 			t.Fatal(err)
 		}

@@ -41,13 +41,13 @@ func (w *world) launch(env ...string) *child {
 	flags := w.flags
 	flags.Inspect = filepath.Join(w.dir, fmt.Sprintf("daemon-%d", w.children.Add(1)))
 	c.inspect = flags.Inspect
-	c.cmd = exec.Command(os.Args[0], flags.Args()...) // it is ended by signals, which are what is tested
+	c.cmd = exec.Command(os.Args[0], flags.Args()...) // the tests end it by signals
 	c.cmd.Env = append(append(os.Environ(), daemon.Variable+"=1"), env...)
 	c.cmd.Stderr = c.said
 	if w.isolate {
 		c.cmd.SysProcAttr = pidNamespace()
 	}
-	stdin, err := c.cmd.StdinPipe() // the daemon ends when nobody holds the other end
+	stdin, err := c.cmd.StdinPipe() // the daemon ends when the other end is closed
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -73,7 +73,7 @@ type actor struct {
 	*world
 	random *rand.Rand
 	name   string
-	on     string // the node of its pods; "": that of the world
+	on     string // the node of its pods; "": the node of the world
 	pod    *corev1.Pod
 	wrote  int // the last number written as a foreign writer
 	failed bool

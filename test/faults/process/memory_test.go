@@ -85,7 +85,7 @@ func TestNothingIsLeftOfAStorm(t *testing.T) {
 	a := &actor{world: w, name: "session"}
 	a.create(corev1.RestartPolicyAlways)
 	a.awaitPhase(corev1.PodRunning)
-	w.wave(c) // what the process makes once is there afterwards
+	w.wave(c) // goroutines and files that the process makes only once exist afterwards
 	goroutines, files := c.atRest(0, 0)
 	for range 2 {
 		w.wave(c)

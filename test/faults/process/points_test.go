@@ -25,7 +25,7 @@ func TestFault01KilledAtEveryPoint(t *testing.T) {
 	w.start().kill() // there is a node then
 	churn := w.churnAt(5)
 	for i, point := range failpoint.Names() {
-		asked := strings.HasSuffix(point, "GetPodStatus") // for pods of which nothing was told
+		asked := strings.HasSuffix(point, "GetPodStatus") // for pods without a report
 		w.backend.Replay(i%4 == 0 && !asked)
 		c := w.startToDieAt(point, 1)
 		w.nudge(c, strings.HasSuffix(point, "patch node"))

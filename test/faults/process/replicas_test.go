@@ -72,7 +72,7 @@ func (s *shares) add() *replica {
 	c := s.launch()
 	c.awaitReady()
 	var found []string
-	for end := time.Now().Add(patience); found == nil; pass(s.Context(), 20*time.Millisecond) { // its log is read beside what says that it is ready
+	for end := time.Now().Add(patience); found == nil; pass(s.Context(), 20*time.Millisecond) { // its log and its report of readiness are read separately
 		if found = memberField.FindStringSubmatch(c.said.String()); time.Now().After(end) {
 			s.Fatalf("the daemon does not say its place in the group:\n%s", c.said.Tail())
 		}
@@ -244,7 +244,7 @@ func (w *world) followLeases() *leaseWatch {
 func (l *leaseWatch) see(found *coordinationv1.Lease) {
 	text := found.Annotations[lease.HolderAnnotation]
 	if text == "" {
-		return // it was given up: whoever takes it is the news
+		return // it was given up: the next holder is the news
 	}
 	member := lease.ParseMark(text).Member
 	l.mu.Lock()

@@ -42,7 +42,7 @@ func TestFault05TwinTakesOver(t *testing.T) {
 				acting.stop()
 			}
 			twin.awaitReady()
-			w.awaitCreated() // by the twin: nobody else can
+			w.awaitCreated() // by the twin: no other process can
 			took = append(took, time.Since(began))
 			if way == "freeze" {
 				frozen++

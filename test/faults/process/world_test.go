@@ -33,7 +33,7 @@ type world struct {
 	backend   *backend.Backend
 	children  atomic.Int64  // how many there were
 	isolate   bool          // each daemon has a PID namespace: others cannot see that it has ended
-	longest   time.Duration // what a pod of the churn may take for a step, if that is more than patience
+	longest   time.Duration // time limit for a step of a pod in the churn, if that is more than patience
 	gently    bool          // churn without deletions by force, which need a daemon that lives for a while
 }
 

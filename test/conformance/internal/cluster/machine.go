@@ -20,7 +20,7 @@ type node struct {
 	number        int
 	name, address string
 	pods          string // the network of its pods
-	netns         string // the file of its network namespace; "" is that of the box
+	netns         string // the file of its network namespace; "" is the namespace of the box
 	dir, cgroup   string
 	runtime       *containerdtest.Containerd // nil with the provider process
 }
