@@ -64,7 +64,7 @@ spec:
   - {name: i, securityContext: {seccompProfile: {type: RuntimeDefault}}}
 `
 
-// podOf reads a pod.
+// podOf parses a pod.
 func podOf(t *testing.T, text string) *corev1.Pod {
 	t.Helper()
 	var p corev1.Pod

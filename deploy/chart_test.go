@@ -93,7 +93,7 @@ func TestSchemaOfConfigIsThatOfTheFlags(t *testing.T) {
 	}
 }
 
-// valueLine is a value of the first two levels in values.yaml.
+// valueLine matches a value of the first two levels in values.yaml.
 var valueLine = regexp.MustCompile(`^(  )?([a-zA-Z]+):( .*)?$`)
 
 // valuesTable returns the README's table of values, generated from values.yaml. A row has a value, its default,
@@ -166,7 +166,7 @@ func TestHelmLintIsStrict(t *testing.T) {
 	}
 }
 
-// sample is the configuration file in the README of a provider.
+// sample matches the configuration file in the README of a provider.
 var sample = regexp.MustCompile("(?s)\n## Configuration file\n.*?\n```yaml\n(.*?\n)```\n")
 
 // TestConfigurationOfEveryProviderIsRendered: the sample configuration in each provider's README is rendered

@@ -176,7 +176,7 @@ func TestTheServiceAccountIsEnough(t *testing.T) {
 		}
 		return false, nil
 	})
-	// helm test asks while the node runs, from a pod of its own.
+	// helm test runs the doctor from a pod of its own, while the node runs.
 	var report bytes.Buffer
 	if err := execute(t.Context(), &report, append([]string{"doctor", "--timeout=" + patience.String()}, args...)); err != nil {
 		t.Errorf("the doctor finds fault with a node that runs: %v\n%s", err, &report)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// exampleBlock is a block of YAML in the README of the chart, below a heading.
+// exampleBlock matches a block of YAML in the README of the chart, below a heading.
 var exampleBlock = regexp.MustCompile("(?s)\n##+ ([^\n]*)\n|\n```yaml\n(.*?)\n```\n")
 
 // examples returns the values in the README of the chart, by heading.

@@ -69,7 +69,7 @@ func TestExamples(t *testing.T) {
 	})
 }
 
-// run starts a program and, at the test's end, asks it to stop and checks how it did.
+// run starts a program. At the end of the test, it stops the program and checks the exit.
 func run(t *testing.T, program string, args ...string) {
 	t.Helper()
 	var output bytes.Buffer
@@ -97,7 +97,7 @@ func run(t *testing.T, program string, args ...string) {
 	})
 }
 
-// livePod has a pod run on the node, calls use while it does, and has it deleted.
+// livePod runs a pod on the node, calls use while the pod runs, and deletes the pod.
 func livePod(t *testing.T, api *testapi.API, node string, use func(*corev1.Pod)) {
 	t.Helper()
 	pods := api.Client.CoreV1().Pods(api.Namespace(t))
@@ -144,7 +144,7 @@ func awaitReady(t *testing.T, api *testapi.API, name string) *corev1.Node {
 	})
 }
 
-// refuseStrangers asks the node's server without credentials.
+// refuseStrangers checks that the node's server refuses requests without credentials.
 func refuseStrangers(t *testing.T, node *corev1.Node) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{

@@ -183,7 +183,7 @@ func TestUpWithAnEmulatedCloud(t *testing.T) {
 			if err != nil {
 				t.Fatalf("up: %v\n%s", err, out)
 			}
-			// The name of the machine in a container is the service's.
+			// In a container, the name of the machine comes from the service.
 			for _, want := range []string{"✓ an emulator of " + provider + " runs", "✓ pod first is running", "A command in it (kubectl exec first -- hostname):\n  ", "\n\nGo on"} {
 				if !strings.Contains(out, want) {
 					t.Errorf("it does not say %q:\n%s", want, out)

@@ -46,7 +46,7 @@ type world struct {
 	// configure changes the configuration of the next process.
 	configure func(*Config)
 	measure   func(func(context.Context) (*statsv1alpha1.Summary, error)) func(context.Context) (*statsv1alpha1.Summary, error)
-	// heard is called with each report, where it is delivered.
+	// heard is called at the delivery of each report.
 	heard func(*corev1.Pod)
 	// environment returns a container with its environment. If environment is nil, the container is as in the
 	// pod.
@@ -66,7 +66,7 @@ func inWorld(t *testing.T, config fakecri.Config, test func(*testing.T, *world))
 	})
 }
 
-// start starts a process over the runtime, as after kill.
+// start starts a new process on the runtime, as after kill.
 func (w *world) start() {
 	w.t.Helper()
 	client := w.Client()
@@ -159,7 +159,7 @@ func (w *world) last(uid types.UID) *corev1.PodStatus {
 	return nil
 }
 
-// await waits until the reported status is as wanted, for an hour at most.
+// await waits until is returns true for the reported status, for an hour at most.
 func (w *world) await(pod *corev1.Pod, what string, is func(*corev1.PodStatus) bool) *corev1.PodStatus {
 	w.t.Helper()
 	for end := time.Now().Add(time.Hour); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {

@@ -102,7 +102,7 @@ func graced(pod *corev1.Pod, change func(int64) int64) *corev1.Pod {
 	return pod
 }
 
-// uids is a set.
+// uids is a set of UIDs.
 type uids struct {
 	mu  sync.Mutex
 	has map[types.UID]bool

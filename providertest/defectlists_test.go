@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// declares changes the declaration.
+// declares is a provider with a changed declaration.
 type declares struct {
 	*inprocess.Provider
 	declared capability.Declaration
@@ -185,7 +185,7 @@ func (s strict) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return s.declares.CreatePod(ctx, pod)
 }
 
-// sharing hands out the pods of its cache, and writes into them.
+// sharing returns the pods of its cache without a copy, and writes to them later.
 func sharing(c *calls) {
 	var mu sync.Mutex
 	cache := map[types.UID]*corev1.Pod{}

@@ -134,7 +134,7 @@ func podDefects() []defect {
 	}
 }
 
-// offering offers something else than its pods may request.
+// offering offers other resources than its pods may request.
 type offering struct {
 	*inprocess.Provider
 	change func(corev1.ResourceList)

@@ -35,7 +35,7 @@ func reads(read func(ctx context.Context, opts api.ContainerLogOpts, get getLog)
 	return func(_ context.Context, p *inprocess.Provider) node.PodLifecycleHandler { return logger{p, read} }
 }
 
-// ignores lets an option of logs be ignored.
+// ignores is a provider that ignores an option of logs.
 func ignores(forget func(*api.ContainerLogOpts)) func(context.Context, *inprocess.Provider) node.PodLifecycleHandler {
 	return reads(func(_ context.Context, opts api.ContainerLogOpts, get getLog) (io.ReadCloser, error) {
 		forget(&opts)

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// leaving makes a file for each pod, and removes every other one.
+// leaving makes a file for each pod, and removes the file with the pod unless spare returns true.
 type leaving struct {
 	*inprocess.Provider
 	files map[string]bool

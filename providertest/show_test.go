@@ -21,7 +21,7 @@ type recorder struct {
 	errors *[]string
 }
 
-// Run implements providertest.Testing, without a test of its own.
+// Run implements providertest.Testing. It calls test without a subtest.
 func (r recorder) Run(_ string, test func(recorder)) bool {
 	test(r)
 	return true

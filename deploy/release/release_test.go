@@ -22,7 +22,7 @@ const (
 	testCommit  = "0123456789abcdef0123456789abcdef01234567"
 )
 
-// native is a release for Linux on this kind of processor, made once for all tests.
+// native is a release for Linux on this kind of processor. It is made once for all tests.
 var native struct {
 	sync.Once
 	dir string
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// make returns the folder of a release of the sources in root.
+// makeRelease makes a release of the sources in root.
 func makeRelease(t *testing.T, root, out string) error {
 	t.Helper()
 	return run(t.Context(), []string{"-version=" + testVersion, "-commit=" + testCommit, "-date=" + testDate, "-platforms=linux/" + runtime.GOARCH, "-root=" + root, "-o=" + out})
@@ -58,7 +58,7 @@ func nativeRelease(t *testing.T) string {
 
 func binaryName() string { return program + "_" + testVersion + "_linux_" + runtime.GOARCH }
 
-// sums returns the files of a release by their checksums in SHA256SUMS.
+// sums returns the checksums in SHA256SUMS, by file name.
 func sums(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "SHA256SUMS"))

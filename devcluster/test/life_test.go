@@ -101,7 +101,7 @@ func TestStartFails(t *testing.T) {
 			t.Errorf("%q: got exit code %d and %q, want 1 and the API server's complaint", args, code, stderr)
 		}
 	}
-	// This one is found by the API server itself, after its start: it ends and takes the rest with it.
+	// The API server finds this error after its start. It ends, and all other components end with it.
 	_, stderr, code := c.try("up", "--keep=false", "--apiserver-arg=--etcd-servers=https://127.0.0.1:1", "--apiserver-arg=--etcd-cafile=/nothing")
 	if code != 1 || !strings.Contains(stderr, "kube-apiserver ended") {
 		t.Errorf("API server ends: got exit code %d and %q, want 1 and who ended", code, stderr)

@@ -50,8 +50,8 @@ func TestNode(t *testing.T) {
 	}
 
 	kubelet := serve(t, dir)
-	// A patch and no update: an update would bring the taints of the moment of reading with it, and
-	// NodeRestriction lets no node change its taints.
+	// This is a patch, because an update would contain the taints at the time of the read, and NodeRestriction
+	// lets no node change its taints.
 	patch := fmt.Sprintf(`{"status": {
 		"addresses": [{"type": "Hostname", "address": %q}, {"type": "InternalIP", "address": "127.0.0.1"}],
 		"daemonEndpoints": {"kubeletEndpoint": {"Port": %d}}}}`, name, kubelet.Listener.Addr().(*net.TCPAddr).Port)

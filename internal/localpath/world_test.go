@@ -50,7 +50,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 	})
 }
 
-// start begins a life of the controller.
+// start starts a controller.
 func (w *world) start() {
 	ctx, cancel := context.WithCancel(w.Context())
 	done := make(chan error, 1)

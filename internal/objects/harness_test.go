@@ -132,7 +132,7 @@ func secretNamed(name, value string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Data: map[string][]byte{"k": []byte(value)}}
 }
 
-// podUsing references ConfigMaps by envFrom.
+// podUsing returns a pod that references ConfigMaps by envFrom.
 func podUsing(name string, configMaps ...string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name)},

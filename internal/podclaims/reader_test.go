@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// cluster has one claim, one volume and one node.
+// cluster is a cluster with one claim, one volume and one node.
 type cluster struct {
 	claim  *corev1.PersistentVolumeClaim
 	volume *corev1.PersistentVolume

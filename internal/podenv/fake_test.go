@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podservices"
 )
 
-// memoryObjects is a namespace's worth of objects. Err, if set, answers every read.
+// memoryObjects has the objects of a namespace. If Err is set, every read returns it.
 type memoryObjects struct {
 	ConfigMaps map[string]map[string]string
 	Secrets    map[string]map[string]string

@@ -114,7 +114,8 @@ func overTransports(t *testing.T, test func(t *testing.T, stream streamFunc)) {
 
 type streamFunc func(ctx context.Context, s server, path string, opts remotecommand.StreamOptions) error
 
-// within waits for a value or the end of ch, far less long than a test may take.
+// within waits for a value or the end of ch, for at most limit. The limit is far shorter than the time limit of
+// a test.
 func within[T any](t *testing.T, ch <-chan T, limit time.Duration, what string) T {
 	t.Helper()
 	select {

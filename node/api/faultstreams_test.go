@@ -40,7 +40,8 @@ func TestFault48SurplusStreamsHoldNothing(t *testing.T) {
 		within(t, s.served, 30*time.Second, "end of the request")
 		conn.Close()
 	}
-	// The clients wait for their surplus streams a while longer; the node's side of a leak has other functions too.
+	// The clients wait a while longer for their surplus streams. A leak on the node's side would show other
+	// functions.
 	left := goleak.Find(before,
 		goleak.IgnoreAnyFunction("k8s.io/streaming/pkg/httpstream/spdy.(*connection).CreateStream"),
 		goleak.IgnoreAnyFunction("k8s.io/apimachinery/pkg/util/httpstream/spdy.(*connection).CreateStream"), // of older clients

@@ -14,7 +14,7 @@ import (
 	"github.com/moby/spdystream/spdy"
 )
 
-// client writes frames as the library of clients does.
+// client writes frames as a client library does.
 type client struct {
 	*spdy.Framer
 	sent bytes.Buffer
@@ -63,7 +63,7 @@ func TestSecurityE2StreamsOfAConnectionAreBounded(t *testing.T) {
 			t.Fatalf("stream %d: %v", id, err)
 		}
 	}
-	// A stream counts until both sides have ended it, or one has reset it.
+	// A stream counts until both sides have ended it, or one side has reset it.
 	if err := pass(ending(1)); err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ type raw struct {
 	read *bufio.Reader
 }
 
-// upgradeRaw asks for an upgrade with the lines of header and returns the answer and the connection.
+// upgradeRaw requests an upgrade with the lines of header, and returns the answer and the connection.
 func upgradeRaw(t testing.TB, s server, path string, header ...string) (*http.Response, raw) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -70,7 +70,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// fill writes until the node takes no more, or limit bytes.
+// fill writes until the node accepts no more, or until limit bytes are written.
 func (c raw) fill(t *testing.T, chunk []byte, limit int) (sent int) {
 	t.Helper()
 	for sent < limit {

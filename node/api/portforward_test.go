@@ -74,7 +74,7 @@ func (f *forwarding) dial(t *testing.T, i int) net.Conn {
 	return conn
 }
 
-// greet answers one line with its port.
+// greet answers one line with the port.
 func greet(_ context.Context, ns, pod string, port int32, stream io.ReadWriteCloser) error {
 	buf := make([]byte, 100)
 	n, err := stream.Read(buf)

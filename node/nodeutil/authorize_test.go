@@ -124,7 +124,7 @@ func TestSecurityA8PodPermissionsAreAskedForWhenTold(t *testing.T) {
 	}
 }
 
-// severalAuth has lists of permissions.
+// severalAuth requires the permissions in its lists.
 type severalAuth struct {
 	scriptedAuth
 	needed [][]authorizer.Attributes

@@ -24,7 +24,7 @@ func (k *knocking) Accept() (net.Conn, error) {
 	return &addressed{Conn: ours, address: address}, nil
 }
 
-// addressed is a connection from an address.
+// addressed is a connection from the given address.
 type addressed struct {
 	net.Conn
 	address string

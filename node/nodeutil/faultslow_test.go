@@ -98,7 +98,7 @@ func TestFault48LogClientsThatNeverReadAreCut(t *testing.T) {
 		"memory for a client %d KiB (with its own side, in the same process), all cut after the time for one write, goroutines back to what they were", each>>10)
 }
 
-// await asks until it is so.
+// await waits until is returns true.
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	deadline := time.After(time.Minute)

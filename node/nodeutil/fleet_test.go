@@ -44,7 +44,7 @@ func makeNamed(cfg ProviderConfig) (Provider, node.NodeProvider, error) {
 	return named{newMemory(), cfg.Node.Name}, nil, nil
 }
 
-// onlyFor lets its user do everything on the nodes it names; "" is all nodes.
+// onlyFor allows its user everything on the nodes that it names; "" is all nodes.
 type onlyFor struct {
 	NodeRequestAttr
 	nodes []string

@@ -54,7 +54,7 @@ func (c counted) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return c.memory.CreatePod(ctx, pod)
 }
 
-// RunInBackground ends by itself if the node is broken, once.
+// RunInBackground ends by itself, once, if the node is broken.
 func (c counted) RunInBackground(ctx context.Context) error {
 	c.all.mu.Lock()
 	after, broken := c.all.broken[c.node]

@@ -22,7 +22,7 @@ type declaring struct{ *memory }
 
 func (declaring) Capabilities() capability.Declaration { return capability.Only() }
 
-// withoutProbes lets pods run without probes of ports.
+// withoutProbes is an option that accepts pods without their network probes.
 func withoutProbes(cfg *NodeConfig) error {
 	cfg.PodControllerConfigOpts = append(cfg.PodControllerConfigOpts, func(pods *node.PodControllerConfig) error {
 		pods.AcceptUnenforced = []capability.Feature{capability.NetworkProbes}

@@ -56,5 +56,5 @@ func TestMetricsDoNotNeedTheBackend(t *testing.T) {
 	}
 }
 
-// scrapeTimeout is how long Prometheus waits for an answer by default.
+// scrapeTimeout is the default time for which Prometheus waits for an answer.
 const scrapeTimeout = 10 * time.Second

@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// memory runs pods by remembering them. An exec lasts until its caller goes.
+// memory is a provider that only remembers its pods. An exec lasts until its caller ends it.
 type memory struct {
 	execs chan struct{} // receives when an exec has begun
 

@@ -22,10 +22,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// apiLatency is how long the API server of these tests takes for an answer.
+// apiLatency is the response time of the API server in these tests.
 const apiLatency = 5 * time.Millisecond
 
-// writersOfPods is how many writes of pods a node has under way at most, see node.PodController.
+// writersOfPods is the greatest number of concurrent writes of pods by a node; see node.PodController.
 const writersOfPods = 32
 
 // remoteAPI is an API server without a network. It answers each request with an empty object, or refuses the
@@ -48,7 +48,7 @@ func (a *remoteAPI) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// clients returns the clients of a node as it comes.
+// clients returns the clients of a node with the configuration.
 func (a *remoteAPI) clients(t *testing.T, cfg NodeConfig) *clients {
 	t.Helper()
 	asItIs := func(cfg *rest.Config) (*rest.Config, error) { return cfg, nil }
@@ -59,8 +59,8 @@ func (a *remoteAPI) clients(t *testing.T, cfg NodeConfig) *clients {
 	return c
 }
 
-// each calls do for the numbers below n, with as many calls at a time as a node writes pods, and returns
-// how long it took.
+// each calls do for the numbers below n, with as many calls at a time as a node writes pods. It returns the time
+// that all calls took.
 func each(n int, do func(i int)) time.Duration {
 	began := time.Now()
 	work := make(chan int)

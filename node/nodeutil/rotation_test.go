@@ -102,7 +102,7 @@ func ask(t *testing.T, client kubernetes.Interface, want int) (int, []error) {
 	for range 4 {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				// Not with ctx: its end would be an error of the request.
+				// The request does not use ctx, because the end of ctx would be an error of the request.
 				who, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 				mu.Lock()
 				if err != nil {
@@ -125,7 +125,8 @@ func ask(t *testing.T, client kubernetes.Interface, want int) (int, []error) {
 	return len(used), failed
 }
 
-// allowedBy lets the token of b become a node of the cluster, and nodes renew their certificates, as kubeadm does.
+// allowedBy allows the token of b to become a node of the cluster, and allows nodes to renew their certificates,
+// as kubeadm does.
 func (b *bootstrapping) allowedBy(cluster *testapi.API) {
 	b.Helper()
 	c := clientcmdapi.NewConfig()

@@ -94,7 +94,7 @@ func TestProviderRoutes(t *testing.T) {
 		}
 	}
 
-	// An exec is under way when the node stops.
+	// An exec runs while the node stops.
 	target, err := url.Parse(base + "/exec/ns/p/c?command=sleep&output=1")
 	if err != nil {
 		t.Fatal(err)

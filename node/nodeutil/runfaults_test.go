@@ -128,7 +128,7 @@ func TestControllerErrorEndsTheNode(t *testing.T) {
 	}
 }
 
-// downProvider cannot be reached.
+// downProvider is a node provider whose backend is not reachable.
 type downProvider struct{ node.NaiveNodeProvider }
 
 func (downProvider) Ping(context.Context) error { return errors.New("backend is away") }

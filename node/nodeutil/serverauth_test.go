@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// serverConfig has a certificate of ca and no handler.
+// serverConfig returns a configuration with a certificate of ca and no handler.
 func serverConfig(t *testing.T, ca *testpki.Authority, opts ...NodeOpt) *NodeConfig {
 	t.Helper()
 	cfg := &NodeConfig{}

@@ -77,7 +77,7 @@ func TestLivenessFails(t *testing.T) {
 			t.Errorf("events %q", w.events)
 		}
 
-		// Another run of the container begins anew.
+		// The probes of another run of the container begin anew.
 		w.p.Ensure(running("b", liveness(execProbe("live"))))
 		w.want("b", "started=true ready=true failed=")
 		w.want("a", "started=true ready=true failed=Liveness")

@@ -24,7 +24,7 @@ import (
 
 var refresh = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// world has a ConfigMap m, a Secret s and tokens.
+// world has a ConfigMap m, a Secret s, and tokens.
 type world struct{}
 
 func (world) ConfigMap(_ context.Context, _ *corev1.Pod, name string) (*corev1.ConfigMap, error) {

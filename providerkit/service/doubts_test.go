@@ -10,7 +10,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 )
 
-// appears makes the instance of a create without an answer when the service shows it only shortly before its time is over, as it lags.
+// appears loses the answer of a create. As the service lags, the instance appears only shortly before the
+// service's time is over.
 func appears(c *cloud, in *Inputs) (vm, error) {
 	time.AfterFunc(30*time.Second, func() { c.make(in) })
 	return vm{}, errLost

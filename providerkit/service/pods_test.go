@@ -210,7 +210,7 @@ func TestRequestsThatTheServiceLacksAreRefused(t *testing.T) {
 	})
 }
 
-// able is a cloud with every request.
+// able is a cloud that supports every request.
 type able struct {
 	*cloud
 	fails error

@@ -73,7 +73,7 @@ func (*asker) Metrics(context.Context) ([]*dto.MetricFamily, error) {
 	return []*dto.MetricFamily{{Name: new("prober_probe_total")}}, nil
 }
 
-// finds makes something else known of the only container.
+// finds sets the result of the only container.
 func (a *asker) finds(t *testing.T, r probing.Result) {
 	t.Helper()
 	a.mu.Lock()

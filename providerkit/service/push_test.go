@@ -21,7 +21,7 @@ type pushing struct {
 
 func (d *pushing) List(context.Context) ([]vm, error) { panic("a service that pushes is not asked") }
 
-// Follow gives the cache the lists of the test.
+// Follow passes the lists of the test to the cache.
 func (d *pushing) Follow(ctx context.Context) {
 	for {
 		select {

@@ -139,7 +139,7 @@ func TestStarterHasTheBackoffOfAKubelet(t *testing.T) {
 			t.Errorf("got %+v, %v", got.Status.ContainerStatuses[0].State.Waiting, err)
 		}
 		time.Sleep(20 * time.Minute)
-		// each end is seen a round after the start
+		// The end of each run is seen a round after its start.
 		if got, want := d.pauses(), []string{"11s", "21s", "41s", "1m21s", "2m41s", "5m1s", "5m1s"}; !slices.Equal(got, want) {
 			t.Errorf("the pauses are %v, want %v", got, want)
 		}

@@ -166,8 +166,8 @@ func (c *cloud) Status(pod *corev1.Pod, v vm) corev1.PodStatus {
 
 func (c *cloud) Ended(v vm) bool { return v.ended }
 
-// before loses a create before the cloud has it, after loses its answer, late makes the instance a while after the answer was lost, and slow as the
-// answer is lost, after a long time.
+// before loses a create before the cloud has it. after loses the answer. late makes the instance a while after
+// the answer was lost. slow loses the answer after a long time.
 func before(*cloud, *Inputs) (vm, error) { return vm{}, errLost }
 func after(c *cloud, in *Inputs) (vm, error) {
 	c.make(in)
@@ -215,7 +215,7 @@ type home struct {
 	stops []func()
 }
 
-// bubble runs a test with its own time.
+// bubble runs a test in fake time.
 func bubble(t *testing.T, again Again, f func(t *testing.T, h *home)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -294,7 +294,7 @@ func (h *home) create(p *Provider[vm], pod *corev1.Pod) {
 	}
 }
 
-// delete deletes a pod as the node does, until it is gone.
+// delete deletes a pod as the node does: it repeats the call until the pod is gone.
 func (h *home) delete(p *Provider[vm], pod *corev1.Pod) {
 	h.Helper()
 	for begun := time.Now(); time.Since(begun) < 5*time.Minute; {

@@ -195,7 +195,7 @@ func (r *renewing) Renew(_ context.Context, in *Inputs, _ vm) error {
 	return r.fails
 }
 
-// tokens are good for an hour.
+// tokens issues tokens that are valid for an hour.
 type tokens struct{}
 
 func (tokens) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {

@@ -57,8 +57,8 @@ func describeType(o *types.TypeName, add func(kind, name, typ string)) {
 		fields := slices.Collect(u.Fields())
 		open := slices.ContainsFunc(fields, (*types.Var).Exported)
 		for _, f := range fields {
-			// An unexported field hinders a conversion as an exported one does, but a struct of
-			// nothing else is its package's own business.
+			// An unexported field prevents a conversion, as an exported field does. But a struct without
+			// exported fields concerns only its own package.
 			if open {
 				add("field", o.Name()+"."+f.Name(), typeString(f.Type()))
 			}

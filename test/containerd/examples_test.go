@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// workloads is the folder of the examples; each is run as a user would.
+// workloads is the folder of the examples. The tests run each example as a user would.
 const workloads = "../../examples/workloads/"
 
 // waitTime is patience as an argument of kubectl.

@@ -30,7 +30,7 @@ func (w *world) apply(yaml string) {
 	w.do("apply", "-f", path)
 }
 
-// pod returns the pod as it is now.
+// pod returns the present pod.
 func (w *world) pod(name string) *corev1.Pod {
 	w.Helper()
 	p, err := w.api.Client.CoreV1().Pods(w.namespace).Get(w.Context(), name, metav1.GetOptions{})
@@ -40,7 +40,7 @@ func (w *world) pod(name string) *corev1.Pod {
 	return p
 }
 
-// awaitPod returns the pod when it is as wanted.
+// awaitPod returns the pod as soon as is returns true for it.
 func (w *world) awaitPod(name, what string, is func(*corev1.Pod) bool) (p *corev1.Pod) {
 	w.Helper()
 	w.await("pod "+name+" "+what, func() (bool, string) {

@@ -25,8 +25,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/e2e"
 )
 
-// cluster serves one node, as far as the suite needs it before its first
-// test, and returns a kubeconfig.
+// cluster serves one node, with everything that the suite needs before its first test, and returns a kubeconfig.
 func cluster(t *testing.T, ready corev1.ConditionStatus) string {
 	t.Helper()
 	node := corev1.Node{

@@ -120,7 +120,8 @@ func (w *world) denyStatus() (allow func()) {
 	}
 }
 
-// awaitStatusPatch tries to write a status until the answer is as wanted: a policy takes a while to be known.
+// awaitStatusPatch repeats a write of a status until done returns true for its error, because a policy takes a
+// while to be in force.
 func (w *world) awaitStatusPatch(what string, done func(error) bool) {
 	w.Helper()
 	deadline := time.Now().Add(patience)

@@ -100,7 +100,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// huge lets a pod be about 1 MiB.
+// huge makes a pod about 1 MiB large.
 func huge(pod *corev1.Pod) *corev1.Pod {
 	pod.Annotations = map[string]string{"example.test/blob": strings.Repeat("a", 255<<10)}
 	pod.Spec.Containers = nil

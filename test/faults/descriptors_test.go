@@ -93,7 +93,7 @@ func (g *greedy) start(ctx context.Context, clients []string, each int) {
 
 func (g *greedy) wait() { g.wg.Wait() }
 
-// hold keeps one connection until it is closed by the server, or ctx ends.
+// hold keeps one connection until the server closes it or ctx ends.
 func (g *greedy) hold(ctx context.Context, client string) {
 	dialer := net.Dialer{Timeout: 10 * time.Second, LocalAddr: &net.TCPAddr{IP: net.ParseIP(client)}}
 	raw, err := dialer.DialContext(ctx, "tcp", g.address)

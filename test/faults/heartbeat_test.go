@@ -43,7 +43,7 @@ func (w *world) leaseGap(since time.Time) (gap time.Duration) {
 	return max(gap, time.Since(last))
 }
 
-// readyFlaps returns how often the node went from ready to anything else since a moment.
+// readyFlaps returns how often the node stopped being ready since the given time.
 func (w *world) readyFlaps(since time.Time) (n int) {
 	ready := false
 	for _, v := range w.nodes.history(time.Time{}) {

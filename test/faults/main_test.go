@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// together is how many tests run at a time. Most of them wait most of the time.
+// together is the number of tests that run at a time. Most tests wait most of the time.
 const together = "8"
 
 // TestMain silences the Kubernetes libraries, which complain when something breaks: these tests break things all

@@ -16,8 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// travel lets the daemon list its pods as they were at a revision, and see nothing newer, until back is
-// called. A question about one pod is answered with the truth, as it is by an API server that asks the others.
+// travel shows the daemon the lists of pods at an older revision, and nothing newer, until back is called. A
+// request for one pod gets the present pod, as from an API server that asks the others.
 func (w *world) travel(revision string) (back func()) {
 	w.Helper()
 	pods := func(verb string) func(faultproxy.Request) bool { return faultproxy.Is("pods", verb) }

@@ -48,7 +48,7 @@ func TestFault11ResetConnectionsDelayNothing(t *testing.T) {
 		len(created), percentile(starts, 0.99).Round(time.Millisecond), percentile(statuses, 0.99).Round(time.Millisecond))
 }
 
-// firstRunning returns when each pod was first seen to run.
+// firstRunning returns the time when each pod was first seen to run.
 func (w *world) firstRunning() map[string]time.Time {
 	first := map[string]time.Time{}
 	for _, v := range w.pods.history(time.Time{}) {

@@ -33,7 +33,7 @@ type object interface {
 	metav1.Object
 }
 
-// version is an object as it was once.
+// version is an earlier state of an object.
 type version[T object] struct {
 	At   time.Time // when it was seen
 	Gone bool
@@ -157,7 +157,7 @@ func (v *view[T]) await(t *testing.T, what string, done func([]T) bool) []T {
 	}
 }
 
-// awaitOne waits for the only object of a view.
+// awaitOne waits until done returns true for the only object of a view.
 func (v *view[T]) awaitOne(t *testing.T, what string, done func(T) bool) T {
 	t.Helper()
 	return v.await(t, what, func(all []T) bool { return len(all) == 1 && done(all[0]) })[0]

@@ -172,7 +172,7 @@ func limited(qps float32, burst int) nodeutil.NodeOpt {
 	}
 }
 
-// sleep lets a fault last.
+// sleep waits while a fault lasts.
 func (w *world) sleep(d time.Duration) {
 	w.Helper()
 	select {

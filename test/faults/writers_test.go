@@ -132,7 +132,7 @@ func (w *world) write(by writer, names []string, n int) error {
 	return nil
 }
 
-// keepChanging lets the backend report changes until ctx ends, and sends the last one.
+// keepChanging lets the backend report changes until ctx ends, and sends the number of the last change.
 func (w *world) keepChanging(ctx context.Context, names []string) <-chan int32 {
 	out := make(chan int32, 1)
 	go func() {

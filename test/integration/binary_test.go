@@ -14,10 +14,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/internal/testnode"
 )
 
-// stopTime is how long the program may take to end after SIGTERM.
+// stopTime is the time limit for the end of the program after SIGTERM.
 const stopTime = 5 * time.Second
 
-// child is a run of virtual-kubelet.
+// child is a running virtual-kubelet.
 type child struct {
 	*world
 	cmd   *exec.Cmd
@@ -54,7 +54,7 @@ func (w *world) runProgram(args ...string) *child {
 	return c
 }
 
-// end stops the program as a system would.
+// end stops the program with SIGTERM, as an operating system does.
 func (c *child) end() {
 	if c.ended {
 		return
@@ -75,7 +75,7 @@ func (c *child) end() {
 	}
 }
 
-// kill ends the program without a chance to do anything.
+// kill kills the program with SIGKILL.
 func (c *child) kill() {
 	_ = c.cmd.Process.Kill() // an error means that it has ended
 	_ = c.cmd.Wait()         // it was killed

@@ -69,7 +69,7 @@ func (p leaky) leak() string {
 
 func (p leaky) fail() error { return errors.New(p.leak()) }
 
-// first fails the first calls of a kind.
+// first fails the first calls of a kind, and then calls otherwise.
 func (p leaky) first(kind int, otherwise func() error) error {
 	if p.refused[kind].Add(1) == 1 {
 		return p.fail()

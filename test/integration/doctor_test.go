@@ -43,7 +43,7 @@ type diagnosis struct {
 // doctor runs the command with the identity and the certificate of a node at the address.
 func (w *world) doctor(credentials testapi.NodeCredentials, address string, args ...string) diagnosis {
 	w.Helper()
-	// In a process of its own: the command takes the logger of the Kubernetes libraries.
+	// The command runs in a process of its own, because it replaces the logger of the Kubernetes libraries.
 	cmd := exec.CommandContext(w.Context(), testnode.Program(w.T), append([]string{
 		"doctor", "--output=json", "--timeout=" + patience.String(), "--provider=mock", "--nodename=" + w.nodeName, "--node-ip=" + address, "--listen-address=" + address,
 		"--kubeconfig=" + credentials.Kubeconfig, "--tls-cert-file=" + credentials.CertFile, "--tls-private-key-file=" + credentials.KeyFile,
@@ -201,7 +201,7 @@ func TestDoctorFindsARequestForACertificate(t *testing.T) {
 	w.doctor(credentials, "127.0.0.1", "--port=0").finds(t, "certificate-requests", "was denied: Policy: no such machine")
 }
 
-// requestCertificate makes a request for a certificate of the node.
+// requestCertificate creates a request for a certificate of the node.
 func (w *world) requestCertificate(signer string) *certificatesv1.CertificateSigningRequest {
 	w.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -231,7 +231,7 @@ func (w *world) requestCertificate(signer string) *certificatesv1.CertificateSig
 	return csr
 }
 
-// register makes the node, ready at the address, without a program behind it.
+// register creates the Node object, ready at the address, without a program behind it.
 func (w *world) register(address string) {
 	w.Helper()
 	if _, err := w.client().CoreV1().Nodes().Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.nodeName}}, metav1.CreateOptions{}); err != nil {

@@ -189,5 +189,5 @@ func clientCA(t *testing.T, file string) func(*tls.Config) error {
 // oneHandler serves the routes of the provider.
 type oneHandler struct{ http.Handler }
 
-// Handle takes the routes.
+// Handle stores the routes.
 func (h *oneHandler) Handle(_ string, routes http.Handler) { h.Handler = routes }

@@ -157,8 +157,8 @@ func (w *world) needyPod(name string) *corev1.Pod {
 
 func second[T any](_ T, err error) error { return err }
 
-// needyLives lets pods through their lives: begun at once, updated, found again after a restart,
-// ended, forced.
+// needyLives runs pods through their lives: started at once, updated, found again after a restart, deleted, and
+// deleted by force.
 func (w *world) needyLives(daemon *process) {
 	w.Helper()
 	names := numbered("needy", 8)

@@ -49,7 +49,7 @@ func TestProviderLabelsUnderNodeAuthorizer(t *testing.T) {
 	})
 }
 
-// mark lets the provider report marks on its pod, none for "".
+// mark lets the provider report an annotation and a label on its pod. "" drops both.
 func (w *world) mark(name, value string) {
 	w.backend.Change(w.key(name), func(pod *corev1.Pod) {
 		for _, marks := range []*map[string]string{&pod.Annotations, &pod.Labels} {

@@ -100,7 +100,7 @@ func (w *world) accountFor(subresource string) *rest.Config {
 	if _, err := w.client().CoreV1().ServiceAccounts(w.namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
 		w.Fatal(err)
 	}
-	// A refusal would be kept by the node.
+	// Wait for the rights, because the node would cache a refusal.
 	w.api.AwaitRights(w.T, "system:serviceaccount:"+w.namespace+":"+subresource, "", role.Rules)
 	token, err := w.client().CoreV1().ServiceAccounts(w.namespace).CreateToken(ctx, subresource, token, metav1.CreateOptions{})
 	if err != nil {
@@ -109,7 +109,7 @@ func (w *world) accountFor(subresource string) *rest.Config {
 	return bearing(w.api.Config, token.Status.Token)
 }
 
-// answer sends a GET; the caller closes the body.
+// answer sends a GET. The caller closes the body.
 func (w *world) answer(t *testing.T, config *rest.Config, url string) *http.Response {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)

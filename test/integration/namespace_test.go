@@ -41,7 +41,7 @@ func enterNamespace() {
 		return
 	}
 	env := append(os.Environ(), insideVar+"=1")
-	// Only an error returns; the process goes on as the same one, for signals and time-outs.
+	// Exec returns only on an error. Otherwise the same process goes on, so signals and time-outs still work.
 	_ = syscall.Exec(unshare, append(append(args, self), os.Args[1:]...), env)
 }
 

@@ -101,7 +101,7 @@ func (w *world) forEach(names []string, do func(string) error) {
 	}
 }
 
-// forEach does something with each name, ten at a time.
+// forEach calls do for each name, ten at a time.
 func forEach(names []string, do func(string) error) error {
 	var group errgroup.Group
 	group.SetLimit(10)
@@ -115,13 +115,13 @@ func (w *world) podQuery(name string) query {
 	return query{client: w.client().CoreV1().RESTClient(), resource: "pods", namespace: w.namespace, name: name}
 }
 
-// awaitPods waits on all pods of the test's namespace.
+// awaitPods waits until done returns true for all pods of the test's namespace.
 func (w *world) awaitPods(what string, done func([]*corev1.Pod) bool) []*corev1.Pod {
 	w.Helper()
 	return await(w.T, w.podQuery(""), &corev1.Pod{}, what, done)
 }
 
-// awaitPod waits on one.
+// awaitPod waits until done returns true for one pod.
 func (w *world) awaitPod(name, what string, done func(*corev1.Pod) bool) *corev1.Pod {
 	w.Helper()
 	return await(w.T, w.podQuery(name), &corev1.Pod{}, fmt.Sprintf("pod %s %s", name, what), func(pods []*corev1.Pod) bool {

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// polled is a backend in memory as a whole provider, without the ability
-// node.PodNotifier. changed is raised after each of its changes.
+// polled is a complete provider with a backend in memory, without the ability node.PodNotifier. changed is
+// raised after each change of the backend.
 type polled struct {
 	*memory.Backend
 	noRequests

@@ -116,7 +116,7 @@ func (t *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// lines puts things below each other, for messages.
+// lines returns the things as lines of text, for messages.
 func lines[T fmt.Stringer](things []T) string {
 	var b strings.Builder
 	for thing := range slices.Values(things) {

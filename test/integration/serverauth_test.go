@@ -66,14 +66,15 @@ func TestNodeServerAsksWhoCalls(t *testing.T) {
 	}
 }
 
-// bearing returns a configuration with nothing but a token.
+// bearing returns a configuration with a token and no other credentials.
 func bearing(config *rest.Config, token string) *rest.Config {
 	config = rest.AnonymousClientConfig(config)
 	config.BearerToken = token
 	return config
 }
 
-// ask returns the status of an answer. The certificate of the node is checked with the cluster's authority.
+// ask sends a request and returns the status code. It verifies the node's certificate with the cluster's
+// authority.
 func (w *world) ask(t *testing.T, config *rest.Config, method, url string) int {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)

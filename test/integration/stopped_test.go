@@ -15,7 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
 
-// nodeGrace is how long the controller manager waits for a renewal. Without a standby a node renews every 10 s.
+// nodeGrace is the time for which the controller manager waits for a renewal. Without a standby a node renews
+// every 10 s.
 const nodeGrace = 20 * time.Second
 
 // TestPublishedB0StoppedNodeIsNotReady ends the processes of nodes in each way, on control planes with and without the gate
@@ -104,5 +105,5 @@ func readyCondition(node *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{}
 }
 
-// readySince returns when the condition Ready of the node last changed.
+// readySince returns the time when the node's condition Ready last changed.
 func readySince(node *corev1.Node) time.Time { return readyCondition(node).LastTransitionTime.Time }

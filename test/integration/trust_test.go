@@ -51,7 +51,7 @@ func certificatesResource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: name}
 }
 
-// authority signs certificates, for itself first.
+// authority signs certificates, beginning with its own.
 type authority struct {
 	key  *ecdsa.PrivateKey
 	self *x509.Certificate
@@ -174,7 +174,7 @@ func TestCertificatesOfPods(t *testing.T) {
 	w.allowed()
 }
 
-// poll waits until done.
+// poll waits until done returns true.
 func (w *world) poll(what string, done func() bool) {
 	w.Helper()
 	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, patience, true, func(context.Context) (bool, error) { return done(), nil })

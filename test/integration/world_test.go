@@ -30,7 +30,7 @@ type world struct {
 	changed   *signal // the backend has changed
 	requests  *requests
 
-	// For start; set before it.
+	// The settings of start. A test sets them before start.
 	polled     bool                     // the provider has no PodNotifier
 	provider   nodeutil.NewProviderFunc // default newProvider
 	config     *rest.Config             // of the node
@@ -41,7 +41,7 @@ type world struct {
 	said       *testlog.Buffer                       // the node's log, if all of it is wanted
 }
 
-// newWorld returns one in the shared cluster.
+// newWorld returns a world in the shared cluster.
 func newWorld(t *testing.T) *world { return newWorldIn(t, testapi.Start(t)) }
 
 func newWorldIn(t *testing.T, api *testapi.API) *world {

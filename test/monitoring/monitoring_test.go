@@ -37,7 +37,8 @@ import (
 
 const rulesFile = "../../deploy/monitoring/rules.yaml"
 
-// program returns the path of a program of Debian's package prometheus. Without it the test is skipped, but not where VK_REQUIRE_PROMETHEUS is set.
+// program returns the path of a program of Debian's package prometheus. If the program is missing, the test is
+// skipped, or fails if VK_REQUIRE_PROMETHEUS is set.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -60,7 +61,7 @@ func TestAlertsFireInTime(t *testing.T) {
 	}
 }
 
-// alertmanager takes alerts from a Prometheus.
+// alertmanager receives the alerts of a Prometheus.
 type alertmanager struct {
 	mu     sync.Mutex
 	firing map[string]bool
@@ -91,7 +92,7 @@ func (a *alertmanager) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// await waits until all of the alerts fire, or none of them does.
+// await waits until all of the alerts fire, or until none of them fires.
 func (a *alertmanager) await(ctx context.Context, t *testing.T, fire bool, alerts ...string) {
 	t.Helper()
 	for {

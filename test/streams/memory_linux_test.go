@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// zeroes are endless output.
+// zeroes is an endless output.
 type zeroes struct{}
 
 func (zeroes) Read(p []byte) (int, error) { clear(p); return len(p), nil }
@@ -215,7 +215,7 @@ func attacks(t *testing.T) []attack {
 	}
 }
 
-// fill sends until the node takes no more for a while, or ends the connection.
+// fill sends until the node accepts no more for a while, or ends the connection.
 func (a attack) fill(conn net.Conn) {
 	const most, patience = 3 << 20, 300 * time.Millisecond
 	if _, err := conn.Write(a.opening); err != nil || len(a.again) == 0 {

@@ -158,7 +158,7 @@ func (w *world) review(req *http.Request) *authorizationv1.SelfSubjectAccessRevi
 	return review
 }
 
-// proxy goes where an API server goes, with the authority of the world.
+// proxy forwards a request as an API server does, and trusts the authority of the world.
 func (w *world) proxy(rw http.ResponseWriter, path string) {
 	to := w.proxied
 	if to == "" {

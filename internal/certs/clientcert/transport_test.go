@@ -85,7 +85,7 @@ func serial(t *testing.T, dir string) string {
 	return cert.SerialNumber.String()
 }
 
-// await asks until the server has seen the certificate in dir.
+// await sends requests until the server has seen the certificate in dir.
 func await(t *testing.T, c *http.Client, url, dir string) {
 	t.Helper()
 	for want, deadline := serial(t, dir), time.Now().Add(time.Minute); ; {

@@ -258,7 +258,7 @@ func TestARestartKeepsWhatIsValid(t *testing.T) {
 		if _, err := s.manager().Get(t.Context(), podOf("u", wish), wish, had); err != nil || len(s.asked) != asked+1 {
 			t.Errorf("a key of another type is kept: %v", err)
 		}
-		// When two thirds are over, the next one is asked for.
+		// The next certificate is requested after two thirds of the lifetime.
 		time.Sleep(s.life*2/3 + time.Minute)
 		asked, s.after = len(s.asked), time.Minute
 		if got, err := s.manager().Get(t.Context(), pod, source(ed), had); err != nil || !bytes.Equal(got.Key, first.Key) || len(s.asked) != asked+1 {

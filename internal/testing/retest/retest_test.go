@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// fixture is a test file. A test fails in as many processes as there are lines in the file of its name.
+// fixture is a test file. Each of its tests has a file of its name, and fails in as many processes as this file
+// has lines.
 const fixture = `package fixture
 
 import (

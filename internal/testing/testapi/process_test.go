@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// hostVariable asks this test binary to start the shared API server, write its address and wait.
+// hostVariable makes this test binary start the shared API server, write the address and wait.
 const hostVariable = "TESTAPI_WRITE_HOST"
 
 func TestClusterEndsWithItsTestProcess(t *testing.T) {

@@ -62,7 +62,7 @@ func (f *follower) got() (string, error) {
 	return f.text.String(), f.err
 }
 
-// soon lets the follower look at the file.
+// soon waits until the follower has looked at the file.
 func soon() {
 	time.Sleep(3 * followEvery)
 	synctest.Wait()
@@ -143,7 +143,7 @@ func TestFollowSurvivesRotation(t *testing.T) {
 			r.lines(5)
 			time.Sleep(time.Second) // a rotation per second at most
 		}
-		// Two rotations between two looks.
+		// Two rotations happen between two looks.
 		pause := func() { time.Sleep(followEvery / 4) }
 		soon()
 		for _, ending := range []string{".20990101-000001", ".20990101-000002"} {

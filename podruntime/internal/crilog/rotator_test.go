@@ -24,7 +24,7 @@ func rotation(r *runtime, d *Dir) *Rotator {
 	}
 }
 
-// listed returns the names of the files of a log, without its own.
+// listed returns the names of the files of a log, without the log's own name.
 func listed(t *testing.T, d *Dir) string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(filepath.Join(d.path, livePath)))

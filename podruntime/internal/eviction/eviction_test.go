@@ -134,7 +134,7 @@ func TestRank(t *testing.T) {
 	for r, want := range map[Resource]string{
 		Memory: "unknown beyond-more beyond beyond-important within within-much",
 		Disk:   "unknown beyond-more beyond beyond-important within within-much",
-		// Of these nothing can be requested.
+		// Pods cannot request inodes.
 		Inodes:  "within-much within unknown beyond-more beyond beyond-important",
 		Process: "within-much within unknown beyond-more beyond beyond-important",
 	} {

@@ -23,7 +23,7 @@ import (
 
 const private = "registry.example/team/app:1"
 
-// tenants are pods of one node: each has the password of its name.
+// tenants are the pods of one node. The name of a pull Secret is its password.
 type tenants struct {
 	*Puller
 	t       *testing.T

@@ -85,7 +85,7 @@ func drawEdits(rt *rapid.T, i int) []func(*corev1.Container) {
 	return all[:rapid.IntRange(0, len(all)).Draw(rt, fmt.Sprint("edits ", i))]
 }
 
-// drawLives returns any number of lives, and a good one.
+// drawLives returns random lives, and a good life at the end.
 func drawLives(rt *rapid.T, pod *corev1.Pod, name string) []life {
 	lives := append(rapid.SliceOfN(rapid.Custom(drawLife), 0, 4).Draw(rt, "lives of "+name), life{})
 	if slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name && !plan.Sidecar(&c) }) {
@@ -112,7 +112,7 @@ func drawLife(rt *rapid.T) life {
 	}
 }
 
-// disturb does something to the pod.
+// disturb makes a random disturbance of the pod.
 func disturb(rt *rapid.T, s *sim) {
 	switch what := rapid.IntRange(0, 7).Draw(rt, "disturbance"); {
 	case what == 0 && len(s.boxes) > 0:

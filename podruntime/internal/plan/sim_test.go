@@ -16,7 +16,7 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// life is how an instance of a container lives.
+// life describes the life of an instance of a container.
 type life struct {
 	pull   time.Duration // until it runs
 	reason string        // why it cannot be started, if it cannot
@@ -230,7 +230,7 @@ func (s *sim) want(lines string) {
 	s.log = nil
 }
 
-// up lets the pod come up, and forgets how.
+// up lets the pod start, and clears the log.
 func (s *sim) up() *sim {
 	s.run(time.Second)
 	s.log = nil

@@ -66,7 +66,7 @@ func (w *world) exits(name string, attempt uint32, code int32, reason string) *w
 	return w
 }
 
-// finish lets the pod have ended.
+// finish ends the pod.
 func (w *world) finish() *world {
 	w.mem.End(plan.Action{Kind: plan.Finish}, plan.Outcome{}, at(100))
 	return w

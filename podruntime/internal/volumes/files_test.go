@@ -139,7 +139,7 @@ func TestProjectedHasAllSources(t *testing.T) {
 	if got := w.mode(p, "token"); got != 0o644 {
 		t.Errorf("token for all users: %o", got)
 	}
-	// A token is replaced when it is time.
+	// A token is replaced at its time.
 	w.token = node.PodToken{Token: "token-2", RefreshAt: time.Now().Add(3 * time.Second)}
 	again, err := w.Refresh(t.Context(), pod)
 	if err != nil || again > 3*time.Second || again < time.Second {

@@ -110,7 +110,7 @@ func (w *world) dir(pod *corev1.Pod, name string) string {
 	return ""
 }
 
-// at returns where a mount leads to.
+// at returns the target of a mount.
 func at(m *runtimeapi.Mount) string {
 	return filepath.Join(m.HostPath, m.ImageSubPath)
 }

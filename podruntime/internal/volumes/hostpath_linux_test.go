@@ -178,7 +178,7 @@ func TestSecurityD3RemovedAfterACrash(t *testing.T) {
 		w.setup(pod)
 		w.mountsOf(pod)
 		secrets := w.dir(pod, "s")
-		// It ends within Remove, when the volumes on the disk are gone.
+		// The process ends within Remove, after the removal of the volumes on disk.
 		if w.memory != "" {
 			if err := os.RemoveAll(filepath.Join(w.pods, "u")); err != nil {
 				t.Fatal(err)

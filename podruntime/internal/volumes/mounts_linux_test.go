@@ -102,7 +102,7 @@ func TestImageVolumes(t *testing.T) {
 	}
 }
 
-// both runs a test where everything is mounted, and where nothing can be.
+// both runs a test with Volumes that mount everything, and with Volumes that can mount nothing.
 func both(t *testing.T, test func(*testing.T, *world), change ...func(*Config)) {
 	t.Run("mounting", func(t *testing.T) { test(t, mounting(t, change...)) })
 	t.Run("not mounting", func(t *testing.T) { test(t, newWorld(t, change...)) })
@@ -129,7 +129,7 @@ func TestSubPaths(t *testing.T) {
 				t.Errorf("a file of a configMap: %q", text)
 			}
 		}
-		// It has the mode and the group of the volume: another would lock its user out.
+		// The directory has the mode and the group of the volume. Others would lock the volume's user out.
 		if got := w.mode(w.dir(pod, "e"), "logs/web"); got != os.ModeDir|os.ModeSetgid|0o777 {
 			t.Errorf("mode %v", got)
 		}

@@ -140,7 +140,7 @@ func TestReadersSeeOneVersion(t *testing.T) {
 	for range 2 {
 		group.Go(func() {
 			for !done.Load() {
-				// A path through the link: there at any time, and whole.
+				// A path through the link exists at any time, and its file is complete.
 				if text, err := os.ReadFile(filepath.Join(dir, "d1/f1")); err == nil && (len(text) != 5000 || strings.Trim(string(text), string(text[:1])) != "") {
 					t.Errorf("a torn file of %d bytes", len(text))
 					return
@@ -171,7 +171,7 @@ func TestReadersSeeOneVersion(t *testing.T) {
 	}
 }
 
-// readAll returns the texts of a version; none if it is taken away meanwhile.
+// readAll returns the texts of a version, or nothing if the version is removed meanwhile.
 func readAll(data *os.Root) []string {
 	var all []string
 	err := fs.WalkDir(data.FS(), ".", func(name string, d fs.DirEntry, err error) error {

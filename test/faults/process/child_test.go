@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/failpoint"
 )
 
-// child is one life of the daemon.
+// child is one process of the daemon.
 type child struct {
 	*world
 	cmd     *exec.Cmd
@@ -124,7 +124,7 @@ func (c *child) signal(s syscall.Signal) {
 	}
 }
 
-// kill ends the daemon without a chance to do anything.
+// kill kills the daemon with SIGKILL.
 func (c *child) kill() {
 	_ = c.cmd.Process.Kill() // an error means that it has ended
 	<-c.done
@@ -137,7 +137,7 @@ func (c *child) forget() {
 	}
 }
 
-// memory returns a size from the kernel's word on the process, in bytes.
+// memory returns a size from the process's status in /proc, in bytes.
 func (c *child) memory(field string) int {
 	c.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
@@ -157,7 +157,7 @@ func (c *child) memory(field string) int {
 	return 0
 }
 
-// files returns how many file descriptors the process has.
+// files returns the number of the process's file descriptors.
 func (c *child) files() int {
 	c.Helper()
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", c.cmd.Process.Pid))

@@ -26,7 +26,7 @@ type churn struct {
 	wg     sync.WaitGroup
 }
 
-// churnLimit is how many pods may be on their way at once.
+// churnLimit is the greatest number of pods that exist at once.
 const churnLimit = 150
 
 // churnAt starts churn with the given number of new pods per second.
@@ -68,7 +68,7 @@ func (c *churn) stop() {
 	c.wg.Wait()
 }
 
-// actor plays one pod after the other of one name. Errors end the play, with the test failed.
+// actor plays one pod after the other with the same name. An error fails the test and ends the play.
 type actor struct {
 	*world
 	random *rand.Rand
@@ -97,7 +97,7 @@ func (c *churn) live(n int) {
 	}
 }
 
-// plain runs, changes, and is deleted.
+// plain runs a pod, changes it, and deletes it.
 func (a *actor) plain() {
 	a.create(corev1.RestartPolicyAlways)
 	a.awaitPhase(corev1.PodRunning)
@@ -110,7 +110,7 @@ func (a *actor) plain() {
 	a.awaitGone()
 }
 
-// job ends by itself.
+// job runs a pod that ends by itself.
 func (a *actor) job() {
 	a.create(corev1.RestartPolicyNever)
 	a.awaitPhase(corev1.PodRunning)
@@ -213,7 +213,7 @@ func (a *actor) awaitPhase(phase corev1.PodPhase) {
 
 func (a *actor) awaitGone() { a.await("it is gone", func(p *podRecord) bool { return p.gone }) }
 
-// await waits for the pod in the API server.
+// await waits until done returns true for the pod in the API server.
 func (a *actor) await(what string, done func(*podRecord) bool) {
 	if a.failed {
 		return
@@ -234,7 +234,7 @@ func (a *actor) await(what string, done func(*podRecord) bool) {
 	}
 }
 
-// try makes a request of the test, again if the API server is too busy.
+// try sends a request of the test, and repeats it while the API server is too busy.
 func (a *actor) try(what string, request func(context.Context) error) {
 	if a.failed {
 		return

@@ -28,7 +28,7 @@ func (r *records) retire() {
 	}
 }
 
-// through reports whether nothing is left of the name on both sides.
+// through reports whether nothing of the name is left on either side.
 func (l *life) through() bool {
 	for _, p := range l.pods {
 		if !p.gone || p.live > 0 {

@@ -55,7 +55,7 @@ func TestFault08MemoryOfAThousandPods(t *testing.T) {
 		"RSS %d MiB, at most %d MiB; both sides agree on %d pods", rss>>20, most>>20, pods)
 }
 
-// fill makes Secrets in another namespace.
+// fill creates n Secrets in another namespace.
 func (w *world) fill(n int) {
 	w.Helper()
 	namespace := w.api.Namespace(w.T)

@@ -32,7 +32,7 @@ type panicking struct {
 	times map[string]int // guarded by mu; by method and key
 }
 
-// panicsEach is how often each method panics for each pod.
+// panicsEach is the number of panics of each method for each pod.
 const panicsEach = 2
 
 func (p *panicking) script(method, key string) backend.Fault {
@@ -112,7 +112,7 @@ func TestFault06ProviderPanics(t *testing.T) {
 		"the process lived, violations 0 in %d pods, virtual_kubelet_provider_panics_total=%d, an event on the pod", w.records.pods, n)
 }
 
-// request makes requests of all kinds to a pod, until each has panicked.
+// request sends requests of all kinds to a pod until each kind has panicked.
 func (w *world) request(script *panicking) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)

@@ -83,7 +83,7 @@ func TestFault02KilledAfterTheProviderCreated(t *testing.T) {
 		a.create(corev1.RestartPolicyAlways)
 		for i%group == group-1 && w.waiting() > 0 {
 			c := w.startToDieAt("after CreatePod", 1)
-			// A call of the life before may arrive after its death: then this one has nothing to create.
+			// A call of the earlier process may arrive after its death. Then this process has nothing to create.
 			w.awaitUnless(c.done, "all pods are in step", w.areInStep)
 			select {
 			case <-c.done:
@@ -101,7 +101,7 @@ func TestFault02KilledAfterTheProviderCreated(t *testing.T) {
 		"duplicate creates 0/%d; every pod has one instance", pods)
 }
 
-// waiting returns how many pods the backend has not been given.
+// waiting returns the number of pods that have no instance at the backend yet.
 func (w *world) waiting() (n int) {
 	w.records.mu.Lock()
 	defer w.records.mu.Unlock()

@@ -40,7 +40,7 @@ type life struct {
 	changed chan struct{} // closed at the next change
 }
 
-// podRecord is where one pod is on both sides. It is guarded by the mutex of the records.
+// podRecord is the state of one pod on both sides. It is guarded by the mutex of the records.
 type podRecord struct {
 	uid     types.UID
 	api     *corev1.Pod // newest; also when it is gone
@@ -156,7 +156,7 @@ func (r *records) over(name string) {
 	l.over = true
 }
 
-// look asks about one pod. done is asked with mu held, when the API server has had the pod.
+// look calls done for one pod, with mu held, when the API server has had the pod.
 func (r *records) look(name string, uid types.UID, done func(*podRecord) bool) (changed <-chan struct{}, is bool, state string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

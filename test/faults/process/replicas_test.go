@@ -114,7 +114,7 @@ func (s *shares) awaitEven() {
 	s.even = append(s.even, time.Since(began))
 }
 
-// kill kills a daemon with SIGKILL, and waits until others act for all of its nodes.
+// kill kills a daemon with SIGKILL, and waits until other daemons act for all of its nodes.
 func (s *shares) kill(i int) {
 	s.Helper()
 	victim := s.daemons[i]
@@ -154,7 +154,7 @@ func (s *shares) saidOf(node string) (text string) {
 	return text
 }
 
-// rounds kills one daemon after the other, each after the time has passed, and starts another one for it.
+// rounds kills one daemon after the other, and starts a new daemon for each. A round lasts for the time every.
 func (s *shares) rounds(every time.Duration, more func() bool) {
 	s.Helper()
 	for i := 0; more(); i++ {

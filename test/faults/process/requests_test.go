@@ -45,7 +45,7 @@ func talk(ctx context.Context, address string) error {
 	return err
 }
 
-// direct asks the node itself, as the administrator.
+// direct sends a request to the node itself, as the administrator.
 func (w *world) direct(ctx context.Context, path string) error {
 	node, err := w.api.Client.CoreV1().Nodes().Get(ctx, w.node, metav1.GetOptions{})
 	if err != nil {

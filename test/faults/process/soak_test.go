@@ -20,7 +20,8 @@ var (
 const (
 	soakEvery = 5 * time.Second
 	soakRate  = 10 // pods a second
-	// soakLeast is how many pods must come in every minute: else nothing is tested any more.
+	// soakLeast is the number of pods that must come in every minute. With fewer pods, the test would prove
+	// nothing.
 	soakLeast = 60
 )
 
@@ -78,7 +79,7 @@ type soaked struct {
 	inStep       bool
 }
 
-// report writes the result, also a bad one.
+// report writes the result, even a bad one.
 func (r *soaked) report() {
 	violations := r.records.failure()
 	r.records.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// stopTime is how long the daemon may take to end after SIGTERM.
+// stopTime is the time limit for the end of the daemon after SIGTERM.
 const stopTime = 5 * time.Second
 
 // TestFault04StoppedInChurn stops the daemon with SIGTERM while pods come and go, and while a session is open in
@@ -67,7 +67,8 @@ func TestFault04StoppedInChurn(t *testing.T) {
 		"violations 0 in %d pods; stop took at most %v; %d/%d sessions ended with an error", w.records.pods, stops.p(100).Round(time.Millisecond), sessions, sessions)
 }
 
-// exec runs a command in the pod "session", and returns when it has begun. The channel has how it ended.
+// exec runs a command in the pod "session", and returns when it has begun. The channel gets the result of the
+// command.
 func (w *world) exec(spdy bool, command ...string) <-chan error {
 	w.Helper()
 	begun := make(chan struct{})

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// durations are of many repetitions.
+// durations are the times of many repetitions.
 type durations []time.Duration
 
 // p returns a percentile.
@@ -105,7 +105,8 @@ func (w *world) storm(perSecond int, period time.Duration, m *measured, more fun
 	churn.stop()
 }
 
-// awaitStepped waits until each of the pods was in step since then, and returns when the last one was.
+// awaitStepped waits until each of the pods was in step after since, and returns the time when the last pod was
+// in step.
 func (w *world) awaitStepped(pods []*podRecord, since time.Time) (last time.Time) {
 	w.Helper()
 	w.await("the pods that waited for the daemon are in step", func() bool {

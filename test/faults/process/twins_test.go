@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// takeover is how long a twin may take until it acts for the node.
+// takeover is the time limit for a twin to act for the node.
 const takeover = 15 * time.Second
 
 // TestFault05TwinTakesOver runs two daemons for one node while pods come and go. It takes the acting daemon away

@@ -47,7 +47,7 @@ func (w *world) watch(ctx context.Context, version string) error {
 	return nil
 }
 
-// take records the events of one watch, and returns up to where it came.
+// take records the events of one watch, and returns the version of the last event.
 func (w *world) take(events watch.Interface, version string) (string, error) {
 	defer events.Stop()
 	for e := range events.ResultChan() {
@@ -67,7 +67,7 @@ func (w *world) take(events watch.Interface, version string) (string, error) {
 	return version, nil
 }
 
-// pass lets time pass, or returns false at the end of ctx.
+// pass waits for the time d. It returns false if ctx ends before.
 func pass(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

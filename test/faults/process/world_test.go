@@ -37,10 +37,10 @@ type world struct {
 	gently    bool          // churn without deletions by force, which need a daemon that lives for a while
 }
 
-// quick are the times of a backend in a hurry.
+// quick are the times of a fast backend.
 var quick = backend.Times{Create: 20 * time.Millisecond, Start: 50 * time.Millisecond, Stop: 150 * time.Millisecond}
 
-// newWorld returns one in the shared cluster.
+// newWorld returns a world in the shared cluster.
 func newWorld(t *testing.T, times backend.Times) *world {
 	return newWorldIn(t, testapi.Start(t), times)
 }
