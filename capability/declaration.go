@@ -21,9 +21,9 @@ type Declarer interface {
 // Declaration has the features of a backend. Make it with All or Only.
 type Declaration struct {
 	has      map[Feature]string      // the value is a note for users, or ""
-	lack     map[Feature]string      // why it is not there
-	parts    map[Feature][]lackField // fields that are not there, of features that are
-	accepted map[Feature]bool        // a pod that asks for them runs without them
+	lack     map[Feature]string      // the reason why a feature is missing
+	parts    map[Feature][]lackField // missing fields of available features
+	accepted map[Feature]bool        // a pod with these features runs without them
 }
 
 // lackField is the end of the path of a field, and why it is not there.

@@ -71,7 +71,7 @@ const (
 // entry is a feature with its text in the table of support.
 type entry struct {
 	feature Feature
-	fields  string // of a pod, that ask for it
+	fields  string // fields of a pod that request the feature
 }
 
 // features is every feature, in the order of the table of support.

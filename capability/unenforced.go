@@ -69,7 +69,7 @@ func UnenforcedMessage(all []Unsupported) string {
 func (d Declaration) LeaveOut(pod *corev1.Pod) {
 	for _, u := range d.Unenforced(pod) {
 		path := u.Path
-		if u.Feature == ExecProbes || u.Feature == NetworkProbes { // a probe that does nothing is none
+		if u.Feature == ExecProbes || u.Feature == NetworkProbes { // a probe that does nothing counts as no probe
 			path = path[:strings.LastIndexByte(path, '.')]
 		}
 		fieldOf(pod, path).SetZero()

@@ -21,7 +21,7 @@ func (w *worker) absorb(in inbox) {
 	if in.stop != nil {
 		w.mem.Delete(in.stop.grace, in.stop.at)
 		if cancel := w.starts[""]; cancel != nil {
-			cancel() // no caller waits for a sandbox any more; a list finds one that is made nevertheless
+			cancel() // no caller waits for a sandbox any more; if the sandbox is made nevertheless, a list finds it
 		}
 	}
 	for _, d := range in.done {
@@ -32,7 +32,7 @@ func (w *worker) absorb(in inbox) {
 		w.mem.End(d.action, d.outcome, d.at)
 		w.seen.after(d.action, d.outcome, w.r.lister.round())
 		if cancel := w.starts[d.action.Container]; cancel != nil && (d.action.Kind == plan.Start || d.action.Kind == plan.RunSandbox) {
-			cancel() // it has ended, and would be remembered by the context it is from
+			cancel() // the start has ended; without cancel, its parent context would keep it
 			delete(w.starts, d.action.Container)
 		}
 	}
@@ -72,7 +72,7 @@ func (w *worker) adopt(pod *corev1.Pod) {
 		w.mem.StartTime = pod.Status.StartTime.Time
 	}
 	if w.pod != nil && !sameMetadata(w.pod, pod) {
-		w.refreshAt = time.Now() // volumes may show it
+		w.refreshAt = time.Now() // volumes may show the change
 	}
 	w.pod, w.full = pod, true
 	w.admit()

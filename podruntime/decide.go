@@ -41,7 +41,7 @@ func (w *worker) decide(ctx context.Context) (again time.Duration, gone bool) {
 		}
 		return min(again, w.refresh(ctx, now), w.measure(ctx, now)), next.Gone
 	}
-	return time.Second, false // a plan that never rests would take all of a CPU
+	return time.Second, false // a plan that never rests would use a whole CPU
 }
 
 // onlyEnds reports whether a plan only completes the end of a pod.
@@ -79,7 +79,7 @@ func (w *worker) perform(ctx context.Context, a plan.Action, now time.Time) (ins
 	w.pending++
 	w.r.begin(func() {
 		outcome := job.do(ctx, a)
-		if outcome.Reason == reasonRemove && ctx.Err() == nil { // neither an event nor the status shows it
+		if outcome.Reason == reasonRemove && ctx.Err() == nil { // neither an event nor the status shows this failure
 			log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithField("reason", outcome.Message).Warn("remove what a pod has left; it is tried again")
 		}
 		w.put(func(in *inbox) { in.done = append(in.done, done{a, outcome, time.Now()}) })
@@ -105,7 +105,7 @@ func (w *worker) report(now time.Time) {
 	w.reflect()
 	told := w.full || w.mem.Deleted()
 	if told || w.pending == 0 {
-		w.settle() // a container that an earlier process saw as ended must not be shown as running
+		w.settle() // a container seen as ended by an earlier process must not be shown as running
 	}
 	if news && w.r.notify != nil && told {
 		w.r.notify(w.pod) // last: the receiver may ask for the pod

@@ -96,7 +96,7 @@ func (r *Runtime) imagesInUse(ctx context.Context) (map[string]bool, error) {
 	for given := range names {
 		name, err := image.Normalize(given)
 		if err != nil {
-			continue // no image can have it
+			continue // no image can have this name
 		}
 		answer, err := r.cfg.Images.ImageStatus(ctx, &runtimeapi.ImageSpec{Image: name, UserSpecifiedImage: given}, false)
 		if ctx.Err() != nil {

@@ -170,7 +170,7 @@ func (j job) removeContainer(ctx context.Context, a plan.Action) plan.Outcome {
 	if j.target.log != "" && !(j.deleted && j.r.cfg.KeepLogs) {
 		err = errors.Join(err, j.r.logs.Remove(j.target.log))
 	}
-	_ = err // nothing is left of the container that could be asked again; the directories go with the pod
+	_ = err // the container is gone, so there is no later attempt; the directories go with the pod
 	return plan.Outcome{}
 }
 

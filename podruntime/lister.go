@@ -51,13 +51,13 @@ func (l *listed) any() bool { return l != nil && len(l.sandboxes)+len(l.containe
 // lister lists the runtime's content for all pods together, and tells workers about changes.
 type lister struct {
 	r      *Runtime
-	rounds atomic.Uint64 // lists that have begun
-	first  chan struct{} // closed after the first list that succeeded
+	rounds atomic.Uint64 // started lists
+	first  chan struct{} // closed after the first successful list
 	events atomic.Bool   // the runtime sends events
 
 	last map[types.UID]*listed // owned by run
 
-	failing atomic.Pointer[error] // why the last list failed; nil: it did not
+	failing atomic.Pointer[error] // why the last list failed; nil: the list succeeded
 }
 
 func newLister(r *Runtime) *lister {

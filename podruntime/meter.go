@@ -44,8 +44,8 @@ type meter struct {
 type figures struct {
 	use  map[string]volumes.Use // replaced, never changed
 	err  error                  // of the last walk
-	at   time.Time              // when it ended; zero: there was none
-	next time.Time              // before this, it is not measured again
+	at   time.Time              // when the last walk ended; zero: no walk so far
+	next time.Time              // the earliest time of the next walk
 	busy chan struct{}          // closed at the end of the walk in progress; nil without one
 }
 
@@ -69,7 +69,7 @@ func (m *meter) usage(patience context.Context, pod *corev1.Pod, fresh time.Dura
 			f.busy = busy
 		}
 	} else if f.busy != nil && !f.at.IsZero() {
-		return f.use, f.err // a caller has waited for it already
+		return f.use, f.err // a caller has waited for this walk already
 	}
 	if busy := f.busy; busy != nil {
 		m.mu.Unlock()

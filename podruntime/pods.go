@@ -52,7 +52,7 @@ func (r *Runtime) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	}
 	stop := &stopRequest{grace: podspec.Grace(pod), at: time.Now()}
 	told := w != nil && w.put(func(in *inbox) {
-		if pod.Spec.NodeName != "" { // else it is the skeleton that we handed out
+		if pod.Spec.NodeName != "" { // otherwise pod is the skeleton handed out by this runtime
 			in.pod = pod
 		}
 		in.stop, in.controls = stop, in.controls+1

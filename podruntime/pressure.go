@@ -47,9 +47,9 @@ type evictor struct {
 	// owned by run
 	began    time.Time
 	pressure eviction.Pressure
-	evicted  *worker // the last pod that was told to end
+	evicted  *worker // the last evicted pod
 	until    time.Time
-	told     map[types.UID]bool // that have to end, whether they do or not
+	told     map[types.UID]bool // evicted pods, whether they have ended or not
 }
 
 func newEvictor(r *Runtime) (*evictor, error) {

@@ -16,7 +16,7 @@ func (w *worker) probe() {
 	for i := range w.seen.observed.Containers {
 		c := &w.seen.observed.Containers[i]
 		if w.mem.Starting(c.Name) {
-			continue // its postStart hook has not ended: to a kubelet it does not run yet
+			continue // the postStart hook has not ended: for a kubelet, the container does not run yet
 		}
 		spec := containerNamed(w.pod, c.Name)
 		if spec == nil || c.State != plan.Running || spec.StartupProbe == nil && spec.LivenessProbe == nil && spec.ReadinessProbe == nil {

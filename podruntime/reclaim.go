@@ -86,7 +86,7 @@ func (e *evictor) measureVolumes(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, w := range e.r.all() {
 		if pod := w.lastShown(); !ended(pod) {
-			wg.Go(func() { _, _ = e.r.meter.usage(patience, pod, 0) }) // who asks for the figures gets the error
+			wg.Go(func() { _, _ = e.r.meter.usage(patience, pod, 0) }) // the caller of the summary gets the error
 		}
 	}
 	wg.Wait()

@@ -40,7 +40,7 @@ func loggedInstance(pod *corev1.Pod, name string, previous bool) (string, error)
 	switch {
 	case s == nil && len(pod.Spec.Containers) > 0 && containerNamed(pod, name) == nil:
 		return "", errdefs.NotFoundf("container %q is not in pod %q", name, pod.Name)
-	case s == nil: // nothing is known yet of a pod that only its sandbox shows
+	case s == nil: // only a sandbox shows this pod, and its containers are not known yet
 		return "", errdefs.InvalidInputf("container %q in pod %q is not available", name, pod.Name)
 	}
 	before := ""
@@ -142,5 +142,5 @@ func (r *Runtime) shown(namespace, name string) (*worker, *corev1.Pod, error) {
 	if w.shown == nil {
 		return nil, nil, errdefs.NotFoundf("pod %s/%s is not known yet to the container runtime", namespace, name)
 	}
-	return w, w.shown, nil // it is never changed, but replaced
+	return w, w.shown, nil // shown is replaced, never changed
 }

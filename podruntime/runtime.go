@@ -53,9 +53,9 @@ type Runtime struct {
 
 	mu        sync.Mutex
 	name      string                // guarded by mu: the runtime's own name
-	recursive map[string]bool       // guarded by mu: the handlers that can mount read-only recursively
+	recursive map[string]bool       // guarded by mu: the handlers with support for recursive read-only mounts
 	workers   map[types.UID]*worker // guarded by mu
-	ctx       context.Context       // guarded by mu: of RunInBackground while that works, else nil
+	ctx       context.Context       // guarded by mu: of RunInBackground during its run, otherwise nil
 	taken     atomic.Bool           // another process uses the directory
 	wg        sync.WaitGroup        // of all workers and their goroutines
 }
@@ -197,7 +197,7 @@ func (r *Runtime) RunInBackground(ctx context.Context) error {
 	r.mu.Unlock()
 	<-ctx.Done()
 	r.mu.Lock()
-	r.ctx = nil // nothing begins from now on
+	r.ctx = nil // no work begins after this
 	r.mu.Unlock()
 	r.wg.Wait()
 	r.cgroups.close()

@@ -84,7 +84,7 @@ func exceededStorage(pod *corev1.Pod, written map[string]int64, use map[string]v
 // written returns the bytes in the layers and logs of a sandbox's running containers.
 func (r *Runtime) written(ctx context.Context, pod *corev1.Pod, sandbox string) (map[string]int64, error) {
 	if sandbox == "" {
-		return nil, nil // nothing runs
+		return nil, nil // no container runs
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

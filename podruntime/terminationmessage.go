@@ -111,7 +111,7 @@ func tail(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !named.Mode().IsRegular() || !os.SameFile(named, info) { // it may have been replaced
+	if !named.Mode().IsRegular() || !os.SameFile(named, info) { // the file may have been replaced
 		return "", errors.New("it is not an ordinary file")
 	}
 	if from := info.Size() - maxMessage; from > 0 {

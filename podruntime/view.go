@@ -22,7 +22,7 @@ type view struct {
 
 type sandboxView struct {
 	dirty bool
-	since uint64 // the round of lists that it was met in
+	since uint64 // the round of lists in which the pod was found
 	seen  plan.Sandbox
 	meta  criconfig.Meta
 }
@@ -92,7 +92,7 @@ func (v *view) after(a plan.Action, o plan.Outcome, round uint64) {
 		}
 	case plan.StopSandbox:
 		v.touch(a.ID)
-		for _, c := range v.containers { // containers that still ran in it were killed
+		for _, c := range v.containers { // running containers of the sandbox were killed
 			c.dirty = c.dirty || c.sandbox == a.ID && c.seen.State == plan.Running
 		}
 	default:

@@ -23,14 +23,14 @@ type worker struct {
 	namespace, name string
 	born            time.Time
 	wake            chan struct{} // holds a token when there is something in the inbox
-	settled         chan struct{} // closed when all is known that the runtime had at the beginning
+	settled         chan struct{} // closed when the initial state of the runtime is known
 
 	mu        sync.Mutex
 	inbox     inbox                 // guarded by mu
-	ended     bool                  // guarded by mu: nothing of the pod is left
-	shown     *corev1.Pod           // guarded by mu: as it was reported last; nil: nothing is known yet
-	asked     int                   // guarded by mu: how often the pod controller has asked for something
-	reflected int                   // guarded by mu: how much of that shown has in it
+	ended     bool                  // guarded by mu: no remains of the pod are left
+	shown     *corev1.Pod           // guarded by mu: the last reported pod; nil: no state is known yet
+	asked     int                   // guarded by mu: number of requests of the pod controller
+	reflected int                   // guarded by mu: number of requests included in shown
 	fresh     chan struct{}         // guarded by mu: closed when reflected grows
 	places    map[string][]instance // guarded by mu: the instances of each container, the last one first
 	ready     string                // guarded by mu: the ready sandbox
@@ -43,7 +43,7 @@ type worker struct {
 	mem        plan.Memory
 	seen       view
 	starts     map[string]context.CancelFunc // by container; "" is the sandbox
-	pending    int                           // actions that have begun and not ended
+	pending    int                           // started actions that have not ended
 	absorbed   int                           // see asked
 	failures   int                           // consecutive failures of reads from the runtime
 	refreshing bool
@@ -59,10 +59,10 @@ type inbox struct {
 	list     *listed
 	touched  []string // IDs with an event of the runtime
 	done     []done
-	refresh  *time.Duration // the volumes were refreshed; when to do it again
-	measured *string        // the volume limit that is exceeded; "" is none
+	refresh  *time.Duration // the volumes were refreshed; the wait until the next refresh
+	measured *string        // the exceeded volume limit; "" is none
 	evict    *plan.Eviction // the machine has too little left for the pod
-	reclaim  bool           // the machine has too little left for the containers of a pod that has ended
+	reclaim  bool           // the machine has too little left for the containers of an ended pod
 	controls int            // requests of the pod controller
 }
 
@@ -155,7 +155,7 @@ func (w *worker) pass(ctx context.Context) (again time.Duration, gone bool) {
 	}
 	w.failures = 0
 	if w.pod == nil {
-		return 0, true // it was listed, and is gone since
+		return 0, true // a list had the pod, which is gone since
 	}
 	again, gone = w.decide(ctx)
 	w.report(time.Now())

@@ -70,8 +70,8 @@ type C struct {
 	backend  *Backend
 	env      Env
 	objects  *objects
-	node     *session // the provider that is open
-	restarts bool     // the backend starts each container again that ends
+	node     *session // the open provider
+	restarts bool     // the backend starts each ended container again
 	cleanups []func()
 
 	mu       sync.Mutex

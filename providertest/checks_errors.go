@@ -34,7 +34,7 @@ var failures = []Check{
 			c.backend.Outage(true)
 			c.cleanup(func() { c.backend.Outage(false) })
 			fresh := c.pod("fresh", stays())
-			c.objects.add(fresh) // it may be made all the same
+			c.objects.add(fresh) // the pod may be made nevertheless
 			c.saysOnce("create", fresh, c.tryCreate(c.ctx, fresh))
 			c.saysOnce("update", pod, c.updated(pod))
 			c.saysOnce("delete", pod, c.tryDelete(pod, 0))
@@ -96,7 +96,7 @@ var failures = []Check{
 					defer ours.Close()
 					return f.PortForward(ctx, c.ns, pod.Name, port, theirs)
 				})
-				return err == nil || errdefs.IsInvalidInput(err), fmt.Sprint(err) // it may not listen yet
+				return err == nil || errdefs.IsInvalidInput(err), fmt.Sprint(err) // the server may not listen yet
 			})
 		},
 	},

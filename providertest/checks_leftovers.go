@@ -22,7 +22,7 @@ import (
 func FilesBelow(dir string) (names []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it goes meanwhile
+			return nil // the file or directory was removed during the walk
 		}
 		if err == nil && path != dir {
 			names = append(names, strings.TrimPrefix(path, dir+string(filepath.Separator)))

@@ -36,7 +36,7 @@ var offers = []Check{
 			configurer.ConfigureNode(c.ctx, n)
 			offered := n.Status.Allocatable
 			if offered == nil {
-				offered = n.Status.Capacity // as the API server does
+				offered = n.Status.Capacity // like the API server
 			}
 			for name := range smallest {
 				if q := offered[name]; q.Sign() <= 0 {

@@ -51,7 +51,7 @@ var refusals = []Check{
 				name := strings.ToLower(string(f))
 				pod := c.pod(name, program.Program{})
 				ask(&pod.Spec)
-				if len(declared.Check(pod)) == 0 { // it runs without the feature, and the node records an event
+				if len(declared.Check(pod)) == 0 { // the pod runs without the feature, and the node records an event
 					continue
 				}
 				needs := capability.Needs(pod)
@@ -89,7 +89,7 @@ var refusals = []Check{
 			if len(declared.Unenforced(pod)) == 0 {
 				c.Skipf("the provider accepts nothing that it does not have")
 			}
-			declared.LeaveOut(pod) // as the node does
+			declared.LeaveOut(pod) // like the node
 			c.running(pod)
 		},
 	},

@@ -26,8 +26,8 @@ const again = 2 * time.Second
 // leftover is a pod without a confirmed end.
 type leftover struct {
 	pod     *corev1.Pod
-	refused string // the error of the last DeletePod, "" if it succeeded
-	why     string // why it is not known to be gone
+	refused string // the error of the last DeletePod, "" after a success
+	why     string // why the removal is not certain
 }
 
 // remove deletes pods at once and waits until the provider confirms that they are gone, or ctx ends. It returns
@@ -68,7 +68,7 @@ func (l *leftover) ask(ctx context.Context, p node.PodLifecycleHandler) {
 	switch {
 	case err == nil || errdefs.IsNotFound(err):
 		l.refused = ""
-	case ctx.Err() == nil: // otherwise the error only says that the time is over
+	case ctx.Err() == nil: // otherwise the error only reports the timeout
 		l.refused = fmt.Sprintf("delete it: %v", err)
 	}
 }

@@ -98,7 +98,7 @@ func (r Report) keep(s Subject, partial bool) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // after a success it no longer exists
+	defer os.Remove(file.Name()) // after a success the file no longer exists
 	return r.File(s, time.Now(), partial).Replace(file, filepath.Join(dir, strings.TrimSuffix(s.Provider+"-"+s.Variant, "-")+".json"))
 }
 

@@ -22,7 +22,7 @@ import (
 type session struct {
 	provider   node.PodLifecycleHandler
 	cancel     context.CancelFunc
-	background chan error // nil: it has no work in the background
+	background chan error // nil: the provider has no work in the background
 
 	mu      sync.Mutex
 	reports []*corev1.Pod       // guarded by mu

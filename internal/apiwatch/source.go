@@ -104,7 +104,7 @@ func (s *Source) reached(ctx context.Context, version string) error {
 		return err
 	}
 	order, err := resourceversion.CompareResourceVersion(versionOf(now), version)
-	if err != nil || order >= 0 { // not comparable: as it always was
+	if err != nil || order >= 0 { // versions that cannot be compared count as no change
 		return nil
 	}
 	log.G(ctx).Errorf("the API server has gone back from version %s to %s, as after a restore from a backup; listing anew", version, versionOf(now))

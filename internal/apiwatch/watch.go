@@ -46,7 +46,7 @@ func (w *retryWatch) run(ctx context.Context, stream watch.Interface, options me
 			return
 		}
 		if time.Since(began) >= goodLife {
-			pause = sourceFirstPause // whatever broke the stream, the API server answers
+			pause = sourceFirstPause // the API server answers, whatever broke the stream
 		}
 		if !sleep.For(ctx, pause) {
 			return

@@ -82,7 +82,7 @@ func (n *Nodes) see(s observedNode) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	trimmed := *s.node
-	trimmed.ManagedFields = nil // nothing here reads them
+	trimmed.ManagedFields = nil // no code here reads managed fields
 	s.node = &trimmed
 	n.last[s.node.Name] = s
 	for w := range n.subs[s.node.Name] {
@@ -94,7 +94,7 @@ func (n *Nodes) see(s observedNode) {
 type nodeWatch struct {
 	all    *Nodes
 	name   string
-	events chan watch.Event // closed under all.mu, when it is taken out of all.subs
+	events chan watch.Event // closed under all.mu when the subscriber is removed from all.subs
 }
 
 // ResultChan returns the events.

@@ -34,7 +34,7 @@ type Pods struct {
 func NewPods(source cache.ListerWatcher, nodes []string, resync time.Duration) *Pods {
 	p := &Pods{source: source, resync: resync, views: make(map[string]*PodView, len(nodes)), synced: make(chan struct{}), first: true}
 	p.mark = newMark(p.synced)
-	p.marked, _ = p.mark.AddEventHandler(cache.ResourceEventHandlerFuncs{}) // an error is for informers that have ended
+	p.marked, _ = p.mark.AddEventHandler(cache.ResourceEventHandlerFuncs{}) // AddEventHandler fails only after the end of the informer
 	for _, name := range nodes {
 		view := newPodView(p)
 		p.views[name] = view
@@ -123,7 +123,7 @@ func (r *podRouter) viewOf(obj any) (*corev1.Pod, *PodView) {
 	}
 	view := r.views[pod.Spec.NodeName]
 	if view != nil {
-		pod.ManagedFields = nil // often half of the object, and nothing here reads them
+		pod.ManagedFields = nil // managed fields are often half of the object, and no code here reads them
 	}
 	return pod, view
 }

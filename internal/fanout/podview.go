@@ -18,7 +18,7 @@ type PodView struct {
 	store cache.Indexer // written under mu only
 
 	mu       sync.Mutex
-	handlers []*registration // guarded by mu, as are the calls of all of them
+	handlers []*registration // guarded by mu, as are the calls of all handlers
 }
 
 func newPodView(all *Pods) *PodView {
@@ -43,7 +43,7 @@ func (v *PodView) set(pod *corev1.Pod) {
 
 func (v *PodView) setLocked(pod *corev1.Pod, first bool) {
 	before, known, _ := v.store.Get(pod)
-	_ = v.store.Update(pod) // it fails only for an object without metadata
+	_ = v.store.Update(pod) // Update fails only for an object without metadata
 	for _, h := range v.handlers {
 		if known {
 			h.handler.OnUpdate(before, pod)

@@ -47,11 +47,11 @@ type Claim struct {
 	Self  Mark
 	Ended func(Mark) bool // reports that a process has provably ended
 
-	Held    bool             // the lease was ours when it was last seen
-	Anew    bool             // it was not, or may not have been, before that
-	Holder  string           // the last other process that was seen to have it
-	renewed metav1.MicroTime // as last seen, or as we wrote it
-	alive   time.Time        // when the other last showed that it lives
+	Held    bool             // the lease was ours when last seen
+	Anew    bool             // the lease was not ours before, or may not have been
+	Holder  string           // the last other process seen with the lease
+	renewed metav1.MicroTime // as last seen, or as written by this process
+	alive   time.Time        // the last sign of life of the other process
 	looked  time.Time        // when the lease was last seen
 }
 
@@ -76,13 +76,13 @@ func (c *Claim) Judge(lease *coordinationv1.Lease, now time.Time) (Result, time.
 		// A name without a renewal is no claim, but an edit by hand.
 		c.Held && lease != nil && same:
 		return Ours, 0
-	case c.Held && lease == nil, // it was deleted with its node, or by hand
+	case c.Held && lease == nil, // the lease was deleted with its node, or by hand
 		named && holder == "", // given up
 		!named && c.Holder == "" && !c.Held,
 		named && c.Ended(ParseMark(holder)):
 		return Free, 0
 	}
-	if !named && c.Held { // its annotations were replaced, and it was renewed
+	if !named && c.Held { // the annotations of the lease were replaced, and the lease was renewed
 		holder, named = unnamedHolder, true
 	}
 	if named && holder != c.Holder {

@@ -35,13 +35,13 @@ type Fence struct {
 	// since then. It is set before the fence is used.
 	Beyond  func(since time.Time) bool
 	Wanted  chan struct{} // capacity 1: a renewal is wanted before it is due
-	changed chan struct{} // capacity 1: a term may have begun, or work that waits may go on
+	changed chan struct{} // capacity 1: a term may have begun, or waiting work may continue
 
 	mu      sync.Mutex
 	off     bool      // guarded by mu: there is no lease to go by
 	held    bool      // guarded by mu
-	holder  Mark      // guarded by mu: who has the lease, if held is false
-	sent    time.Time // guarded by mu: when the last renewal that succeeded was sent
+	holder  Mark      // guarded by mu: the holder of the lease if held is false
+	sent    time.Time // guarded by mu: when the last successful renewal was sent
 	silent  time.Time // guarded by mu: when a renewal was last not answered
 	term    int       // guarded by mu
 	begun   int       // guarded by mu: the term for which the pods were read anew
@@ -132,7 +132,7 @@ func (f *Fence) open() bool {
 	age := Elapsed(f.sent, time.Now())
 	beyond := f.Beyond == nil || f.Beyond(f.sent)
 	if f.held && (age > renewAge || !beyond) {
-		wake(f.Wanted) // so that steady work is never held up by a renewal
+		wake(f.Wanted) // so that steady work never waits for a renewal
 	}
 	if f.held && f.begun == f.term && age < MaxAge && beyond {
 		return true

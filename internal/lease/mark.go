@@ -34,7 +34,7 @@ type Mark struct {
 // NewMark returns the mark of this life of the process.
 func NewMark() Mark {
 	id := make([]byte, 8)
-	_, _ = rand.Read(id) // It never fails.
+	_, _ = rand.Read(id) // rand.Read never fails
 	m := Mark{ID: hex.EncodeToString(id), PID: os.Getpid()}
 	m.Host, _ = os.Hostname()
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -101,7 +101,7 @@ func (m Mark) Ended(other Mark) bool {
 func processStart(pid int) (start string, lives bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return "", true // it may be hidden
+		return "", true // the process may be hidden
 	}
 	// The second field is the name in parentheses, with any characters.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])

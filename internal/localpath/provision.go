@@ -72,7 +72,7 @@ func (c *Controller) make(ctx context.Context, claim *corev1.PersistentVolumeCla
 	_, err = c.cfg.Client.CoreV1().PersistentVolumes().Create(ctx, c.volume(claim, class, path), metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return nil // a killed process made it, or the claim here is old
+		return nil // a killed process made the volume, or the claim here is old
 	case err != nil:
 		return fmt.Errorf("make volume %s: %w", name, err)
 	}

@@ -48,7 +48,7 @@ func (c *Controller) remove(ctx context.Context, seen *corev1.PersistentVolume) 
 	case err != nil:
 		return fmt.Errorf("read volume %s before it is removed: %w", seen.Name, err)
 	case now.UID != seen.UID || !c.left(now):
-		return nil // that it changed brings it here again
+		return nil // the change puts the volume into the queue again
 	}
 	if err := c.cfg.Remove(ctx, now.Name); err != nil {
 		return fmt.Errorf("remove the directory of volume %s: %w", now.Name, err)

@@ -81,7 +81,7 @@ func (g *Gauge) Collect(out chan<- prometheus.Metric) {
 			for i := range s.labels {
 				s.labels[i] = overflow
 			}
-			key = keyOf(s.labels) // the same as of a source with these labels
+			key = keyOf(s.labels) // the key of a source with these labels
 		}
 		v := s.value()
 		if before, known := values[key]; known {

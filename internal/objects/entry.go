@@ -22,9 +22,9 @@ type entry struct {
 	synced  bool // the API server has answered
 	object  object
 	err     error // of the last attempt, while not synced
-	refused bool  // a caller did not get an object that the next answer may have
+	refused bool  // a caller was refused an object, and the next answer may have the object
 	dropped bool
-	stop    context.CancelFunc // ends the watch; nil while it has not started
+	stop    context.CancelFunc // ends the watch; nil before the watch has started
 }
 
 func newEntry(s *Store, k key) *entry {

@@ -55,7 +55,7 @@ func (e *entry) reread(ctx context.Context) bool {
 		e.set(nil)
 	case ctx.Err() == nil && !e.fail(err):
 		log.G(ctx).WithError(err).WithField("object", k.String()).Warn("object cannot be read again, it is served as it was last seen")
-		return true // not sooner than usual: no caller waits for it
+		return true // not sooner than usual: no caller waits for the answer
 	}
 	return false
 }

@@ -31,11 +31,11 @@ type Store struct {
 
 	mu         sync.Mutex // never held during a request or a callback
 	running    bool
-	work       []func(context.Context) // work that Run has not started yet
+	work       []func(context.Context) // work not started by Run yet
 	pods       map[podID]map[key]struct{}
 	referrers  map[key]map[podID]struct{}
 	watches    map[key]*entry                    // of referenced objects only
-	reads      map[key]*entry                    // requests under way for objects that no pod references
+	reads      map[key]*entry                    // requests under way for objects without a reference from a pod
 	onChange   []*func(pod types.NamespacedName) // never changed in place
 	hasStopped bool
 }

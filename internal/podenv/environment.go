@@ -8,7 +8,7 @@ import corev1 "k8s.io/api/core/v1"
 // place and value.
 type environment struct {
 	vars     []corev1.EnvVar
-	last     map[string]int // index in vars of the setting that counts
+	last     map[string]int // index in vars of the effective setting
 	services serviceVariables
 }
 

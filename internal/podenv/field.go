@@ -37,7 +37,7 @@ func (r *resolver) fieldValue(ref *corev1.ObjectFieldSelector, path *field.Path)
 		return formatMap(pod.Labels), known, nil
 	case "metadata.annotations":
 		return formatMap(pod.Annotations), known, nil
-	case "spec.nodeName", "spec.host": // clients of the first v1 release say host
+	case "spec.nodeName", "spec.host": // clients of the first v1 release write host
 		return pod.Spec.NodeName, known, nil
 	case "spec.serviceAccountName":
 		return pod.Spec.ServiceAccountName, known, nil

@@ -170,9 +170,9 @@ func (r *resolver) container(ctx context.Context, c *corev1.Container, path *fie
 type answer int
 
 const (
-	known   answer = iota // it has a value
+	known   answer = iota // the reference has a value
 	unknown               // its value is left to the provider
-	absent                // it is optional and does not exist
+	absent                // the reference is optional, and its object does not exist
 )
 
 func (r *resolver) valueFrom(ctx context.Context, c *corev1.Container, from *corev1.EnvVarSource, path *field.Path) (string, answer, error) {

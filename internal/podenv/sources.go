@@ -98,7 +98,7 @@ func (r *resolver) source(ctx context.Context, container string, key sourceKey, 
 		if src, err = r.read(ctx, key); err != nil {
 			// Only the API server may report that something is absent: starting a container without variables
 			// that exist would be worse than starting late.
-			if !errors.Is(ctx.Err(), context.Canceled) { // else the node stops, and nothing is wrong
+			if !errors.Is(ctx.Err(), context.Canceled) { // otherwise the node stops, and this is no failure
 				r.warn("FailedToRead"+necessity(optional)+key.kind, fmt.Sprintf("container %s waits for %s: %v", container, r.describe(key), err))
 			}
 			return nil, fmt.Errorf("resolve environment of container %s: read %s: %w", container, r.describe(key), err)

@@ -81,7 +81,7 @@ func (m *Manager) End(uid types.UID) {
 	defer m.mu.Unlock()
 	if p := m.pods[uid]; p != nil {
 		p.over, p.tokens = true, nil
-		p.values.Forget(tokenSource) // tokens that are left in a text are recognized by their form
+		p.values.Forget(tokenSource) // the form of a token is enough to recognize tokens left in a text
 	}
 }
 

@@ -34,12 +34,12 @@ type Token struct {
 
 // tokenSlot is the place of one token. The holder of busy may request a new token, and owns the other fields.
 type tokenSlot struct {
-	busy   chan struct{} // holds one element while somebody asks
+	busy   chan struct{} // holds one element during a request
 	token  Token
 	issued time.Time
 	life   time.Duration // by the API server
 	use    time.Duration // from issued
-	failed time.Time     // when the last try to renew it failed
+	failed time.Time     // when the last attempt at renewal failed
 }
 
 func (s *tokenSlot) valid(now time.Time) bool {

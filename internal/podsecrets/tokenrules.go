@@ -24,7 +24,7 @@ const (
 
 // tokenKey identifies a token of a pod.
 type tokenKey struct {
-	audience string // "": that of the API server
+	audience string // "": the audience of the API server
 	life     int64
 }
 

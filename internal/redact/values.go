@@ -99,7 +99,7 @@ func forms(value []byte, f func(string)) {
 		asJSON, _ := json.Marshal(s) // of a string: there is no error
 		for _, form := range []string{
 			s, quoted[1 : len(quoted)-1], string(asJSON[1 : len(asJSON)-1]), url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:],
-			base64.RawStdEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)), // with padding, that stays
+			base64.RawStdEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)), // padding after these forms stays in the text
 		} {
 			once(form)
 		}
@@ -137,7 +137,7 @@ func without(text string, all []*Values) (clean string, longest int) {
 					return
 				}
 				found = append(found, span{from + at, from + at + len(form)})
-				from += at + 1 // the next may overlap it
+				from += at + 1 // the next occurrence may overlap this one
 			}
 		})
 	}

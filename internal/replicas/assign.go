@@ -55,7 +55,7 @@ func Assign(nodes, members []string) map[string][]string {
 
 func weight(node, member string) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(node + "\x00" + member)) // it never fails
+	_, _ = h.Write([]byte(node + "\x00" + member)) // Write never fails
 	x := h.Sum64()
 	// FNV gives similar values to names with different last letters; this spreads them.
 	x = (x ^ x>>33) * 0xff51afd7ed558ccd

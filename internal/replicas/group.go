@@ -53,7 +53,7 @@ type Group struct {
 	mu    sync.Mutex
 	view  view      // guarded by mu
 	live  []string  // guarded by mu: as of the last look
-	sent  time.Time // guarded by mu: when the last renewal that succeeded was sent
+	sent  time.Time // guarded by mu: when the last successful renewal was sent
 	since time.Time // guarded by mu: no time without a fresh renewal since then
 }
 
@@ -82,10 +82,10 @@ func (g *Group) Gone(ctx context.Context, member string) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	asked := time.Now() // the answer is no younger, however long it takes
+	asked := time.Now() // the answer is at least as new as this time, even if it comes late
 	read, err := g.leases.Get(ctx, member, metav1.GetOptions{})
 	if err != nil {
-		return false // also without a lease: it may be deleted as often as its member makes it
+		return false // also without a lease: the lease of a living member may be deleted
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -279,7 +279,7 @@ func (g *Group) take(leases []coordinationv1.Lease, now time.Time) (old map[stri
 	defer g.mu.Unlock()
 	g.view.see(leases, now)
 	live := g.view.live(now)
-	if !slices.Contains(live, g.member) { // it has not joined yet, or its lease was deleted
+	if !slices.Contains(live, g.member) { // the member has not joined yet, or its lease was deleted
 		return nil
 	}
 	if !slices.Equal(live, g.live) {

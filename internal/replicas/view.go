@@ -25,10 +25,10 @@ const (
 // sign is the last sign of life of a member.
 type sign struct {
 	renewed metav1.MicroTime // from its lease: by another clock, so only compared with itself
-	at      time.Time        // when it was first seen here
+	at      time.Time        // when this process first saw the sign
 	listed  bool             // its lease was in the last list
 	version string           // of its lease
-	left    bool             // it has reported that it has stopped
+	left    bool             // the member has reported its stop
 }
 
 // view is the observed state of the members of a group.

@@ -31,7 +31,7 @@ const (
 // streams.
 type frameLimiter struct {
 	announced int // streams that the client may still open; below 0: any number
-	most      int // streams that may be open at the same time; 0: any number
+	most      int // the maximum of streams open at the same time; 0: any number
 	record    *streamRecord
 	exec      streamTaker // takes the streams instead of the library; nil: the library takes them
 	// inputOver records that exec gets no more input; owned by pass.
@@ -44,7 +44,7 @@ type frameLimiter struct {
 
 	mu   sync.Mutex
 	last spdy.StreamId            // guarded by mu
-	open map[spdy.StreamId]sideOf // guarded by mu; the sides that have ended
+	open map[spdy.StreamId]sideOf // guarded by mu; the ended sides of each stream
 }
 
 // streamTaker serves the streams of a client in place of the library.
@@ -138,7 +138,7 @@ func (l *frameLimiter) controlOfExec(whole []byte) error {
 		l.endInput(spdy.StreamId(binary.BigEndian.Uint32(content)), true)
 	case kind == spdy.TypeGoAway:
 		l.record.saidGoodbye()
-		return io.EOF // as in the library: further data of the client are ignored
+		return io.EOF // like the library: further data of the client are ignored
 	}
 	return nil
 }
@@ -175,14 +175,14 @@ func (l *frameLimiter) passControl(whole []byte) error {
 	case *spdy.GoAwayFrame:
 		l.record.saidGoodbye()
 		if l.exec != nil {
-			return io.EOF // as below
+			return io.EOF // the same as above for a GOAWAY frame
 		}
 	}
 	switch {
 	case l.exec == nil:
 		l.out.Write(whole)
 	case l.announced == 0:
-		l.parser = nil // it holds 40 KiB
+		l.parser = nil // the parser holds 40 KiB, and is no longer needed
 	}
 	return nil
 }
@@ -256,11 +256,11 @@ func (r *limitedReader) Read(p []byte) (int, error) {
 		n, err := r.from.Read(r.chunk)
 		var odd error
 		if r.ahead, odd = r.limiter.pass(r.chunk[:n]); odd != nil {
-			r.ahead = nil // the library must not see it
+			r.ahead = nil // the library must not see the refused bytes
 			return 0, odd
 		}
 		if err != nil && len(r.ahead) == 0 {
-			return 0, err // a reader that had bytes with its error has it again
+			return 0, err // a reader that returned bytes with an error returns the error again
 		}
 	}
 	n := copy(p, r.ahead)

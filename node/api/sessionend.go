@@ -26,7 +26,7 @@ func (up *upgradeWriter) cutAfter(ctx context.Context, ended <-chan struct{}) (s
 			up.end((*watchedConn).close)
 			return
 		}
-		if !within(stopGrace, ended) { // else serve closes it at its end, so that the client has the time to read the outcome
+		if !within(stopGrace, ended) { // otherwise serve closes the connection at its end, so that the client has time to read the outcome
 			up.end((*watchedConn).abort)
 		}
 	})

@@ -28,7 +28,7 @@ import (
 func serveSPDY(w http.ResponseWriter, req *http.Request, s session, timeouts streamTimeouts, taken func() *execStreams) {
 	protocol, err := httpstream.Handshake(req, w, remotecommand.SupportedStreamingProtocols)
 	if err != nil {
-		return // the client was told
+		return // the client has got the reason
 	}
 	w.Header().Add(httpstream.HeaderConnection, httpstream.HeaderUpgrade)
 	w.Header().Add(httpstream.HeaderUpgrade, httpspdy.HeaderSpdy31)
@@ -107,7 +107,7 @@ func closeWhenIdle(conn *watchedConn, idle time.Duration) (stop func()) {
 // streams to it.
 type execStreams struct {
 	expected int
-	sizes    chan remotecommand.TerminalSize // the latest; never closed: who reads them ends with the session
+	sizes    chan remotecommand.TerminalSize // the latest size; never closed: the reader of the sizes ends with the session
 	size     sizeScanner
 
 	mu     sync.Mutex

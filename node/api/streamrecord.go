@@ -40,7 +40,7 @@ type streamRecord struct {
 
 	last    atomic.Int64 // when something was sent, from begun on
 	goodbye atomic.Bool  // the client has taken its leave; the library closes the connection then
-	silent  atomic.Bool  // the library has ended streams because nothing was sent
+	silent  atomic.Bool  // the library has ended streams because no data were sent
 
 	mu      sync.Mutex
 	outcome string // guarded by mu; of the first failed call of the provider, else empty
@@ -169,7 +169,7 @@ func (r *streamRecord) ending(ctx context.Context) string {
 	case isRefusal(cause):
 		return outcomeOdd
 	case r.silent.Load(), errors.Is(cause, os.ErrDeadlineExceeded),
-		errors.Is(cause, net.ErrClosed) && r.protocol != protocolWebSocket && !r.goodbye.Load(): // the library closed it
+		errors.Is(cause, net.ErrClosed) && r.protocol != protocolWebSocket && !r.goodbye.Load(): // the library closed the connection
 		return outcomeIdle
 	case clientLeft(ctx) && (r.verb != verbPortForward || r.calls == 0): // a port-forward always ends so
 		return outcomeLeft

@@ -75,7 +75,7 @@ func (c *tunnelConn) Read(p []byte) (int, error) {
 	switch {
 	case isRefusal(err):
 		c.up.end(func(outer *watchedConn) { outer.refuse(err) })
-		_, err = io.Copy(io.Discard, c.Conn) // until the connection is closed: the library would end the streams before the client is told the reason
+		_, err = io.Copy(io.Discard, c.Conn) // until the connection is closed: the library would end the streams before the client gets the reason
 		if err == nil {
 			err = io.EOF
 		}

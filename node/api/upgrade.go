@@ -79,7 +79,7 @@ func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.R
 		}
 		defer u.memory.give(forwardSession)
 	}
-	if req.Context().Err() != nil { // it may have ended while the request was authorized
+	if req.Context().Err() != nil { // the request may have ended during its authorization
 		record.refuse(req.Context(), outcomeStopped)
 		http.Error(w, "503 the request has ended", http.StatusServiceUnavailable)
 		return nil
@@ -151,7 +151,7 @@ func offerProtocols(header http.Header, legacy string) (answer string) {
 		case name == remotecommand.StreamProtocolV5Name && legacy == remotecommand.StreamProtocolV1Name:
 			answer = name
 		case slices.Contains(remotecommand.SupportedStreamingProtocols, name):
-			return "" // both sides support it
+			return "" // both sides support this protocol
 		}
 	}
 	if answer != "" {

@@ -55,7 +55,7 @@ type watchedConn struct {
 	ahead     backlog
 	ended     bool  // no more bytes will come
 	inputOver bool  // nor will any be for the reader
-	closed    bool  // nothing more is sent
+	closed    bool  // no more data are sent
 	refused   error // the protocol violation of the client
 	linger    *time.Timer
 }
@@ -75,7 +75,7 @@ func (c *watchedConn) readAhead(from io.Reader) {
 	for {
 		n, err := from.Read(chunk)
 		passed, refused := c.frames.pass(chunk[:n])
-		if errors.Is(refused, io.EOF) { // the client has said that it ends
+		if errors.Is(refused, io.EOF) { // the client has announced its end
 			refused, err = nil, io.EOF
 		}
 		if refused != nil {
@@ -191,7 +191,7 @@ func (c *watchedConn) Close() error {
 	case linger:
 		c.gone(net.ErrClosed)
 		c.sayWhy()
-		_ = half.CloseWrite() // it fails when the client was faster
+		_ = half.CloseWrite() // CloseWrite fails if the client closed first
 		return nil
 	}
 	return c.Conn.Close()
@@ -227,7 +227,7 @@ func (c *watchedConn) sayWhy() {
 	defer c.writing.Unlock()
 	if messages.answer.betweenFrames() && c.Conn.SetWriteDeadline(time.Now().Add(closeFrameLimit)) == nil {
 		_, _ = c.Conn.Write(closeFrame(why)) // the client may have left
-		messages.answer.upgraded = false     // and nothing comes after it
+		messages.answer.upgraded = false     // no data follow a close frame
 	}
 }
 

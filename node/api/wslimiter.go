@@ -43,10 +43,10 @@ type messageLimiter struct {
 
 	// of the message that is under way
 	begun   bool   // its channel is known
-	channel byte   // as it was sent
+	channel byte   // as sent by the client
 	rest    []byte // content to pass on with the following bytes: less than a group of base64, or a signal
 	control []byte // a control frame so far
-	passed  bool   // something of it was passed on
+	passed  bool   // a part of the message was passed on
 	size    sizeScanner
 
 	answer wsAnswer

@@ -40,7 +40,7 @@ type wsScanner struct {
 	frame   wsHeader
 	left    uint64 // bytes of the content still to come
 	at      int    // place in the mask
-	message byte   // opcode of the message that is under way, 0: none
+	message byte   // opcode of the current message; 0: none
 }
 
 // scan hands content on in the pieces in which it arrives. It changes piece.

@@ -80,7 +80,7 @@ var subresources = map[string][]string{
 	"runningpods":   {"pods", "proxy"},
 	"allocatedPods": {"pods", "proxy"},
 	"healthz":       {"healthz", "proxy"},
-	"readyz":        {"healthz", "proxy"}, // a kubelet has only healthz; these two tell no more
+	"readyz":        {"healthz", "proxy"}, // a kubelet has only healthz; readyz and livez tell no more
 	"livez":         {"healthz", "proxy"},
 	"configz":       {"configz", "proxy"},
 	"flagz":         {"configz"},

@@ -35,7 +35,7 @@ type refusal struct {
 // without credentials, any client could hold a connection for ever by promising a body.
 func (r *refusal) write(w http.ResponseWriter, req *http.Request) {
 	if req.ContentLength != 0 {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // a wrapper may hide it
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // a wrapper may hide the deadline methods
 	}
 	http.Error(w, r.text, r.status)
 }

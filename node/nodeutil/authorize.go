@@ -67,7 +67,7 @@ func authorize(auth Auth, who user.Info, req *http.Request) *refusal {
 // may be allowed for certain, for example from a cache, while the API server does not answer.
 func authorizeOne(ctx context.Context, auth Auth, alternatives []authorizer.Attributes) *refusal {
 	var failed error
-	var lacks []func() // said only if there is none that allows it
+	var lacks []func() // logged only if no alternative is allowed
 	for _, attrs := range alternatives {
 		decision, reason, err := auth.Authorize(ctx, attrs)
 		if err == nil && decision == authorizer.DecisionAllow {

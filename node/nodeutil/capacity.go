@@ -16,7 +16,7 @@ import (
 // node. The pod controller needs them, but only the node controller receives them.
 type capacityWatch struct {
 	node.NodeProvider
-	redact func(error) error                 // nil: nothing is known of any pod
+	redact func(error) error                 // nil: no pod is known
 	last   atomic.Pointer[corev1.NodeStatus] // allocatable and addresses
 	also   func(*corev1.Node)                // nil: no further receiver
 }

@@ -49,7 +49,7 @@ func WithTLSBootstrap(bootstrapKubeconfig, dir string) NodeOpt {
 type clientCert struct {
 	*certrequest.Manager
 	notices    *certNotices
-	own        kubernetes.Interface // as the node itself
+	own        kubernetes.Interface // with the credentials of the node
 	config     *rest.Config         // of all clients of the node
 	cluster    *clientcmdapi.Cluster
 	bootstrap  string

@@ -141,7 +141,7 @@ type NodeConfig struct {
 	bootstrap       *bootstrap                            // nil: the credentials are the program's
 	// renewCertificate is certrequest.Config.Renew, for tests.
 	renewCertificate func(*x509.Certificate) time.Time
-	fleet            int // number of nodes that share the clients; 0 is one
+	fleet            int // number of nodes with shared clients; 0 is one
 }
 
 // NodeOpt changes a NodeConfig. An error ends NewNode.

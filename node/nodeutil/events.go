@@ -113,7 +113,7 @@ type eventSink struct {
 	events     corev1client.EventInterface
 	correlator *record.EventCorrelator
 	lost       []string // read after the last send
-	silent     bool     // the API server has not answered; said once
+	silent     bool     // the API server has not answered; logged once
 }
 
 // send sends one event. It is called for one event after the other.

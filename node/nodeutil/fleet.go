@@ -28,10 +28,10 @@ type Fleet struct {
 	make   func(name string) (*Node, error)
 	pods   *fanout.Pods
 	watch  *fanout.Nodes
-	common http.Handler    // serves the pages that are the same for all nodes; nil without a server
+	common http.Handler    // serves the pages common to all nodes; nil without a server
 	group  *replicas.Group // nil: the nodes are not shared
 
-	places  chan struct{} // one for each node that starts
+	places  chan struct{} // one for each starting node
 	address net.Addr      // of the server's port; set before nodes run, nil without one
 
 	running atomic.Pointer[fleetNodes] // never nil

@@ -41,11 +41,11 @@ func (f *Fleet) route(w http.ResponseWriter, req *http.Request) {
 	a, decided := askedOf(req.Context())
 	namespace, pod, aboutPod := podIn(req.URL.Path)
 	switch {
-	case !decided: // it came through another server, which has not asked for the right permission
+	case !decided: // the request came through another server, which has not asked for the right permission
 		http.Error(w, "these routes are served by the server of the fleet only", http.StatusMisdirectedRequest)
 	case a != "":
 		n := f.Node(string(a))
-		if n == nil { // it was given away since
+		if n == nil { // this process has given the node away since
 			http.Error(w, "another process runs the node "+string(a), http.StatusMisdirectedRequest)
 			return
 		}

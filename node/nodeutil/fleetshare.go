@@ -23,8 +23,8 @@ type share struct {
 	nodes  map[string]*sharedNode
 	due    map[string]time.Time // when delayed nodes are started again, by name
 	again  *time.Timer          // for the first of them
-	made   chan *sharedNode     // nodes that were made, or could not be
-	ended  chan *sharedNode     // nodes that have ended
+	made   chan *sharedNode     // nodes after the attempt to make them
+	ended  chan *sharedNode     // ended nodes
 	ever   bool                 // a node could be made
 	failed map[string]bool      // the names of nodes that could not be made, until a node could
 	making chan struct{}        // one provider is made at a time, as without sharing
@@ -147,7 +147,7 @@ func (s *share) start(parent context.Context, name string) {
 		}
 		s.made <- n
 		if n.node != nil {
-			_ = s.fleet.runNode(ctx, n.node) // it has logged the error
+			_ = s.fleet.runNode(ctx, n.node) // runNode has logged the error
 		}
 	}()
 }

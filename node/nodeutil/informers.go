@@ -88,7 +88,7 @@ type watchErrors struct {
 
 func (w *watchErrors) handle(ctx context.Context, r *cache.Reflector, err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || ctx.Err() != nil {
-		return // it lists anew
+		return // the reflector lists again
 	}
 	text := err.Error()
 	w.mu.Lock()

@@ -21,7 +21,7 @@ type Node struct {
 	// Set by NewNode or NewFleet, constant afterwards.
 	*base
 	name     string
-	cfg      NodeConfig                // NodeSpec is the node controller's once that runs
+	cfg      NodeConfig                // once the node controller runs, NodeSpec belongs to it
 	events   *lateRecorder             // nil: the program records events
 	naive    *node.NaiveNodeProviderV2 // nil: the program has a NodeProvider
 	provider Provider

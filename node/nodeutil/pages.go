@@ -110,7 +110,7 @@ func (n *Node) describeServer(c *kubeletconfig.KubeletConfiguration) {
 		}
 	}
 	if port := n.server.port.Load(); port != 0 {
-		c.Port = port // with 0 the system has chosen it
+		c.Port = port // for port 0, the port chosen by the system
 	}
 	served := hardened(n.server.tls)
 	c.TLSMinVersion = map[uint16]string{tls.VersionTLS12: "VersionTLS12", tls.VersionTLS13: "VersionTLS13"}[served.MinVersion]

@@ -11,7 +11,7 @@ import (
 
 // parts run together: when one of them ends, the others end too.
 type parts struct {
-	parent context.Context // whose end is everybody's wish
+	parent context.Context // its end asks all parts to end
 	ctx    context.Context // of the parts
 	group  *errgroup.Group
 }

@@ -14,7 +14,7 @@ import (
 type registration struct {
 	taints     []corev1.Taint
 	providerID string
-	pods       int32 // that it has room for
+	pods       int32 // the capacity for pods
 }
 
 func registrationOf(n *corev1.Node) registration {

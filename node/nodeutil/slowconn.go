@@ -21,7 +21,7 @@ type slowConn struct {
 
 	mu       sync.Mutex
 	deadline time.Time // guarded by mu; set by the users of the connection
-	late     error     // guarded by mu; of the first write that was not read in time
+	late     error     // guarded by mu; of the first write that the client did not read in time
 }
 
 // SetDeadline implements net.Conn.

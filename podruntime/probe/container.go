@@ -18,7 +18,7 @@ const restartMargin = 10 * time.Second
 // container is the known state of a container.
 type container struct {
 	target Target
-	old    bool // it was there before the Prober
+	old    bool // the container is older than the Prober
 	probes []*probe
 
 	starting bool // the startup probe has still to answer
@@ -36,10 +36,10 @@ type probe struct {
 
 	due    time.Time          // of the next run; zero before the first is planned
 	place  int                // in the queue, from 1; 0 is nowhere
-	cancel context.CancelFunc // while it runs
+	cancel context.CancelFunc // ends the current run
 
 	last outcome
-	row  int // so many times has it been so
+	row  int // number of equal outcomes in a row
 }
 
 func (w *probe) queued() bool { return w.place > 0 }
@@ -158,7 +158,7 @@ func (c *container) first(w *probe, now time.Time) time.Time {
 	earliest := c.target.StartedAt.Add(delay)
 	switch {
 	case w.kind == Readiness && c.old && c.ready:
-		earliest = now // its delay was over when it was found to be ready
+		earliest = now // the container was found ready, so its delay was over
 	case w.kind == Readiness:
 	case w.kind == Liveness && c.target.Container.StartupProbe != nil:
 		earliest = later(earliest, now.Add(w.period()))

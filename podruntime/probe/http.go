@@ -100,7 +100,7 @@ func newRequest(ctx context.Context, action *corev1.HTTPGetAction, t Target, age
 	}
 	target, err := url.Parse(action.Path)
 	if err != nil {
-		target = &url.URL{Path: action.Path} // it is too late to refuse it
+		target = &url.URL{Path: action.Path} // too late to refuse the path
 	}
 	target.Scheme, target.Host = scheme, net.JoinHostPort(host, strconv.Itoa(port))
 	req, err := http.NewRequestWithContext(withTarget(ctx, t), http.MethodGet, target.String(), http.NoBody)

@@ -18,7 +18,7 @@ type outcome string
 
 const (
 	success outcome = "success"
-	warning outcome = "warning" // success, with something to tell
+	warning outcome = "warning" // success, with a message
 	failure outcome = "failure"
 	unknown outcome = "unknown" // the probe could not be made
 )

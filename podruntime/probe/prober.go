@@ -164,7 +164,7 @@ func (p *Prober) settle(c *container) {
 		wanted := c.wants(w)
 		switch {
 		case !wanted && w.cancel != nil:
-			w.cancel() // its end finds that it is not wanted
+			w.cancel() // at the end of the run, the probe is removed
 		case !wanted:
 			p.queue.remove(w)
 		case w.cancel == nil && !w.queued():

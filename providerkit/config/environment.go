@@ -21,7 +21,7 @@ import (
 // environment sets fields from variables.
 type environment struct {
 	prefix  string
-	renamed map[string]string // old names of top-level fields, and those of now
+	renamed map[string]string // the current names of top-level fields by their old names
 	lookup  func(string) (string, bool)
 }
 

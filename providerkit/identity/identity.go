@@ -63,7 +63,7 @@ func (o Owner) Name(pod Pod) string { return "vk-" + Hash(o.Cluster, o.Node, str
 func Hash(parts ...string) string {
 	var all strings.Builder
 	for _, part := range parts {
-		all.WriteString(strconv.Itoa(len(part)) + ":" + part) // so that a/bc is not ab/c
+		all.WriteString(strconv.Itoa(len(part)) + ":" + part) // so that a/bc differs from ab/c
 	}
 	sum := sha256.Sum256([]byte(all.String()))
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))

@@ -60,7 +60,7 @@ type reader struct {
 	tailed bool
 	limit  int // bytes left; below 0 for no limit
 	lines  []Line
-	rest   []byte // of the line that is under way
+	rest   []byte // the beginning of the current line
 }
 
 // Read returns the present lines, or waits for lines if the options say so.
@@ -99,7 +99,7 @@ func (r *reader) fill() error {
 	}
 	for len(r.lines) == 0 {
 		if r.tailed && !r.opts.Follow {
-			return io.EOF // what came since is not among the last lines of what was there
+			return io.EOF // newer lines are not part of the requested tail
 		}
 		lines, err := r.next(r.opts.Follow)
 		if err != nil {

@@ -43,9 +43,9 @@ func (r Reread) Open(ctx context.Context, opts api.ContainerLogOpts, now time.Ti
 // rereading is the Source of a Reread.
 type rereading struct {
 	Reread
-	first []Line // what Open has read
+	first []Line // the lines read by Open
 	last  time.Time
-	same  int // how many lines of that time were given
+	same  int // number of returned lines with the time last
 	over  bool
 }
 

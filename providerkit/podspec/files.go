@@ -91,7 +91,7 @@ type collector struct {
 	files map[string]File
 	again time.Time // when the first token is to be replaced
 
-	mode   int32 // of files that do not say
+	mode   int32 // the default mode of files
 	source int
 }
 
@@ -118,7 +118,7 @@ func (c *collector) collect(ctx context.Context, volume *corev1.Volume, at *fiel
 }
 
 func (c *collector) defaults(mode *int32) {
-	c.mode = 0o644 // as the API server would set it
+	c.mode = 0o644 // the default of the API server
 	if mode != nil {
 		c.mode = *mode
 	}

@@ -19,7 +19,7 @@ var reference = regexp.MustCompile(`\$\$|\$\(([^)]*)\)`)
 // instances.
 func SecretWord(c *corev1.Container, at *field.Path) *field.Path {
 	secret := map[string]bool{}
-	all := false // a variable that the spec does not have may come from a Secret
+	all := false // a variable without an entry in the spec may come from a Secret
 	for _, from := range c.EnvFrom {
 		all = all || from.SecretRef != nil
 	}
@@ -32,7 +32,7 @@ func SecretWord(c *corev1.Container, at *field.Path) *field.Path {
 		}
 		return false
 	}
-	for _, e := range c.Env { // each may expand those before it
+	for _, e := range c.Env { // a value may refer to earlier variables
 		secret[e.Name] = e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil || e.ValueFrom == nil && names(e.Value)
 	}
 	for i, word := range c.Command {

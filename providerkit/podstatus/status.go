@@ -53,7 +53,7 @@ func Status(pod *corev1.Pod, seen Pod) corev1.PodStatus {
 	for i := range pod.Spec.EphemeralContainers {
 		c := (*corev1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
 		status := f.container(c)
-		status.Started, status.Ready = nil, false // a kubelet says neither
+		status.Started, status.Ready = nil, false // a kubelet sets neither
 		s.EphemeralContainerStatuses = append(s.EphemeralContainerStatuses, status)
 	}
 	return s
@@ -62,7 +62,7 @@ func Status(pod *corev1.Pod, seen Pod) corev1.PodStatus {
 // facts are the inputs of a status.
 type facts struct {
 	pod   *corev1.Pod
-	seen  map[string]*Container // by name; of one that is not there, nothing is known
+	seen  map[string]*Container // by name; the state of a missing container is unknown
 	begun bool                  // a main container has run, so the init containers are done
 }
 

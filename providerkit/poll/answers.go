@@ -131,8 +131,8 @@ func (c *Cache[T]) find(namespace, name string) (pod *corev1.Pod, instance T, ok
 type Known[T any] struct {
 	Pod      *corev1.Pod // not to be changed
 	Instance T
-	Stopping bool // it is to be deleted
-	Missing  int  // complete lists in a row have lacked it
+	Stopping bool // the pod is being deleted
+	Missing  int  // number of complete lists in a row without the pod
 }
 
 // Known returns every pod with its instance, for a service that answers about single pods and has no list.

@@ -107,16 +107,16 @@ type Cache[T any] struct {
 	wake   chan struct{}
 	synced chan struct{} // closed after the first complete list
 
-	order  sync.Mutex // held while reports are sent, so that they come in the order of what happened
+	order  sync.Mutex // held while reports are sent, so that their order is the order of the changes
 	notify func(*corev1.Pod)
 
 	mu       sync.Mutex
 	pods     map[types.UID]*entry[T] // guarded by mu
-	buried   map[string]bool         // guarded by mu; the IDs of instances that ended and were deleted, while lists have them
+	buried   map[string]bool         // guarded by mu; the IDs of ended and deleted instances, while lists have them
 	err      error                   // guarded by mu; of the last round
 	since    time.Time               // guarded by mu; when rounds began to fail
 	failed   int                     // guarded by mu; rounds that failed in a row
-	answered time.Time               // guarded by mu; when the last round that did not fail was asked for
+	answered time.Time               // guarded by mu; when the last successful round began
 	complete time.Time               // guarded by mu; when the last complete list was asked for
 	began    time.Time               // guarded by mu; when the first round was
 	sought   bool                    // guarded by mu; a pod of an earlier process is to be found by a list
@@ -124,18 +124,18 @@ type Cache[T any] struct {
 
 // entry is the known state of a pod.
 type entry[T any] struct {
-	pod      *corev1.Pod // handed out: replaced, never changed, and what it points to neither
+	pod      *corev1.Pod // handed out: replaced and never changed, including everything it points to
 	instance T
 	id       Identity
-	at       time.Time // when what instance says was asked for
-	accepted time.Time // when the service had taken it, as far as we know
-	known    bool      // instance is what the service said
-	shown    bool      // the service has shown it, in a list or as a change
-	listed   bool      // a list had it
-	missing  int       // complete lists in a row without it
-	without  time.Time // when the first of those was asked for
+	at       time.Time // when the request for instance was sent
+	accepted time.Time // the known time at which the service accepted the pod
+	known    bool      // instance came from the service
+	shown    bool      // the service has shown the instance, in a list or as a change
+	listed   bool      // a list had the instance
+	missing  int       // complete lists in a row without the instance
+	without  time.Time // when the first of these lists was requested
 	stopping bool      // the service has accepted its deletion
-	doubted  bool      // or said that it does not have it, and lists are to say so
+	doubted  bool      // or the service does not know the instance, and lists must confirm this
 }
 
 // New returns a cache without pods. It panics without List, Identify or Status.
@@ -171,7 +171,7 @@ func (c *Cache[T]) Accepted(pod *corev1.Pod, instance T) {
 		c.pods[pod.UID] = e
 	}
 	e.setPod(pod)
-	if !e.known || e.id.ID != id.ID { // a list may have told of it before its answer came
+	if !e.known || e.id.ID != id.ID { // a list may have had the instance before the answer to the create came
 		e.instance, e.id, e.at, e.known = instance, id, now, true
 	}
 	report := c.refresh(e)
@@ -184,7 +184,7 @@ func (c *Cache[T]) Accepted(pod *corev1.Pod, instance T) {
 // it, or it has Ended.
 func (c *Cache[T]) Stopping(uid types.UID) {
 	c.mu.Lock()
-	if e := c.pods[uid]; e != nil && (!e.stopping || e.doubted) { // a deletion that is asked for again does not put off the end
+	if e := c.pods[uid]; e != nil && (!e.stopping || e.doubted) { // a repeated deletion does not delay the end
 		c.stop(e)
 		e.doubted = false
 		if c.ended(e) {
@@ -281,7 +281,7 @@ func (c *Cache[T]) refresh(e *entry[T]) *corev1.Pod {
 	if same && equality.Semantic.DeepEqual(status, e.pod.Status) {
 		return nil
 	}
-	next := *e.pod // it may have been handed out
+	next := *e.pod // the old pod may have been handed out
 	next.Status, next.Annotations = status, annotations
 	e.pod = &next
 	return e.pod

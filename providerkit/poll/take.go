@@ -41,7 +41,7 @@ func (c *Cache[T]) due(now time.Time) (since time.Time, list bool) {
 	if c.sought || c.settled(now) && !c.settled(c.complete) {
 		return time.Time{}, true
 	}
-	for _, e := range c.pods { // only complete lists tell of these, so they are made more often, but not in each round
+	for _, e := range c.pods { // only complete lists show the end of these pods, so complete lists are more frequent, but not in each round
 		if e.stopping || e.missing > 0 || !e.listed && now.Sub(e.accepted) > c.config.SeenWithin {
 			return time.Time{}, true
 		}
@@ -100,7 +100,7 @@ func (c *Cache[T]) take(id Identity, instance T, asked time.Time, list bool) (re
 	e := c.pods[id.UID]
 	switch {
 	case e == nil && !list && c.config.Ended != nil && c.config.Ended(instance):
-		return nil, nil // of a pod that is gone already
+		return nil, nil // the pod is gone already
 	case e == nil:
 		e = &entry[T]{pod: c.adopted(id), id: id, accepted: id.CreatedAt}
 		if e.accepted.IsZero() {

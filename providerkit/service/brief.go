@@ -17,7 +17,7 @@ type brief struct {
 	notify func(*corev1.Pod) // set before RunInBackground
 	wake   chan struct{}     // holds a value when another report is held
 
-	mu   sync.Mutex // held while a report is made, so that they are in order
+	mu   sync.Mutex // held during a report, so that reports are in order
 	held map[types.UID]report
 }
 

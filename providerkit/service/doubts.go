@@ -17,7 +17,7 @@ type doubts struct {
 
 	mu      sync.Mutex
 	asked   map[types.UID]time.Time // guarded by mu; when the create without an answer ended
-	earlier map[types.UID]bool      // guarded by mu; pods that the cluster had when this process began
+	earlier map[types.UID]bool      // guarded by mu; pods of the cluster at the start of this process
 	began   time.Time               // guarded by mu
 	listed  bool                    // guarded by mu; earlier has all of them
 }

@@ -167,7 +167,7 @@ type Target[T any] struct {
 	Pod       *corev1.Pod // with the last known status; not to be changed
 	Instance  T
 	Container string
-	State     *corev1.ContainerStatus // nil if it is not known
+	State     *corev1.ContainerStatus // nil if unknown
 }
 
 // Probes are probes of a container.

@@ -26,14 +26,14 @@ type leftovers struct {
 	mu    sync.Mutex
 	names map[string]leftover // guarded by mu
 	quiet bool                // guarded by mu; a failure was logged, and no removal has succeeded since
-	now   string              // guarded by mu; the thing that is being removed
-	again bool                // guarded by mu; it was left behind once more meanwhile
+	now   string              // guarded by mu; the name of the thing being removed
+	again bool                // guarded by mu; the same thing was left behind again during its removal
 }
 
 // leftover is the state of the removal of a thing.
 type leftover struct {
 	failed int       // times in a row
-	due    time.Time // when it is tried next
+	due    time.Time // when the next attempt is due
 }
 
 func newLeftovers(remove func(context.Context, string) error) *leftovers {

@@ -147,7 +147,7 @@ func (p *Provider[T]) removeDouble(ctx context.Context, instance T) {
 	l.Warnf("The pod has a second instance at %s, which is stopped", p.config.Service)
 	pod, _, ok := p.cache.Get(id.UID)
 	if !ok {
-		return // it has been deleted, and lists tell when both are gone
+		return // the pod was deleted, and lists show when both instances are gone
 	}
 	if err := p.driver.Stop(ctx, pod, instance); err != nil {
 		l.WithError(err).Warn("The second instance of a pod cannot be stopped; the next list has it again")

@@ -59,8 +59,8 @@ func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	case madeNothing(err):
 		return hide(p.refused(ctx, pod, err), in.hidden)
 	}
-	p.doubts.add(pod.UID) // from now on, as a call may have an effect at its end
-	p.cache.Hurry()       // it may have been made: then the next round finds it
+	p.doubts.add(pod.UID) // after the call, because the call may have an effect at its end
+	p.cache.Hurry()       // if the instance exists, the next round finds it
 	if _, says := errdefs.RetryAfterOf(err); !says && p.config.Again != AgainReturnsFirst {
 		err = errdefs.RetryAfter(err, askAgain)
 	}
@@ -74,7 +74,7 @@ func (p *Provider[T]) refused(ctx context.Context, pod *corev1.Pod, refusal erro
 		if _, found, err := p.lookFor(ctx, pod); found || err != nil {
 			return err
 		}
-		left := p.doubts.lost(pod.UID) // only this process's creates: waiting for an earlier process would keep a pod from failing that was never made
+		left := p.doubts.lost(pod.UID) // only creates of this process: an instance of an earlier process may never have existed, and a pod must be able to fail
 		if p.doubts.settle(pod); left > 0 {
 			after, _ := errdefs.RetryAfterOf(refusal)
 			return errdefs.RetryAfter(errors.New(refusal.Error()), max(askAgain, after, p.pause(left)))
@@ -127,7 +127,7 @@ func (p *Provider[T]) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 		}
 		return err
 	}
-	p.cache.Update(pod) // it has its DeletionTimestamp: that it ends is no failure
+	p.cache.Update(pod) // the pod has its DeletionTimestamp now, so its end is no failure
 	if p.restarts != nil {
 		if err := p.restarts.settle(ctx, pod.UID); err != nil {
 			return err
@@ -162,7 +162,7 @@ func (p *Provider[T]) known(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, 
 		return nil, none, err
 	}
 	if have, instance, ok := p.cache.Get(pod.UID); ok {
-		p.doubts.clear(pod.UID) // it is this one
+		p.doubts.clear(pod.UID) // this instance is the missing one
 		return have, instance, nil
 	}
 	if p.config.Unlisted || p.doubts.unsure(pod.UID) {

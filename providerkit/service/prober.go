@@ -32,7 +32,7 @@ type prober[T any] struct {
 	wake    chan struct{} // holds a value when changed has a pod
 
 	mu      sync.Mutex
-	known   map[types.UID]map[string]*probed // guarded by mu, with all that is in them: by name, containers that are probed, and of a Restarter all that have run
+	known   map[types.UID]map[string]*probed // guarded by mu, with all entries: by name, probed containers, and for a Restarter all containers that have run
 	byID    map[string]*probed               // guarded by mu
 	changed map[types.UID]bool               // guarded by mu; pods with new probe results
 	ended   map[types.UID]ending             // guarded by mu; why this process ends a pod
@@ -40,7 +40,7 @@ type prober[T any] struct {
 
 // ending is why this process ends a pod.
 type ending struct {
-	by       *probed // the container that failed a probe
+	by       *probed // the container with the failed probe
 	reason   string
 	accepted bool // the service has taken the request
 }
@@ -49,16 +49,16 @@ type ending struct {
 type probed struct {
 	uid       types.UID
 	container string
-	id        string // as probes know it
-	runID     string // as the status has it
+	id        string // the ID in probes
+	runID     string // the ID in the status
 	started   time.Time
 	restarts  int32
-	over      bool // it no longer runs; its data are kept for the next run
+	over      bool // the run has ended; its data are kept for the next run
 
 	said    string             // the message of the last failed probe
-	asked   time.Time          // when a restart was asked for that has not shown yet
-	acting  bool               // it is being ended or restarted
-	forget  context.CancelFunc // ends the waits of the action on it; nil without an action
+	asked   time.Time          // when a restart was requested, until the restart shows
+	acting  bool               // the run is being ended or restarted
+	forget  context.CancelFunc // ends the waits of the action on the run; nil without an action
 	backoff backoff
 }
 
@@ -71,7 +71,7 @@ func (c *probed) isRestarted() bool { return !c.asked.IsZero() && time.Since(c.a
 
 // backoff is the restart delay of a container with repeated failures.
 type backoff struct {
-	last time.Time // of the restart that was asked for last
+	last time.Time // the time of the last requested restart
 	wait time.Duration
 }
 

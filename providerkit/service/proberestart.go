@@ -124,7 +124,7 @@ func (p *prober[T]) act(ctx, about context.Context, c *probed, failed probing.Ki
 			return
 		}
 		after, throttled := errdefs.RetryAfterOf(err)
-		if throttled || madeNothing(err) || errdefs.IsNotFound(err) { // else the service may yet restart it
+		if throttled || madeNothing(err) || errdefs.IsNotFound(err) { // otherwise the service may still restart the container
 			p.expect(c, false)
 			p.cache.Refresh(c.uid)
 		}

@@ -90,7 +90,7 @@ func (p *Provider[T]) Knows(uid types.UID) bool {
 // offered is the node in the cluster, and its current capacity.
 type offered struct {
 	mu       sync.Mutex
-	node     *corev1.Node        // guarded by mu; nil until it is configured
+	node     *corev1.Node        // guarded by mu; nil before ConfigureNode
 	report   func(*corev1.Node)  // guarded by mu; nil: no listener
 	capacity corev1.ResourceList // guarded by mu; nil: the capacity of the node
 }
@@ -202,7 +202,7 @@ func (p *Provider[T]) find(ctx context.Context, namespace, name string) (*corev1
 	}
 	pod, instance, err := p.cache.Find(namespace, name)
 	if err == nil {
-		p.doubts.clear(pod.UID) // it is this one
+		p.doubts.clear(pod.UID) // this instance is the missing one
 	}
 	if errdefs.IsNotFound(err) {
 		if failing := p.failing(); failing != nil {

@@ -79,7 +79,7 @@ func firstRenewal(pod *corev1.Pod, now time.Time) time.Time {
 		return time.Time{}
 	}
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(pod.UID)) // it never fails
+	_, _ = h.Write([]byte(pod.UID)) // Write never fails
 	return now.Add(life/20 + life/10*time.Duration(h.Sum32()%1000)/1000)
 }
 

@@ -156,7 +156,7 @@ func (p *Provider[T]) RunEnded(of Target[T]) bool {
 	if c == nil || of.State == nil {
 		return true
 	}
-	return c.RestartCount != of.State.RestartCount || c.State.Terminated != nil || of.State.State.Running != nil && c.State.Running == nil // it waits for the next run
+	return c.RestartCount != of.State.RestartCount || c.State.Terminated != nil || of.State.State.Running != nil && c.State.Running == nil // the container waits for its next run
 }
 
 // lacks returns the error of a request missing at the service.

@@ -44,11 +44,11 @@ type restarts struct {
 type life struct {
 	count int32
 	last  *corev1.ContainerStateTerminated // how the previous run ended; nil: no previous run, or unknown
-	began time.Time                        // when it was started again last
+	began time.Time                        // the time of the last start
 	delay time.Duration                    // of the back-off after this run; 0: none
 	due   time.Time                        // time of the next start; zero: the run has not ended
 	waits bool                             // a back-off is under way, not only a start
-	busy  chan struct{}                    // closed when the start that is under way is over; nil: none is
+	busy  chan struct{}                    // closed at the end of the current start; nil: no start
 }
 
 func newRestarts(first time.Duration) *restarts {
@@ -104,7 +104,7 @@ func (r *restarts) apply(pod *corev1.Pod, s *corev1.PodStatus) {
 	switch {
 	case l.busy != nil:
 		l.show(pod, c)
-	case running != nil && !l.due.IsZero(): // an earlier process has started it
+	case running != nil && !l.due.IsZero(): // an earlier process has started the run
 		l.count, l.due, l.waits, l.began = l.count+1, time.Time{}, false, time.Now()
 		l.delay = r.next(l.delay)
 	case over:

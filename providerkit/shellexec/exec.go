@@ -20,7 +20,7 @@ import (
 type Exec struct {
 	o            Options
 	mark         string
-	ready, begun chan struct{} // closed when the shell says so
+	ready, begun chan struct{} // closed when the output of the shell shows it
 
 	started bool   // begun is closed
 	cooked  bool   // a terminal makes two bytes of each end of a line

@@ -41,7 +41,7 @@ type run struct {
 	once    sync.Once     // of stop
 	ctx     context.Context
 	kill    context.CancelFunc
-	done    chan struct{} // closed when it has ended
+	done    chan struct{} // closed when the run has ended
 	files   *volume       // its own root
 	stdin   *io.PipeReader
 	typed   *io.PipeWriter
@@ -225,6 +225,6 @@ func (k *container) hook(r *run, which func(*corev1.Lifecycle) *corev1.Lifecycle
 		return
 	}
 	if h := which(k.spec.Lifecycle); h != nil && h.Exec != nil {
-		_, _ = k.command(r.ctx, r, h.Exec.Command, nil) // as with a kubelet, the container goes on
+		_, _ = k.command(r.ctx, r, h.Exec.Command, nil) // as with a kubelet, the container continues
 	}
 }

@@ -154,7 +154,7 @@ func (p *pod) end(grace time.Duration) {
 		return
 	}
 	p.asked, p.deadline = true, deadline
-	if grace <= 0 { // first, so that nothing ends by itself with a time of zero
+	if grace <= 0 { // the kill comes first: without a grace period, no container may end by itself
 		p.cancel()
 		close(p.ending)
 		p.killer = time.NewTimer(0)

@@ -41,7 +41,7 @@ type Provider struct {
 
 	queue []*corev1.Pod // guarded by cloud.mu; due reports, in the order of the changes
 	wake  chan struct{}
-	made  map[types.UID]bool // guarded by cloud.mu; pods that were made and not listed yet
+	made  map[types.UID]bool // guarded by cloud.mu; new pods that no list has shown yet
 }
 
 // Open returns a provider, as a daemon does when it starts.

@@ -132,7 +132,7 @@ func (p *Provider) AttachToContainer(ctx context.Context, namespace, podName, co
 	if err != nil {
 		return err
 	}
-	lines, _, _ := r.log.from(0) // before the input, so that its effects are seen
+	lines, _, _ := r.log.from(0) // before the input, so that the effects of the input show
 	if in := attach.Stdin(); in != nil {
 		go func() { // ends with the caller's input
 			_, err := io.Copy(r.typed, in)

@@ -27,7 +27,7 @@ const (
 
 // ForeignWrite is a write to a pod by another client than the node.
 type ForeignWrite struct {
-	Seq   int64 // as in Event
+	Seq   int64 // the same as Seq of Event
 	At    time.Time
 	UID   types.UID
 	Field Field
@@ -69,7 +69,7 @@ func Fields(pod *corev1.Pod) map[Part]string {
 	for _, c := range pod.Status.ResourceClaimStatuses {
 		text, err := json.Marshal(c)
 		if err != nil {
-			panic(fmt.Sprintf("resource claim status of pod %s does not marshal: %v", pod.Name, err)) // it came from JSON
+			panic(fmt.Sprintf("resource claim status of pod %s does not marshal: %v", pod.Name, err)) // the value came from JSON
 		}
 		m[Part{ResourceClaim, c.Name}] = string(text)
 	}
@@ -130,7 +130,7 @@ func lost(events []*Event, writes []*ForeignWrite, part Part) *Violation {
 			case w.Seq != 0 && v.Seq != 0, w.At.Before(v.At):
 				may = []string{w.Value}
 			case len(may) == 0:
-				may = []string{w.Value, Fields(v.Pod)[part]} // as it was before
+				may = []string{w.Value, Fields(v.Pod)[part]} // the value before the change
 			default:
 				may = append(may, w.Value)
 			}

@@ -183,7 +183,7 @@ func exits(s *corev1.PodStatus) (text string) {
 // clock, is no cause.
 func FailedOnlyForCause(h History) (out []Violation) {
 	entries := h.entries()
-	judged := map[types.UID]bool{} // has failed, before the history began or in it
+	judged := map[types.UID]bool{} // failed pods, from the history or before it
 	seen := map[types.UID]bool{}
 	for i := range h.API {
 		v := &h.API[i]

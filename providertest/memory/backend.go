@@ -71,7 +71,7 @@ type Backend struct {
 	held      []*corev1.Pod     // guarded by mu; reports that wait to be reordered
 	calls     []string          // guarded by mu; method key
 	inside    map[string]int    // guarded by mu; mutating calls under way, by key
-	overlap   []string          // guarded by mu; keys whose calls overlapped
+	overlap   []string          // guarded by mu; keys with overlapping calls
 	faults    []*Fault          // guarded by mu
 	lies      []*Lie            // guarded by mu
 	healed    chan struct{}     // guarded by mu; closed by Heal, nil: no waiter

@@ -31,10 +31,10 @@ type Fault struct {
 	Method string
 	Key    string    // namespace/name
 	UID    types.UID // of CreatePod, UpdatePod and DeletePod
-	After  int       // how many calls pass before the first that is hit
+	After  int       // number of calls before the first hit
 	Times  int       // how many calls are hit; 0: all until Heal
 
-	Delay time.Duration // before the effect; the end of ctx ends it, unless Deaf
+	Delay time.Duration // before the effect; the end of ctx ends the delay, unless Deaf
 	// Hang makes the call hang until ctx ends, and return its error, or until Heal, after which the call goes
 	// on.
 	Hang bool

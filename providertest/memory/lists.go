@@ -20,8 +20,8 @@ type Lie struct {
 	For   time.Duration // when the lie ends; 0: with Times or Heal
 	Empty bool          // no pods at all
 	Page  int           // only so many of them; 0: all
-	Stale bool          // the pods as they are now, when the lie begins
-	Add   []*corev1.Pod // pods that the backend does not have, such as other nodes'
+	Stale bool          // the list of pods stays as it is at the beginning of the lie
+	Add   []*corev1.Pod // pods that the backend does not have, for example pods of other nodes
 	// Reads makes GetPod and GetPodStatus also answer that the backend lacks the pods that the list leaves out,
 	// as with a cache that is not filled yet.
 	Reads bool
@@ -136,7 +136,7 @@ func (b *Backend) list() (out []*corev1.Pod) {
 func (b *Backend) show(in *instance) {
 	b.mu.Lock()
 	in.hidden = false
-	if !in.running { // it ended before, and may be kept
+	if !in.running { // the instance ended before, and may be kept
 		if slices.Contains(b.instances, in) {
 			b.note(ledger.Status, in, false)
 		}

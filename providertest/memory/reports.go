@@ -17,7 +17,7 @@ type Notifying struct{ *Backend }
 
 // NotifyPods stores the function for reports.
 func (b Notifying) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
-	_, _ = b.ask(ctx, Notify, "", "") // it can hang or panic, but has no error to return
+	_, _ = b.ask(ctx, Notify, "", "") // the call can hang or panic, but has no error to return
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.notify = notify

@@ -16,7 +16,7 @@ const maxSkew = 5 * time.Second
 type clock struct {
 	mu    sync.Mutex
 	known bool          // guarded by mu
-	ahead time.Duration // guarded by mu; the least lead of our clock, below 0 if it is behind
+	ahead time.Duration // guarded by mu; the least lead of our clock, below 0 if our clock is behind
 }
 
 // watch inspects the answers that rt gets.

@@ -42,7 +42,7 @@ func checkDaemonSets(ctx context.Context, e *exam) {
 	node, err := asks.CoreV1().Nodes().Get(ctx, e.NodeName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		node = e.Node // it will be registered so
+		node = e.Node // the node will be registered with these labels
 	case err != nil:
 		e.unknown(fmt.Errorf("read node %s: %w", e.NodeName, err))
 		return

@@ -117,13 +117,13 @@ var checks = []check{
 type exam struct {
 	Config
 	report *Report
-	name   string // of the check that runs
+	name   string // of the running check
 
 	rest      *rest.Config         // nil: no kubeconfig
 	client    kubernetes.Interface // nil: the API server cannot be asked
 	clock     *clock
 	bootstrap bool   // rest is good for asking for others only
-	user      string // who we are; "" if unknown
+	user      string // our user name; "" if unknown
 	here      bool   // the node's own process runs on this host
 	holder    string // the process that acts for the node; "" for none
 	port      net.Listener
@@ -137,7 +137,7 @@ func Run(ctx context.Context, c Config) *Report {
 		c.Timeout = 10 * time.Second
 	}
 	e := &exam{Config: c, clock: &clock{}, report: &Report{Node: c.NodeName, Findings: []Finding{}, Passed: []string{}, Skipped: []Note{}, Unknown: []Note{}}}
-	e.host, _ = os.Hostname() // without it, no process counts as running on this host
+	e.host, _ = os.Hostname() // without a name, no process counts as running on this host
 	defer func() {
 		if e.port != nil {
 			_ = e.port.Close()

@@ -129,7 +129,7 @@ func (e *exam) serve(path, text string) (stop func(), err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.Serve(listener) // ends when stop closes it
+		_ = server.Serve(listener) // ends when stop closes the server
 	}()
 	return func() {
 		_ = server.Close()
@@ -140,7 +140,7 @@ func (e *exam) serve(path, text string) (stop func(), err error) {
 
 func (e *exam) servingPair() (tls.Certificate, error) {
 	certFile, keyFile := e.CertFile, e.KeyFile
-	if e.RequestsCertificate && e.CertDir != "" { // a node keeps both in one file, under the kubelet's name for it
+	if e.RequestsCertificate && e.CertDir != "" { // a node keeps both in one file, with the kubelet's name for this file
 		certFile = filepath.Join(e.CertDir, "kubelet-server-current.pem")
 		keyFile = certFile
 	}

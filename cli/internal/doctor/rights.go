@@ -61,7 +61,7 @@ func checkReviews(ctx context.Context, e *exam) {
 func (e *exam) need(ctx context.Context, fix string, all []rbac.Right) {
 	for _, r := range all {
 		if e.isNode() && (r.Resource == "configmaps" || r.Resource == "secrets") {
-			continue // the Node authorizer allows each object that a pod names: there is no general answer
+			continue // the Node authorizer allows each object named by a pod: there is no general answer
 		}
 		var missing []string
 		for _, review := range r.Reviews(e.NodeName) {

@@ -77,7 +77,7 @@ func stop(dir state.Dir) (pid int, err error) {
 	defer timeout.Stop()
 	lock, err := dir.WaitLock()
 	if errors.Is(err, fs.ErrNotExist) {
-		return pid, nil // it was started with --keep=false
+		return pid, nil // the cluster was started with --keep=false
 	}
 	if err != nil {
 		return pid, err

@@ -69,7 +69,7 @@ func (t *target) takeFlags(args []string) (rest []string, err error) {
 // and ends the process with kubectl's exit code otherwise.
 func Kubectl(args []string) {
 	forgetGlobalFlags()
-	os.Args = args // kubectl reads it in several places, for plugins among others
+	os.Args = args // kubectl reads os.Args in several places, for example for plugins
 	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(args))
 	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
 		util.CheckErr(err)

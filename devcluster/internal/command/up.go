@@ -183,6 +183,6 @@ func (o *upOptions) alreadyRunning(dir state.Dir) error {
 
 // cancelAtEOF reads and discards its input. Its goroutine ends with the input, or with the process.
 func cancelAtEOF(in io.Reader, cancel context.CancelFunc) {
-	_, _ = io.Copy(io.Discard, in) // an error is an end as well
+	_, _ = io.Copy(io.Discard, in) // an error also ends the wait
 	cancel()
 }

@@ -12,7 +12,7 @@ import (
 // Run starts the control plane, calls o.Ready, and runs it until ctx is done. It returns nil if ctx ended it,
 // even during the start, and otherwise why the control plane could not go on.
 func Run(ctx context.Context, o Options) error {
-	defer func() { _ = o.Listener.Close() }() // open only if the API server never got it
+	defer func() { _ = o.Listener.Close() }() // still open only if the API server never got the listener
 	whole, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 

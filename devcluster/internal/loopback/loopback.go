@@ -35,7 +35,7 @@ func FreePorts(n int) ([]int, error) {
 		if err != nil {
 			return nil, fmt.Errorf("choose a port: %w", err)
 		}
-		defer func() { _ = l.Close() }() // closed after the last port is chosen, so that no port comes twice
+		defer func() { _ = l.Close() }() // closed after the last port is chosen, so that no port is chosen twice
 		ports[i] = l.Addr().(*net.TCPAddr).Port
 	}
 	return ports, nil

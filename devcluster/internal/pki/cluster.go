@@ -18,8 +18,8 @@ const ServiceIP = "10.96.0.1"
 
 // The names of the authorities and certificates; a file is NAME.crt or NAME.key.
 const (
-	ClusterCA         = "ca"                       // signs everything that talks to or is the API server, and nodes
-	EtcdCA            = "etcd-ca"                  // signs etcd's two certificates and nothing else
+	ClusterCA         = "ca"                       // signs the certificates of the API server, of its clients and of nodes
+	EtcdCA            = "etcd-ca"                  // signs only the two certificates of etcd
 	FrontProxyCA      = "front-proxy-ca"           // signs the certificate that vouches for users of aggregated API servers
 	APIServer         = "apiserver"                // the API server's serving certificate
 	KubeletClient     = "apiserver-kubelet-client" // the API server's client certificate for nodes

@@ -15,8 +15,8 @@ import (
 // whether the cluster runs.
 type Record struct {
 	Server     string    `json:"server"`     // the API server's URL
-	PID        int       `json:"pid"`        // the process that wrote it
-	Port       int       `json:"port"`       // the API server's port, taken again by the next start if it is free
+	PID        int       `json:"pid"`        // the process that wrote the record
+	Port       int       `json:"port"`       // the API server's port; the next start uses the port again if it is free
 	Kubernetes string    `json:"kubernetes"` // version of the API server
 	Etcd       string    `json:"etcd"`       // version of etcd
 	Started    time.Time `json:"started"`    // when the last start began

@@ -8,7 +8,7 @@ type Phase string
 // The phases of a cluster.
 const (
 	Stopped  Phase = "stopped"
-	Starting Phase = "starting" // a process runs it, but it is not ready yet
+	Starting Phase = "starting" // a process runs the cluster, which is not ready yet
 	Running  Phase = "running"
 )
 
@@ -16,7 +16,7 @@ const (
 type Status struct {
 	Phase  Phase
 	PID    int    // the process that runs the cluster, 0 when it is stopped
-	Record Record // of the last start that became ready; zero if there was none
+	Record Record // of the last start that became ready; zero if no start did
 }
 
 // Status asks the kernel which process runs the cluster and reads the record of that process.

@@ -62,7 +62,7 @@ type Config struct {
 type Manager struct {
 	cfg      Config
 	changed  chan struct{}
-	obtained chan struct{} // closed when there is a valid certificate, and Tell was called
+	obtained chan struct{} // closed when there is a valid certificate and Tell was called
 
 	mu      sync.Mutex
 	current *tls.Certificate // guarded by mu; with its Leaf

@@ -78,7 +78,7 @@ type transport struct {
 
 	mu     sync.Mutex
 	use    *http.Transport // guarded by mu; nil while the files are awaited
-	seen   [3]version      // guarded by mu; the files that use was made from
+	seen   [3]version      // guarded by mu; the files from which use was made
 	bad    [3]version      // guarded by mu; the files that could not be used
 	looked time.Time       // guarded by mu
 }
@@ -159,7 +159,7 @@ func (t *transport) load() (*http.Transport, error) {
 	if err := rest.LoadTLSFiles(read); err != nil {
 		return nil, fmt.Errorf("read client certificate %s, key %s and authority: %w", t.from.CertFile, t.from.KeyFile, err)
 	}
-	read.CertFile, read.KeyFile, read.CAFile = "", "", "" // client-go is not to watch them as well
+	read.CertFile, read.KeyFile, read.CAFile = "", "", "" // client-go must not watch the files as well
 	tlsConfig, err := rest.TLSConfigFor(read)
 	if err != nil {
 		return nil, fmt.Errorf("use client certificate %s with key %s: %w", t.from.CertFile, t.from.KeyFile, err)

@@ -146,7 +146,7 @@ func (r *Reader) fill(ctx context.Context, s *slot, wish selection) error {
 		return fmt.Errorf("read ClusterTrustBundles: %w", err)
 	}
 	if ctx.Err() == nil {
-		s.asked = time.Now() // not sooner than usual: no caller waits for it
+		s.asked = time.Now() // not sooner than usual: no caller waits for the answer
 		log.G(ctx).WithError(err).Warn("ClusterTrustBundles cannot be read again, they are served as they were last seen")
 	}
 	return nil

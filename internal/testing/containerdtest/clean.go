@@ -56,7 +56,7 @@ func (c *Containerd) RemovePods(ctx context.Context) error {
 	var errs []error
 	for _, sandbox := range list.GetItems() {
 		_, err := client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox.GetId()})
-		if err != nil && status.Code(err) != codes.NotFound { // its owner may be removing it, too
+		if err != nil && status.Code(err) != codes.NotFound { // the owner of the sandbox may be removing it, too
 			errs = append(errs, fmt.Errorf("stop sandbox %s: %w", sandbox.GetId(), err))
 		}
 		if _, err := client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox.GetId()}); err != nil {
@@ -86,7 +86,7 @@ func (c *Containerd) sweep() error {
 // containers below the shims, which do not.
 func endProcesses(dir string) {
 	parents, ours := map[int]int{}, []int{}
-	entries, _ := os.ReadDir("/proc") // without it nothing can be found
+	entries, _ := os.ReadDir("/proc") // without /proc no process can be found
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil || pid == os.Getpid() {
@@ -100,7 +100,7 @@ func endProcesses(dir string) {
 	for len(ours) > 0 {
 		pid := ours[0]
 		ours = ours[1:]
-		_ = syscall.Kill(pid, syscall.SIGKILL) // an error means that it has ended
+		_ = syscall.Kill(pid, syscall.SIGKILL) // an error means that the process has ended
 		for child, parent := range parents {
 			if parent == pid {
 				ours = append(ours, child)
@@ -120,8 +120,8 @@ func isOurs(cmdline []byte, dir string) bool {
 
 // parentOf returns the process that started pid, or 0 when that process has ended.
 func parentOf(pid int) int {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // it may have ended
-	_, after, _ := bytes.Cut(stat, []byte(") "))              // the name before it may contain anything
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // the process may have ended
+	_, after, _ := bytes.Cut(stat, []byte(") "))              // the name before the parenthesis may contain any character
 	fields := bytes.Fields(after)
 	if len(fields) < 2 {
 		return 0

@@ -44,13 +44,13 @@ type Containerd struct {
 	close   func() error
 
 	mu     sync.Mutex
-	daemon *daemon // nil when it was stopped
+	daemon *daemon // nil after a stop
 }
 
 // daemon is one run of the program.
 type daemon struct {
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when it has ended
+	ended chan struct{} // closed when the daemon has ended
 	err   error         // read after ended
 }
 
@@ -213,7 +213,7 @@ func (c *Containerd) signal(sig syscall.Signal) error {
 		return nil
 	}
 	c.daemon = nil
-	_ = d.cmd.Process.Signal(sig) // an error means that it has ended
+	_ = d.cmd.Process.Signal(sig) // an error means that the daemon has ended
 	select {
 	case <-d.ended:
 		return nil

@@ -37,7 +37,7 @@ func takeSlot() (*slot, error) {
 		if err == nil {
 			return &slot{number: n, dir: path, lock: lock}, nil
 		}
-		_ = lock.Close() // it was only tried
+		_ = lock.Close() // this slot was not locked
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock a place for containerd: %w", err)
 		}
@@ -45,7 +45,7 @@ func takeSlot() (*slot, error) {
 	return nil, fmt.Errorf("all %d places for a containerd in %s are taken", slots, os.TempDir())
 }
 
-func (s *slot) release() { _ = s.lock.Close() } // this unlocks it; the file stays, for the next lock
+func (s *slot) release() { _ = s.lock.Close() } // closing unlocks the file; the file stays, for the next lock
 
 func (s *slot) file(name ...string) string {
 	return filepath.Join(append([]string{s.dir}, name...)...)

@@ -16,12 +16,12 @@ type link struct {
 	addr     net.Addr
 	accepted chan net.Conn
 	closed   chan struct{}
-	loops    sync.WaitGroup // the loops that accept
+	loops    sync.WaitGroup // the loops that accept connections
 
 	mu       sync.Mutex
 	listener net.Listener   // guarded by mu; nil while connections are refused
 	conns    map[*conn]bool // guarded by mu
-	blocked  chan struct{}  // guarded by mu; not nil while packets vanish, closed at the end of that
+	blocked  chan struct{}  // guarded by mu; not nil while packets vanish, closed when packets pass again
 	rate     int            // guarded by mu; bytes a second of a connection, 0 is no limit
 	over     bool           // guarded by mu
 }
@@ -204,7 +204,7 @@ func (c *conn) pass() error {
 // Read implements net.Conn.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.TCPConn.Read(b)
-	if n > 0 { // it may have come in while packets vanish
+	if n > 0 { // the data may have come in while packets vanish
 		if err := c.pass(); err != nil {
 			return 0, err
 		}

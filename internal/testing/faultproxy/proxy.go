@@ -41,12 +41,12 @@ type Proxy struct {
 	server    *httptest.Server
 	forward   *httputil.ReverseProxy
 	itself    http.RoundTripper // with the credentials of Start
-	anonymous http.RoundTripper // for requests that bring credentials
+	anonymous http.RoundTripper // for requests with credentials of their own
 	end       context.CancelFunc
 	handlers  sync.WaitGroup
 
 	mu      sync.Mutex
-	faults  []*active          // guarded by mu; the first that matches counts
+	faults  []*active          // guarded by mu; the first match counts
 	watches map[*watching]bool // guarded by mu; the open watches
 }
 

@@ -13,10 +13,10 @@ import (
 
 // Request is one request of a client.
 type Request struct {
-	At          time.Time // when it came
+	At          time.Time // when the request came
 	Verb        string    // get, list, watch, create, update, patch, delete or deletecollection
-	Resource    string    // such as pods; "" if it is no resource
-	Subresource string    // such as status
+	Resource    string    // for example pods; "" for a path without a resource
+	Subresource string    // for example status
 	Namespace   string
 	Name        string
 	Path        string // with the query

@@ -23,7 +23,7 @@ type Row struct {
 	Number int
 	Group  string // the part of the system that fails
 	Fault  string
-	Target string // the condition that must hold
+	Target string // the required condition
 }
 
 // Rows returns the matrix.

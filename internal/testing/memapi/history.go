@@ -31,7 +31,7 @@ type Version struct {
 	// Pod is the pod after the change, or the last state of a deleted pod. It is shared.
 	Pod *corev1.Pod
 
-	unseen bool // no watch gets it
+	unseen bool // hidden from all watches
 }
 
 // History returns all changes of the pods of the key, or of all pods with "", in their order. Neither Compact

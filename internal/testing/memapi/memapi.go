@@ -42,7 +42,7 @@ type API struct {
 	mu       sync.Mutex
 	revision int64                  // guarded by mu
 	pods     map[string]*corev1.Pod // guarded by mu
-	events   []Version              // guarded by mu; all that led to pods
+	events   []Version              // guarded by mu; all changes that led to pods
 	oldest   int64                  // guarded by mu; no watch may begin before
 	history  []Version              // guarded by mu
 	watches  map[*podWatch]bool     // guarded by mu
@@ -165,7 +165,7 @@ func (a *API) store(by Actor, kind watch.EventType, pod *corev1.Pod) {
 // settle stores a changed pod, or removes it if it is deleted and nothing holds it any longer.
 func (a *API) settle(by Actor, old, pod *corev1.Pod) {
 	if pod.DeletionTimestamp != nil && *pod.DeletionGracePeriodSeconds == 0 && len(pod.Finalizers) == 0 {
-		a.store(by, watch.Deleted, old.DeepCopy()) // as it was last
+		a.store(by, watch.Deleted, old.DeepCopy()) // the last state of the pod
 		return
 	}
 	a.store(by, watch.Modified, pod)
@@ -189,7 +189,7 @@ func (a *API) delete(by Actor, key string, opts metav1.DeleteOptions) error {
 	} else {
 		pending := *pod.DeletionGracePeriodSeconds
 		if shorter := opts.GracePeriodSeconds; pending == 0 || shorter == nil || *shorter >= pending {
-			return nil // is on its way; it can only become shorter
+			return nil // the deletion is under way; its grace period can only become shorter
 		}
 		grace := *opts.GracePeriodSeconds
 		end, now := pod.DeletionTimestamp.Add(time.Duration(grace-pending)*time.Second), time.Now()
@@ -198,7 +198,7 @@ func (a *API) delete(by Actor, key string, opts metav1.DeleteOptions) error {
 		}
 		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: end}, &grace
 	}
-	a.store(by, watch.Modified, pod) // also before it goes at once
+	a.store(by, watch.Modified, pod) // also before an immediate deletion
 	if *pod.DeletionGracePeriodSeconds == 0 && len(pod.Finalizers) == 0 {
 		a.store(by, watch.Deleted, pod.DeepCopy())
 	}

@@ -45,7 +45,7 @@ func (a *API) patchStatus(key string, body []byte) (*corev1.Pod, error) {
 		return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), old.Name, refused)
 	}
 	if equality.Semantic.DeepEqual(pod, old) {
-		return pod, nil // as the API server, which writes nothing then
+		return pod, nil // like the API server, which writes nothing in this case
 	}
 	a.settle(Client, old, pod)
 	return pod.DeepCopy(), nil

@@ -18,13 +18,13 @@ type podWatch struct {
 	// guarded by api.mu
 	until int64 // later events are held back, by Lag
 	since int64 // the watcher has all events up to here
-	mute  bool  // it gets nothing any more, by Silence
+	mute  bool  // Silence has stopped all events of this watch
 
 	out     chan watch.Event
 	wake    chan struct{} // holds one token when the pump must look again
 	stopped chan struct{}
 	stop    sync.Once
-	expire  *time.Timer // ends the watch after the time that the client named
+	expire  *time.Timer // ends the watch after the timeout named by the client
 
 	mu    sync.Mutex
 	queue []watch.Event // guarded by mu

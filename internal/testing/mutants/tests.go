@@ -44,7 +44,7 @@ type result struct {
 	mutant mutant
 	passes bool
 	why    string
-	late   bool // it was not tried: the time was over
+	late   bool // the mutant was not tried: the time was over
 }
 
 func buildTests(ctx context.Context, dir, work, overlay string) (*testProgram, error) {

@@ -51,7 +51,7 @@ func (t *Tree) Abilities(a Abilities) (breaches []string) {
 		if !listed[ability] {
 			breaches = append(breaches, fmt.Sprintf("%s: does not list %s, which a provider is asked for at %s", a.List, ability, asked[ability]))
 		}
-		short := strings.TrimPrefix(ability, path.Base(a.In)+".") // as the package itself writes it
+		short := strings.TrimPrefix(ability, path.Base(a.In)+".") // as written inside of the package
 		if !regexp.MustCompile(`(^|[^\w.])` + regexp.QuoteMeta(short) + `\b`).MatchString(documented) {
 			breaches = append(breaches, fmt.Sprintf("%s: the comment of %s.%s does not name %s, which a provider is asked for at %s", a.In, a.Type, a.Field, short, asked[ability]))
 		}

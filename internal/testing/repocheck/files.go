@@ -73,7 +73,7 @@ func (t *Tree) PackageDocs() (breaches []string) {
 			continue
 		}
 		name := p.name
-		if name == "" { // a folder that holds only tests
+		if name == "" { // a folder with tests only
 			name = p.testName
 		}
 		want := "Package " + name

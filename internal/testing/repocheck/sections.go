@@ -28,7 +28,7 @@ func (t *Tree) Sections(s Shape, further, order []string, needed ...string) (bre
 			if slices.Contains(further, dir) {
 				breaches = append(breaches, err.Error())
 			}
-			continue // Providers reports it
+			continue // Providers reports this file
 		}
 		sections := sectionsOf(string(text))
 		before, at := "", -1

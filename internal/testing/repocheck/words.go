@@ -25,7 +25,7 @@ type Said struct {
 // old is a forbidden word, and its replacement.
 type old struct {
 	word, say string
-	begin     string // of the word, so that most files need no pattern
+	begin     string // the beginning of the word, so that most files need no pattern
 	pattern   *regexp.Regexp
 }
 

@@ -72,7 +72,7 @@ func runLane(out io.Writer, into string, r record, args []string) error {
 		return err
 	}
 	if len(r.Failures) == 0 {
-		r.Env = nil // it may have secrets, and nothing is repeated
+		r.Env = nil // the environment may have secrets, and no test is repeated
 	}
 	data, err := json.Marshal(r)
 	if err != nil {

@@ -117,7 +117,7 @@ func (p *pkg) add(r *results, e event) {
 		p.failed = append(p.failed, top)
 	case e.Action == "pass":
 		r.Passed = append(r.Passed, top)
-		if !finding.MatchString(p.running[top].String()) { // a race that is reported there may be the reason for the failure of the package
+		if !finding.MatchString(p.running[top].String()) { // a race reported by a passed test may be the reason for the failure of the package
 			delete(p.running, top)
 		}
 	case e.Action == "skip":

@@ -81,7 +81,7 @@ func (a *API) Audit(t testing.TB, user string) []auditv1.Event {
 	var events []auditv1.Event
 	for line := range bytes.Lines(data) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
-			break // it is being written
+			break // the API server is still writing this line
 		}
 		var e auditv1.Event
 		if err := json.Unmarshal(line, &e); err != nil {

@@ -32,13 +32,13 @@ type cluster struct {
 	port               string // of the API server, once known
 
 	mu      sync.Mutex
-	running *process // nil when it was stopped on purpose
+	running *process // nil after a stop on purpose
 }
 
 // process is one start of a cluster.
 type process struct {
 	cmd    *exec.Cmd
-	stdin  io.Closer     // its end is devcluster's end; the kernel closes it when this process dies
+	stdin  io.Closer     // the end of stdin ends devcluster; the kernel closes stdin when this process dies
 	stderr *bytes.Buffer // read after done
 	done   chan struct{} // closed when the process has ended
 	err    error         // read after done
@@ -159,8 +159,8 @@ func (c *cluster) end(s syscall.Signal) {
 	}
 	p := c.running
 	c.running = nil
-	_ = p.cmd.Process.Signal(s)               // an error means that it is gone
-	_ = p.cmd.Process.Signal(syscall.SIGCONT) // a paused process would not see it
+	_ = p.cmd.Process.Signal(s)               // an error means that the process is gone
+	_ = p.cmd.Process.Signal(syscall.SIGCONT) // a paused process would not receive the signal
 	<-p.done
 	_ = p.stdin.Close()
 }

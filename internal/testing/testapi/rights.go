@@ -57,7 +57,7 @@ func (a *API) Allow(t testing.TB, user, namespace string, rules []rbacv1.PolicyR
 // it may still refuse a request just after their creation.
 func (a *API) AwaitRights(t testing.TB, user, namespace string, rules []rbacv1.PolicyRule) {
 	t.Helper()
-	rule := rules[0] // a role is seen as a whole
+	rule := rules[0] // one rule is enough: the API server sees the rules of a role at the same time
 	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
 	of := &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: subresource}
 	if len(rule.ResourceNames) > 0 {

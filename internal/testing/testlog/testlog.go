@@ -59,7 +59,7 @@ func (b *Buffer) Clear() {
 // tested code. Its zero value is empty.
 type Tail struct {
 	mu  sync.Mutex
-	buf []byte // guarded by mu; up to two tails, so that most writes move nothing
+	buf []byte // guarded by mu; up to two tails, so that most writes move no bytes
 }
 
 // Write keeps the end of p.

@@ -30,7 +30,7 @@ func oomScore(pod *corev1.Pod, c *corev1.Container, capacity int64) int64 {
 	share := remaining(pod)
 	request := c.Resources.Requests.Memory().Value() + share
 	if sidecar(c) {
-		request = max(request, leastRequest(pod)+share) // it must not go before pods that need the memory
+		request = max(request, leastRequest(pod)+share) // a sidecar must not be killed before containers that need its memory less
 	}
 	return min(max(oomBestEffort-oomBestEffort*request/capacity, oomBestEffort+oomGuaranteed), oomBestEffort-1)
 }

@@ -24,7 +24,7 @@ func (l logFile) compress(ctx context.Context, name string) (err error) {
 	unfinished := name + tmp
 	defer func() {
 		if err != nil {
-			_ = l.root.Remove(unfinished) // else the next rotation does it
+			_ = l.root.Remove(unfinished) // otherwise the next rotation removes the file
 		}
 	}()
 	if err := l.write(ctx, unfinished, from, info.Mode().Perm()); err != nil {

@@ -40,7 +40,7 @@ func parse(line []byte) (e entry, ok bool) {
 	if !ok {
 		return entry{}, false
 	}
-	tag, _, _ := bytes.Cut(tags, colon) // further tags may follow it one day
+	tag, _, _ := bytes.Cut(tags, colon) // later formats may have further tags
 	e.part = string(tag) == "P"
 	e.text = bytes.TrimSuffix(text, newline)
 	return e, true

@@ -18,7 +18,7 @@ var errMustRead = errors.New("must read")
 type lines struct {
 	source io.Reader
 	buf    []byte
-	r, w   int // the part that is read and not yet taken
+	r, w   int // the part that is read, but not taken yet
 }
 
 // next returns a line with its newline, or the part of a longer line for which there is room. It is valid until

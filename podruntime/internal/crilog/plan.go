@@ -21,7 +21,7 @@ type part struct {
 // plan has the parts of a log to read, and the state of the log.
 type plan struct {
 	parts  []part   // rotated files, the oldest first
-	live   *os.File // at its offset; nil if it does not exist
+	live   *os.File // at the offset of the part; nil if the file does not exist
 	size   int64    // of live
 	newest string   // of all rotated files, without .gz
 }
@@ -138,7 +138,7 @@ func (l logFile) choosePart(name string, t *tail, since time.Time) (p part, want
 	p.name = name
 	src, err := l.openRotated(name, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return p, false, nil // it was removed to make room
+		return p, false, nil // the file was removed to make room
 	}
 	if err != nil {
 		return p, false, err

@@ -18,7 +18,7 @@ import (
 
 // reader is the requested part of a log. It has no goroutine: Read reads the files.
 type reader struct {
-	ctx    context.Context // of the request that it answers
+	ctx    context.Context // of the answered request
 	log    logFile
 	alive  func() bool // nil without Follow
 	since  time.Time
@@ -27,20 +27,20 @@ type reader struct {
 	closed chan struct{}
 	once   sync.Once
 
-	mu     sync.Mutex // held by Read; Close waits for it before it closes files
+	mu     sync.Mutex // held by Read; Close waits for the lock before it closes files
 	todo   []part
-	live   *os.File // the file being written, unless it is being read
-	size   int64    // bytes of it to read, without Follow
+	live   *os.File // the file being written, unless Read is reading it
+	size   int64    // bytes to read from live, without Follow
 	newest string   // rotated file when live was opened
 	file   *os.File // the file being read
 	isLive bool     // file is the one being written
 	lines  lines
 	skip   int   // so many lines are left out
-	left   int64 // bytes that may still be given
+	left   int64 // the remaining bytes of the limit
 	err    error
 
 	last   bool // the container has ended, and this is the last look
-	behind bool // file was rotated, and this is the last look at it
+	behind bool // file was rotated, and this is the last look at the file
 
 	shape
 }

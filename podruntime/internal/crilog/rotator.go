@@ -132,7 +132,7 @@ func (r *Rotator) makeRoom(ctx context.Context, file logFile) error {
 func (r *Rotator) rotate(ctx context.Context, c Container, file logFile) error {
 	to := file.name + "." + time.Now().UTC().Format(rotatedLayout)
 	if _, err := file.root.Lstat(to); err == nil {
-		return nil // two within a second: the next look does it
+		return nil // a second rotation within a second: left to the next look
 	}
 	if err := file.root.Rename(file.name, to); err != nil {
 		return err

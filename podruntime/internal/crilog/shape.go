@@ -7,7 +7,7 @@ import "bytes"
 // shape makes output of entries: parts are joined, timestamps set at the beginning of lines.
 type shape struct {
 	pending []byte // goes out next; points into head or at the buffer of the file
-	then    []byte // goes out after it
+	then    []byte // goes out after pending
 	head    [1 + maxHead]byte
 
 	inLine bool // the next piece goes on with the entry

@@ -38,7 +38,7 @@ func (t *tail) plain(f io.ReaderAt, size int64) (int64, error) {
 		return size, nil
 	}
 	block := make([]byte, blockSize)
-	end := int64(-1) // the end of the current line; -1 before it is known
+	end := int64(-1) // the end of the current line; -1 if unknown
 	for right := size; right > 0; right = t.from {
 		t.from = max(0, right-blockSize)
 		t.buf = block[:right-t.from]

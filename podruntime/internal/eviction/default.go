@@ -34,7 +34,7 @@ func Default(now Observations) map[string]string {
 	for _, s := range standards {
 		seen, measured := now[s.signal]
 		if !measured {
-			continue // a signal that cannot be measured has no use for a threshold
+			continue // a signal that cannot be measured needs no threshold
 		}
 		least := min(s.most, float64(seen.Available)/2)
 		if s.percent > 0 {

@@ -28,10 +28,10 @@ type container struct {
 	created, started, finished int64
 	exit                       exit
 	life                       Life
-	stopping                   bool // it was asked to end
+	stopping                   bool // the container was asked to end
 	timers                     []*time.Timer
 	log                        *os.File
-	done                       chan struct{} // closed when it has ended
+	done                       chan struct{} // closed when the container has ended
 }
 
 // CreateContainer creates a container in a ready sandbox, from an image on the machine.

@@ -48,7 +48,7 @@ func (f *Files) basis(pod *corev1.Pod) (*runtimeapi.DNSConfig, error) {
 	case corev1.DNSClusterFirst, corev1.DNSClusterFirstWithHostNet:
 		cluster = !pod.Spec.HostNetwork || policy == corev1.DNSClusterFirstWithHostNet
 	case corev1.DNSDefault:
-	default: // the API server lets none through; a kubelet takes it for its default
+	default: // the API server refuses all other policies; a kubelet handles them as its default
 		cluster = true
 	}
 	machine, err := readResolvConf(f.cfg.ResolvConf)

@@ -105,7 +105,7 @@ func write(dir string, content []byte) error {
 	if err := root.WriteFile(hostsName, content, 0o644); err != nil {
 		return err
 	}
-	return root.Chmod(hostsName, 0o644) // whatever the umask is
+	return root.Chmod(hostsName, 0o644) // independent of the umask
 }
 
 // read reads a file of the machine.

@@ -54,7 +54,7 @@ type Collector struct {
 	// Event records a warning about the node.
 	Event func(reason, message string)
 
-	asked chan chan<- error // to free all that can be
+	asked chan chan<- error // requests to free as much as possible
 
 	// owned by Run
 	seen   map[string]*seen // by ID
@@ -72,7 +72,7 @@ type seen struct {
 	id             string
 	size           uint64
 	pinned, inUse  bool
-	first, lastUse time.Time // lastUse is zero if it was never seen in use
+	first, lastUse time.Time // lastUse is zero if the image was never seen in use
 }
 
 // Run looks at images and disk until ctx ends.

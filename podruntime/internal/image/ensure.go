@@ -73,7 +73,7 @@ func (p *Puller) inspect(ctx context.Context, spec *runtimeapi.ImageSpec) (*Imag
 	case status.Uid != nil:
 		image.User = criconfig.User{ID: &status.Uid.Value}
 	case status.Username == "":
-		image.User.ID = new(int64) // without a user it is root
+		image.User.ID = new(int64) // an image without a user runs as root
 	}
 	return image, nil
 }
@@ -115,7 +115,7 @@ func (p *Puller) pull(ctx context.Context, req Request, spec *runtimeapi.ImageSp
 		how = refused
 	}
 	if ctx.Err() != nil {
-		return Image{}, &Error{Reason: ErrPull, Message: ctx.Err().Error()} // no caller waits for it: that is no failure
+		return Image{}, &Error{Reason: ErrPull, Message: ctx.Err().Error()} // no caller waits for the image: no failure is recorded
 	}
 	if err != nil {
 		return Image{}, p.failed(req, key, err)

@@ -12,7 +12,7 @@ import (
 // all pulls.
 type gates struct {
 	mu  sync.Mutex
-	all map[string]*gate // guarded by mu: by registry, as long as it is in use
+	all map[string]*gate // guarded by mu: by registry, while the gate is in use
 }
 
 type gate struct {

@@ -34,7 +34,7 @@ const (
 // files are useless for tests of passwords elsewhere. An unreadable file counts as an image without access for
 // pods before a request to the registry.
 type pulls struct {
-	dir string // "" keeps nothing on disk
+	dir string // "" means no files
 	key []byte
 
 	mu  sync.Mutex
@@ -57,8 +57,8 @@ type outcome int
 
 const (
 	unheard  outcome = iota // the process, the call or the answer was lost
-	refused                 // the runtime reported that it did not pull
-	recorded                // it is noted who may use the image
+	refused                 // the runtime reported that the pull failed
+	recorded                // the pods with access to the image are recorded
 )
 
 // pull is a pulled image.
@@ -247,7 +247,7 @@ func (p *pulls) write(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // it has another name by then, if all went well
+	defer os.Remove(f.Name()) // after a success the file has another name
 	_, err = f.Write(data)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err

@@ -70,7 +70,7 @@ type Action struct {
 	Resources *corev1.ResourceRequirements
 
 	backoff backoff   // of Start: the wait of the container after this instance
-	until   time.Time // of BackOff, Kill, PreStop and Stop: when it is over
+	until   time.Time // of BackOff, Kill, PreStop and Stop: the end of the action
 	restart bool      // of Kill: the container is started again, whatever its policy
 	waiting string    // of BackOff: the message of the waiting container
 }

@@ -15,7 +15,7 @@ const (
 type backoff struct {
 	delay time.Duration
 	set   time.Time // when the last instance was started
-	hash  string    // of the container when it was set: another image begins again
+	hash  string    // hash of the container at that time: another image starts with a new back-off
 }
 
 // until returns the end of the back-off after an instance that ended at that time; zero means no back-off.

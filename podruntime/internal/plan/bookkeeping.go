@@ -98,7 +98,7 @@ func (m *Memory) endStart(c *containerMemory, o Outcome, now time.Time) {
 		c.again = now.Add(o.RetryAfter)
 	}
 	if o.Reason == reasonPostStart && o.ID != "" {
-		c.again = time.Time{} // it ran: the end of the instance decides
+		c.again = time.Time{} // the container ran: the end of the instance decides
 		put(&m.instances, o.ID).failed = true
 	}
 }
@@ -106,7 +106,7 @@ func (m *Memory) endStart(c *containerMemory, o Outcome, now time.Time) {
 func (m *Memory) endInstance(i *instanceMemory, a Action, o Outcome, now time.Time) {
 	switch a.Kind {
 	case PreStop:
-		i.hook.busy, i.hookDone = false, true // a hook that failed is not tried again
+		i.hook.busy, i.hookDone = false, true // a failed hook is not tried again
 	case Stop:
 		i.stops--
 		if i.stop.end(o, now) {

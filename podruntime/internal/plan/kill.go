@@ -14,7 +14,7 @@ import (
 // kill is the way to end an instance.
 type kill struct {
 	grace   time.Duration
-	message string // of the event; "" is that of a pod that ends
+	message string // of the event; "" is the message for a pod that ends
 	restart bool   // the container is started again, whatever its policy
 	last    bool   // the pod ends
 }
@@ -47,7 +47,7 @@ func (p *planner) kill(c *Container, k kill, turn bool) {
 	}
 	if i.stopped && p.now.Before(i.stopEnd.Add(settleAfter)) {
 		p.wait(i.stopEnd.Add(settleAfter))
-		return // the runtime will show it
+		return // the runtime will show the end
 	}
 	if by.After(p.now) && (p.hook(c, i, by) || !turn) {
 		p.wait(by)

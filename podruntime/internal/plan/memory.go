@@ -30,7 +30,7 @@ type Memory struct {
 	finish     try
 	finished   bool // the volumes are removed
 	sandbox    try
-	sandboxID  string                      // of the last sandbox that was run
+	sandboxID  string                      // of the last started sandbox
 	sandboxAt  time.Time                   // when
 	sandboxes  map[string]*sandboxMemory   // by ID
 	containers map[string]*containerMemory // by name
@@ -77,8 +77,8 @@ type sandboxMemory struct {
 type containerMemory struct {
 	starting  bool
 	cancelled bool
-	id        string    // of the last start that made an instance
-	startedAt time.Time // when it ended
+	id        string    // of the instance from the last successful start
+	startedAt time.Time // when that start was over
 	again     time.Time // after a failed start
 	// The reason why it waits, as the status shows it; nil: nothing is known.
 	waiting *corev1.ContainerStateWaiting
@@ -89,12 +89,12 @@ type containerMemory struct {
 // instanceMemory is about one instance of a container.
 type instanceMemory struct {
 	kill     bool
-	restart  bool      // after the kill, whatever the restart policy
+	restart  bool      // the container starts after the kill, whatever the restart policy
 	killBy   time.Time // the end of its grace period
 	hook     try       // preStop
 	hookDone bool
 	stop     try
-	stops    int       // that have not ended
+	stops    int       // stops that have not ended
 	stopBy   time.Time // the time of the last stop's kill
 	stopped  bool
 	stopEnd  time.Time

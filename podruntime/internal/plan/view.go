@@ -28,7 +28,7 @@ type View struct {
 	now     time.Time
 	boxes   []Sandbox              // newest first
 	byName  map[string][]Container // newest first
-	resetAt time.Time              // instances from before it must be replaced: RestartAllContainers
+	resetAt time.Time              // older instances must be replaced: RestartAllContainers
 }
 
 // Look returns the view of a pod.
@@ -177,7 +177,7 @@ func (v *View) overtook(i *Container) bool {
 		}
 		again, late := &list[0], i.CreatedAt
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			again, late = v.firstAfterReset(list), i.CreatedAt.Add(1) // nothing waits for its end
+			again, late = v.firstAfterReset(list), i.CreatedAt.Add(1) // no container waits for the end of a sidecar
 		}
 		if again != nil && (again.CreatedAt.Before(v.resetAt) || !again.CreatedAt.Before(late)) {
 			return true
@@ -244,7 +244,7 @@ func (v *View) last(name string) *Container {
 	if end == nil && s.State.Running == nil {
 		end = s.LastTerminationState.Terminated
 		if end == nil {
-			return nil // it never ran
+			return nil // the container never ran
 		}
 	}
 	if end != nil {

@@ -137,14 +137,14 @@ func remove(group string) error {
 // kill kills the processes of a group.
 func kill(dir string) {
 	_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) // older kernels have none
-	data, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))          // it may be gone
+	data, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))          // the group may be gone
 	for line := range bytes.Lines(data) {
 		pid, err := strconv.Atoi(string(bytes.TrimSpace(line)))
 		if err != nil || pid <= 0 || pid == os.Getpid() {
 			continue
 		}
 		if p, err := os.FindProcess(pid); err == nil {
-			_ = p.Kill() // it may have ended
+			_ = p.Kill() // the process may have ended
 		}
 	}
 }

@@ -207,6 +207,6 @@ func enable(dir string) {
 		return // version 1
 	}
 	for _, controller := range []string{"+cpu", "+memory", "+pids"} {
-		_ = os.WriteFile(file, []byte(controller), 0) // that it fails is seen when a limit is written
+		_ = os.WriteFile(file, []byte(controller), 0) // a failure shows when a limit is written
 	}
 }

@@ -25,7 +25,7 @@ func (f *facts) addresses(s *corev1.PodStatus) {
 		ips = f.sorted(box.IPs)
 	}
 	if len(ips) == 0 {
-		s.PodIP, s.PodIPs = f.pod.Status.PodIP, f.pod.Status.PodIPs // of the sandbox that has stopped
+		s.PodIP, s.PodIPs = f.pod.Status.PodIP, f.pod.Status.PodIPs // of the stopped sandbox
 		return
 	}
 	for _, ip := range ips {

@@ -23,7 +23,7 @@ func (f *facts) phase(s *corev1.PodStatus) {
 	case evicted && f.mem.Finished():
 		s.Phase = corev1.PodFailed
 	case terminal(s.Phase) && !f.mem.Finished():
-		s.Phase = corev1.PodRunning // until it has ended
+		s.Phase = corev1.PodRunning // until the end of the pod
 		if last.Phase != corev1.PodRunning && !f.view.Initialized() {
 			s.Phase = corev1.PodPending
 		}

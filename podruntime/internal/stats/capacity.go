@@ -85,7 +85,7 @@ func (m machine) info() corev1.NodeSystemInfo {
 		}
 	}
 	if info.SystemUUID == "" {
-		info.SystemUUID = info.MachineID // a machine without such firmware, or a process that may not ask it
+		info.SystemUUID = info.MachineID // the firmware has no UUID, or this process may not read it
 	}
 	return info
 }

@@ -167,7 +167,7 @@ func (s *Stats) sandboxNetwork(ctx context.Context, id string) *statsv1alpha1.Ne
 	if !known {
 		answer, err := s.config.Runtime.PodSandboxStatus(ctx, id, true)
 		if err != nil {
-			return nil // it may have gone since; the next sample asks again
+			return nil // the sandbox may have gone since; the next sample asks again
 		}
 		pid = pidOf(answer)
 		s.pids[id] = pid

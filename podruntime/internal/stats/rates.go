@@ -44,7 +44,7 @@ func (r rates) rate(id string, cpu *statsv1alpha1.CPUStats) {
 	case last == nil:
 		last = &reading{at: at, total: total}
 		r[id] = last
-	case total < last.total: // it has begun anew
+	case total < last.total: // the counter has started again
 		*last = reading{at: at, total: total}
 	case at.After(last.at):
 		now := uint64(float64(total-last.total) / at.Sub(last.at).Seconds())

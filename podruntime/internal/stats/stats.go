@@ -57,13 +57,13 @@ type Stats struct {
 	rates rates
 	whole bool                 // the runtime has measured whole sandboxes
 	pods  map[string]*podTotal // by UID
-	pids  map[string]int       // by sandbox; -1: it has no process whose network can be read
+	pids  map[string]int       // by sandbox; -1: no process shows the network of the sandbox
 }
 
 // sample has the measurements of one time.
 type sample struct {
 	summary *statsv1alpha1.Summary
-	err     error // of the runtime: there is nothing about pods then
+	err     error // of the runtime: with an error, the sample has no pods
 }
 
 // New returns the measurement of a node.
@@ -126,7 +126,7 @@ func (s *Stats) node(ctx context.Context) statsv1alpha1.NodeStats {
 	}
 	info, err := s.config.Images.ImageFsInfo(ctx)
 	if err != nil {
-		return node // a runtime that has no images on disk
+		return node // a runtime without images on disk
 	}
 	node.Runtime = &statsv1alpha1.RuntimeStats{}
 	if list := info.GetImageFilesystems(); len(list) > 0 {

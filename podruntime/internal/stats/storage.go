@@ -71,7 +71,7 @@ func (s *Stats) storage(ctx context.Context, pod *statsv1alpha1.PodStats, fs *st
 	if s.config.Volumes != nil {
 		volumes, err := s.config.Volumes(ctx, pod.PodRef)
 		if err != nil {
-			return // a sum without them would look like a pod that has little
+			return // without the volumes, the sum would be too small
 		}
 		for _, v := range volumes {
 			stats := statsv1alpha1.VolumeStats{Name: v.Name, FsStats: *on(fs, v.Bytes, v.Inodes)}

@@ -32,7 +32,7 @@ type connection struct {
 	raw     net.Conn
 	spdy    *spdystream.Connection
 	streams []*spdystream.Stream
-	served  chan struct{} // closed when nothing is read any more
+	served  chan struct{} // closed when reading from the connection has ended
 	stop    func() bool
 }
 
@@ -157,7 +157,7 @@ func (c *connection) close() {
 	c.stop()
 	_ = c.raw.Close()
 	for _, s := range c.streams {
-		_ = s.Reset() // readers of it, and writers to its readers, go on
+		_ = s.Reset() // unblocks readers of the stream, and writers to those readers
 	}
 	for {
 		select {

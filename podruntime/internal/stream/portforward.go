@@ -26,7 +26,7 @@ func forward(ctx context.Context, url string, port int32, conn io.ReadWriteClose
 	if err != nil {
 		return err
 	}
-	_ = problem.Close() // only the server writes to it
+	_ = problem.Close() // only the server writes to this stream
 	data, err := session.create(append(headers, corev1.StreamTypeData)...)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	currentLink = "..data"     // leads to the version that counts
+	currentLink = "..data"     // leads to the current version
 	nextLink    = "..data_tmp" // takes its place
 )
 
@@ -124,7 +124,7 @@ func writeVersion(root *os.Root, files map[string]file, group *int64) (string, e
 		if err := root.WriteFile(full, f.data, 0o600); err != nil {
 			return "", err
 		}
-		if err := root.Chmod(full, f.mode); err != nil { // whatever the umask is
+		if err := root.Chmod(full, f.mode); err != nil { // independent of the umask
 			return "", err
 		}
 		if f.user != nil {
@@ -138,7 +138,7 @@ func writeVersion(root *os.Root, files map[string]file, group *int64) (string, e
 
 // publish moves ..data to a version. The rename is the moment at which the volume changes.
 func publish(root *os.Root, version string) error {
-	if err := root.RemoveAll(nextLink); err != nil { // of a process that ended here
+	if err := root.RemoveAll(nextLink); err != nil { // left by a process that ended here
 		return err
 	}
 	if err := root.Symlink(version, nextLink); err != nil {
@@ -167,7 +167,7 @@ func tidy(root *os.Root, current string, files map[string]file) error {
 		case link == currentLink+"/"+name && !tops[name]:
 			err = root.Remove(name)
 		default:
-			delete(tops, name) // it is there, or is a directory that another volume is mounted on
+			delete(tops, name) // the link exists already, or the name is a directory with another volume mounted on it
 		}
 		if err != nil {
 			return err

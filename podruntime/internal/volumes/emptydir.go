@@ -85,7 +85,7 @@ func (v *Volumes) make(pod *corev1.Pod, name string, memory bool, limit int64) e
 	if err != nil {
 		return err
 	}
-	if info.Mode().Perm() == 0o700 { // it is new, or a process ended here; a container may have another mode in mind
+	if info.Mode().Perm() == 0o700 { // the directory is new, or a process ended here; a container may have set another mode
 		if err := os.Chmod(dir, 0o777); err != nil {
 			return err
 		}

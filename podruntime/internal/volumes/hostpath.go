@@ -97,7 +97,7 @@ func (v *Volumes) setupHostPath(source *corev1.HostPathVolumeSource) error {
 	switch {
 	case err != nil && !absent:
 		return err
-	case absent && (kind == corev1.HostPathUnset || kind == corev1.HostPathDirectoryOrCreate): // a runtime would make it
+	case absent && (kind == corev1.HostPathUnset || kind == corev1.HostPathDirectoryOrCreate): // a container runtime would make the directory
 		return root.MkdirAll(rel, 0o755)
 	case absent && kind == corev1.HostPathFileOrCreate:
 		file, err := root.OpenFile(rel, os.O_CREATE|os.O_WRONLY, 0o644)

@@ -30,11 +30,11 @@ type pin struct {
 	volume    string
 	container string
 	index     int
-	sub       string            // the way into the volume; "" is all of it
+	sub       string            // the path inside the volume; "" is the whole volume
 	mount     *runtimeapi.Mount // for the runtime; its HostPath is filled in
 	keep      bool              // only this process writes the volume
-	base      string            // the directory that the way of the mount begins in
-	way       []string          // from there to the volume
+	base      string            // the directory in which the path of the mount begins
+	way       []string          // the path from base to the volume
 }
 
 // in finds the path for a volume at dir, a directory of ours.
@@ -70,7 +70,7 @@ func (p *pin) onHost(dirs []string, path string) error {
 		return p.below(volume)
 	}
 	if root.Name() == "/" {
-		p.mount.HostPath = path // all of the machine is allowed: nothing can be escaped from
+		p.mount.HostPath = path // the whole file system is allowed: a path cannot leave it
 		return nil
 	}
 	if err := p.hold(root, rel, true); err != nil {

@@ -50,7 +50,7 @@ func (v *Volumes) MakeVolume(name string) (string, error) {
 		return "", err
 	case !info.IsDir():
 		return "", fmt.Errorf("%s is no directory", filepath.Join(v.cfg.Provision, name))
-	case info.Mode().Perm() == 0o700: // it is new, or a process ended here
+	case info.Mode().Perm() == 0o700: // the directory is new, or a process ended here
 		err = root.Chmod(name, 0o777)
 	}
 	return filepath.Join(v.cfg.Provision, name), err
@@ -73,7 +73,7 @@ func (v *Volumes) RemoveVolume(name string) error {
 		return err
 	}
 	dir := filepath.Join(v.cfg.Provision, aside)
-	entries, err := os.ReadDir(dir) // beside the volume: directories that an earlier try moved up because they were too deep
+	entries, err := os.ReadDir(dir) // next to the volume: an earlier removal moved directories up because they were too deep
 	if err != nil {
 		return err
 	}

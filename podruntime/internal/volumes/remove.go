@@ -43,7 +43,7 @@ func (v *Volumes) removeBelow(parent, name string) error {
 	if err != nil {
 		return err
 	}
-	if info.IsDir() { // this process makes no links, and a link is removed as a link
+	if info.IsDir() { // this process makes no links here, and a link itself is removed, not its target
 		if err := detachBelow(filepath.Join(parent, name)); err != nil {
 			return err
 		}

@@ -118,7 +118,7 @@ func removeTree(parent, name string) error {
 
 // remover removes a tree.
 type remover struct {
-	top   int    // the directory that the tree is in
+	top   int    // the parent directory of the tree
 	name  string // of the tree
 	moved int    // how many directories were put aside
 }

@@ -30,7 +30,7 @@ func ofContainers(pod *corev1.Pod, volume string) bool {
 			if m := &c.VolumeMounts[i]; m.Name == volume {
 				mounted = true
 				if m.SubPath+m.SubPathExpr != "" {
-					return false // the machine finds the directory, and a container could not share it with a container that mounts all of it
+					return false // the node prepares the directory, and a container with the whole volume could not share it
 				}
 			}
 		}
@@ -40,5 +40,5 @@ func ofContainers(pod *corev1.Pod, volume string) bool {
 			}
 		}
 	}
-	return mounted && len(nested(pod, volume)) == 0 // the node makes those directories
+	return mounted && len(nested(pod, volume)) == 0 // the node makes directories for nested mounts
 }

@@ -96,7 +96,7 @@ func (v *Volumes) setup(ctx context.Context, pod *corev1.Pod, i int) (time.Time,
 	case claims(&volume.VolumeSource):
 		return time.Time{}, v.setupClaim(ctx, pod, volume)
 	case volume.Image != nil:
-		return time.Time{}, nil // it comes when a container is made
+		return time.Time{}, nil // the image is mounted when a container is made
 	default:
 		return time.Time{}, v.setupEmptyDir(pod, volume)
 	}

@@ -16,8 +16,8 @@ import (
 // The directories of a pod.
 const (
 	volumesDir  = "volumes"         // one for each volume, by name
-	readyDir    = "ready"           // a file for each emptyDir that is complete
-	claimsDir   = "claims"          // a file for each volume that is a PersistentVolume, with its description
+	readyDir    = "ready"           // a file for each complete emptyDir
+	claimsDir   = "claims"          // a file for each volume from a PersistentVolume, with its description
 	subPathsDir = "volume-subpaths" // <volume>/<container>/<index>: the mounted parts with subPath
 )
 

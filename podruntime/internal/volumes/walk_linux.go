@@ -17,17 +17,17 @@ var errMoved = errors.New("a directory was moved while it was measured")
 // "..": a container can nest directories deeper than paths can be long and than a process can have descriptors.
 type walker struct {
 	use  Use
-	dev  uint64         // of the counted directory; mounts below it are not part of the volume
+	dev  uint64         // of the counted directory; mounts below the directory are not part of the volume
 	seen map[inode]bool // files with several names
-	fd   int            // where it is
-	path []level        // from the top to where it is
+	fd   int            // the current directory
+	path []level        // from the top to the current directory
 	buf  [32 << 10]byte
 }
 
 // level is a directory that was read.
 type level struct {
 	id   inode
-	dirs []string // directories in it that are not entered yet
+	dirs []string // directories not entered yet
 }
 
 // measure counts the files below a directory. Vanished files do not count, a file with several names counts

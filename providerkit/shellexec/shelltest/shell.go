@@ -40,7 +40,7 @@ func Run(command []string, attach api.AttachIO, run func(command []string, attac
 			return err
 		}
 		mark, text, _ = strings.Cut(strings.TrimPrefix(first, "m="), ";")
-		say(attach, "$ "+first+"\x1e"+mark+" ready\n") // as a shell with a prompt
+		say(attach, "$ "+first+"\x1e"+mark+" ready\n") // like a shell with a prompt
 	case len(command) >= 5 && command[1] == "-c":
 		text, mark, words = command[2], command[4], command[5:]
 		if strings.Contains(text, "ready") {
